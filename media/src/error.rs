@@ -1,0 +1,29 @@
+//! The crate's one error. A variant says what the caller can do with it; `what` names the thing that was read.
+
+/// Why bytes could not be taken as the media they claim to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The bytes break their format's rules: truncated, out of range, contradictory. The unit or record is useless.
+    #[error("{what} is invalid: {reason}")]
+    Invalid { what: &'static str, reason: String },
+    /// Well formed, but this service does not carry it.
+    #[error("{what} is not supported: {reason}")]
+    Unsupported { what: &'static str, reason: String },
+}
+
+impl Error {
+    #[allow(dead_code)]
+    pub(crate) fn invalid(what: &'static str, reason: impl Into<String>) -> Self {
+        Self::Invalid {
+            what,
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn unsupported(what: &'static str, reason: impl Into<String>) -> Self {
+        Self::Unsupported {
+            what,
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The HLS packager: access units in, CMAF parts, segments and playlists out.
