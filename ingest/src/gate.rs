@@ -57,9 +57,13 @@ impl Refusal {
     /// The sentence the encoder shows.
     pub fn message(&self) -> &'static str {
         match self {
-            Self::Unauthorized => "unknown stream key: copy server and key from the live input again",
+            Self::Unauthorized => {
+                "unknown stream key: copy server and key from the live input again"
+            }
             Self::Disabled => "this live input is disabled: enable it, then start again",
-            Self::Conflict => "another encoder uses this key: stop it, or wait until it has been silent for 2 s",
+            Self::Conflict => {
+                "another encoder uses this key: stop it, or wait until it has been silent for 2 s"
+            }
             Self::Busy => "the service cannot take a stream now: try again in a few seconds",
         }
     }
@@ -83,14 +87,18 @@ pub trait Gate: Clone + Send + Sync + 'static {
     type Session: PublishSession;
 
     /// Checks the key and the input's state; on success the session owns the input's timeline from its first unit on.
-    fn admit(&self, request: PublishRequest) -> impl Future<Output = Result<Self::Session, Refusal>> + Send;
+    fn admit(
+        &self,
+        request: PublishRequest,
+    ) -> impl Future<Output = Result<Self::Session, Refusal>> + Send;
 }
 
 /// One admitted publisher. Dropping it without [`PublishSession::end`] counts as [`Ended::Dropped`].
 pub trait PublishSession: Send + 'static {
     /// Hands over units in order of arrival and empties `units`. Waits while the input's mailbox is full: the caller
     /// must not read its socket meanwhile, which is the back-pressure to the encoder.
-    fn deliver(&mut self, units: &mut Vec<Unit>) -> impl Future<Output = Result<(), Closed>> + Send;
+    fn deliver(&mut self, units: &mut Vec<Unit>)
+    -> impl Future<Output = Result<(), Closed>> + Send;
 
     /// Facts for health that are no media: the encoder's name once its metadata said it, and units dropped as damaged.
     fn report(&mut self, report: SessionReport);

@@ -1,3 +1,7 @@
 //! Bytes from the wire to access units. Knows neither actors, HTTP nor SQL.
 
+mod error;
 pub mod gate;
+pub mod rtmp;
+
+pub use error::Error;

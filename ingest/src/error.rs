@@ -1,0 +1,64 @@
+//! The crate's one error: why a publisher's connection ended before its time.
+
+use std::{io, time::Duration};
+
+use crate::gate::Refusal;
+
+/// Why a connection was given up. A variant says whose doing it was; none of them carries a key.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The peer broke the protocol's rules.
+    #[error("{what} is invalid: {reason}")]
+    Invalid { what: &'static str, reason: String },
+    /// The peer declared or sent more than a bound allows.
+    #[error("{what} is too large: {size} where {limit} is allowed")]
+    TooLarge {
+        what: &'static str,
+        size: u64,
+        limit: u64,
+    },
+    /// Well formed, but this service does not do it.
+    #[error("{what} is not supported: {reason}")]
+    Unsupported { what: &'static str, reason: String },
+    /// The peer took longer than a deadline allows.
+    #[error("{what} took longer than {limit:?}")]
+    TimedOut { what: &'static str, limit: Duration },
+    /// The gate did not admit the publisher; it has been told so.
+    #[error("publish refused: {}", .0.message())]
+    Refused(Refusal),
+    /// The socket failed, or its peer vanished in the middle of something.
+    #[error("connection failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    #[allow(dead_code)]
+    pub(crate) fn invalid(what: &'static str, reason: impl Into<String>) -> Self {
+        Self::Invalid {
+            what,
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn unsupported(what: &'static str, reason: impl Into<String>) -> Self {
+        Self::Unsupported {
+            what,
+            reason: reason.into(),
+        }
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn too_large(what: &'static str, size: usize, limit: usize) -> Self {
+        Self::TooLarge {
+            what,
+            size: size as u64,
+            limit: limit as u64,
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

@@ -1,0 +1,11 @@
+//! RTMP and enhanced RTMP ingest: a socket's bytes to access units.
+//!
+//! The protocol is a pure state machine that takes bytes and time and gives events and bytes back; only [`serve`] knows
+//! sockets. Whatever the bytes are, they cost their own connection and nothing else: every length is checked against a
+//! bound, memory grows with what arrived, and nothing recurses by foreign depth.
+
+mod connection;
+mod settings;
+
+pub use connection::serve;
+pub use settings::RtmpSettings;
