@@ -1,1 +1,92 @@
-//! The HLS packager: access units in, CMAF parts, segments and playlists out.
+//! Access units in, low-latency HLS out (RFC 8216bis, CMAF in ISO/IEC 14496-12 boxes).
+//!
+//! ```text
+//! Unit ──► Packager ──► Output ──┬─► bytes for the segment's file      (the caller's)
+//!                                ├─► journal::Record, one line         (the caller's file)
+//!                                └─► Window ──► playlists, blocking reload
+//! ```
+//!
+//! Two rules hold in here. Everything is a function of its arguments, time included: nothing reads a clock or a file.
+//! And everything is bounded: what waits, what is listed, what one part may hold.
+
+mod fragment;
+mod init;
+pub mod journal;
+pub mod names;
+mod packager;
+mod playlist;
+mod window;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    packager::{Continuation, Packager, PackagerSettings},
+    playlist::{MediaOptions, media_playlist, multivariant_playlist},
+    window::{Bandwidth, Header, InitInfo, PartInfo, Segment, Window, WindowLimits},
+};
+
+/// What the packager produces, in the order in which it must be stored and published.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// A new init section; the next segment refers to it.
+    Init(InitSection),
+    /// The next part of the open segment, or the first of a new one.
+    Part(Part),
+    /// The segment is complete: no further part of it follows.
+    SegmentEnd { msn: u64 },
+}
+
+/// An init section (`ftyp`, `moov`), numbered from 0 within its broadcast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InitSection {
+    pub number: u32,
+    pub data: Bytes,
+    pub info: Arc<StreamInfo>,
+}
+
+/// What the multivariant playlist says of the stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamInfo {
+    /// RFC 6381, comma separated.
+    pub codecs: String,
+    /// Width and height in pixels as displayed.
+    pub resolution: Option<(u16, u16)>,
+    /// Pictures per second.
+    pub frame_rate: Option<f64>,
+    pub has_video: bool,
+    pub has_audio: bool,
+}
+
+/// A partial segment: one movie fragment (`moof`, `mdat`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub msn: u64,
+    /// Counted from 0 within the segment.
+    pub index: u32,
+    /// What the segment begins with; `Some` exactly when `index` is 0.
+    pub segment: Option<SegmentStart>,
+    /// On the broadcast's timeline, which starts at 0.
+    pub start_90k: i64,
+    pub duration_90k: u32,
+    /// A decoder can start with this part.
+    pub independent: bool,
+    /// The broadcast's PART-TARGET, settled since its first part.
+    pub part_target_90k: u32,
+    pub data: Bytes,
+}
+
+/// What is said of a segment when its first part closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentStart {
+    /// Number of the init section it needs.
+    pub init: u32,
+    /// EXT-X-DISCONTINUITY stands before it.
+    pub discontinuity: bool,
+    /// Unix milliseconds of its first sample.
+    pub program_date_time_ms: i64,
+}

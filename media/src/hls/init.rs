@@ -1,0 +1,1 @@
+//! Init sections (`ftyp`, `moov`).
