@@ -1,1 +1,38 @@
-//! placeholder
+//! Rows of the Sluice media service: one SQLite database behind one writer and a few readers.
+//!
+//! - SQL stays inside this crate. Callers use the verbs of the resource modules ([`live_inputs`], [`users`] …).
+//! - Every change is a verb over a [`Tx`], so that several changes join one unit of work ([`Store::write`]).
+//!   Verbs that only look take any [`Connection`]: a `Tx` or a [`Reader`].
+//! - What [`Store::write`] has answered survives the death of the process and of the machine.
+//! - Times are `i64` milliseconds since 1970 UTC and come from the caller; secrets are stored as hashes.
+
+pub mod accounts;
+pub mod api_keys;
+pub mod backup;
+pub mod broadcasts;
+pub mod credentials;
+pub mod installation;
+pub mod live_inputs;
+pub mod live_segments;
+pub mod sessions;
+pub mod users;
+
+mod bootstrap;
+mod connection;
+mod error;
+mod page;
+mod settings;
+mod store;
+
+pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap};
+pub use connection::{Connection, Reader, Tx};
+pub use credentials::Secret;
+pub use error::Error;
+pub use page::{Cursor, Page};
+pub use settings::StoreSettings;
+pub use store::{DiskSpace, Statistics, Store, Trouble, Work};
+
+/// The machine's clock: milliseconds since 1970 UTC, as the rows hold it.
+pub fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

@@ -1,0 +1,159 @@
+//! API keys: only hash and prefix are stored, the key itself is shown once.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Page, Secret, Tx, credentials};
+
+/// How exact `last_used_at` is: a write for every request would be wasted.
+const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
+
+/// What a key may do; each scope includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum Scope {
+    Read,
+    Write,
+    Admin,
+}
+
+impl Scope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Read, Self::Write, Self::Admin]
+            .into_iter()
+            .find(|scope| scope.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct ApiKey {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub name: String,
+    pub scope: Scope,
+    pub key_hash: String,
+    pub key_prefix: String,
+    pub created_at: i64,
+    /// Exact to five minutes.
+    pub last_used_at: Option<i64>,
+    pub revoked_at: Option<i64>,
+}
+
+impl ApiKey {
+    /// Whether a use now is worth a [`touch`].
+    pub fn is_due_to_touch(&self, now_ms: i64) -> bool {
+        self.last_used_at
+            .is_none_or(|last| last + LAST_USED_GRAIN_MS <= now_ms)
+    }
+}
+
+/// Makes a key and returns it in plain, for the only time.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    name: &str,
+    scope: Scope,
+    now_ms: i64,
+) -> Result<(ApiKey, Secret), Error> {
+    let token = credentials::api_key();
+    let key = create_from(tx, account_id, name, scope, &token, now_ms).await?;
+    Ok((key, token))
+}
+
+/// Stores a key that the operator chose. `Error::Invalid` when it has not the form of one, `Error::Conflict` when it is stored.
+pub async fn create_from(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    name: &str,
+    scope: Scope,
+    token: &Secret,
+    now_ms: i64,
+) -> Result<ApiKey, Error> {
+    if !credentials::is_api_key(token.expose()) {
+        return Err(Error::Invalid(
+            "API key: expected svc_ and 43 letters or digits".into(),
+        ));
+    }
+    query_as(
+        "INSERT INTO api_keys (id, account_id, name, scope, key_hash, key_prefix, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_hash) DO NOTHING RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(account_id)
+    .bind(name)
+    .bind(scope)
+    .bind(credentials::hash(token.expose()))
+    .bind(credentials::prefix(token.expose()))
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or_else(|| Error::Conflict("this API key is stored already".into()))
+}
+
+/// The key of a token; `None` when it is malformed, unknown or revoked.
+pub async fn authenticate(db: &mut impl Connection, token: &str) -> Result<Option<ApiKey>, Error> {
+    if !credentials::is_api_key(token) {
+        return Ok(None);
+    }
+    let hash = credentials::hash(token);
+    let key: Option<ApiKey> =
+        query_as("SELECT * FROM api_keys WHERE key_hash = $1 AND revoked_at IS NULL")
+            .bind(&hash)
+            .fetch_optional(db.sqlite())
+            .await?;
+    Ok(key.filter(|key| credentials::same(&key.key_hash, &hash)))
+}
+
+/// The account's keys that are not revoked, newest first.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    page: Page,
+) -> Result<Vec<ApiKey>, Error> {
+    let (created_at, id) = page.before();
+    let keys = query_as(
+        "SELECT * FROM api_keys WHERE account_id = $1 AND revoked_at IS NULL AND (created_at, id) < ($2, $3)
+         ORDER BY created_at DESC, id DESC LIMIT $4",
+    )
+    .bind(account_id)
+    .bind(created_at)
+    .bind(id)
+    .bind(page.limit)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(keys)
+}
+
+/// Revokes a key at once; `Error::NotFound` when it is not the account's or revoked already.
+pub async fn revoke(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    now_ms: i64,
+) -> Result<ApiKey, Error> {
+    query_as("UPDATE api_keys SET revoked_at = $3 WHERE id = $1 AND account_id = $2 AND revoked_at IS NULL RETURNING *")
+        .bind(id)
+        .bind(account_id)
+        .bind(now_ms)
+        .fetch_optional(tx.sqlite())
+        .await?
+        .ok_or(Error::NotFound("API key"))
+}
+
+/// Notes a use, see [`ApiKey::is_due_to_touch`].
+pub async fn touch(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Error> {
+    query("UPDATE api_keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)")
+        .bind(id)
+        .bind(now_ms)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Broadcasts: one run of an input on air, across reconnects. Writes carry the owner's fence.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Tx};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum BroadcastState {
+    /// On air, or waiting for its encoder to come back.
+    Live,
+    Ended,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Broadcast {
+    /// Base62, part of every media name.
+    pub id: String,
+    pub input_id: Uuid,
+    pub state: BroadcastState,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+    pub fence: i64,
+}
+
+/// Notes a broadcast; again for one that is noted already (a repeated nudge) is fine.
+/// `Error::Conflict` when a newer owner has the input, `Error::NotFound` when the input is gone.
+pub async fn begin(
+    tx: &mut Tx<'_>,
+    id: &str,
+    input_id: Uuid,
+    fence: i64,
+    started_at: i64,
+) -> Result<Broadcast, Error> {
+    check_fence(tx, input_id, fence).await?;
+    let broadcast = query_as(
+        "INSERT INTO broadcasts (id, input_id, state, started_at, fence) VALUES ($1, $2, 'live', $3, $4)
+         ON CONFLICT (id) DO UPDATE SET fence = excluded.fence RETURNING *",
+    )
+    .bind(id)
+    .bind(input_id)
+    .bind(started_at)
+    .bind(fence)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(broadcast)
+}
+
+/// Notes the end; `ended_at` is the time of the last media. Errors as [`begin`].
+pub async fn end(tx: &mut Tx<'_>, id: &str, fence: i64, ended_at: i64) -> Result<Broadcast, Error> {
+    let broadcast = get(tx, id).await?;
+    check_fence(tx, broadcast.input_id, fence).await?;
+    let ended = query_as("UPDATE broadcasts SET state = 'ended', ended_at = $2, fence = $3 WHERE id = $1 RETURNING *")
+        .bind(id)
+        .bind(ended_at)
+        .bind(fence)
+        .fetch_one(tx.sqlite())
+        .await?;
+    Ok(ended)
+}
+
+pub async fn get(db: &mut impl Connection, id: &str) -> Result<Broadcast, Error> {
+    query_as("SELECT * FROM broadcasts WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("broadcast"))
+}
+
+/// Broadcasts that have not ended, for the start of the service.
+pub async fn live(db: &mut impl Connection) -> Result<Vec<Broadcast>, Error> {
+    Ok(
+        query_as("SELECT * FROM broadcasts WHERE state = 'live' ORDER BY started_at, id")
+            .fetch_all(db.sqlite())
+            .await?,
+    )
+}
+
+/// Deletes at most `limit` broadcasts, with their segments, that ended before `before`; returns how many.
+pub async fn delete_ended_before(tx: &mut Tx<'_>, before: i64, limit: u32) -> Result<u64, Error> {
+    let deleted = query("DELETE FROM broadcasts WHERE id IN (SELECT id FROM broadcasts WHERE ended_at < $1 LIMIT $2)")
+        .bind(before)
+        .bind(limit)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(deleted.rows_affected())
+}
+
+/// Refuses the write of an owner that has been replaced.
+pub(crate) async fn check_fence(tx: &mut Tx<'_>, input_id: Uuid, fence: i64) -> Result<(), Error> {
+    let current: Option<(i64,)> = query_as("SELECT fence FROM live_inputs WHERE id = $1")
+        .bind(input_id)
+        .fetch_optional(tx.sqlite())
+        .await?;
+    match current {
+        None => Err(Error::NotFound("live input")),
+        Some((current,)) if current > fence => Err(Error::Conflict(format!(
+            "the live input has a newer owner (fence {current}, this one {fence})"
+        ))),
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,46 @@
+//! What verbs run on. The driver's types stay hidden, so that another database can stand behind the same verbs.
+
+use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
+
+/// One unit of work inside the writer's transaction. Only verbs of this crate can do anything with it.
+pub struct Tx<'c> {
+    connection: &'c mut SqliteConnection,
+}
+
+impl Tx<'_> {
+    pub(crate) fn sqlite(&mut self) -> &mut SqliteConnection {
+        self.connection
+    }
+}
+
+/// A read-only connection, given back when dropped. Hold it for a few statements, never across other waits.
+pub struct Reader {
+    connection: PoolConnection<Sqlite>,
+}
+
+/// What a verb that only looks may run on: a [`Tx`] or a [`Reader`].
+pub trait Connection: sealed::Driver + Send {}
+
+impl Connection for Tx<'_> {}
+impl Connection for Reader {}
+
+pub(crate) mod sealed {
+    use sqlx::SqliteConnection;
+
+    /// Nameable only inside the crate: callers cannot reach the driver, nor add connections of their own.
+    pub trait Driver {
+        fn sqlite(&mut self) -> &mut SqliteConnection;
+    }
+
+    impl Driver for super::Tx<'_> {
+        fn sqlite(&mut self) -> &mut SqliteConnection {
+            self.connection
+        }
+    }
+
+    impl Driver for super::Reader {
+        fn sqlite(&mut self) -> &mut SqliteConnection {
+            &mut self.connection
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Tokens, identifiers and passwords: their forms, how they are made, hashed and compared.
+//!
+//! Pure, except that making draws from the operating system's random numbers. Argon2id takes tens of milliseconds:
+//! call [`hash_password`], [`verify_password`] and [`verify_nobody`] on the blocking pool. Nothing secret has a Debug
+//! output or a Display.
+
+use std::{fmt, sync::LazyLock};
+
+use argon2::{
+    Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version, password_hash::phc,
+};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::Error;
+
+const BASE36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+const API_KEY: Form = Form {
+    prefix: "svc_",
+    length: 43,
+    alphabet: BASE62,
+};
+const STREAM_KEY: Form = Form {
+    prefix: "svc_live_",
+    length: 32,
+    alphabet: BASE62,
+};
+const PLAYBACK_ID: Form = Form {
+    prefix: "pb_",
+    length: 20,
+    alphabet: BASE62,
+};
+const INPUT_SLUG: Form = Form {
+    prefix: "",
+    length: 12,
+    alphabet: BASE36,
+};
+const SESSION_TOKEN: Form = Form {
+    prefix: "",
+    length: 43,
+    alphabet: BASE62,
+};
+const PASSWORD: Form = Form {
+    prefix: "",
+    length: 20,
+    alphabet: BASE62,
+};
+
+/// Characters of a token that are stored and shown, so that its owner can tell tokens apart.
+const SHOWN_PREFIX: usize = 12;
+
+/// Longest password taken, in bytes: a bound on the work that a sign-in can ask for.
+const MAX_PASSWORD_BYTES: usize = 1024;
+
+/// Text that must not show up in logs. It has no Display, and Debug shows dots.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The plain text, for showing it once and for sending it where it belongs.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(••••)")
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// How a token or identifier looks: a prefix and a number of characters of an alphabet.
+struct Form {
+    prefix: &'static str,
+    length: usize,
+    alphabet: &'static [u8],
+}
+
+impl Form {
+    fn make(&self) -> String {
+        let mut text = String::with_capacity(self.prefix.len() + self.length);
+        text.push_str(self.prefix);
+        text.extend(random_characters(self.alphabet, self.length));
+        text
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        text.strip_prefix(self.prefix).is_some_and(|rest| {
+            rest.len() == self.length && rest.bytes().all(|b| self.alphabet.contains(&b))
+        })
+    }
+}
+
+/// Characters that are all equally likely: bytes beyond the largest multiple of the alphabet's size are drawn again.
+fn random_characters(alphabet: &'static [u8], length: usize) -> impl Iterator<Item = char> {
+    let size = u8::try_from(alphabet.len()).expect("an alphabet has at most 62 characters");
+    let unbiased = u8::MAX - u8::MAX % size;
+    std::iter::repeat_with(random_bytes::<64>)
+        .flatten()
+        .filter(move |byte| *byte < unbiased)
+        .map(move |byte| char::from(alphabet[usize::from(byte % size)]))
+        .take(length)
+}
+
+/// Bytes from the operating system.
+pub fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+/// `svc_` and 43 base62.
+pub fn api_key() -> Secret {
+    Secret(API_KEY.make())
+}
+
+/// `svc_live_` and 32 base62.
+pub fn stream_key() -> Secret {
+    Secret(STREAM_KEY.make())
+}
+
+/// `pb_` and 20 base62; public.
+pub fn playback_id() -> String {
+    PLAYBACK_ID.make()
+}
+
+/// 12 of `0-9 a-z`; public.
+pub fn input_slug() -> String {
+    INPUT_SLUG.make()
+}
+
+/// The cookie's value: 43 base62.
+pub fn session_token() -> Secret {
+    Secret(SESSION_TOKEN.make())
+}
+
+/// A password for a user who did not choose one: 20 base62.
+pub fn password() -> Secret {
+    Secret(PASSWORD.make())
+}
+
+pub fn is_api_key(text: &str) -> bool {
+    API_KEY.fits(text)
+}
+
+pub fn is_stream_key(text: &str) -> bool {
+    STREAM_KEY.fits(text)
+}
+
+pub fn is_playback_id(text: &str) -> bool {
+    PLAYBACK_ID.fits(text)
+}
+
+pub fn is_input_slug(text: &str) -> bool {
+    INPUT_SLUG.fits(text)
+}
+
+pub fn is_session_token(text: &str) -> bool {
+    SESSION_TOKEN.fits(text)
+}
+
+/// The CSRF token of a session, derived from the cookie's token so that it can be shown again at every read.
+pub fn csrf_token(session_token: &Secret) -> Secret {
+    Secret(hash(&format!("csrf:{}", session_token.expose())))
+}
+
+/// SHA-256, hexadecimal: how a token is stored. Tokens are random enough to need no salt.
+pub fn hash(token: &str) -> String {
+    hexadecimal(&Sha256::digest(token.as_bytes()))
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 0xf])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+/// The first 12 characters of a token, which may be stored and shown.
+pub fn prefix(token: &str) -> String {
+    token.chars().take(SHOWN_PREFIX).collect()
+}
+
+/// Compares in a time that does not depend on where the texts differ.
+pub fn same(a: &str, b: &str) -> bool {
+    a.as_bytes().ct_eq(b.as_bytes()).into()
+}
+
+/// An Argon2id hash in the PHC string format, as it is stored.
+#[derive(Clone, sqlx::Type)]
+#[sqlx(transparent)]
+pub struct PasswordHash(String);
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(••••)")
+    }
+}
+
+/// Refuses passwords that cannot be used: empty, or longer than 1024 bytes.
+pub fn check_password(password: &Secret) -> Result<(), Error> {
+    match password.expose().len() {
+        0 => Err(Error::Invalid(
+            "password: expected at least one character".into(),
+        )),
+        1..=MAX_PASSWORD_BYTES => Ok(()),
+        _ => Err(Error::Invalid(format!(
+            "password: expected at most {MAX_PASSWORD_BYTES} bytes"
+        ))),
+    }
+}
+
+/// Hashes a password with a fresh salt. Blocks for tens of milliseconds.
+pub fn hash_password(password: &Secret) -> Result<PasswordHash, Error> {
+    check_password(password)?;
+    let hash: phc::PasswordHash = argon2id()
+        .hash_password(password.expose().as_bytes())
+        .map_err(|error| Error::Internal(format!("hashing a password: {error}")))?;
+    Ok(PasswordHash(hash.to_string()))
+}
+
+/// Whether the password is the hashed one. Blocks for tens of milliseconds.
+pub fn verify_password(password: &Secret, hash: &PasswordHash) -> bool {
+    check_password(password).is_ok()
+        && argon2id()
+            .verify_password(password.expose().as_bytes(), hash.0.as_str())
+            .is_ok()
+}
+
+/// Takes the time of [`verify_password`] and is always false: for a user who does not exist, so that time does not tell.
+pub fn verify_nobody(password: &Secret) -> bool {
+    static NOBODY: LazyLock<Option<PasswordHash>> =
+        LazyLock::new(|| hash_password(&self::password()).ok());
+    if let Some(hash) = NOBODY.as_ref() {
+        verify_password(password, hash);
+    }
+    false
+}
+
+/// Argon2id with 19 MiB, 2 passes, 1 lane: OWASP Password Storage Cheat Sheet.
+fn argon2id() -> Argon2<'static> {
+    let params = Params::new(19 * 1024, 2, 1, None).expect("the parameters are in Argon2's range");
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}

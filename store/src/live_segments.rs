@@ -1,0 +1,90 @@
+//! Closed segments of broadcasts, written in groups some time after they were published.
+
+use sqlx::{query, query_as};
+
+use crate::{Connection, Error, Tx, broadcasts};
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct LiveSegment {
+    pub broadcast_id: String,
+    /// Media sequence number.
+    pub msn: i64,
+    pub start_90k: i64,
+    pub duration_90k: i64,
+    pub bytes: i64,
+    pub fence: i64,
+}
+
+/// A segment to be noted.
+#[derive(Clone, Copy, Debug)]
+pub struct NewLiveSegment {
+    pub msn: i64,
+    pub start_90k: i64,
+    pub duration_90k: i64,
+    pub bytes: i64,
+}
+
+/// Notes segments; one that is noted already (a repeated group) is overwritten.
+/// `Error::Conflict` when a newer owner has the input, `Error::NotFound` when the broadcast is gone.
+pub async fn insert(
+    tx: &mut Tx<'_>,
+    broadcast_id: &str,
+    fence: i64,
+    segments: &[NewLiveSegment],
+) -> Result<(), Error> {
+    let broadcast = broadcasts::get(tx, broadcast_id).await?;
+    broadcasts::check_fence(tx, broadcast.input_id, fence).await?;
+    for segment in segments {
+        query(
+            "INSERT INTO live_segments (broadcast_id, msn, start_90k, duration_90k, bytes, fence) VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (broadcast_id, msn) DO UPDATE SET start_90k = excluded.start_90k,
+                 duration_90k = excluded.duration_90k, bytes = excluded.bytes, fence = excluded.fence",
+        )
+        .bind(broadcast_id)
+        .bind(segment.msn)
+        .bind(segment.start_90k)
+        .bind(segment.duration_90k)
+        .bind(segment.bytes)
+        .bind(fence)
+        .execute(tx.sqlite())
+        .await?;
+    }
+    Ok(())
+}
+
+/// At most `limit` segments from `from_msn` on, in order.
+pub async fn list(
+    db: &mut impl Connection,
+    broadcast_id: &str,
+    from_msn: i64,
+    limit: u32,
+) -> Result<Vec<LiveSegment>, Error> {
+    let segments = query_as(
+        "SELECT * FROM live_segments WHERE broadcast_id = $1 AND msn >= $2 ORDER BY msn LIMIT $3",
+    )
+    .bind(broadcast_id)
+    .bind(from_msn)
+    .bind(limit)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(segments)
+}
+
+/// Deletes at most `limit` segments below `before_msn`; returns how many.
+pub async fn delete_before(
+    tx: &mut Tx<'_>,
+    broadcast_id: &str,
+    before_msn: i64,
+    limit: u32,
+) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM live_segments WHERE broadcast_id = $1
+         AND msn IN (SELECT msn FROM live_segments WHERE broadcast_id = $1 AND msn < $2 ORDER BY msn LIMIT $3)",
+    )
+    .bind(broadcast_id)
+    .bind(before_msn)
+    .bind(limit)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}

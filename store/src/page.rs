@@ -1,0 +1,34 @@
+//! Keyset pages: newest first by `(created_at, id)`, so that a page holds no position that moves.
+
+use uuid::Uuid;
+
+/// The last row of a page; the next page starts after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub created_at: i64,
+    pub id: Uuid,
+}
+
+/// Which rows of a list are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Rows at most.
+    pub limit: u32,
+    /// `None` for the first page.
+    pub after: Option<Cursor>,
+}
+
+impl Page {
+    /// The first page.
+    pub fn first(limit: u32) -> Self {
+        Self { limit, after: None }
+    }
+
+    /// What every row of the page is older than.
+    pub(crate) fn before(&self) -> (i64, Uuid) {
+        match self.after {
+            Some(cursor) => (cursor.created_at, cursor.id),
+            None => (i64::MAX, Uuid::max()),
+        }
+    }
+}
