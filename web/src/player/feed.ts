@@ -1,0 +1,115 @@
+/**
+ * Follows the state of a live input by long-polling the service: one question is always open, and it is answered the
+ * moment something changes. Rule: the feed never gives up; it only waits longer between tries.
+ */
+import { retryDelayMs } from "./backoff";
+import { type Feed, parseReply, type Reply } from "./stage";
+
+/** How long the service may hold an unchanged answer. The service allows at most 25. */
+const WAIT_S = 20;
+/** An answer that is later than the wait by this counts as a lost connection. */
+const GRACE_MS = 5000;
+/** An unknown address may become known (a new input), but there is no hurry. */
+const UNKNOWN_RETRY_MS = 10_000;
+/** A service that answers at once although nothing changed is not asked more often than this. */
+const UNCHANGED_PAUSE_MS = 1000;
+
+export interface FeedListener {
+  /** Called at every answer and every change of how the feed stands. */
+  onFeed(feed: Feed, reply: Reply | null): void;
+}
+
+export class StateFeed {
+  /** What to add to this machine's clock to have the service's; good to about a second. */
+  clockOffsetMs = 0;
+
+  private reply: Reply | null = null;
+  private failures = 0;
+  private wake: (() => void) | null = null;
+
+  constructor(
+    private readonly url: string,
+    private readonly listener: FeedListener,
+  ) {}
+
+  /** Asks for as long as the page is open. */
+  async run(): Promise<never> {
+    window.addEventListener("online", () => this.hurry());
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "visible") this.hurry();
+    });
+    for (;;) {
+      await this.sleep(await this.ask());
+    }
+  }
+
+  /** Cuts a pause short: the network is back, or somebody looks at the page again. */
+  hurry(): void {
+    this.wake?.();
+  }
+
+  /** Asks once and says how long to pause before the next question, in milliseconds. */
+  private async ask(): Promise<number> {
+    const since = this.failures === 0 ? this.reply?.version : undefined;
+    const askedAt = performance.now();
+    const giveUp = new AbortController();
+    const timer = setTimeout(() => giveUp.abort(), since === undefined ? GRACE_MS : WAIT_S * 1000 + GRACE_MS);
+    try {
+      const response = await fetch(this.question(since), {
+        cache: "no-store",
+        signal: giveUp.signal,
+      });
+      const changed = await this.take(response, since);
+      return changed ?? (performance.now() - askedAt < UNCHANGED_PAUSE_MS ? UNCHANGED_PAUSE_MS : 0);
+    } catch {
+      return this.fail();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private question(since: string | undefined): string {
+    return since === undefined ? this.url : `${this.url}?wait=${WAIT_S}&since=${encodeURIComponent(since)}`;
+  }
+
+  /** The pause that an answer asks for; null when it brought nothing new. */
+  private async take(response: Response, since: string | undefined): Promise<number | null> {
+    const body: unknown = await response.json();
+    if (response.status === 404 && (body as { code?: unknown }).code === "not_found") return this.refuse("unknown");
+    if (response.status === 401 || response.status === 403) return this.refuse("forbidden");
+    const reply = response.ok ? parseReply(body) : null;
+    if (!reply) return this.fail();
+
+    const date = Date.parse(response.headers.get("date") ?? "");
+    if (!Number.isNaN(date)) this.clockOffsetMs = date + 500 - Date.now();
+    this.failures = 0;
+    this.reply = reply;
+    this.listener.onFeed("following", reply);
+    return reply.version === since ? null : 0;
+  }
+
+  private refuse(feed: "unknown" | "forbidden"): number {
+    this.reply = null;
+    this.listener.onFeed(feed, null);
+    return UNKNOWN_RETRY_MS;
+  }
+
+  private fail(): number {
+    const delay = retryDelayMs(this.failures, Math.random());
+    this.failures += 1;
+    this.listener.onFeed("failing", this.reply);
+    return delay;
+  }
+
+  private sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.wake = null;
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      this.wake = done;
+    });
+  }
+}

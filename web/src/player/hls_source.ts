@@ -1,0 +1,110 @@
+/** Plays by hls.js on Media Source Extensions (ManagedMediaSource on iPhones that have it). */
+import Hls, {
+  type ErrorData,
+  ErrorTypes,
+  Events,
+  type HlsConfig,
+  type LoadPolicy,
+  type RetryConfig,
+} from "hls.js/light";
+import type { Source, SourceListener } from "./source";
+
+/** A second media error this soon after a repair means that repairing does not help. */
+const REPAIR_PAUSE_MS = 5000;
+
+export const hlsVersion: string = Hls.version;
+
+export function isHlsSupported(): boolean {
+  return Hls.isSupported();
+}
+
+/**
+ * `liveSyncDurationCount` and `liveSyncDuration` stay unset: with either of them hls.js ignores the playlist's
+ * PART-HOLD-BACK. A rate of 1.5 wins back a second in two; speech stays intelligible and pitch is kept.
+ */
+function settings(): Partial<HlsConfig> {
+  return {
+    lowLatencyMode: true,
+    maxLiveSyncPlaybackRate: 1.5,
+    liveSyncOnStallIncrease: 0.25,
+    liveDurationInfinity: true,
+    backBufferLength: 20,
+    maxBufferLength: 20,
+    enableWorker: false,
+    manifestLoadPolicy: { default: patientPolicy(10_000) },
+    playlistLoadPolicy: { default: patientPolicy(30_000) },
+    fragLoadPolicy: { default: patientPolicy(10_000) },
+  };
+}
+
+/**
+ * Retries for as long as the source is attached, also when the connection is refused, which hls.js by itself takes
+ * for final: a service that restarts does just that. The page's state feed decides when to stop.
+ *
+ * @param firstByteMs how long an answer may take; a blocked playlist reload is held until the next part exists
+ */
+function patientPolicy(firstByteMs: number): LoadPolicy {
+  const retry: RetryConfig = {
+    maxNumRetry: Number.MAX_SAFE_INTEGER,
+    retryDelayMs: 250,
+    maxRetryDelayMs: 2000,
+    backoff: "exponential",
+    shouldRetry: (_config, _count, isTimeout, response) => isTimeout || !isRefusal(response?.code ?? 0),
+  };
+  return { maxTimeToFirstByteMs: firstByteMs, maxLoadTimeMs: 60_000, timeoutRetry: retry, errorRetry: retry };
+}
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500;
+}
+
+export class HlsSource implements Source {
+  private readonly hls = new Hls(settings());
+  private repairedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    url: string,
+    video: HTMLVideoElement,
+    private readonly listener: SourceListener,
+  ) {
+    this.hls.on(Events.ERROR, (_, error) => this.onError(error));
+    this.hls.on(Events.BUFFER_APPENDED, () => listener.onBuffered());
+    this.hls.loadSource(url);
+    this.hls.attachMedia(video);
+  }
+
+  latency(): number | null {
+    return this.hls.latencyController ? this.hls.latency || null : null;
+  }
+
+  edge(): number | null {
+    return this.hls.liveSyncPosition;
+  }
+
+  playingDate(): Date | null {
+    return this.hls.playingDate;
+  }
+
+  complete(): boolean {
+    return this.hls.latestLevelDetails?.live === false;
+  }
+
+  resume(): void {
+    this.hls.startLoad(-1);
+  }
+
+  detach(): void {
+    this.hls.destroy();
+  }
+
+  private onError(error: ErrorData): void {
+    if (!error.fatal) return;
+    const now = performance.now();
+    if (error.type === ErrorTypes.MEDIA_ERROR && now - this.repairedAtMs > REPAIR_PAUSE_MS) {
+      this.repairedAtMs = now;
+      this.hls.recoverMediaError();
+      return;
+    }
+    this.listener.onBroken(error.details);
+  }
+}

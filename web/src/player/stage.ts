@@ -1,0 +1,110 @@
+/**
+ * What the page is in the middle of, as one word. Pure: everything the page knows comes in as `Facts`, the stage
+ * comes out, and all that a viewer reads or a control allows follows from it.
+ */
+
+/** What the service says about a live input, as `GET /live/v1/{playbackId}/state` answers. */
+export interface Reply {
+  state: "idle" | "starting" | "live" | "reconnecting" | "ended";
+  version: string;
+  /** Until when the service keeps the broadcast open for the encoder, ISO 8601. */
+  reconnectUntil?: string | null;
+  latency?: "low" | "standard";
+}
+
+/** How the question to the service stands. */
+export type Feed = "connecting" | "following" | "failing" | "unknown" | "forbidden";
+
+export type Stage =
+  | "connecting"
+  | "waiting"
+  | "starting"
+  | "live"
+  | "stalled"
+  | "reconnecting"
+  | "ended"
+  | "unreachable"
+  | "unknown"
+  | "forbidden"
+  | "unsupported";
+
+export interface Facts {
+  feed: Feed;
+  /** The last answer of the service, kept while the feed fails. */
+  reply: Reply | null;
+  /** The browser can play HLS in one way or the other. */
+  supported: boolean;
+  /** The picture moved within the last second. */
+  advancing: boolean;
+  /** The picture has moved since the current source was attached. */
+  hasPlayed: boolean;
+  /** The viewer pressed pause. */
+  paused: boolean;
+  /** Media that arrived before the end is still to be played. */
+  draining: boolean;
+}
+
+export function stageOf(facts: Facts): Stage {
+  if (!facts.supported) return "unsupported";
+  switch (facts.feed) {
+    case "unknown":
+      return "unknown";
+    case "forbidden":
+      return "forbidden";
+    case "failing":
+      return "unreachable";
+    default:
+      return facts.reply ? stageOfReply(facts.reply, facts) : "connecting";
+  }
+}
+
+function stageOfReply(reply: Reply, facts: Facts): Stage {
+  switch (reply.state) {
+    case "idle":
+      return "waiting";
+    case "starting":
+      return "starting";
+    case "reconnecting":
+      return "reconnecting";
+    case "ended":
+      return facts.draining ? "live" : "ended";
+    case "live":
+      if (facts.advancing || (facts.paused && facts.hasPlayed)) return "live";
+      return facts.hasPlayed ? "stalled" : "starting";
+  }
+}
+
+/** Whether there is something to play: the playlist answers in these states, the last picture included. */
+export function isPlayable(reply: Reply): boolean {
+  return reply.state === "live" || reply.state === "reconnecting";
+}
+
+/**
+ * Whether `next` belongs to another broadcast than `previous`, so that the source must be loaded anew. Between two
+ * broadcasts the input is always idle, ended or starting; inside one it is only live and reconnecting.
+ */
+export function isNewBroadcast(previous: Reply | null, next: Reply): boolean {
+  return isPlayable(next) && previous !== null && !isPlayable(previous);
+}
+
+/** Reads an answer of the service; null when it is not one (a proxy's page, say). */
+export function parseReply(body: unknown): Reply | null {
+  if (typeof body !== "object" || body === null) return null;
+  const { state, version, reconnectUntil, latency } = body as Record<string, unknown>;
+  if (typeof version !== "string") return null;
+  switch (state) {
+    case "idle":
+    case "starting":
+    case "live":
+    case "reconnecting":
+    case "ended":
+      return {
+        state,
+        version,
+        reconnectUntil: typeof reconnectUntil === "string" ? reconnectUntil : null,
+        latency: latency === "standard" ? "standard" : "low",
+      };
+    default:
+      return null;
+  }
+}

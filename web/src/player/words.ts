@@ -1,0 +1,57 @@
+/** What a viewer reads in each stage: plain words, no codes. Pure. */
+import type { Stage } from "./stage";
+
+export interface Words {
+  /** The one sentence of the stage; also what a screen reader announces. */
+  title: string;
+  /** What happens next, or what to do. Empty when there is nothing to add. */
+  detail: string;
+}
+
+/** @param secondsLeft how long the service still waits for the encoder; null when it does not say */
+export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
+  switch (stage) {
+    case "connecting":
+      return { title: "Connecting", detail: "" };
+    case "waiting":
+      return { title: "Waiting for the stream to start", detail: "This page will play by itself." };
+    case "starting":
+      return { title: "Starting", detail: "" };
+    case "live":
+      return { title: "Live", detail: "" };
+    case "stalled":
+      return { title: "Waiting for the picture", detail: "The connection is slower than the stream." };
+    case "reconnecting":
+      return { title: "The encoder lost its connection", detail: `Waiting for it to come back${upTo(secondsLeft)}.` };
+    case "ended":
+      return { title: "The stream has ended", detail: "This page will play by itself when it starts again." };
+    case "unreachable":
+      return { title: "The service is restarting", detail: "Trying again." };
+    case "unknown":
+      return { title: "Unknown stream", detail: "Nothing is published at this address. Please check the link." };
+    case "forbidden":
+      return { title: "This link does not open the stream", detail: "It has expired, or it is meant for another site." };
+    case "unsupported":
+      return { title: "This browser cannot play the stream", detail: "Please try a current Chrome, Edge, Firefox or Safari." };
+  }
+}
+
+function upTo(secondsLeft: number | null): string {
+  return secondsLeft === null ? "" : ` (up to ${Math.max(1, Math.ceil(secondsLeft))} s)`;
+}
+
+/** A latency as the badge shows it: tenths below ten seconds, whole seconds above; empty when it is not known. */
+export function formatLatency(seconds: number | null): string {
+  if (seconds === null || !Number.isFinite(seconds) || seconds < 0) return "";
+  return seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+}
+
+/**
+ * Seconds from now until `until`.
+ *
+ * @param clockOffsetMs what to add to this machine's clock to have the service's
+ */
+export function secondsUntil(until: string | null | undefined, nowMs: number, clockOffsetMs: number): number | null {
+  const untilMs = until ? Date.parse(until) : Number.NaN;
+  return Number.isNaN(untilMs) ? null : Math.max(0, (untilMs - nowMs - clockOffsetMs) / 1000);
+}
