@@ -1,1 +1,51 @@
-fn main() {}
+//! The load harness: starts a server of its own, loads it as encoders and viewers do, and prints what it cost.
+//!
+//! `cargo bench --bench load -- live --publishers 10 --viewers 10 --peer nginx`, or `make bench`. The figures are of
+//! the server's process alone, from /proc. Everything stays on loopback, in a temporary folder below `target/load`,
+//! and is bounded in number and time.
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
+
+mod clip;
+mod http;
+mod live;
+mod peer;
+mod playlist;
+mod process;
+mod publisher;
+mod report;
+mod rtmp;
+mod service;
+mod viewer;
+
+use clap::{Parser, Subcommand};
+
+/// Every failure ends the run, so a text is enough.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, Parser)]
+#[command(name = "load")]
+struct Arguments {
+    /// Given by `cargo bench` to every bench.
+    #[arg(long, hide = true, global = true)]
+    bench: bool,
+    #[command(subcommand)]
+    scenario: Option<Scenario>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Scenario {
+    /// RTMP publishers and low-latency HLS viewers.
+    Live(live::Options),
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let Scenario::Live(options) = arguments
+        .scenario
+        .unwrap_or(Scenario::Live(live::Options::default()));
+    runtime.block_on(live::run(&options))
+}

@@ -1,0 +1,86 @@
+# The two commands: `make run` and `make test`. `make help` lists the rest.
+# Everything that is built or fetched lands in target/, web/node_modules, web/dist and tests/browser/node_modules.
+
+SHELL := /bin/sh
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin
+CARGO ?= cargo
+# Arguments of the started program, for instance: make run ARGS="--config sluice.toml"
+ARGS ?=
+
+# Browsers come from Debian, never from an npm package's install step.
+export PUPPETEER_SKIP_DOWNLOAD := 1
+export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD := 1
+NPM_CI := npm ci --no-audit --no-fund --loglevel=error
+
+# Tests find a current ffmpeg here; Debian's own cannot publish HEVC, AV1 and Opus.
+export SLUICE_TEST_FFMPEG ?= $(CURDIR)/target/tools/ffmpeg/ffmpeg
+
+web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
+
+.NOTPARALLEL:
+.PHONY: help run build test bench fmt lint web needs-build needs-test needs-bench \
+        test-rust test-web test-browser test-proxies bench-micro bench-load
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+
+run: build ## install what is missing, build, and start the service (data in ./data)
+	exec target/release/sluice serve $(ARGS)
+
+build: needs-build web ## the release program with the front end inside: target/release/sluice
+	$(CARGO) build --release --locked
+
+test: needs-test lint test-rust test-web test-browser test-proxies ## all checks and tests
+
+bench: bench-micro bench-load ## micro-benches, then the load harness with nginx-rtmp beside it
+
+fmt: ## write the house format
+	$(CARGO) fmt --all
+
+lint: needs-build web ## formatting and clippy, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+needs-build:
+	@scripts/install.sh build
+
+needs-test:
+	@scripts/install.sh test
+
+needs-bench:
+	@scripts/install.sh bench
+
+web: web/dist/.built
+
+web/dist/.built: $(web_sources) | needs-build web/node_modules/.installed
+	cd web && npm run --silent build
+	@touch $@
+
+web/node_modules/.installed: web/package-lock.json | needs-build
+	cd web && $(NPM_CI)
+	@touch $@
+
+tests/browser/node_modules/.installed: tests/browser/package-lock.json | needs-build
+	cd tests/browser && $(NPM_CI)
+	@touch $@
+
+test-rust: needs-test web
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+test-web: web
+	cd web && npm test --silent
+
+# Plays a real publish in Chromium.
+test-browser: needs-test web tests/browser/node_modules/.installed
+	$(CARGO) build --locked
+	cd tests/browser && SLUICE_BIN=$(CURDIR)/target/debug/sluice npm test --silent
+
+test-proxies: needs-test
+	packaging/try-proxies.sh
+
+bench-micro: needs-bench
+	$(CARGO) bench --locked --workspace --exclude sluice
+
+bench-load: needs-bench build
+	$(CARGO) bench --locked --bench load -- live --publishers 10 --viewers 10 --peer nginx
+	$(CARGO) bench --locked --bench load -- live --publishers 100 --bitrate 1M --viewers 0

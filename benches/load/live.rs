@@ -1,0 +1,306 @@
+//! Scenario `live`: N RTMP publishers of one file, M low-latency HLS viewers, and the cost of both.
+//!
+//! Two phases on the same broadcasts: *watched*, with a watcher on every stream and the viewers, gives the times of
+//! parts; *unwatched*, with the publishers alone, gives the cost of a stream. A peer gets the second phase.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, ValueEnum};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Failure,
+    clip::Clip,
+    peer,
+    process::{Figures, Server},
+    publisher::{self, SendLog, Target},
+    report::{self, Span},
+    service::{Input, Service},
+    viewer::{self, Timings, Traffic},
+};
+
+/// Publishers start spread over one key-frame interval of the clip, as unrelated encoders would.
+const SPREAD: Duration = Duration::from_secs(2);
+/// After viewers left or publishers came: what is under way ends.
+const SETTLE: Duration = Duration::from_secs(3);
+/// What the media playlist lists by default.
+const WINDOW_SECONDS: u64 = 20;
+const STOP_DEADLINE: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    /// RTMP publishers, each to an input of its own.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=500))]
+    publishers: u16,
+    /// Viewers, spread over the streams.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=2000))]
+    viewers: u16,
+    /// Length of each measured phase.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=600))]
+    seconds: u64,
+    /// Of each publisher, picture and sound together: 6M, 1M, 800k.
+    #[arg(long, default_value = "6M", value_parser = bitrate)]
+    bitrate: u64,
+    /// Runs this server beside it with the same publishers.
+    #[arg(long)]
+    peer: Option<Peer>,
+    /// The program to measure.
+    #[arg(long, default_value = "target/release/sluice")]
+    program: PathBuf,
+    /// Measures only the peer.
+    #[arg(long, requires = "peer")]
+    only_peer: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Peer {
+    Nginx,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            publishers: 10,
+            viewers: 10,
+            seconds: 30,
+            bitrate: 6_000_000,
+            peer: None,
+            program: "target/release/sluice".into(),
+            only_peer: false,
+        }
+    }
+}
+
+/// Runs the scenario and prints its figures.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("target/load");
+    std::fs::create_dir_all(&folder)?;
+    let clip = Clip::obtain(&folder, options.bitrate)?;
+    println!(
+        "live: {} publishers of {:.1} Mbit/s, {} viewers, phases of {} s",
+        options.publishers,
+        options.bitrate as f64 / 1e6,
+        options.viewers,
+        options.seconds,
+    );
+    if !options.only_peer {
+        let scratch = tempfile::TempDir::new_in(&folder)?;
+        measure_service(options, &root.join(&options.program), scratch.path(), &clip).await?;
+    }
+    if let Some(Peer::Nginx) = options.peer {
+        let scratch = tempfile::TempDir::new_in(&folder)?;
+        measure_nginx(options, root, scratch.path(), &clip).await?;
+    }
+    Ok(())
+}
+
+async fn measure_service(
+    options: &Options,
+    program: &Path,
+    folder: &Path,
+    clip: &Arc<Clip>,
+) -> Result<(), Failure> {
+    let service = Service::start(program, folder).await?;
+    let inputs = service.create_inputs(options.publishers.into()).await?;
+    sleep(SETTLE).await;
+    let idle = service.server.figures()?;
+
+    // Watchers wait for their streams, so that they see the first part of each.
+    let mut audience = Audience::gather(&inputs, options.viewers.into());
+    let targets = inputs.iter().map(|input| input.target.clone());
+    let publishers = Publishers::start(targets, clip, &audience.logs);
+    sleep(SPREAD + SETTLE).await;
+    let watched = span(&service.server, options, &publishers).await?;
+    let (mut timings, traffic) = audience.leave().await?;
+
+    sleep(SETTLE).await;
+    let unwatched = span(&service.server, options, &publishers).await?;
+    let worst_lag = publishers.stop().await?;
+
+    report::cpu(
+        "sluice, with a watcher on every stream and the viewers",
+        &watched,
+        inputs.len(),
+    );
+    report::timings(&mut timings);
+    report::traffic(&traffic, options.viewers.into(), watched.lasted);
+    report::cpu("sluice, publishers alone", &unwatched, inputs.len());
+    let media_kib = options.bitrate / 8 * WINDOW_SECONDS / 1024;
+    report::memory(&idle, &unwatched.after, inputs.len(), Some(media_kib));
+    println!(
+        "  (the harness sent its latest frame {:.0} ms after it was due)",
+        worst_lag.as_secs_f64() * 1000.0
+    );
+    Ok(())
+}
+
+async fn measure_nginx(
+    options: &Options,
+    root: &Path,
+    folder: &Path,
+    clip: &Arc<Clip>,
+) -> Result<(), Failure> {
+    let (server, targets) = peer::start(root, folder, options.publishers.into()).await?;
+    sleep(SETTLE).await;
+    let idle: Figures = server.figures()?;
+    let logs: Vec<_> = targets.iter().map(|_| Arc::default()).collect();
+    let publishers = Publishers::start(targets.iter().cloned(), clip, &logs);
+    sleep(SPREAD + SETTLE).await;
+    let alone = span(&server, options, &publishers).await?;
+    publishers.stop().await?;
+    report::cpu("nginx-rtmp, publishers alone", &alone, targets.len());
+    report::memory(&idle, &alone.after, targets.len(), None);
+    Ok(())
+}
+
+/// Looks at the server at both ends of a phase. A publisher that ends inside it makes the figures worthless.
+async fn span(
+    server: &Server,
+    options: &Options,
+    publishers: &Publishers,
+) -> Result<Span, Failure> {
+    let started = Instant::now();
+    let before = server.figures()?;
+    sleep(Duration::from_secs(options.seconds)).await;
+    let after = server.figures()?;
+    publishers.check()?;
+    Ok(Span {
+        before,
+        after,
+        lasted: started.elapsed(),
+    })
+}
+
+/// All publishers of a run.
+struct Publishers {
+    tasks: Vec<tokio::task::JoinHandle<Result<(), Failure>>>,
+    logs: Vec<Arc<SendLog>>,
+    stop: CancellationToken,
+}
+
+impl Publishers {
+    fn start(
+        targets: impl ExactSizeIterator<Item = Target>,
+        clip: &Arc<Clip>,
+        logs: &[Arc<SendLog>],
+    ) -> Self {
+        let stop = CancellationToken::new();
+        let step = SPREAD / targets.len() as u32;
+        let tasks = targets
+            .zip(logs)
+            .enumerate()
+            .map(|(number, (target, log))| {
+                let (clip, log, stop) = (Arc::clone(clip), Arc::clone(log), stop.clone());
+                tokio::spawn(async move {
+                    sleep(step * number as u32).await;
+                    publisher::publish(&target, &clip, &log, &stop).await
+                })
+            })
+            .collect();
+        Self {
+            tasks,
+            logs: logs.to_vec(),
+            stop,
+        }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let ended = self.tasks.iter().filter(|task| task.is_finished()).count();
+        if ended > 0 {
+            return Err(format!("{ended} of {} publishers ended early", self.tasks.len()).into());
+        }
+        Ok(())
+    }
+
+    /// Ends all broadcasts; gives the harness's own worst delay.
+    async fn stop(self) -> Result<Duration, Failure> {
+        self.stop.cancel();
+        for task in self.tasks {
+            timeout(STOP_DEADLINE, task).await???;
+        }
+        Ok(self
+            .logs
+            .iter()
+            .map(|log| log.worst_lag())
+            .max()
+            .unwrap_or_default())
+    }
+}
+
+/// A watcher for every stream, and the viewers.
+struct Audience {
+    logs: Vec<Arc<SendLog>>,
+    watchers: JoinSet<Result<Timings, Failure>>,
+    viewers: JoinSet<Result<(), Failure>>,
+    traffic: Arc<Traffic>,
+    stop: CancellationToken,
+}
+
+impl Audience {
+    fn gather(inputs: &[Input], viewers: usize) -> Self {
+        let mut audience = Self {
+            logs: inputs.iter().map(|_| Arc::default()).collect(),
+            watchers: JoinSet::new(),
+            viewers: JoinSet::new(),
+            traffic: Arc::default(),
+            stop: CancellationToken::new(),
+        };
+        for (input, log) in inputs.iter().zip(&audience.logs) {
+            let (playback, log, stop) = (
+                input.playback.clone(),
+                Arc::clone(log),
+                audience.stop.clone(),
+            );
+            audience
+                .watchers
+                .spawn(async move { viewer::watch(&playback, &log, &stop).await });
+        }
+        for input in inputs.iter().cycle().take(viewers) {
+            let (playback, stop) = (input.playback.clone(), audience.stop.clone());
+            let traffic = Arc::clone(&audience.traffic);
+            audience
+                .viewers
+                .spawn(async move { viewer::view(&playback, traffic, &stop).await });
+        }
+        audience
+    }
+
+    /// Sends everybody home; gives what they saw.
+    async fn leave(&mut self) -> Result<(Timings, Arc<Traffic>), Failure> {
+        self.stop.cancel();
+        let mut timings = Timings::default();
+        while let Some(seen) = timeout(STOP_DEADLINE, self.watchers.join_next()).await? {
+            timings.merge(seen??);
+        }
+        while let Some(ended) = timeout(STOP_DEADLINE, self.viewers.join_next()).await? {
+            ended??;
+        }
+        Ok((timings, Arc::clone(&self.traffic)))
+    }
+}
+
+/// Reads `6M`, `800k` or a plain number of bits per second.
+fn bitrate(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.strip_suffix(['M', 'm']) {
+        Some(digits) => (digits, 1_000_000),
+        None => text
+            .strip_suffix(['k', 'K'])
+            .map_or((text, 1), |digits| (digits, 1000)),
+    };
+    match digits
+        .parse::<u64>()
+        .map(|number| number.saturating_mul(unit))
+    {
+        Ok(bps @ 300_000..=50_000_000) => Ok(bps),
+        _ => Err(format!("expected a bitrate from 300k to 50M, got `{text}`")),
+    }
+}

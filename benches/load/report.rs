@@ -1,0 +1,108 @@
+//! Figures in the form in which docs/reference/performance.md quotes them.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use crate::{
+    process::Figures,
+    viewer::{Timings, Traffic},
+};
+
+/// Two looks at a server, a while apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) before: Figures,
+    pub(crate) after: Figures,
+    pub(crate) lasted: Duration,
+}
+
+impl Span {
+    fn cpu(&self) -> Duration {
+        self.after.cpu.saturating_sub(self.before.cpu)
+    }
+
+    /// Processor time per stream, as a share of one core.
+    fn percent_per_stream(&self, streams: usize) -> f64 {
+        100.0 * self.cpu().as_secs_f64() / self.lasted.as_secs_f64() / streams as f64
+    }
+}
+
+/// Processor time of a span.
+pub(crate) fn cpu(title: &str, span: &Span, streams: usize) {
+    let seconds = span.cpu().as_secs_f64();
+    println!("{title}");
+    println!(
+        "  CPU              {seconds:.2} s in {:.1} s",
+        span.lasted.as_secs_f64()
+    );
+    println!(
+        "  per stream       {:.3} s = {:.3} % of a core",
+        seconds / streams as f64,
+        span.percent_per_stream(streams)
+    );
+}
+
+/// Memory against that of the idle server. `media_kib` is the media that one stream has in its window.
+pub(crate) fn memory(idle: &Figures, now: &Figures, streams: usize, media_kib: Option<u64>) {
+    let per_stream =
+        |after: u64, before: u64| after.saturating_sub(before) as f64 / 1024.0 / streams as f64;
+    println!(
+        "  resident         {:.1} MiB (idle {:.1}), proportional {:.1} MiB (idle {:.1})",
+        mib(now.resident_kib),
+        mib(idle.resident_kib),
+        mib(now.proportional_kib),
+        mib(idle.proportional_kib),
+    );
+    println!(
+        "  per stream       {:.2} MiB resident beyond idle",
+        per_stream(now.resident_kib, idle.resident_kib)
+    );
+    if let Some(media_kib) = media_kib {
+        println!(
+            "  (its window      {:.1} MiB of media a stream)",
+            mib(media_kib)
+        );
+    }
+}
+
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+/// How long parts took to be listed.
+pub(crate) fn timings(timings: &mut Timings) {
+    println!(
+        "  parts timed      {}, late {}",
+        timings.first_frame.len(),
+        timings.late
+    );
+    percentiles("first frame sent → part listed", &mut timings.first_frame);
+    percentiles("last frame sent → part listed", &mut timings.last_frame);
+}
+
+fn percentiles(title: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let at = |share: f64| {
+        let index = (times.len().saturating_sub(1) as f64 * share) as usize;
+        times
+            .get(index)
+            .map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+    };
+    println!(
+        "  {title}: median {:.1} ms, 95 % {:.1}, 99 % {:.1}, most {:.1}",
+        at(0.5),
+        at(0.95),
+        at(0.99),
+        at(1.0),
+    );
+}
+
+/// What the viewers received.
+pub(crate) fn traffic(traffic: &Traffic, viewers: usize, lasted: Duration) {
+    let bytes = traffic.bytes.load(Ordering::Relaxed);
+    println!(
+        "  served           {:.1} MB to {viewers} viewers in {} answers ({:.1} Mbit/s)",
+        bytes as f64 / 1e6,
+        traffic.requests.load(Ordering::Relaxed),
+        bytes as f64 * 8.0 / 1e6 / lasted.as_secs_f64(),
+    );
+}

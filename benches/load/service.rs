@@ -1,0 +1,126 @@
+//! The release program as the harness's child: an empty data folder, its own ports, live inputs made by REST.
+
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    http::Client,
+    process::{Server, free_port},
+    publisher::Target,
+    viewer::Playback,
+};
+
+/// First credentials of the child's empty database, good for nothing else.
+const API_KEY: &str = "svc_LoadHarnessLoadHarnessLoadHarnessLoadHarnes";
+const ADMIN_PASSWORD: &str = "load harness only";
+const START_DEADLINE: Duration = Duration::from_secs(20);
+
+/// A running service.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) server: Server,
+    http: String,
+    rtmp: String,
+}
+
+/// One live input.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(crate) target: Target,
+    pub(crate) playback: Playback,
+}
+
+impl Service {
+    /// Starts `program` with its data in `folder` and waits until it is ready.
+    pub(crate) async fn start(program: &Path, folder: &Path) -> Result<Self, Failure> {
+        if !program.exists() {
+            return Err(format!("{} is missing: run `make build` first", program.display()).into());
+        }
+        let http = format!("127.0.0.1:{}", free_port()?);
+        let rtmp = format!("127.0.0.1:{}", free_port()?);
+        let mut command = Command::new(program);
+        command
+            .arg("serve")
+            .current_dir(folder)
+            .env("SLUICE_HTTP__LISTEN", &http)
+            .env("SLUICE_RTMP__LISTEN", &rtmp)
+            .env("SLUICE_STORE__DATA_DIR", folder.join("data"))
+            .env("SLUICE_BOOTSTRAP__API_KEY", API_KEY)
+            .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD);
+        let server = Server::start("sluice", &mut command, &folder.join("sluice.log"))?;
+        let service = Self { server, http, rtmp };
+        service.wait_until_ready(folder).await?;
+        Ok(service)
+    }
+
+    async fn wait_until_ready(&self, folder: &Path) -> Result<(), Failure> {
+        let started = Instant::now();
+        loop {
+            let answer = Client::new(&self.http).get("/readyz").await;
+            if answer.is_ok_and(|answer| answer.status == 200) {
+                return Ok(());
+            }
+            if started.elapsed() > START_DEADLINE || self.server.figures().is_err() {
+                let log = std::fs::read_to_string(folder.join("sluice.log")).unwrap_or_default();
+                return Err(
+                    format!("sluice is not ready after {:?}:\n{log}", started.elapsed()).into(),
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Makes live inputs, one a request, as a client would.
+    pub(crate) async fn create_inputs(&self, count: usize) -> Result<Vec<Input>, Failure> {
+        let mut client = Client::new(&self.http);
+        let headers =
+            format!("Authorization: Bearer {API_KEY}\r\nContent-Type: application/json\r\n");
+        let mut inputs = Vec::with_capacity(count);
+        for number in 1..=count {
+            let body = format!(r#"{{"name":"load {number}","reconnectWindowSeconds":0}}"#);
+            let answer = client.post("/api/live/inputs", &headers, &body).await?;
+            if answer.status != 201 {
+                return Err(format!(
+                    "creating a live input: status {}, {}",
+                    answer.status,
+                    answer.text()
+                )
+                .into());
+            }
+            let record: Value = serde_json::from_slice(&answer.body)?;
+            inputs.push(self.input(&record["liveInput"])?);
+        }
+        Ok(inputs)
+    }
+
+    fn input(&self, record: &Value) -> Result<Input, Failure> {
+        let text = |pointer: &str| {
+            record
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .ok_or_else(|| format!("the live input lacks {pointer}"))
+        };
+        let app = text("/ingest/obsServer")?
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        Ok(Input {
+            target: Target {
+                address: self.rtmp.clone(),
+                app,
+                stream: text("/ingest/obsStreamKey")?.to_owned(),
+            },
+            playback: Playback {
+                address: self.http.clone(),
+                folder: format!("/live/v1/{}/", text("/playbackId")?),
+            },
+        })
+    }
+}
