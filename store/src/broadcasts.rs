@@ -1,6 +1,6 @@
 //! Broadcasts: one run of an input on air, across reconnects. Writes carry the owner's fence.
 
-use sqlx::{query, query_as};
+use sqlx::query_as;
 use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
@@ -75,16 +75,6 @@ pub async fn live(db: &mut impl Connection) -> Result<Vec<Broadcast>, Error> {
             .fetch_all(db.sqlite())
             .await?,
     )
-}
-
-/// Deletes at most `limit` broadcasts, with their segments, that ended before `before`; returns how many.
-pub async fn delete_ended_before(tx: &mut Tx<'_>, before: i64, limit: u32) -> Result<u64, Error> {
-    let deleted = query("DELETE FROM broadcasts WHERE id IN (SELECT id FROM broadcasts WHERE ended_at < $1 LIMIT $2)")
-        .bind(before)
-        .bind(limit)
-        .execute(tx.sqlite())
-        .await?;
-    Ok(deleted.rows_affected())
 }
 
 /// Refuses the write of an owner that has been replaced.

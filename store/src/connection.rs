@@ -7,7 +7,11 @@ pub struct Tx<'c> {
     connection: &'c mut SqliteConnection,
 }
 
-impl Tx<'_> {
+impl<'c> Tx<'c> {
+    pub(crate) fn new(connection: &'c mut SqliteConnection) -> Self {
+        Self { connection }
+    }
+
     pub(crate) fn sqlite(&mut self) -> &mut SqliteConnection {
         self.connection
     }
@@ -16,6 +20,12 @@ impl Tx<'_> {
 /// A read-only connection, given back when dropped. Hold it for a few statements, never across other waits.
 pub struct Reader {
     connection: PoolConnection<Sqlite>,
+}
+
+impl Reader {
+    pub(crate) fn new(connection: PoolConnection<Sqlite>) -> Self {
+        Self { connection }
+    }
 }
 
 /// What a verb that only looks may run on: a [`Tx`] or a [`Reader`].

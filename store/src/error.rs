@@ -55,6 +55,18 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Busy(_))
     }
+
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
 }
 
 impl From<sqlx::Error> for Error {

@@ -19,10 +19,16 @@ pub mod users;
 
 mod bootstrap;
 mod connection;
+mod copy;
 mod error;
+mod folder;
+mod maintenance;
+mod migrate;
 mod page;
 mod settings;
 mod store;
+mod unit;
+mod writer;
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap};
 pub use connection::{Connection, Reader, Tx};

@@ -88,3 +88,21 @@ pub async fn delete_before(
     .await?;
     Ok(deleted.rows_affected())
 }
+
+/// Deletes at most `limit` segments of broadcasts that ended before `ended_before`; returns how many.
+pub async fn delete_ended_before(
+    tx: &mut Tx<'_>,
+    ended_before: i64,
+    limit: u32,
+) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM live_segments WHERE (broadcast_id, msn) IN (
+             SELECT s.broadcast_id, s.msn FROM broadcasts b JOIN live_segments s ON s.broadcast_id = b.id
+             WHERE b.ended_at < $1 LIMIT $2)",
+    )
+    .bind(ended_before)
+    .bind(limit)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}

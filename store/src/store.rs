@@ -1,15 +1,61 @@
 //! The handle: opens the data folder, runs changes through the one writer and reads through a few readers.
 
-use std::{future::Future, path::Path, pin::Pin};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
-use crate::{Error, Reader, StoreSettings, Tx};
+use sqlx::{
+    ConnectOptions, Connection as _, SqlitePool,
+    migrate::Migrator,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
+
+use crate::{
+    Error, Reader, StoreSettings, Tx,
+    folder::{self, FolderLock},
+    installation, maintenance,
+    migrate::{self, MIGRATIONS},
+    now_ms,
+    unit::{Queued, Submitted},
+    writer::{Counters, LOCK_WAIT, Writer},
+};
 
 /// What a unit of work gives back: `Box::pin(async move { … })`.
 pub type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 't>>;
 
-/// The database of one data folder. Clones share it; the last one dropped, or [`Store::close`], ends it.
+/// The database of one data folder. Clones share it; [`Store::close`] or dropping the last one ends it.
 #[derive(Clone)]
-pub struct Store {}
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: StoreSettings,
+    readers: SqlitePool,
+    writer: WriterHandle,
+}
+
+/// The way to the writer, if there is one.
+enum WriterHandle {
+    /// Opened beside a running service: there is nothing to write with.
+    None,
+    Running {
+        /// Taken out to close the queue.
+        queue: Mutex<Option<mpsc::Sender<Queued>>>,
+        task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+        counters: Arc<Counters>,
+        trouble: watch::Receiver<Option<Trouble>>,
+    },
+}
 
 /// Why changes do not go through at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +75,7 @@ pub struct Statistics {
     pub failures: u64,
     /// Units of work that wait now.
     pub waiting: u64,
+    /// Length of the write-ahead log.
     pub wal_bytes: u64,
 }
 
@@ -52,23 +99,72 @@ impl Store {
     /// Makes the data folder, locks it, migrates the database and starts the writer on the current tokio runtime.
     ///
     /// `Error::Locked` when another process has the folder, `Error::Newer` when a newer version wrote the database,
-    /// `Error::Invalid`/`Unsupported` for settings.
+    /// `Error::Invalid` or `Error::Unsupported` for settings that cannot work.
     pub async fn open(settings: &StoreSettings) -> Result<Self, Error> {
+        Self::open_with(settings, &MIGRATIONS).await
+    }
+
+    pub(crate) async fn open_with(
+        settings: &StoreSettings,
+        migrator: &Migrator,
+    ) -> Result<Self, Error> {
         settings.check()?;
-        Err(Error::Unsupported("the store is not built yet".into()))
+        folder::create_private(&settings.data_dir)?;
+        let lock = FolderLock::take(&settings.data_dir)?;
+        let database = folder::database(&settings.data_dir);
+        folder::create_private_file(&database)?;
+
+        let options = SqliteConnectOptions::new()
+            .filename(&database)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(settings.busy_timeout);
+        let mut connection = options.clone().foreign_keys(false).connect().await?;
+        migrate::migrate(&mut connection, migrator, &settings.data_dir, now_ms()).await?;
+        connection.close().await?;
+
+        let writer = start_writer(settings, options.busy_timeout(LOCK_WAIT), lock).await?;
+        let readers = open_readers(&settings.data_dir, settings.readers, settings.busy_timeout);
+        let store = Self {
+            shared: Arc::new(Shared {
+                settings: settings.clone(),
+                readers,
+                writer,
+            }),
+        };
+        store
+            .write(|tx| Box::pin(async move { installation::get_or_create(tx, now_ms()).await }))
+            .await?;
+        Ok(store)
     }
 
     /// Opens the database of a data folder for reading only and without its lock, beside a running service or without one.
     /// [`Store::write`] fails on it.
     pub async fn open_for_backup(data_dir: &Path) -> Result<Self, Error> {
-        let _ = data_dir;
-        Err(Error::Unsupported("the store is not built yet".into()))
+        let database = folder::database(data_dir);
+        std::fs::metadata(&database).map_err(Error::file("there is no database", &database))?;
+        let settings = StoreSettings {
+            data_dir: data_dir.to_owned(),
+            readers: 1,
+            ..StoreSettings::default()
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                readers: open_readers(data_dir, settings.readers, settings.busy_timeout),
+                settings,
+                writer: WriterHandle::None,
+            }),
+        })
     }
 
     /// Runs a unit of work in the writer, and returns what it returned once that has been committed to disk.
     ///
-    /// ```ignore
-    /// let input = store.write(move |tx| Box::pin(async move { live_inputs::get(tx, account, id).await })).await?;
+    /// ```no_run
+    /// # use sluice_store::{Error, Store, accounts};
+    /// # async fn example(store: Store) -> Result<(), Error> {
+    /// let account = store.write(|tx| Box::pin(async move { accounts::create(tx, "Default", 0).await })).await?;
+    /// # Ok(()) }
     /// ```
     ///
     /// Units share commits; an error or a panic undoes that unit only. `Error::Busy`: nothing was changed, because the queue
@@ -79,39 +175,167 @@ impl Store {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send + 'static,
     {
-        let _ = work;
-        Err(Error::Unsupported("the store is not built yet".into()))
+        let queue = self.queue()?;
+        let (unit, answer) = Submitted::new(work);
+        let queued = Queued {
+            expires: Instant::now() + self.shared.settings.busy_timeout,
+            unit: Box::new(unit),
+        };
+        queue.try_send(queued).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Full(_) => {
+                Error::Busy("too many changes are waiting".into())
+            }
+            mpsc::error::TrySendError::Closed(_) => shutting_down(),
+        })?;
+        // The writer must see the queue closed as soon as the store closes it, not when this answer has come.
+        drop(queue);
+        answer.await.unwrap_or_else(|_| Err(shutting_down()))
+    }
+
+    fn queue(&self) -> Result<mpsc::Sender<Queued>, Error> {
+        match &self.shared.writer {
+            WriterHandle::None => Err(Error::Unsupported(
+                "this store was opened for reading only".into(),
+            )),
+            WriterHandle::Running { queue, .. } => locked(queue).clone().ok_or_else(shutting_down),
+        }
     }
 
     /// A reader, which sees everything that [`Store::write`] has answered. `Error::Busy` when none is free for
     /// `store.busy_timeout`.
     pub async fn read(&self) -> Result<Reader, Error> {
-        Err(Error::Unsupported("the store is not built yet".into()))
+        Ok(Reader::new(self.shared.readers.acquire().await?))
     }
 
     /// Why changes fail at present, for health and readiness; `None` when all is well. Published state: costs nothing.
     pub fn trouble(&self) -> Option<Trouble> {
-        None
+        match &self.shared.writer {
+            WriterHandle::None => None,
+            WriterHandle::Running { trouble, .. } => trouble.borrow().clone(),
+        }
     }
 
+    /// Published state, as [`Store::trouble`].
     pub fn statistics(&self) -> Statistics {
-        Statistics::default()
+        match &self.shared.writer {
+            WriterHandle::None => Statistics::default(),
+            WriterHandle::Running {
+                queue, counters, ..
+            } => Statistics {
+                commits: counters.commits.load(Relaxed),
+                units: counters.units.load(Relaxed),
+                failures: counters.failures.load(Relaxed),
+                waiting: locked(queue)
+                    .as_ref()
+                    .map_or(0, |queue| queue.max_capacity() - queue.capacity())
+                    as u64,
+                wal_bytes: counters.wal_bytes.load(Relaxed),
+            },
+        }
     }
 
     pub fn data_dir(&self) -> &Path {
-        Path::new("")
+        &self.shared.settings.data_dir
     }
 
+    /// The database's file, for those who copy it.
+    pub(crate) fn database(&self) -> PathBuf {
+        folder::database(self.data_dir())
+    }
+
+    /// Asks the file system; a system call.
     pub fn disk_space(&self) -> Result<DiskSpace, Error> {
-        Err(Error::Unsupported("the store is not built yet".into()))
+        let disk = rustix::fs::statvfs(self.data_dir()).map_err(|error| {
+            Error::file("cannot measure the disk of", self.data_dir())(error.into())
+        })?;
+        let total_bytes = disk.f_blocks * disk.f_frsize;
+        Ok(DiskSpace {
+            free_bytes: disk.f_bavail * disk.f_frsize,
+            total_bytes,
+            min_free_bytes: self.shared.settings.min_free_bytes(total_bytes)?,
+        })
     }
 
     /// Deletes what has expired, in turns of about 20 ms with other work between them; returns how many rows.
     pub async fn sweep(&self, now_ms: i64) -> Result<u64, Error> {
-        let _ = now_ms;
-        Ok(0)
+        maintenance::sweep(self, now_ms).await
     }
 
-    /// Commits what is queued, refuses what comes later, truncates the log and gives the lock back.
-    pub async fn close(&self) {}
+    /// Commits what is queued, refuses what comes later, and gives the lock back. Waits for readers at most
+    /// `store.busy_timeout`.
+    pub async fn close(&self) {
+        if let WriterHandle::Running { queue, task, .. } = &self.shared.writer {
+            locked(queue).take();
+            let _ = timeout(
+                self.shared.settings.busy_timeout,
+                self.shared.readers.close(),
+            )
+            .await;
+            if let Some(task) = task.lock().await.take() {
+                let _ = task.await;
+            }
+        } else {
+            self.shared.readers.close().await;
+        }
+    }
+}
+
+/// Starts the writer's task, which keeps the folder's lock for as long as it runs.
+async fn start_writer(
+    settings: &StoreSettings,
+    options: SqliteConnectOptions,
+    lock: FolderLock,
+) -> Result<WriterHandle, Error> {
+    let (queue, receiver) = mpsc::channel(settings.writer_queue);
+    let (trouble, published_trouble) = watch::channel(None);
+    let counters = Arc::new(Counters::default());
+    let [wal, _index] = folder::log_files(&folder::database(&settings.data_dir));
+    let writer = Writer {
+        queue: receiver,
+        commit_group: settings.commit_group,
+        connection: Some(options.connect().await?),
+        options,
+        wal,
+        wal_truncate_above: settings.wal_truncate_above.as_u64(),
+        next_truncation: Instant::now(),
+        counters: counters.clone(),
+        trouble,
+        lock,
+    };
+    Ok(WriterHandle::Running {
+        queue: Mutex::new(Some(queue)),
+        task: tokio::sync::Mutex::new(Some(tokio::spawn(writer.run()))),
+        counters,
+        trouble: published_trouble,
+    })
+}
+
+/// Readers are opened when they are first needed.
+fn open_readers(data_dir: &Path, readers: u32, busy_timeout: Duration) -> SqlitePool {
+    let options = read_only(&folder::database(data_dir))
+        .busy_timeout(busy_timeout)
+        .pragma("query_only", "ON");
+    SqlitePoolOptions::new()
+        .max_connections(readers)
+        .acquire_timeout(busy_timeout)
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options)
+}
+
+/// Options of a connection that changes nothing.
+pub(crate) fn read_only(database: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(database)
+        .read_only(true)
+}
+
+fn shutting_down() -> Error {
+    Error::Busy("the store is shutting down".into())
+}
+
+/// The lock guards one move of a value, which cannot panic half-way.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

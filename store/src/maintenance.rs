@@ -1,0 +1,91 @@
+//! Sweeping of what has expired, in short turns of the writer so that other work goes on between them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{Error, Store, Tx, Work, live_segments, sessions};
+
+/// How long a turn should hold the writer.
+const TURN: Duration = Duration::from_millis(20);
+/// Rows of the first turn.
+const FIRST_ROWS: u32 = 200;
+const MAX_ROWS: u32 = 5_000;
+/// Segments of a broadcast are of no use to anyone this long after its end.
+const SEGMENTS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Deletes expired sessions and the segments of broadcasts that ended long ago; returns how many rows.
+pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let sessions = in_turns(store, move |tx, rows| {
+        Box::pin(sessions::delete_expired(tx, now_ms, rows))
+    })
+    .await?;
+    let ended_before = now_ms - SEGMENTS_KEPT_MS;
+    let segments = in_turns(store, move |tx, rows| {
+        Box::pin(live_segments::delete_ended_before(tx, ended_before, rows))
+    })
+    .await?;
+    Ok(sessions + segments)
+}
+
+/// Repeats a deletion, each time of as many rows as fit a turn, until it finds fewer.
+async fn in_turns<D>(store: &Store, delete: D) -> Result<u64, Error>
+where
+    D: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, u64> + Clone + Send + 'static,
+{
+    let mut rows = FIRST_ROWS;
+    let mut total = 0;
+    loop {
+        let delete = delete.clone();
+        let (deleted, took) = store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let begun = Instant::now();
+                    let deleted = delete(tx, rows).await?;
+                    Ok((deleted, begun.elapsed()))
+                })
+            })
+            .await?;
+        total += deleted;
+        if deleted < u64::from(rows) {
+            return Ok(total);
+        }
+        rows = rows_of_next_turn(rows, took);
+    }
+}
+
+/// Halves after a turn that took too long, doubles after a short one.
+fn rows_of_next_turn(rows: u32, took: Duration) -> u32 {
+    if took > TURN {
+        (rows / 2).max(1)
+    } else if took < TURN / 4 {
+        (rows * 2).min(MAX_ROWS)
+    } else {
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_follow_the_time_they_take() {
+        let cases = [
+            (1, 500, 1),
+            (200, 21, 100),
+            (200, 20, 200),
+            (200, 5, 200),
+            (200, 4, 400),
+            (4_000, 0, MAX_ROWS),
+        ];
+        for (rows, took_ms, next) in cases {
+            let took = Duration::from_millis(took_ms);
+            assert_eq!(
+                rows_of_next_turn(rows, took),
+                next,
+                "{rows} rows in {took_ms} ms"
+            );
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A unit of work on its way through the writer: it runs, waits for the commit of its group, and answers.
+
+use std::{
+    any::Any,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    time::Duration,
+};
+
+use tokio::{sync::oneshot, time::Instant};
+
+use crate::{Error, Tx, store::Work};
+
+/// A unit that is not done by then waits for something that is no business of a transaction, and holds up every other.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// A unit in the queue.
+pub(crate) struct Queued {
+    /// When it is refused rather than begun.
+    pub(crate) expires: Instant,
+    pub(crate) unit: Box<dyn Unit>,
+}
+
+pub(crate) trait Unit: Send {
+    /// Runs in the open transaction and keeps the result; false when the unit's changes must be undone.
+    fn run<'t>(&'t mut self, tx: &'t mut Tx<'_>)
+    -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
+
+    /// Answers the caller with what `run` kept, or with `failure` in its place.
+    fn answer(self: Box<Self>, failure: Option<Error>);
+}
+
+/// A caller's work with the way back to the caller.
+pub(crate) struct Submitted<T, F> {
+    work: Option<F>,
+    result: Option<Result<T, Error>>,
+    reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Submitted<T, F>
+where
+    F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T>,
+{
+    pub(crate) fn new(work: F) -> (Self, oneshot::Receiver<Result<T, Error>>) {
+        let (reply, answer) = oneshot::channel();
+        let submitted = Self {
+            work: Some(work),
+            result: None,
+            reply,
+        };
+        (submitted, answer)
+    }
+}
+
+impl<T, F> Unit for Submitted<T, F>
+where
+    T: Send,
+    F: for<'t> FnOnce(&'t mut Tx<'_>) -> Work<'t, T> + Send,
+{
+    fn run<'t>(
+        &'t mut self,
+        tx: &'t mut Tx<'_>,
+    ) -> Pin<Box<dyn Future<Output = bool> + Send + 't>> {
+        Box::pin(async move {
+            let Some(work) = self.work.take() else {
+                return false;
+            };
+            let guarded = without_panic(async move { work(tx).await });
+            let result = match tokio::time::timeout(TIME_LIMIT, guarded).await {
+                Ok(Ok(result)) => result,
+                Ok(Err(panic)) => Err(Error::Internal(format!(
+                    "a unit of work panicked: {}",
+                    panic_text(&*panic)
+                ))),
+                Err(_) => Err(Error::Internal(format!(
+                    "a unit of work took more than {TIME_LIMIT:?}"
+                ))),
+            };
+            let is_done = result.is_ok();
+            self.result = Some(result);
+            is_done
+        })
+    }
+
+    fn answer(self: Box<Self>, failure: Option<Error>) {
+        let never_ran = || Err(Error::Internal("a unit of work never ran".into()));
+        let answer = match failure {
+            Some(failure) => Err(failure),
+            None => self.result.unwrap_or_else(never_ran),
+        };
+        // The caller may have left; what was committed stays.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// Turns a panic of the future into an error.
+async fn without_panic<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let mut work = std::pin::pin!(work);
+    // The work is never polled again after a panic, so that nobody sees its broken state.
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => std::task::Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

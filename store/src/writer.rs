@@ -1,0 +1,298 @@
+//! The one writer: takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
+//!
+//! - A caller is answered after the commit, whatever the answer is: a refusal may rest on an uncommitted neighbour.
+//! - When the database is locked or the disk fails, the writer waits and tries again; units are refused when their time is
+//!   up. It publishes why ([`Trouble`]) and finds out by itself when it is over.
+//! - A connection that failed in any way is replaced.
+//! - Ends when its queue is closed and empty.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions, Connection as _, SqliteConnection, query, sqlite::SqliteConnectOptions,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, timeout},
+};
+use tracing::{error, info, warn};
+
+use crate::{
+    Error, Trouble, Tx,
+    folder::FolderLock,
+    now_ms,
+    unit::{Queued, Submitted},
+};
+
+/// How long SQLite itself waits for a lock: the writer looks after its queue in between.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
+/// Waiting shorter than this is no trouble worth telling.
+const TROUBLE_AFTER: Duration = Duration::from_secs(1);
+/// How often the writer tries, when it is in trouble and nobody wants to write.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Between attempts to truncate a log that readers hold.
+const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
+/// How long a truncation may wait for readers.
+const TRUNCATE_WAIT: Duration = Duration::from_millis(20);
+
+/// Counters that the writer publishes.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: AtomicU64,
+    pub(crate) units: AtomicU64,
+    pub(crate) failures: AtomicU64,
+    pub(crate) wal_bytes: AtomicU64,
+}
+
+pub(crate) struct Writer {
+    pub(crate) queue: mpsc::Receiver<Queued>,
+    pub(crate) commit_group: usize,
+    pub(crate) options: SqliteConnectOptions,
+    /// `None` after a failure, until the next attempt.
+    pub(crate) connection: Option<SqliteConnection>,
+    pub(crate) wal: PathBuf,
+    pub(crate) wal_truncate_above: u64,
+    pub(crate) next_truncation: Instant,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) trouble: watch::Sender<Option<Trouble>>,
+    /// Given back when the writer has ended, and not before.
+    pub(crate) lock: FolderLock,
+}
+
+impl Writer {
+    pub(crate) async fn run(mut self) {
+        while let Some(group) = self.next_group().await {
+            self.commit(group).await;
+            self.truncate_log().await;
+        }
+        if let Some(connection) = self.connection.take() {
+            // The last connection to close writes the log back and removes it.
+            if let Err(error) = connection.close().await {
+                warn!(%error, "closing the database");
+            }
+        }
+        drop(self.lock);
+    }
+
+    /// Waits for work and takes what is there; `None` when the queue is closed and empty.
+    async fn next_group(&mut self) -> Option<Vec<Queued>> {
+        let first = if self.trouble.borrow().is_some() {
+            match timeout(PROBE_EVERY, self.queue.recv()).await {
+                Ok(received) => received?,
+                Err(_) => probe(),
+            }
+        } else {
+            self.queue.recv().await?
+        };
+        let mut group = vec![first];
+        self.fill(&mut group);
+        Some(group)
+    }
+
+    /// Takes more units, up to the size of a group.
+    fn fill(&mut self, group: &mut Vec<Queued>) {
+        while group.len() < self.commit_group {
+            match self.queue.try_recv() {
+                Ok(queued) => group.push(queued),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Runs the group, with what comes while it waits for the database, and answers every unit.
+    async fn commit(&mut self, mut group: Vec<Queued>) {
+        let waiting_since = (Instant::now(), now_ms());
+        let mut connection = loop {
+            match self.begin().await {
+                Ok(connection) => break connection,
+                Err(error) => {
+                    let reason = error.to_string();
+                    if waiting_since.0.elapsed() >= TROUBLE_AFTER {
+                        self.publish_trouble(&reason, waiting_since.1);
+                    }
+                    self.refuse_expired(&mut group, &reason, waiting_since.1);
+                    if group.is_empty() {
+                        return;
+                    }
+                }
+            }
+        };
+        match run_group(&mut connection, &mut group).await {
+            Ok(done) => {
+                self.connection = Some(connection);
+                self.publish_recovery();
+                self.counters.commits.fetch_add(1, Relaxed);
+                self.counters.units.fetch_add(done, Relaxed);
+                self.counters
+                    .failures
+                    .fetch_add(group.len() as u64 - done, Relaxed);
+                for queued in group {
+                    queued.unit.answer(None);
+                }
+            }
+            Err(error) => {
+                let reason = Error::from(error).to_string();
+                self.publish_trouble(&reason, waiting_since.1);
+                // Closing undoes the transaction and forgets whatever state the failure left behind.
+                let _ = connection.close().await;
+                self.refuse(group, &reason);
+            }
+        }
+    }
+
+    /// Opens a transaction that is sure to be able to write.
+    async fn begin(&mut self) -> Result<SqliteConnection, Error> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.options.connect().await?,
+        };
+        match query("BEGIN IMMEDIATE")
+            .execute(&mut connection)
+            .await
+            .map_err(Error::from)
+        {
+            Ok(_) => Ok(connection),
+            Err(locked @ Error::Busy(_)) => {
+                self.connection = Some(connection);
+                Err(locked)
+            }
+            Err(broken) => {
+                let _ = connection.close().await;
+                // A lock is waited for by SQLite, any other failure here.
+                sleep(LOCK_WAIT).await;
+                Err(broken)
+            }
+        }
+    }
+
+    /// Refuses what has waited too long and takes more in its place, until nothing that was queued is late.
+    fn refuse_expired(&mut self, group: &mut Vec<Queued>, reason: &str, since_ms: i64) {
+        loop {
+            self.fill(group);
+            let now = Instant::now();
+            let (late, waiting): (Vec<_>, Vec<_>) = std::mem::take(group)
+                .into_iter()
+                .partition(|queued| queued.expires <= now);
+            *group = waiting;
+            if late.is_empty() {
+                return;
+            }
+            self.publish_trouble(reason, since_ms);
+            self.refuse(late, reason);
+        }
+    }
+
+    fn refuse(&mut self, group: Vec<Queued>, reason: &str) {
+        self.counters
+            .failures
+            .fetch_add(group.len() as u64, Relaxed);
+        for queued in group {
+            queued.unit.answer(Some(Error::Busy(reason.to_owned())));
+        }
+    }
+
+    fn publish_trouble(&mut self, reason: &str, since_ms: i64) {
+        self.trouble.send_if_modified(|trouble| match trouble {
+            Some(known) if known.reason == reason => false,
+            _ => {
+                error!(reason, "the database takes no changes");
+                let since_ms = trouble.as_ref().map_or(since_ms, |known| known.since_ms);
+                *trouble = Some(Trouble {
+                    since_ms,
+                    reason: reason.to_owned(),
+                });
+                true
+            }
+        });
+    }
+
+    fn publish_recovery(&mut self) {
+        self.trouble
+            .send_if_modified(|trouble| match trouble.take() {
+                Some(past) => {
+                    info!(reason = past.reason, "the database takes changes again");
+                    true
+                }
+                None => false,
+            });
+    }
+
+    /// Empties a write-ahead log that has grown too long. Readers of old rows can prevent it; then it is tried again later.
+    async fn truncate_log(&mut self) {
+        let bytes = fs::metadata(&self.wal).map_or(0, |wal| wal.len());
+        self.counters.wal_bytes.store(bytes, Relaxed);
+        if bytes <= self.wal_truncate_above || Instant::now() < self.next_truncation {
+            return;
+        }
+        self.next_truncation = Instant::now() + TRUNCATE_EVERY;
+        let Some(connection) = self.connection.as_mut() else {
+            return;
+        };
+        if let Err(error) = truncate(connection).await {
+            warn!(%error, bytes, "the write-ahead log could not be truncated");
+        }
+        let left = fs::metadata(&self.wal).map_or(0, |wal| wal.len());
+        self.counters.wal_bytes.store(left, Relaxed);
+    }
+}
+
+/// A change of nothing, which shows whether changes go through.
+fn probe() -> Queued {
+    let (unit, _answer) = Submitted::new(|tx| {
+        Box::pin(async move {
+            query("UPDATE installation SET created_at = created_at")
+                .execute(tx.sqlite())
+                .await?;
+            Ok(())
+        })
+    });
+    Queued {
+        expires: Instant::now(),
+        unit: Box::new(unit),
+    }
+}
+
+/// Runs every unit in a savepoint, commits, and returns how many stay. An error means that nothing of the group does.
+async fn run_group(
+    connection: &mut SqliteConnection,
+    group: &mut [Queued],
+) -> Result<u64, sqlx::Error> {
+    let mut done = 0;
+    for queued in group {
+        query("SAVEPOINT unit").execute(&mut *connection).await?;
+        if queued.unit.run(&mut Tx::new(connection)).await {
+            done += 1;
+        } else {
+            query("ROLLBACK TO unit").execute(&mut *connection).await?;
+        }
+        query("RELEASE unit").execute(&mut *connection).await?;
+    }
+    query("COMMIT").execute(connection).await?;
+    Ok(done)
+}
+
+async fn truncate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    set_lock_wait(connection, TRUNCATE_WAIT).await?;
+    let outcome = query("PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut *connection)
+        .await;
+    set_lock_wait(connection, LOCK_WAIT).await?;
+    outcome.map(|_| ())
+}
+
+async fn set_lock_wait(
+    connection: &mut SqliteConnection,
+    wait: Duration,
+) -> Result<(), sqlx::Error> {
+    // A PRAGMA takes no bound parameters; the number is our own.
+    let statement = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {}", wait.as_millis()));
+    query(statement).execute(connection).await.map(|_| ())
+}
