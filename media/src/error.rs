@@ -12,7 +12,6 @@ pub enum Error {
 }
 
 impl Error {
-    #[allow(dead_code)]
     pub(crate) fn invalid(what: &'static str, reason: impl Into<String>) -> Self {
         Self::Invalid {
             what,

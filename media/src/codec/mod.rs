@@ -3,13 +3,30 @@
 //! Records come from the wire. Every parser here reads through a bounded cursor, refuses absurd values with
 //! [`Error::Invalid`], and keeps the record itself as received, because the init section carries it on unchanged.
 
+mod aac;
+mod av1;
+mod avc;
+mod bits;
+mod hevc;
+mod mp3;
+mod obu;
+mod opus;
 mod payload;
-
-pub use payload::{PayloadFacts, check_payload};
+#[cfg(test)]
+mod test_bytes;
+mod vui;
 
 use bytes::Bytes;
+pub use opus::{OpusHead, OpusMapping};
+pub use payload::{PayloadFacts, check_payload};
 
 use crate::Error;
+
+/// The largest picture that is taken, in pixels across or down.
+pub const MAX_PIXELS_PER_SIDE: u32 = 16_384;
+
+/// The largest video record that is taken. HEVC records carry the encoder's whole settings as text, about 2.5 kB.
+const MAX_VIDEO_RECORD_BYTES: usize = 64 * 1024;
 
 /// A video codec that is carried from ingest to playback without re-encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,8 +98,24 @@ impl VideoConfig {
     /// Reads a configuration record. [`Error::Invalid`] when it is truncated, contradicts itself or describes a picture
     /// of no or absurd size; [`Error::Unsupported`] for forms that no player of HLS takes.
     pub fn parse(codec: VideoCodec, record: Bytes) -> Result<Self, Error> {
-        let _ = (codec, record);
-        Err(Error::unsupported("video configuration", "not yet read"))
+        if record.len() > MAX_VIDEO_RECORD_BYTES {
+            let reason = format!(
+                "it is {} bytes long, at most {MAX_VIDEO_RECORD_BYTES} are taken",
+                record.len()
+            );
+            return Err(Error::invalid("video configuration record", reason));
+        }
+        match codec {
+            VideoCodec::Avc => avc::parse(record),
+            VideoCodec::Hevc => hevc::parse(record),
+            VideoCodec::Av1 => av1::parse(record),
+        }
+    }
+
+    /// The configuration that the sequence header of an AV1 key frame gives, with a record made from it: for encoders
+    /// whose `av1C` lacks it, which [`VideoConfig::parse`] refuses as [`Error::Unsupported`].
+    pub fn from_av1_key_frame(temporal_unit: &[u8]) -> Result<Self, Error> {
+        av1::from_key_frame(temporal_unit)
     }
 }
 
@@ -90,8 +123,8 @@ impl VideoConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AudioConfig {
     pub codec: AudioCodec,
-    /// AAC: the AudioSpecificConfig (ISO/IEC 14496-3), as received. Opus: the identification header of RFC 7845 §5.1
-    /// without its magic, read by [`AudioConfig::opus_head`]. MP3: empty.
+    /// AAC: the AudioSpecificConfig (ISO/IEC 14496-3), as received. Opus: the identification header, as received;
+    /// [`AudioConfig::opus_head`] reads it. MP3: empty.
     pub record: Bytes,
     /// Samples per second and channel after decoding (HE-AAC: the doubled rate; Opus: always 48 000).
     pub sample_rate: u32,
@@ -106,36 +139,69 @@ pub struct AudioConfig {
 impl AudioConfig {
     /// Reads a configuration record. MP3 has none: [`AudioConfig::from_mp3_frame`].
     pub fn parse(codec: AudioCodec, record: Bytes) -> Result<Self, Error> {
-        let _ = (codec, record);
-        Err(Error::unsupported("audio configuration", "not yet read"))
+        match codec {
+            AudioCodec::Aac => aac::parse(record),
+            AudioCodec::Opus => opus::parse(record),
+            AudioCodec::Mp3 => Err(Error::unsupported(
+                "MP3 configuration record",
+                "MP3 frames describe themselves",
+            )),
+        }
     }
 
     /// MP3 has no configuration record: it follows from the header of any frame.
     pub fn from_mp3_frame(frame: &[u8]) -> Result<Self, Error> {
-        let _ = frame;
-        Err(Error::unsupported("MP3 frame", "not yet read"))
+        mp3::from_frame(frame)
     }
 
     /// Samples in this packet at `sample_rate`; `samples_per_frame` where the packet does not say otherwise.
     pub fn samples_in(&self, packet: &[u8]) -> u32 {
-        let _ = packet;
-        self.samples_per_frame
+        match self.codec {
+            AudioCodec::Opus => opus::samples_in(packet).unwrap_or(self.samples_per_frame),
+            AudioCodec::Aac | AudioCodec::Mp3 => self.samples_per_frame,
+        }
     }
 
     /// The fields that the `dOps` box needs; `None` unless the codec is Opus.
     pub fn opus_head(&self) -> Option<OpusHead> {
-        None
+        match self.codec {
+            AudioCodec::Opus => OpusHead::parse(&self.record).ok(),
+            AudioCodec::Aac | AudioCodec::Mp3 => None,
+        }
     }
 }
 
-/// The identification header of an Opus stream (RFC 7845 §5.1), channel mapping family 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpusHead {
-    pub channels: u8,
-    /// Samples at 48 kHz that a decoder throws away at the start.
-    pub pre_skip: u16,
-    /// The rate of the encoder's input, for information only; Opus always decodes at 48 kHz.
-    pub input_sample_rate: u32,
-    /// Gain in dB, Q7.8.
-    pub output_gain: i16,
+/// The size that is left of `coded` (across, down) after cropping (left, right, top, bottom) in steps of `unit`.
+/// [`Error::Invalid`] when nothing is left, or more than [`MAX_PIXELS_PER_SIDE`].
+fn picture_size(
+    what: &'static str,
+    coded: (u32, u32),
+    crop: [u32; 4],
+    unit: (u32, u32),
+) -> Result<(u16, u16), Error> {
+    let side = |coded: u32, first: u32, second: u32, unit: u32| {
+        let cropped = (u64::from(first) + u64::from(second)) * u64::from(unit);
+        let left = u64::from(coded).checked_sub(cropped)?;
+        (1..=u64::from(MAX_PIXELS_PER_SIDE))
+            .contains(&left)
+            .then_some(left as u16)
+    };
+    let [left, right, top, bottom] = crop;
+    match (
+        side(coded.0, left, right, unit.0),
+        side(coded.1, top, bottom, unit.1),
+    ) {
+        (Some(width), Some(height)) => Ok((width, height)),
+        _ => Err(Error::invalid(
+            what,
+            format!(
+                "its picture is {}×{} before cropping, {crop:?} is cropped",
+                coded.0, coded.1
+            ),
+        )),
+    }
 }
+
+#[cfg(test)]
+#[path = "hostile_tests.rs"]
+mod hostile_tests;
