@@ -33,7 +33,7 @@ async function buildPages() {
     bundle: true,
     minify: true,
     format: "esm",
-    target: ["es2021", "safari14"],
+    target: "es2021",
     legalComments: "none",
     metafile: true,
     logLevel: "warning",

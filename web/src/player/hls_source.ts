@@ -4,7 +4,7 @@ import Hls, {
   ErrorTypes,
   Events,
   type HlsConfig,
-  type LoadPolicy,
+  type LoaderConfig,
   type RetryConfig,
 } from "hls.js/light";
 import type { Source, SourceListener } from "./source";
@@ -43,7 +43,7 @@ function settings(): Partial<HlsConfig> {
  *
  * @param firstByteMs how long an answer may take; a blocked playlist reload is held until the next part exists
  */
-function patientPolicy(firstByteMs: number): LoadPolicy {
+function patientPolicy(firstByteMs: number): LoaderConfig {
   const retry: RetryConfig = {
     maxNumRetry: Number.MAX_SAFE_INTEGER,
     retryDelayMs: 250,
@@ -74,7 +74,7 @@ export class HlsSource implements Source {
   }
 
   latency(): number | null {
-    return this.hls.latencyController ? this.hls.latency || null : null;
+    return this.hls.latency || null;
   }
 
   edge(): number | null {

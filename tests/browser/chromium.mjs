@@ -1,0 +1,33 @@
+// Starts Debian's Chromium as the tests want it: headless, a fresh profile, and silent towards the outside.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** @returns {Promise<{page: import("playwright-core").Page, close: () => Promise<void>}>} */
+export async function openChromium({ width = 1280, height = 800, scheme = "light" } = {}) {
+  const profile = mkdtempSync(join(tmpdir(), "sluice-chromium-"));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    headless: true,
+    args: FLAGS,
+    viewport: { width, height },
+    colorScheme: scheme,
+  });
+  const close = async () => {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
+  };
+  return { page: context.pages()[0] ?? (await context.newPage()), close };
+}

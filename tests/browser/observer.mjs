@@ -1,0 +1,85 @@
+// Watches one page from outside: what it shows over time, what it complains about, and where it sends requests.
+
+/** How often the page's own account of itself is read. */
+const POLL_MS = 50;
+
+export class Observer {
+  constructor(page) {
+    this.page = page;
+    this.openedAt = performance.now();
+    this.states = [];
+    this.consoleErrors = [];
+    this.foreignRequests = [];
+    page.on("console", (message) => {
+      if (message.type() === "error") this.consoleErrors.push(message.text());
+    });
+    page.on("pageerror", (error) => this.consoleErrors.push(String(error)));
+    page.on("request", (request) => {
+      const url = new URL(request.url());
+      if (/^(https?|wss?):$/.test(url.protocol) && url.origin !== this.origin) this.foreignRequests.push(request.url());
+    });
+  }
+
+  async open(url) {
+    this.origin = new URL(url).origin;
+    this.openedAt = performance.now();
+    this.states = [];
+    await this.page.goto(url, { waitUntil: "domcontentloaded" });
+    this.watching ??= setInterval(() => this.sample().catch(() => undefined), POLL_MS);
+  }
+
+  get atMs() {
+    return Math.round(performance.now() - this.openedAt);
+  }
+
+  /** What the page says of itself and what a person can read on it now. */
+  async sample() {
+    const seen = await this.page.evaluate(() => {
+      const visible = (id) => {
+        const element = document.getElementById(id);
+        return element?.checkVisibility() ? element.textContent.trim() : "";
+      };
+      return {
+        ...globalThis.sluice,
+        text: [visible("title"), visible("detail"), visible("notice")].filter(Boolean).join(" | "),
+        badge: visible("badge"),
+        tapForSound: visible("unmute") !== "",
+      };
+    });
+    if (seen.state && this.states.at(-1)?.state !== seen.state) {
+      this.states.push({ state: seen.state, atMs: this.atMs, text: seen.text });
+    }
+    return { atMs: this.atMs, ...seen };
+  }
+
+  /** Samples until `condition(sample)` holds. Throws with the last sample after `seconds`. */
+  async until(what, seconds, condition) {
+    const deadline = performance.now() + seconds * 1000;
+    let seen = null;
+    while (performance.now() < deadline) {
+      seen = await this.sample();
+      if (condition(seen)) return seen;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+    throw new Error(`not within ${seconds} s: ${what}; last seen ${JSON.stringify(seen)}`);
+  }
+
+  untilState(state, seconds) {
+    return this.until(`state ${state}`, seconds, (seen) => seen.state === state);
+  }
+
+  /** The picture moves on by `byS` seconds of media. */
+  async untilPlayed(byS, seconds) {
+    let from = null;
+    return this.until(`${byS} s of picture`, seconds, (seen) => {
+      if (from === null || seen.currentTime < from) from = seen.currentTime;
+      return seen.state === "live" && seen.currentTime - from >= byS;
+    });
+  }
+
+  summary() {
+    clearInterval(this.watching);
+    const { states, consoleErrors, foreignRequests } = this;
+    return { states, consoleErrors, foreignRequests };
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * The picture: attaches a source to the video element, notices whether it moves, helps it along, and lets go of it.
+ * What should be attached is decided outside; here it is only kept running.
+ */
+import { retryDelayMs } from "./backoff";
+import { HlsSource, isHlsSupported } from "./hls_source";
+import { isNativeHlsSupported, NativeSource } from "./native_source";
+import { nextMove } from "./pursuit";
+import type { Sound } from "./sound";
+import type { Source, SourceListener } from "./source";
+
+/** A picture counts as moving when it moved within this time. */
+const ADVANCING_MS = 1000;
+/** After this long of playing, a source counts as sound and the next failure starts with the shortest wait again. */
+const HEALTHY_AFTER_MS = 5000;
+/** A buffer that ends this close to the picture is played out, whether or not the browser says so. */
+const DRAINED_AFTER_MS = 1500;
+
+export class Playback implements SourceListener {
+  /** The viewer pressed pause. */
+  paused = false;
+  /** The viewer is at the live edge, or wants to be. */
+  following = true;
+  hasPlayed = false;
+
+  private source: Source | null = null;
+  private wanted = false;
+  private failures = 0;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private position = -1;
+  private attachedAtMs = 0;
+  private advancedAtMs = Number.NEGATIVE_INFINITY;
+  private bufferedAtMs = 0;
+  private movedAtMs = 0;
+
+  constructor(
+    private readonly url: string,
+    private readonly video: HTMLVideoElement,
+    private readonly sound: Sound,
+    private readonly onChange: () => void,
+  ) {
+    for (const event of ["playing", "waiting", "ended", "pause", "loadeddata"]) {
+      video.addEventListener(event, () => this.observe());
+    }
+    video.addEventListener("timeupdate", () => this.observe());
+    video.addEventListener("canplay", () => this.play());
+  }
+
+  static isSupported(video: HTMLVideoElement): boolean {
+    return isHlsSupported() || isNativeHlsSupported(video);
+  }
+
+  get attached(): boolean {
+    return this.source !== null;
+  }
+
+  get advancing(): boolean {
+    return this.source !== null && performance.now() - this.advancedAtMs < ADVANCING_MS;
+  }
+
+  /** Media that is already here is still to be played. */
+  get draining(): boolean {
+    const settled = performance.now() - Math.max(this.advancedAtMs, this.attachedAtMs) > DRAINED_AFTER_MS;
+    return this.source !== null && this.hasPlayed && !this.video.ended && (this.paused || !settled);
+  }
+
+  get latency(): number | null {
+    return this.source?.latency() ?? null;
+  }
+
+  get playingDate(): Date | null {
+    return this.source?.playingDate() ?? null;
+  }
+
+  /** Attaches unless it is attached; a source that failed comes back after its pause. */
+  attach(): void {
+    this.wanted = true;
+    if (this.source || this.retry !== undefined) return;
+    const now = performance.now();
+    this.attachedAtMs = now;
+    this.bufferedAtMs = now;
+    this.movedAtMs = now;
+    this.advancedAtMs = Number.NEGATIVE_INFINITY;
+    this.position = -1;
+    this.hasPlayed = false;
+    this.source = isHlsSupported()
+      ? new HlsSource(this.url, this.video, this)
+      : new NativeSource(this.url, this.video, this);
+    this.play();
+  }
+
+  /** Lets go of the source; the last picture goes with it. */
+  detach(): void {
+    this.wanted = false;
+    this.failures = 0;
+    clearTimeout(this.retry);
+    this.retry = undefined;
+    this.drop();
+  }
+
+  /** The service answers again: what it refused in between is asked for at once. */
+  resume(): void {
+    this.source?.resume();
+  }
+
+  togglePlay(): void {
+    this.paused = !this.paused;
+    if (this.paused) {
+      this.video.pause();
+    } else {
+      this.following = true;
+      this.play();
+    }
+    this.onChange();
+  }
+
+  goLive(): void {
+    this.following = true;
+    this.paused = false;
+    const edge = this.source?.edge() ?? null;
+    if (edge !== null) this.seek(edge);
+    this.play();
+    this.onChange();
+  }
+
+  skip(seconds: number): void {
+    const edge = this.source?.edge() ?? null;
+    if (edge === null) return;
+    const { buffered, currentTime } = this.video;
+    const oldest = buffered.length > 0 ? buffered.start(0) : currentTime;
+    const target = Math.max(oldest, currentTime + seconds);
+    this.following = target >= edge;
+    this.seek(Math.min(target, edge));
+    this.onChange();
+  }
+
+  onBuffered(): void {
+    this.bufferedAtMs = performance.now();
+  }
+
+  onBroken(): void {
+    this.drop();
+    this.onChange();
+    if (this.wanted) this.reattachLater();
+  }
+
+  /** Called a few times a second. @param live the service says that media is coming */
+  tend(live: boolean): void {
+    this.observe();
+    if (!this.source) return;
+    if (live && this.source.complete() && !this.draining) {
+      this.onBroken();
+      return;
+    }
+    const move = nextMove({
+      nowMs: performance.now(),
+      live,
+      paused: this.paused,
+      following: this.following,
+      position: this.video.currentTime,
+      advancedAtMs: Math.max(this.advancedAtMs, this.attachedAtMs),
+      bufferedAtMs: this.bufferedAtMs,
+      movedAtMs: this.movedAtMs,
+      nextRangeStart: nextRangeStart(this.video),
+      edge: this.source.edge(),
+    });
+    if (move.kind === "seek") this.seek(move.to);
+    if (move.kind === "reattach") this.onBroken();
+  }
+
+  private observe(): void {
+    const { currentTime } = this.video;
+    if (!this.source) return;
+    if (!this.video.paused && !this.video.seeking && this.position >= 0 && currentTime > this.position) {
+      this.advancedAtMs = performance.now();
+      this.hasPlayed = true;
+      if (this.advancedAtMs - this.attachedAtMs > HEALTHY_AFTER_MS) this.failures = 0;
+    }
+    this.position = currentTime;
+    this.onChange();
+  }
+
+  private play(): void {
+    if (!this.paused && this.video.paused) void this.sound.start();
+  }
+
+  private seek(to: number): void {
+    this.movedAtMs = performance.now();
+    this.position = to;
+    this.video.currentTime = to;
+  }
+
+  private drop(): void {
+    this.source?.detach();
+    this.source = null;
+    this.hasPlayed = false;
+  }
+
+  private reattachLater(): void {
+    clearTimeout(this.retry);
+    this.retry = setTimeout(
+      () => {
+        this.retry = undefined;
+        if (this.wanted) this.attach();
+      },
+      retryDelayMs(this.failures, Math.random()),
+    );
+    this.failures += 1;
+  }
+}
+
+function nextRangeStart(video: HTMLVideoElement): number | null {
+  const { buffered, currentTime } = video;
+  for (let index = 0; index < buffered.length; index += 1) {
+    if (buffered.start(index) > currentTime + 0.01) return buffered.start(index);
+  }
+  return null;
+}

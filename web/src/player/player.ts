@@ -1,0 +1,131 @@
+/**
+ * The page at `/live/{playbackId}`: asks the service what the live input does, plays when there is something to play,
+ * and says in plain words what it waits for otherwise. Nothing on it needs a reload, ever.
+ */
+import { connectControls } from "./controls";
+import { type FeedListener, StateFeed } from "./feed";
+import { hlsVersion } from "./hls_source";
+import { findPage } from "./page";
+import { Playback } from "./playback";
+import { Sound } from "./sound";
+import { type Feed, isNewBroadcast, isPlayable, type Reply, type Stage, stageOf } from "./stage";
+import { View } from "./view";
+import { secondsUntil } from "./words";
+
+/** How often the picture is looked after and the words are refreshed. */
+const TEND_EVERY_MS = 250;
+/** Behind the live edge by this much more than it should be, the viewer is offered the way back. */
+const BEHIND_S = 3;
+
+class Player implements FeedListener {
+  private feed: Feed = "connecting";
+  private reply: Reply | null = null;
+  private readonly page = findPage();
+  private readonly view = new View(this.page);
+  private readonly sound = new Sound(this.page.video, () => this.refresh());
+  private readonly supported = Playback.isSupported(this.page.video);
+  private readonly playback: Playback;
+  private readonly states: StateFeed;
+
+  constructor(playbackId: string) {
+    const base = `/live/v1/${encodeURIComponent(playbackId)}`;
+    this.playback = new Playback(`${base}/index.m3u8`, this.page.video, this.sound, () => this.refresh());
+    this.states = new StateFeed(`${base}/state`, this);
+    connectControls(this.page, {
+      togglePlay: () => this.playback.togglePlay(),
+      toggleMute: () => this.sound.toggle(),
+      setVolume: (volume) => this.sound.setVolume(volume),
+      skip: (seconds) => this.playback.skip(seconds),
+      goLive: () => this.playback.goLive(),
+    });
+    this.page.unmute.addEventListener("click", () => this.sound.allow());
+  }
+
+  run(): void {
+    this.refresh();
+    void this.states.run();
+    setInterval(() => {
+      this.playback.tend(this.feed === "following" && this.reply?.state === "live");
+      this.follow();
+      this.refresh();
+    }, TEND_EVERY_MS);
+  }
+
+  onFeed(feed: Feed, reply: Reply | null): void {
+    const isBack = this.feed === "failing" && feed === "following";
+    const isNew = reply !== null && isNewBroadcast(this.reply, reply);
+    this.feed = feed;
+    this.reply = reply;
+    if (isNew) this.playback.detach();
+    else if (isBack) this.playback.resume();
+    this.follow();
+    this.refresh();
+  }
+
+  /** Attaches and lets go as the service's state asks for. */
+  private follow(): void {
+    if (!this.supported || this.feed === "connecting" || this.feed === "failing") return;
+    if (this.reply && isPlayable(this.reply)) {
+      this.playback.attach();
+    } else if (!this.playback.draining) {
+      this.playback.detach();
+    }
+  }
+
+  get stage(): Stage {
+    return stageOf({
+      feed: this.feed,
+      reply: this.reply,
+      supported: this.supported,
+      advancing: this.playback.advancing,
+      hasPlayed: this.playback.hasPlayed,
+      paused: this.playback.paused,
+      draining: this.playback.draining,
+    });
+  }
+
+  private refresh(): void {
+    if (!this.states) return;
+    const { playback } = this;
+    this.view.show({
+      stage: this.stage,
+      advancing: playback.advancing,
+      secondsLeft: secondsUntil(this.reply?.reconnectUntil, Date.now(), this.states.clockOffsetMs),
+      latency: playback.latency,
+      paused: playback.paused,
+      behind: playback.hasPlayed && (!playback.following || (playback.paused && (playback.latency ?? 0) > BEHIND_S)),
+      muted: this.page.video.muted,
+      waitsForGesture: this.sound.waitsForGesture,
+      hasMedia: playback.hasPlayed,
+    });
+  }
+
+  /** What tests and the curious may read. */
+  probe(): Record<string, unknown> {
+    const { video } = this.page;
+    return Object.freeze({
+      state: this.stage,
+      currentTime: video.currentTime,
+      latency: this.playback.latency,
+      playingDate: this.playback.playingDate?.toISOString() ?? null,
+      muted: video.muted,
+      paused: this.playback.paused,
+      droppedFrames: video.getVideoPlaybackQuality?.().droppedVideoFrames ?? 0,
+      hlsVersion,
+    });
+  }
+}
+
+/** The playback id (or playback token) in `/live/{playbackId}`. */
+function playbackIdIn(pathname: string): string {
+  const name = pathname.split("/").filter(Boolean).pop() ?? "";
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+const player = new Player(playbackIdIn(location.pathname));
+Object.defineProperty(window, "sluice", { get: () => player.probe() });
+player.run();

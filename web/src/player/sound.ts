@@ -1,0 +1,91 @@
+/**
+ * Starts playback within the browser's autoplay policy: with sound where that is allowed, else muted until the
+ * viewer's first click or key. Rule: the viewer's own wish about sound outlives every change of source, because it
+ * lives here and in the video element and not in the source.
+ */
+
+const REMEMBERED = "sluice.volume";
+
+export class Sound {
+  /** Muted by the browser's policy alone; the first gesture undoes it. */
+  private mutedByPolicy = false;
+
+  /** @param onChange called whenever what the viewer hears, or could hear, has changed */
+  constructor(
+    private readonly video: HTMLVideoElement,
+    private readonly onChange: () => void,
+  ) {
+    video.volume = rememberedVolume();
+    video.addEventListener("volumechange", () => {
+      rememberVolume(video.volume);
+      onChange();
+    });
+    const gesture = () => this.allow();
+    document.addEventListener("pointerup", gesture);
+    document.addEventListener("keydown", gesture);
+  }
+
+  /** The page plays without sound only because nobody has touched it yet. */
+  get waitsForGesture(): boolean {
+    return this.mutedByPolicy;
+  }
+
+  /** Starts playing, muted if it must be. Does nothing harmful when it is called again. */
+  async start(): Promise<void> {
+    if (this.mutedByPolicy && navigator.userActivation?.hasBeenActive) this.allow();
+    try {
+      await this.video.play();
+    } catch (error) {
+      if (!isPolicy(error) || this.video.muted) return;
+      this.mutedByPolicy = true;
+      this.video.muted = true;
+      this.onChange();
+      await this.video.play().catch(() => undefined);
+    }
+  }
+
+  /** The viewer touched the page: what only the policy had muted may be heard. */
+  allow(): void {
+    if (!this.mutedByPolicy) return;
+    this.mutedByPolicy = false;
+    this.video.muted = false;
+    if (this.video.paused) void this.video.play().catch(() => undefined);
+    this.onChange();
+  }
+
+  toggle(): void {
+    if (this.mutedByPolicy) {
+      this.allow();
+      return;
+    }
+    this.video.muted = !this.video.muted;
+    if (!this.video.muted && this.video.volume === 0) this.video.volume = 0.5;
+  }
+
+  setVolume(volume: number): void {
+    this.mutedByPolicy = false;
+    this.video.volume = Math.min(1, Math.max(0, volume));
+    this.video.muted = this.video.volume === 0;
+  }
+}
+
+function isPolicy(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "NotAllowedError";
+}
+
+function rememberedVolume(): number {
+  try {
+    const volume = Number.parseFloat(localStorage.getItem(REMEMBERED) ?? "1");
+    return volume >= 0 && volume <= 1 ? volume : 1;
+  } catch {
+    return 1;
+  }
+}
+
+function rememberVolume(volume: number): void {
+  try {
+    localStorage.setItem(REMEMBERED, String(volume));
+  } catch {
+    // A browser that keeps nothing (private window, blocked storage) still plays.
+  }
+}

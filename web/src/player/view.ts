@@ -1,0 +1,78 @@
+/** Shows the stage: curtain, badge, notice, announcement. Writes to the page only what has changed. */
+import type { Page } from "./page";
+import type { Stage } from "./stage";
+import { formatLatency, wordsFor } from "./words";
+
+export interface Shown {
+  stage: Stage;
+  /** A picture is moving, whatever the stage: nothing may cover it. */
+  advancing: boolean;
+  /** Seconds that the service still waits for the encoder. */
+  secondsLeft: number | null;
+  latency: number | null;
+  paused: boolean;
+  /** The viewer watches behind the live edge. */
+  behind: boolean;
+  muted: boolean;
+  /** Muted only until the first click. */
+  waitsForGesture: boolean;
+  hasMedia: boolean;
+}
+
+const BADGE_TEXT: Partial<Record<Stage, string>> = { live: "Live", reconnecting: "Reconnecting", stalled: "Live" };
+
+export class View {
+  private announced = "";
+
+  constructor(private readonly page: Page) {}
+
+  show(shown: Shown): void {
+    const { page } = this;
+    const words = wordsFor(shown.stage, shown.secondsLeft);
+    const covered = shown.stage !== "live" && !shown.advancing;
+
+    setData(page.screen, "stage", shown.stage);
+    setData(page.screen, "paused", String(shown.paused));
+    page.curtain.hidden = !covered;
+    setText(page.title, words.title);
+    setText(page.detail, words.detail);
+    page.notice.hidden = covered || shown.stage === "live";
+    setText(page.notice, [words.title, words.detail].filter(Boolean).join(". "));
+
+    const badge = BADGE_TEXT[shown.stage];
+    page.badge.hidden = badge === undefined;
+    const latency = shown.stage === "live" ? formatLatency(shown.latency) : "";
+    setText(page.badgeText, [badge, latency].filter(Boolean).join(" · "));
+
+    page.unmute.hidden = !(shown.waitsForGesture && shown.hasMedia);
+    page.bar.hidden = !shown.hasMedia;
+    page.goLive.hidden = !shown.behind;
+    label(page.play, shown.paused ? "Play" : "Pause", "k");
+    setData(page.play, "icon", shown.paused ? "play" : "pause");
+    label(page.mute, shown.muted ? "Unmute" : "Mute", "m");
+    setData(page.mute, "icon", shown.muted ? "muted" : "sound");
+    this.announce(shown.stage, words.title);
+  }
+
+  /** A screen reader hears every stage once, and no countdown. */
+  private announce(stage: Stage, title: string): void {
+    if (stage === this.announced) return;
+    this.announced = stage;
+    setText(this.page.announcement, wordsFor(stage, null).detail ? `${title}. ${wordsFor(stage, null).detail}` : title);
+    document.title = `${title} – Sluice`;
+  }
+}
+
+function label(button: HTMLButtonElement, text: string, key: string): void {
+  if (button.getAttribute("aria-label") === text) return;
+  button.setAttribute("aria-label", text);
+  button.title = `${text} (${key})`;
+}
+
+function setText(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function setData(element: HTMLElement, name: string, value: string): void {
+  if (element.dataset[name] !== value) element.dataset[name] = value;
+}
