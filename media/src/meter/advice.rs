@@ -1,0 +1,285 @@
+//! What to change, in plain words. Each rule is one function: facts in, one sentence or none out.
+//!
+//! Settings are named as OBS Studio names them, because that is where people look; a sentence never blames, and says
+//! what gets better.
+
+use super::Measured;
+
+/// What the meter cannot know and advice needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdviceContext {
+    /// The broadcast's `EXT-X-TARGETDURATION`; 0 when there is no playlist yet.
+    pub target_duration_s: u32,
+    /// The input asks for low latency.
+    pub low_latency: bool,
+    /// Units left out of this session because their bytes were damaged or their codec is not carried.
+    pub damaged_units: u64,
+    /// In plain words, what the last of them was.
+    pub last_damage: Option<String>,
+    /// Why segments cannot be written, if so.
+    pub disk_trouble: Option<String>,
+    /// Why the database cannot be reached, if so.
+    pub database_trouble: Option<String>,
+    /// Times another encoder with the same key was refused or displaced of late.
+    pub conflicts: u64,
+    /// Addresses of the encoders that fight for the key, as many as are known.
+    pub conflict_addresses: Vec<String>,
+}
+
+type Rule = fn(&Measured, &AdviceContext) -> Option<String>;
+
+/// In the order of what hurts viewers most.
+const RULES: [Rule; 15] = [
+    silence,
+    conflict,
+    disk,
+    database,
+    damage,
+    unplayable_format,
+    hevc,
+    stalls,
+    jumps,
+    drift,
+    key_frames,
+    frame_rate,
+    av_offset,
+    b_frames,
+    bitrate,
+];
+
+/// Plain words that name the encoder setting to change; empty for a healthy stream.
+pub fn advice(measured: &Measured, context: &AdviceContext) -> Vec<String> {
+    RULES
+        .iter()
+        .filter_map(|rule| rule(measured, context))
+        .collect()
+}
+
+/// What happened longer ago than this is no longer worth a sentence.
+const RECENT_MS: i64 = 60_000;
+
+fn is_recent(age_ms: Option<i64>) -> bool {
+    age_ms.is_some_and(|age_ms| age_ms <= RECENT_MS)
+}
+
+fn silence(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    const SILENT_MS: i64 = 3_000;
+    let age_ms = measured
+        .last_media_age_ms
+        .filter(|age_ms| *age_ms > SILENT_MS)?;
+    Some(format!(
+        "No media has arrived for {}; check that the encoder is still streaming and that its network is up.",
+        seconds(age_ms as f64 / 1_000.0)
+    ))
+}
+
+fn conflict(_: &Measured, context: &AdviceContext) -> Option<String> {
+    if context.conflicts == 0 {
+        return None;
+    }
+    let whom = match context.conflict_addresses.as_slice() {
+        [] => "Another encoder uses".to_owned(),
+        [address] => format!("Another encoder ({address}) uses"),
+        addresses => format!("Other encoders ({}) use", addresses.join(", ")),
+    };
+    Some(format!(
+        "{whom} the same stream key; stop it there, or rotate the key of this live input."
+    ))
+}
+
+fn disk(_: &Measured, context: &AdviceContext) -> Option<String> {
+    let trouble = context.disk_trouble.as_deref()?;
+    Some(format!(
+        "Segments cannot be written ({trouble}); viewers go on from memory, but a restart would lose the window: free \
+         space on the service's disk."
+    ))
+}
+
+fn database(_: &Measured, context: &AdviceContext) -> Option<String> {
+    let trouble = context.database_trouble.as_deref()?;
+    Some(format!(
+        "The database cannot be reached ({trouble}); viewers go on, but changes to this input are not stored."
+    ))
+}
+
+fn damage(_: &Measured, context: &AdviceContext) -> Option<String> {
+    let units = match context.damaged_units {
+        0 => return None,
+        1 => "1 unit was left out".to_owned(),
+        units => format!("{units} units were left out"),
+    };
+    let cause = context
+        .last_damage
+        .as_deref()
+        .map(|cause| format!(" (last: {cause})"))
+        .unwrap_or_default();
+    Some(format!(
+        "{units}{cause}; in Settings → Output → Streaming set Video Encoder to an H.264 one and Audio Encoder to AAC."
+    ))
+}
+
+/// Browsers decode H.264 with 8 bits and halved chroma only.
+fn unplayable_format(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    let profile = measured
+        .video_profile
+        .as_deref()
+        .filter(|_| measured.video_codec == Some("h264"))?;
+    let unplayable = ["4:4:4", "4:2:2", "High 10"]
+        .iter()
+        .any(|sign| profile.contains(sign));
+    unplayable.then(|| {
+        format!("Browsers cannot play H.264 {profile}; set Settings → Advanced → Video → Color Format to NV12.")
+    })
+}
+
+fn hevc(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    (measured.video_codec == Some("hevc")).then(|| {
+        "Many browsers cannot play HEVC; set Settings → Output → Streaming → Video Encoder to an H.264 one, so that \
+         everybody can watch."
+            .to_owned()
+    })
+}
+
+fn stalls(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    if !is_recent(measured.last_stall_age_ms) {
+        return None;
+    }
+    Some(format!(
+        "The stream paused for more than 1 s {}; the upload is too slow for it: lower Settings → Output → Streaming → \
+         Video Bitrate, or turn on Settings → Advanced → Network → Dynamically change bitrate to manage congestion.",
+        times(measured.stalls)
+    ))
+}
+
+fn jumps(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    if !is_recent(measured.last_timestamp_jump_age_ms) {
+        return None;
+    }
+    Some(format!(
+        "Time stamps jumped {}, and viewers see each as a cut; stop and start streaming in OBS, and if a file or another \
+         stream is relayed, let the relay make new time stamps.",
+        times(measured.timestamp_jumps)
+    ))
+}
+
+fn drift(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    const BEHIND_MS: i64 = -2_000;
+    const AHEAD_MS: i64 = 5_000;
+    let drift_ms = measured.drift_ms?;
+    let distance = seconds(drift_ms.abs() as f64 / 1_000.0);
+    if drift_ms < BEHIND_MS {
+        return Some(format!(
+            "The stream has fallen {distance} behind real time; lower Settings → Output → Streaming → Video Bitrate, or \
+             choose a faster preset of the encoder."
+        ));
+    }
+    (drift_ms > AHEAD_MS).then(|| {
+        format!(
+            "The stream runs {distance} ahead of real time; send it at its own speed (ffmpeg: -re before the input)."
+        )
+    })
+}
+
+fn key_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
+    const TOO_SHORT_S: f64 = 0.5;
+    const LONGEST_FOR_LOW_LATENCY_S: f64 = 2.5;
+    const LONGEST_S: f64 = 4.5;
+    let interval_s = measured.key_frame_interval_s?;
+    let longest_s = if context.low_latency {
+        LONGEST_FOR_LOW_LATENCY_S
+    } else {
+        LONGEST_S.max(f64::from(context.target_duration_s) + 0.5)
+    };
+    let gain = if interval_s > longest_s {
+        "viewers join faster and latency stays low"
+    } else if interval_s < TOO_SHORT_S {
+        "the same bitrate gives a better picture"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "Key frames come every {}; set Settings → Output → Streaming → Keyframe Interval to 2 s, so that {gain}.",
+        seconds(interval_s)
+    ))
+}
+
+/// A rate of about half the declared one is a field rate or a doubled clock, not an overloaded encoder.
+fn frame_rate(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    let declared = measured
+        .declared_frame_rate
+        .filter(|declared| (10.0..=120.0).contains(declared))?;
+    let measured_rate = measured.frame_rate?;
+    let share = measured_rate / declared;
+    let is_half = (0.47..0.53).contains(&share);
+    (share < 0.85 && !is_half).then(|| {
+        format!(
+            "Only {measured_rate:.0} of {declared:.0} pictures per second arrive; the encoder is overloaded or drops \
+             pictures: lower Settings → Video → Common FPS Values or Output (Scaled) Resolution, or choose a faster \
+             preset of the encoder."
+        )
+    })
+}
+
+fn av_offset(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    const TOLERATED_MS: i64 = 700;
+    let offset_ms = measured
+        .av_offset_ms
+        .filter(|offset_ms| offset_ms.abs() > TOLERATED_MS)?;
+    let direction = if offset_ms > 0 { "ahead of" } else { "behind" };
+    Some(format!(
+        "Sound arrives {} {direction} the picture, which adds to latency; check Edit → Advanced Audio Properties → Sync \
+         Offset, and restart the stream.",
+        seconds(offset_ms.abs() as f64 / 1_000.0)
+    ))
+}
+
+/// Two B-frames at 60 pictures per second cost nothing worth a word.
+fn b_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
+    const NOTABLE_MS: i64 = 100;
+    let delay_ms = measured
+        .reorder_delay_ms
+        .filter(|delay_ms| context.low_latency && *delay_ms >= NOTABLE_MS)?;
+    Some(format!(
+        "B-frames delay the picture by {delay_ms} ms; for the lowest latency set Settings → Output → Streaming → Max \
+         B-frames to 0 (x264: Tune to zerolatency)."
+    ))
+}
+
+fn bitrate(measured: &Measured, _: &AdviceContext) -> Option<String> {
+    const FULL_HD_PIXELS: u32 = 1920 * 1088;
+    let bitrate_bps = measured.video_bitrate_bps?;
+    let pixels = u32::from(measured.width?) * u32::from(measured.height?);
+    let (enough_bps, recommended) = if pixels <= FULL_HD_PIXELS {
+        (16_000_000, "6000 to 9000 Kbps")
+    } else {
+        (50_000_000, "20000 to 35000 Kbps")
+    };
+    (bitrate_bps > enough_bps).then(|| {
+        format!(
+            "The picture takes {:.0} Mbit/s, more than many viewers can load; set Settings → Output → Streaming → Video \
+             Bitrate to {recommended}.",
+            bitrate_bps as f64 / 1_000_000.0
+        )
+    })
+}
+
+/// "0.04 s", "8.3 s", "12 s"
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        ..0.1 => format!("{seconds:.2} s"),
+        0.1..10.0 => format!("{seconds:.1} s"),
+        _ => format!("{seconds:.0} s"),
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+#[cfg(test)]
+#[path = "advice_tests.rs"]
+mod tests;
