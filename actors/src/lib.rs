@@ -1,1 +1,11 @@
-//! placeholder
+//! Supervised actors: the tree, live inputs and their listeners.
+//!
+//! Actors own writes and lifecycles; readers read what an actor has published. Protocols and packaging are pure and
+//! live in `ingest` and `media`; rows live in `store`; this crate gives them an owner, a lifetime and a mailbox.
+
+pub mod concern;
+mod error;
+pub mod live;
+pub mod tree;
+
+pub use error::Error;

@@ -1,0 +1,145 @@
+//! Concerns: the fixed branches of the tree, restarted within a budget, parked when it is spent, and started again.
+//!
+//! A concern that keeps panicking must never end its neighbours. [`Ward`] supervises exactly one child and ends when
+//! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the concern and starts a new ward with
+//! back-off. Because the ward dies with its child's specification, nothing accumulates however often this happens.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    ops::ControlFlow,
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use kameo::{
+    Actor,
+    actor::{ActorId, ActorRef, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+};
+use serde::Serialize;
+
+/// Restarts inside [`RESTART_WINDOW`] before a concern is parked.
+pub const RESTART_BUDGET: u32 = 5;
+/// A child that lived this long since its last restart has its whole budget again.
+pub const RESTART_WINDOW: Duration = Duration::from_secs(10);
+/// The first and the longest time a concern stays parked.
+pub const PARK_FIRST: Duration = Duration::from_secs(1);
+pub const PARK_LONGEST: Duration = Duration::from_secs(60);
+
+/// Spawns the concern's actor, supervised by the ward it is given.
+pub type Start = Arc<dyn Fn(ActorRef<Ward>) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// One fixed branch below the root.
+#[derive(Clone)]
+pub struct Concern {
+    pub name: &'static str,
+    /// The process ends when this concern's budget is spent (LiveInputs only).
+    pub vital: bool,
+    pub start: Start,
+}
+
+impl fmt::Debug for Concern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Concern")
+            .field("name", &self.name)
+            .field("vital", &self.vital)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What `/readyz` says of a concern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConcernState {
+    pub name: &'static str,
+    pub running: bool,
+    /// Why it is parked, in the words of its last panic.
+    pub reason: Option<String>,
+    /// How often it has been parked since the service started.
+    pub parked_times: u32,
+}
+
+/// The published states of all concerns; read without a mailbox.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<RwLock<BTreeMap<&'static str, ConcernState>>>);
+
+impl Board {
+    pub fn states(&self) -> Vec<ConcernState> {
+        self.0
+            .read()
+            .expect("no panic under this lock")
+            .values()
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn running(&self, name: &'static str) {
+        let mut states = self.0.write().expect("no panic under this lock");
+        let state = states.entry(name).or_insert(ConcernState {
+            name,
+            running: true,
+            reason: None,
+            parked_times: 0,
+        });
+        state.running = true;
+        state.reason = None;
+    }
+
+    /// Marks the concern as parked; returns how often that has happened.
+    pub(crate) fn parked(&self, name: &'static str, reason: String) -> u32 {
+        let mut states = self.0.write().expect("no panic under this lock");
+        let state = states.entry(name).or_insert(ConcernState {
+            name,
+            running: false,
+            reason: None,
+            parked_times: 0,
+        });
+        state.running = false;
+        state.reason = Some(reason);
+        state.parked_times += 1;
+        state.parked_times
+    }
+}
+
+/// Supervises the one child of a concern; ends when that child ends for good.
+#[derive(Debug)]
+pub struct Ward;
+
+impl Actor for Ward {
+    type Args = Start;
+    type Error = Infallible;
+
+    async fn on_start(start: Start, ward: ActorRef<Self>) -> Result<Self, Infallible> {
+        start(ward).await;
+        Ok(Self)
+    }
+
+    async fn on_link_died(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorId,
+        reason: ActorStopReason,
+    ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
+        Ok(ControlFlow::Break(reason))
+    }
+}
+
+/// How long to stay parked: doubles from [`PARK_FIRST`] to [`PARK_LONGEST`].
+pub(crate) fn park_for(times: u32) -> Duration {
+    PARK_FIRST
+        .saturating_mul(1 << times.saturating_sub(1).min(6))
+        .min(PARK_LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parking_doubles_up_to_a_minute() {
+        let seconds: Vec<u64> = (1..=9).map(|times| park_for(times).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Who may publish next: a pure decision (decisions.md §6 "Two encoders on one key").
+//!
+//! The newest publisher with the right key takes over. Only an encoder that was itself displaced a moment ago, and
+//! that comes back while its successor is sending, is refused: else two encoders on one key would flap for ever.
+
+use std::{collections::VecDeque, net::IpAddr, time::Duration};
+
+use sluice_ingest::gate::{Protocol, PublishRequest};
+
+/// Displaced publishers remembered per input.
+const REMEMBERED: usize = 8;
+
+/// What makes a publisher the same one when it comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    address: IpAddr,
+    encoder: Option<String>,
+    protocol: Protocol,
+}
+
+impl From<&PublishRequest> for Identity {
+    fn from(request: &PublishRequest) -> Self {
+        Self {
+            address: request.remote.ip(),
+            encoder: request.encoder.clone(),
+            protocol: request.protocol,
+        }
+    }
+}
+
+/// The publishers that lost the input to a newer one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Displaced(VecDeque<(Identity, i64)>);
+
+impl Displaced {
+    /// Remembers a publisher that was sending when a newer one took over.
+    pub fn remember(&mut self, identity: Identity, now_ms: i64) {
+        self.0.retain(|(known, _)| *known != identity);
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back((identity, now_ms));
+    }
+
+    /// Whether this publisher was displaced less than `within` ago.
+    pub fn contains(&self, identity: &Identity, now_ms: i64, within: Duration) -> bool {
+        self.0
+            .iter()
+            .any(|(known, at_ms)| known == identity && now_ms - at_ms < within.as_millis() as i64)
+    }
+}
+
+/// The publisher that has the input now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incumbent {
+    /// Age of its newest media; `None` before the first.
+    pub media_age_ms: Option<i64>,
+}
+
+/// Whether a publisher is refused because it would flap with the incumbent.
+pub(super) fn would_flap(
+    displaced: &Displaced,
+    identity: &Identity,
+    incumbent: Option<Incumbent>,
+    now_ms: i64,
+    within: Duration,
+    fresh: Duration,
+) -> bool {
+    let sending = incumbent
+        .and_then(|incumbent| incumbent.media_age_ms)
+        .is_some_and(|age| age < fresh.as_millis() as i64);
+    sending && displaced.contains(identity, now_ms, within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(last: u8) -> Identity {
+        Identity {
+            address: IpAddr::from([10, 0, 0, last]),
+            encoder: Some("obs".into()),
+            protocol: Protocol::Rtmp,
+        }
+    }
+
+    #[test]
+    fn only_a_displaced_publisher_against_a_sending_one_is_refused() {
+        let mut displaced = Displaced::default();
+        displaced.remember(identity(1), 0);
+        let cases = [
+            (
+                identity(1),
+                Some(100),
+                1_000,
+                true,
+                "displaced, the newer one sends",
+            ),
+            (
+                identity(2),
+                Some(100),
+                1_000,
+                false,
+                "never displaced: newest takes over",
+            ),
+            (
+                identity(1),
+                Some(2_000),
+                1_000,
+                false,
+                "the newer one is silent",
+            ),
+            (
+                identity(1),
+                None,
+                1_000,
+                false,
+                "the newer one has sent nothing",
+            ),
+            (identity(1), Some(100), 60_000, false, "displaced long ago"),
+        ];
+        for (who, media_age_ms, now_ms, refused, why) in cases {
+            let incumbent = Some(Incumbent { media_age_ms });
+            let (within, fresh) = (Duration::from_secs(60), Duration::from_secs(2));
+            assert_eq!(
+                would_flap(&displaced, &who, incumbent, now_ms, within, fresh),
+                refused,
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
+    fn memory_of_displaced_publishers_is_bounded() {
+        let mut displaced = Displaced::default();
+        (0..100).for_each(|last| displaced.remember(identity(last), 0));
+        assert_eq!(displaced.0.len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,334 @@
+//! One broadcast of an input: packager, window, bytes and disk, without actor or task.
+//!
+//! ```text
+//! units ─▶ Packager ─▶ outputs ─▶ disk job ─┬─ persisted, or overdue ─▶ shelf ─▶ a new View to publish
+//!                          └─▶ window ──────┘
+//! ```
+//!
+//! A part is published once it is written (so that a listed part survives `kill -9`), or when the disk fails or does
+//! not answer within `live.persist_wait`: then the window goes on from memory, and the folder is rebuilt once it can be.
+
+use std::{collections::VecDeque, path::Path, sync::Arc};
+
+use sluice_media::{
+    hls::{
+        Header, Output, Packager, PackagerSettings, Segment, Window, WindowLimits,
+        journal::{self, Record},
+    },
+    unit::Unit,
+};
+
+use super::{
+    LiveSettings, View,
+    disk::{Disk, Job, Rebuild},
+    shelf::Shelf,
+};
+
+/// Journal lines after which it is rewritten with the window alone.
+const COMPACT_AFTER: u32 = 8192;
+/// Between two attempts to bring a failed disk up to date.
+const REBUILD_EVERY_MS: i64 = 2_000;
+
+/// See the module documentation.
+#[derive(Debug)]
+pub(super) struct Broadcast {
+    settings: LiveSettings,
+    window: Window,
+    packager: Packager,
+    shelf: Arc<Shelf>,
+    outputs: Vec<Output>,
+    pending: VecDeque<Pending>,
+    /// Segments that left the list, with the time (Unix milliseconds) until which they may be fetched.
+    retired: VecDeque<(i64, u64)>,
+    journal_lines: u32,
+    rebuilt_ms: i64,
+    last_media_ms: Option<i64>,
+}
+
+/// What waits for the disk before viewers may see it.
+#[derive(Debug)]
+struct Pending {
+    job: u64,
+    since_ms: i64,
+    outputs: Vec<Output>,
+    window: Window,
+}
+
+impl Broadcast {
+    /// A new broadcast in a new folder below `folder`.
+    pub fn begin(settings: &LiveSettings, header: Header, folder: &Path) -> std::io::Result<Self> {
+        let (folder, now_ms) = (folder.join(&header.broadcast), header.started_ms);
+        let disk = Disk::start(folder.clone())?;
+        let mut broadcast = Self::over(
+            settings,
+            Window::new(header),
+            Arc::new(Shelf::new(folder, disk)),
+            None,
+        );
+        broadcast.rebuild(now_ms);
+        Ok(broadcast)
+    }
+
+    /// Goes on with what is published: after a crash of the actor or of the process.
+    pub fn resume(settings: &LiveSettings, view: &View, now_ms: i64) -> Self {
+        let from = Some(view.window.continuation());
+        let mut broadcast = Self::over(settings, view.window.clone(), view.shelf.clone(), from);
+        broadcast.rebuild(now_ms);
+        broadcast
+    }
+
+    fn over(
+        settings: &LiveSettings,
+        window: Window,
+        shelf: Arc<Shelf>,
+        from: Option<sluice_media::hls::Continuation>,
+    ) -> Self {
+        let packager_settings = PackagerSettings {
+            part_target: settings.part_target,
+            segment_min: settings.segment_min,
+            target_duration_s: window.header().target_duration_s,
+            track_wait: settings.track_wait,
+        };
+        Self {
+            settings: settings.clone(),
+            packager: Packager::new(packager_settings, from),
+            window,
+            shelf,
+            outputs: Vec::new(),
+            pending: VecDeque::new(),
+            retired: VecDeque::new(),
+            journal_lines: 0,
+            rebuilt_ms: 0,
+            last_media_ms: None,
+        }
+    }
+
+    pub fn header(&self) -> &Header {
+        self.window.header()
+    }
+
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    pub fn disk(&self) -> &Disk {
+        self.shelf.disk()
+    }
+
+    /// Units left out because nothing could be done with them yet.
+    pub fn dropped_units(&self) -> u64 {
+        self.packager.dropped()
+    }
+
+    /// Time of arrival of the newest media, in Unix milliseconds.
+    pub fn last_media_ms(&self) -> Option<i64> {
+        self.last_media_ms
+    }
+
+    /// The target duration that suits the next broadcast of this input.
+    pub fn next_target_duration_s(&self) -> Option<u32> {
+        self.packager.next_target_duration_s()
+    }
+
+    pub fn begin_session(&mut self, now_ms: i64) {
+        self.packager.begin_session(now_ms, &mut self.outputs);
+        self.note(&Record::SessionBegin { at_ms: now_ms });
+    }
+
+    pub fn push(&mut self, unit: Unit, now_ms: i64) {
+        if matches!(unit, Unit::Video(_) | Unit::Audio(_)) {
+            self.last_media_ms = Some(now_ms);
+        }
+        self.packager.push(unit, now_ms, &mut self.outputs);
+    }
+
+    pub fn end_session(&mut self, now_ms: i64) {
+        self.packager.end_session(now_ms, &mut self.outputs);
+    }
+
+    /// Notes that the publisher is gone and the window open.
+    pub fn note_session_end(&mut self, now_ms: i64) {
+        self.note(&Record::SessionEnd { at_ms: now_ms });
+    }
+
+    /// Closes the playlist; what had arrived is published with it.
+    pub fn end(&mut self, ended_ms: i64, now_ms: i64, closed: &mut Vec<Segment>) {
+        self.settle(now_ms, closed);
+        self.window.end();
+        let job = self.note(&Record::Ended { at_ms: ended_ms });
+        self.pending.push_back(Pending {
+            job,
+            since_ms: now_ms,
+            outputs: Vec::new(),
+            window: self.window.clone(),
+        });
+    }
+
+    /// Lets time pass: track wait, overdue disk, expired segments.
+    pub fn tick(&mut self, now_ms: i64) {
+        self.packager.tick(now_ms, &mut self.outputs);
+        self.forget_expired(now_ms);
+        if !self.disk().is_healthy()
+            && now_ms - self.rebuilt_ms >= REBUILD_EVERY_MS
+            && self.pending.is_empty()
+        {
+            self.rebuild(now_ms);
+        } else if self.journal_lines >= COMPACT_AFTER && self.pending.is_empty() {
+            self.compact();
+        }
+    }
+
+    /// Takes what the packager gave: window, disk, and the queue of what is to be published. Adds the segments that
+    /// closed to `closed`.
+    pub fn settle(&mut self, now_ms: i64, closed: &mut Vec<Segment>) {
+        if self.outputs.is_empty() {
+            return;
+        }
+        let outputs = std::mem::take(&mut self.outputs);
+        let mut job = 0;
+        for output in &outputs {
+            self.window.apply(output);
+            job = self.disk().submit(job_of(output, now_ms));
+            self.journal_lines += 1;
+            if let Output::SegmentEnd { msn } = output {
+                closed.extend(self.window.segment(*msn).cloned());
+                self.retire(now_ms);
+            }
+        }
+        self.pending.push_back(Pending {
+            job,
+            since_ms: now_ms,
+            outputs,
+            window: self.window.clone(),
+        });
+    }
+
+    /// What viewers may see now, if it is more than before.
+    pub fn advance(&mut self, now_ms: i64) -> Option<View> {
+        let overdue_ms = now_ms - self.settings.persist_wait.as_millis() as i64;
+        if self.disk().is_healthy()
+            && self
+                .pending
+                .front()
+                .is_some_and(|it| it.since_ms < overdue_ms && it.job > self.disk().persisted())
+        {
+            self.disk().give_up_waiting();
+        }
+        let (persisted, healthy) = (self.disk().persisted(), self.disk().is_healthy());
+        let mut newest = None;
+        while self
+            .pending
+            .front()
+            .is_some_and(|pending| !healthy || pending.job <= persisted)
+        {
+            let pending = self.pending.pop_front().expect("looked at above");
+            pending
+                .outputs
+                .into_iter()
+                .for_each(|output| self.put(output));
+            newest = Some(pending.window);
+        }
+        newest.map(|window| View::new(window, self.shelf.clone()))
+    }
+
+    /// Deletes the folder; nobody may fetch anything of it any more.
+    pub fn discard(&self) {
+        self.disk().submit(Job::Discard);
+    }
+
+    fn put(&self, output: Output) {
+        match output {
+            Output::Init(init) => self.shelf.put_init(init.number, init.data),
+            Output::Part(part) => self.shelf.put_part(part.msn, part.data),
+            Output::SegmentEnd { msn } => self.shelf.close_segment(msn),
+        }
+    }
+
+    fn note(&mut self, record: &Record) -> u64 {
+        self.journal_lines += 1;
+        self.disk().submit(Job::Line(line(record)))
+    }
+
+    fn retire(&mut self, now_ms: i64) {
+        let limits = WindowLimits {
+            list_for: self.settings.window,
+            min_segments: self.settings.window_min_segments,
+        };
+        let on_disk = self.disk().is_healthy();
+        for segment in self.window.retire(limits) {
+            let target_ms = i64::from(self.header().target_duration_s) * 1000;
+            let until_ms = now_ms + 3 * target_ms + self.settings.window.as_millis() as i64;
+            self.retired.push_back((until_ms, segment.msn));
+            if on_disk {
+                self.shelf.drop_memory(segment.msn);
+            }
+        }
+    }
+
+    fn forget_expired(&mut self, now_ms: i64) {
+        let mut gone = Vec::new();
+        while self
+            .retired
+            .front()
+            .is_some_and(|(until_ms, _)| *until_ms <= now_ms)
+        {
+            let (_, msn) = self.retired.pop_front().expect("looked at above");
+            self.shelf.remove(msn);
+            gone.push(msn);
+        }
+        if !gone.is_empty() {
+            self.disk().submit(Job::Remove(gone));
+        }
+    }
+
+    /// Brings the folder up to date with what is published: every file that memory still holds, and a fresh journal.
+    fn rebuild(&mut self, now_ms: i64) {
+        let in_memory = |segment: &Segment| {
+            self.shelf
+                .memory(segment.msn)
+                .map(|parts| (segment.msn, parts))
+        };
+        let segments = self.window.segments().filter_map(in_memory).collect();
+        let journal = journal::compact(&self.window);
+        self.disk().submit(Job::Rebuild(Rebuild {
+            inits: self.shelf.inits(),
+            segments,
+            journal,
+        }));
+        self.rebuilt_ms = now_ms;
+        self.journal_lines = 0;
+    }
+
+    fn compact(&mut self) {
+        let journal = journal::compact(&self.window);
+        self.disk().submit(Job::Rebuild(Rebuild {
+            inits: Vec::new(),
+            segments: Vec::new(),
+            journal,
+        }));
+        self.journal_lines = 0;
+    }
+}
+
+fn job_of(output: &Output, now_ms: i64) -> Job {
+    let line = line(&Record::of(output, now_ms));
+    match output {
+        Output::Init(init) => Job::Init {
+            number: init.number,
+            bytes: init.data.clone(),
+            line,
+        },
+        Output::Part(part) => Job::Part {
+            msn: part.msn,
+            bytes: part.data.clone(),
+            line,
+        },
+        Output::SegmentEnd { .. } => Job::Line(line),
+    }
+}
+
+fn line(record: &Record) -> Vec<u8> {
+    let mut line = Vec::with_capacity(160);
+    journal::encode(record, &mut line);
+    line
+}

@@ -1,0 +1,345 @@
+//! The disk of a broadcast: segment files and the window journal, written by a thread of its own.
+//!
+//! A stalled or failed disk must cost viewers nothing, so nobody ever waits for this thread: it takes jobs from a
+//! bounded queue, writes them by plain writes (the page cache survives `kill -9`) and publishes how far it has come.
+//! After a failure or a full queue it writes nothing more until a [`Rebuild`] has brought the folder up to date.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+};
+
+use bytes::Bytes;
+use sluice_media::hls::names;
+
+/// Jobs that may wait for the thread; a full queue counts as a failed disk.
+const QUEUE: usize = 64;
+
+/// The journal's name inside a broadcast's folder.
+pub(super) const JOURNAL: &str = "window.journal";
+
+/// Tells the owner that there is progress; must not block.
+type Nudge = Box<dyn Fn() + Send>;
+
+/// The handle of a broadcast's folder; dropping it ends the thread once its queue is empty.
+pub(super) struct Disk {
+    jobs: SyncSender<(u64, Job)>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The newest job that is done.
+    persisted: AtomicU64,
+    sent: AtomicU64,
+    /// The newest job that found the queue full: only a later rebuild makes up for it.
+    lost: AtomicU64,
+    healthy: AtomicBool,
+    error: Mutex<Option<String>>,
+    nudge: Mutex<Option<Nudge>>,
+}
+
+/// What the thread does next.
+pub(super) enum Job {
+    /// Appends a part to its segment's file, then its line to the journal.
+    Part {
+        msn: u64,
+        bytes: Bytes,
+        line: Vec<u8>,
+    },
+    /// Writes an init section, then its line.
+    Init {
+        number: u32,
+        bytes: Bytes,
+        line: Vec<u8>,
+    },
+    /// Appends lines that concern no file.
+    Line(Vec<u8>),
+    /// Brings the whole folder up to date.
+    Rebuild(Rebuild),
+    /// Deletes segments that nobody may fetch any more.
+    Remove(Vec<u64>),
+    /// Deletes the folder: the broadcast is over and forgotten.
+    Discard,
+}
+
+/// A journal that replaces the old one, and the files it names that may not be on disk.
+pub(super) struct Rebuild {
+    pub inits: Vec<(u32, Bytes)>,
+    pub segments: Vec<(u64, Vec<Bytes>)>,
+    pub journal: Vec<u8>,
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Disk")
+            .field("healthy", &self.is_healthy())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Disk {
+    /// Starts the thread. The folder is made by the first job.
+    pub fn start(folder: PathBuf) -> io::Result<Self> {
+        let (jobs, queue) = sync_channel(QUEUE);
+        let shared = Arc::new(Shared {
+            persisted: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            healthy: AtomicBool::new(true),
+            error: Mutex::new(None),
+            nudge: Mutex::new(None),
+        });
+        let writer = Writer {
+            folder,
+            journal: None,
+            segment: None,
+        };
+        let theirs = shared.clone();
+        std::thread::Builder::new()
+            .name("live-disk".into())
+            .spawn(move || run(writer, &queue, &theirs))?;
+        Ok(Self { jobs, shared })
+    }
+
+    /// Whom to tell of progress from now on.
+    pub fn set_nudge(&self, nudge: impl Fn() + Send + 'static) {
+        *self.shared.nudge.lock().expect("no panic under this lock") = Some(Box::new(nudge));
+    }
+
+    /// Queues a job and returns its number; when the queue is full the disk counts as failed.
+    pub fn submit(&self, job: Job) -> u64 {
+        let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
+        if self.jobs.try_send((number, job)).is_err() {
+            self.shared.lost.store(number, Ordering::Release);
+            self.shared
+                .fail("the disk is slower than the stream".into());
+        }
+        number
+    }
+
+    /// The newest job that is done.
+    pub fn persisted(&self) -> u64 {
+        self.shared.persisted.load(Ordering::Acquire)
+    }
+
+    /// `false` from a failure until a rebuild has succeeded.
+    pub fn is_healthy(&self) -> bool {
+        self.shared.healthy.load(Ordering::Acquire)
+    }
+
+    /// What failed last, in the system's words.
+    pub fn error(&self) -> Option<String> {
+        self.shared
+            .error
+            .lock()
+            .expect("no panic under this lock")
+            .clone()
+    }
+
+    /// Counts the disk as failed although no write has returned an error.
+    pub fn give_up_waiting(&self) {
+        self.shared
+            .fail("the disk does not finish a write in time".into());
+    }
+}
+
+impl Shared {
+    fn fail(&self, error: String) {
+        *self.error.lock().expect("no panic under this lock") = Some(error);
+        self.healthy.store(false, Ordering::Release);
+    }
+
+    fn recovered(&self, rebuild: u64) {
+        if self.lost.load(Ordering::Acquire) > rebuild {
+            return;
+        }
+        *self.error.lock().expect("no panic under this lock") = None;
+        self.healthy.store(true, Ordering::Release);
+    }
+}
+
+fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
+    while let Ok((number, job)) = queue.recv() {
+        let rebuilds = matches!(job, Job::Rebuild(_));
+        let frees = matches!(job, Job::Remove(_) | Job::Discard);
+        if rebuilds || frees || shared.healthy.load(Ordering::Acquire) {
+            match writer.carry_out(job) {
+                Ok(()) if rebuilds => shared.recovered(number),
+                Ok(()) => {}
+                Err(_) if frees => {}
+                Err(error) => shared.fail(error.to_string()),
+            }
+        }
+        shared.persisted.store(number, Ordering::Release);
+        if let Some(nudge) = shared
+            .nudge
+            .lock()
+            .expect("no panic under this lock")
+            .as_ref()
+        {
+            nudge();
+        }
+    }
+}
+
+/// The open files; only the thread has them.
+struct Writer {
+    folder: PathBuf,
+    journal: Option<File>,
+    segment: Option<(u64, File)>,
+}
+
+impl Writer {
+    fn carry_out(&mut self, job: Job) -> io::Result<()> {
+        match job {
+            Job::Part { msn, bytes, line } => {
+                self.segment(msn)?.write_all(&bytes)?;
+                self.journal()?.write_all(&line)
+            }
+            Job::Init {
+                number,
+                bytes,
+                line,
+            } => {
+                fs::write(self.folder.join(names::init_name(number)), &bytes)?;
+                self.journal()?.write_all(&line)
+            }
+            Job::Line(line) => self.journal()?.write_all(&line),
+            Job::Rebuild(rebuild) => self.rebuild(&rebuild),
+            Job::Remove(msns) => {
+                for msn in msns {
+                    remove_if_there(&self.folder.join(names::segment_name(msn)))?;
+                }
+                Ok(())
+            }
+            Job::Discard => {
+                self.journal = None;
+                self.segment = None;
+                fs::remove_dir_all(&self.folder)
+            }
+        }
+    }
+
+    fn segment(&mut self, msn: u64) -> io::Result<&mut File> {
+        if self.segment.as_ref().is_none_or(|(open, _)| *open != msn) {
+            let path = self.folder.join(names::segment_name(msn));
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            self.segment = Some((msn, file));
+        }
+        let (_, file) = self.segment.as_mut().expect("opened above");
+        Ok(file)
+    }
+
+    fn journal(&mut self) -> io::Result<&mut File> {
+        self.journal
+            .as_mut()
+            .ok_or_else(|| io::Error::other("the window journal is not open"))
+    }
+
+    /// Files first, then the journal by rename: at no moment does a journal name bytes that are not there.
+    fn rebuild(&mut self, rebuild: &Rebuild) -> io::Result<()> {
+        self.segment = None;
+        fs::create_dir_all(&self.folder)?;
+        for (number, bytes) in &rebuild.inits {
+            fs::write(self.folder.join(names::init_name(*number)), bytes)?;
+        }
+        for (msn, parts) in &rebuild.segments {
+            let mut file = File::create(self.folder.join(names::segment_name(*msn)))?;
+            parts.iter().try_for_each(|part| file.write_all(part))?;
+        }
+        let fresh = self.folder.join("window.journal.new");
+        let mut file = File::create(&fresh)?;
+        file.write_all(&rebuild.journal)?;
+        fs::rename(&fresh, self.folder.join(JOURNAL))?;
+        self.journal = Some(file);
+        Ok(())
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn part(msn: u64, bytes: &'static [u8]) -> Job {
+        Job::Part {
+            msn,
+            bytes: Bytes::from_static(bytes),
+            line: b"part\n".to_vec(),
+        }
+    }
+
+    fn rebuild() -> Job {
+        Job::Rebuild(Rebuild {
+            inits: vec![(0, Bytes::from_static(b"init"))],
+            segments: vec![(1, vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")])],
+            journal: b"header\n".to_vec(),
+        })
+    }
+
+    fn wait_for(disk: &Disk, number: u64) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while disk.persisted() < number {
+            assert!(
+                Instant::now() < deadline,
+                "job {number} was not done in time"
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn parts_are_appended_before_their_lines_and_removed_when_told() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("b1");
+        let disk = Disk::start(folder.clone()).unwrap();
+        disk.submit(rebuild());
+        disk.submit(part(2, b"one"));
+        wait_for(&disk, disk.submit(part(2, b"two")));
+        assert_eq!(fs::read(folder.join("2.m4s")).unwrap(), b"onetwo");
+        assert_eq!(
+            fs::read(folder.join(JOURNAL)).unwrap(),
+            b"header\npart\npart\n"
+        );
+        wait_for(&disk, disk.submit(Job::Remove(vec![1, 9])));
+        assert!(!folder.join("1.m4s").exists());
+        wait_for(&disk, disk.submit(Job::Discard));
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_failed_disk_writes_nothing_until_it_is_rebuilt() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("b1");
+        fs::write(&folder, b"a file stands where the folder should be").unwrap();
+        let disk = Disk::start(folder.clone()).unwrap();
+        wait_for(&disk, disk.submit(rebuild()));
+        assert!(!disk.is_healthy() && disk.error().is_some());
+
+        fs::remove_file(&folder).unwrap();
+        wait_for(&disk, disk.submit(part(2, b"lost")));
+        assert!(
+            !folder.exists(),
+            "nothing is appended to a folder that is behind"
+        );
+
+        wait_for(&disk, disk.submit(rebuild()));
+        assert!(disk.is_healthy() && disk.error().is_none());
+        assert_eq!(fs::read(folder.join("1.m4s")).unwrap(), b"ab");
+    }
+}

@@ -1,0 +1,641 @@
+//! `LiveInput`: one stream on air, or inside its reconnect window, or just ended.
+//!
+//! Owns the input's timeline: publisher sessions come and go, the broadcast goes on. Survives a restart: the published
+//! view (window, bytes, folder). May be lost: the running session, whose encoder reconnects. Mailbox
+//! [`MAILBOX`] deliveries, each of one socket read; when it is full the session does not read its socket.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use kameo::{
+    Actor,
+    actor::{ActorRef, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    message::{Context, Message},
+};
+use sluice_ingest::gate::{Ended, PublishRequest, SessionReport};
+use sluice_media::{
+    hls::{Header, Segment},
+    meter::{AdviceContext, Meter},
+    unit::Unit,
+};
+use sluice_store::live_inputs::LiveInput as InputRow;
+use tracing::{error, info, warn};
+
+use super::{
+    Health, InputStatus, LiveInputs, Phase, Playback, Services, Trouble, View,
+    broadcast::Broadcast,
+    inputs::{Quiet, is_low_latency},
+    ledger::Entry,
+    session::Ticket,
+    unix_ms,
+};
+
+/// Deliveries that may wait for this actor.
+pub(super) const MAILBOX: usize = 64;
+/// An input's first broadcast has this target duration, in seconds (decisions.md §6).
+const FIRST_TARGET_DURATION_S: u32 = 4;
+/// How often deadlines are looked at and health is published.
+const TICK: Duration = Duration::from_millis(500);
+/// How long a stopping input waits for its last parts to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Addresses of refused encoders shown in advice.
+const SHOWN_CONFLICTS: usize = 3;
+
+/// What a live input is started with.
+pub(super) struct Args {
+    pub services: Arc<Services>,
+    pub row: Arc<InputRow>,
+    pub playback: Arc<Playback>,
+    pub owner: WeakActorRef<LiveInputs>,
+}
+
+/// The actor; see the module documentation.
+pub(super) struct LiveInput {
+    args: Args,
+    me: WeakActorRef<Self>,
+    broadcast: Option<Broadcast>,
+    view: Option<Arc<View>>,
+    phase: Phase,
+    /// End of the reconnect window, or of the time an ended playlist stays.
+    deadline_ms: Option<i64>,
+    session: Option<Session>,
+    meter: Meter,
+    /// Of the newest session, running or not.
+    generation: u64,
+    sessions: u64,
+    conflicts: u64,
+    conflict_addresses: Vec<String>,
+    closed: Vec<Segment>,
+}
+
+/// The publisher of this moment.
+struct Session {
+    ticket: Arc<Ticket>,
+    request: PublishRequest,
+    report: SessionReport,
+    connected_ms: i64,
+}
+
+impl std::fmt::Debug for LiveInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveInput")
+            .field("input", &self.args.row.id)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Actor for LiveInput {
+    type Args = Args;
+    type Error = Infallible;
+
+    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let mut this = Self {
+            me: me.downgrade(),
+            broadcast: None,
+            view: None,
+            phase: Phase::Idle,
+            deadline_ms: None,
+            session: None,
+            meter: Meter::new(),
+            generation: 0,
+            sessions: 0,
+            conflicts: 0,
+            conflict_addresses: Vec::new(),
+            closed: Vec::new(),
+            args,
+        };
+        this.take_up_published();
+        tokio::spawn(tick(me.downgrade()));
+        Ok(this)
+    }
+
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        reason: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        if let Some(broadcast) = self.broadcast.as_mut().filter(|_| reason.is_normal()) {
+            let now_ms = unix_ms();
+            broadcast.end_session(now_ms);
+            broadcast.settle(now_ms, &mut self.closed);
+            let last = broadcast.disk().submit(super::disk::Job::Line(Vec::new()));
+            let written = async {
+                while broadcast.disk().persisted() < last {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            if tokio::time::timeout(FLUSH_TIMEOUT, written).await.is_err() {
+                warn!(input = %self.args.row.id, "the last parts could not be written before the stop");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nudges an input until it is gone. A tick that finds the mailbox full is left out: the input is awake anyway.
+async fn tick(input: WeakActorRef<LiveInput>) {
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        interval.tick().await;
+        let Some(input) = input.upgrade().filter(|input| input.is_alive()) else {
+            return;
+        };
+        let _ = input.tell(Tick).try_send();
+    }
+}
+
+impl LiveInput {
+    /// Goes on with the broadcast that a predecessor or an earlier process left.
+    fn take_up_published(&mut self) {
+        let published = self.args.playback.now();
+        let Some(view) = published.view.clone() else {
+            return;
+        };
+        let now_ms = unix_ms();
+        self.adopt(Broadcast::resume(
+            &self.args.services.settings,
+            &view,
+            now_ms,
+        ));
+        self.view = Some(view);
+        if published.phase == Phase::Ended {
+            self.phase = Phase::Ended;
+            self.deadline_ms = Some(now_ms + self.args.services.settings.linger.as_millis() as i64);
+        } else {
+            self.wait_for_encoder(now_ms);
+        }
+        self.publish();
+    }
+
+    fn adopt(&mut self, broadcast: Broadcast) {
+        let me = self.me.clone();
+        broadcast.disk().set_nudge(move || {
+            if let Some(me) = me.upgrade() {
+                let _ = me.tell(Persisted).try_send();
+            }
+        });
+        self.broadcast = Some(broadcast);
+    }
+
+    fn begin_broadcast(&mut self, now_ms: i64) -> std::io::Result<()> {
+        self.forget_broadcast();
+        let Args {
+            services,
+            row,
+            playback,
+            ..
+        } = &self.args;
+        let header = Header {
+            broadcast: new_broadcast_id(),
+            started_ms: now_ms,
+            target_duration_s: playback
+                .target_duration_s()
+                .unwrap_or(FIRST_TARGET_DURATION_S),
+            low_latency: is_low_latency(row),
+            fence: playback.next_fence() as u64,
+            boot_id: services.boot_id.clone(),
+        };
+        let started = Entry::Started {
+            input_id: row.id,
+            broadcast: header.broadcast.clone(),
+            at_ms: now_ms,
+            fence: header.fence as i64,
+        };
+        let folder = services.folder.join(row.id.to_string());
+        let broadcast = Broadcast::begin(&services.settings, header, &folder)?;
+        info!(input = %row.id, broadcast = broadcast.header().broadcast, "broadcast begins");
+        services.ledger.note(started);
+        playback.set_started(now_ms);
+        self.adopt(broadcast);
+        self.sessions = 0;
+        self.meter = Meter::new();
+        Ok(())
+    }
+
+    fn wait_for_encoder(&mut self, now_ms: i64) {
+        self.phase = Phase::Reconnecting;
+        self.deadline_ms = Some(now_ms + i64::from(self.args.row.reconnect_window_s) * 1000);
+    }
+
+    /// The publisher is gone: whole units go out, and the window opens or the broadcast ends.
+    fn finish_session(&mut self, how: Ended) {
+        let now_ms = unix_ms();
+        if let Some(session) = self.session.take() {
+            session.ticket.closed.cancel();
+            info!(input = %self.args.row.id, remote = %session.request.remote, ?how, "publisher gone");
+        }
+        let Some(broadcast) = self
+            .broadcast
+            .as_mut()
+            .filter(|_| self.phase != Phase::Ended)
+        else {
+            return;
+        };
+        broadcast.end_session(now_ms);
+        broadcast.settle(now_ms, &mut self.closed);
+        if how == Ended::Clean || self.args.row.reconnect_window_s == 0 {
+            self.end_broadcast(now_ms);
+        } else {
+            broadcast.note_session_end(now_ms);
+            self.wait_for_encoder(now_ms);
+            self.publish();
+        }
+    }
+
+    fn end_broadcast(&mut self, now_ms: i64) {
+        let Some(broadcast) = self.broadcast.as_mut() else {
+            return;
+        };
+        let ended_ms = broadcast.last_media_ms().unwrap_or(now_ms);
+        broadcast.end(ended_ms, now_ms, &mut self.closed);
+        let header = broadcast.header();
+        let target_duration_s = broadcast.next_target_duration_s();
+        info!(input = %self.args.row.id, broadcast = header.broadcast, "broadcast ended");
+        self.args.services.ledger.note(Entry::Ended {
+            input_id: self.args.row.id,
+            broadcast: header.broadcast.clone(),
+            at_ms: ended_ms,
+            target_duration_s,
+            fence: header.fence as i64,
+        });
+        self.args.playback.set_ended(ended_ms);
+        self.args.playback.set_target_duration_s(target_duration_s);
+        self.phase = Phase::Ended;
+        self.deadline_ms = Some(now_ms + self.args.services.settings.linger.as_millis() as i64);
+        if self.view.is_none() {
+            self.deadline_ms = Some(now_ms);
+        }
+        self.publish();
+    }
+
+    fn forget_broadcast(&mut self) {
+        if let Some(broadcast) = self.broadcast.take() {
+            broadcast.discard();
+            self.args.services.ledger.note(Entry::Forgotten {
+                broadcast: broadcast.header().broadcast.clone(),
+            });
+        }
+        self.view = None;
+    }
+
+    /// After every message: carries out what the packager gave, and publishes what may be seen.
+    fn catch_up(&mut self) {
+        let now_ms = unix_ms();
+        let Some(broadcast) = self.broadcast.as_mut() else {
+            return;
+        };
+        broadcast.settle(now_ms, &mut self.closed);
+        if let Some(view) = broadcast.advance(now_ms) {
+            self.view = Some(Arc::new(view));
+            if self.phase == Phase::Starting
+                && self.view.as_ref().is_some_and(|view| view.is_playable())
+            {
+                self.phase = Phase::Live;
+            }
+            self.publish();
+        }
+        self.note_closed();
+    }
+
+    fn note_closed(&mut self) {
+        let Some(broadcast) = &self.broadcast else {
+            return;
+        };
+        let header = broadcast.header();
+        for segment in self.closed.drain(..) {
+            self.args.services.ledger.note(Entry::Segment {
+                broadcast: header.broadcast.clone(),
+                msn: segment.msn as i64,
+                start_90k: segment.start_90k,
+                duration_90k: segment.duration_90k as i64,
+                bytes: segment.len as i64,
+                fence: header.fence as i64,
+            });
+        }
+    }
+
+    fn publish(&self) {
+        let until = self
+            .deadline_ms
+            .filter(|_| self.phase == Phase::Reconnecting);
+        self.args
+            .playback
+            .publish(self.phase, until, self.view.clone());
+    }
+
+    fn accepts(&self, generation: u64) -> bool {
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.ticket.generation == generation)
+    }
+
+    fn publish_health(&self, now_ms: i64) {
+        let Some(broadcast) = self
+            .broadcast
+            .as_ref()
+            .filter(|_| self.phase != Phase::Ended)
+        else {
+            self.args.playback.set_health(None);
+            return;
+        };
+        self.args
+            .playback
+            .set_health(Some(self.health(broadcast, now_ms)));
+    }
+
+    fn health(&self, broadcast: &Broadcast, now_ms: i64) -> Health {
+        let session = self.session.as_ref();
+        let report = session
+            .map(|session| session.report.clone())
+            .unwrap_or_default();
+        let trouble = Trouble {
+            disk: broadcast.disk().error(),
+            database: self
+                .args
+                .services
+                .store
+                .trouble()
+                .map(|trouble| trouble.reason),
+        };
+        let health = Health {
+            status: if session.is_some() {
+                InputStatus::Live
+            } else {
+                InputStatus::Reconnecting
+            },
+            broadcast: broadcast.header().broadcast.clone(),
+            protocol: session.map(|session| session.request.protocol.as_str()),
+            remote_address: session.map(|session| session.request.remote.ip().to_string()),
+            encoder: report
+                .encoder
+                .or_else(|| session.and_then(|session| session.request.encoder.clone())),
+            connected_at_ms: session.map(|session| session.connected_ms),
+            measured: self.meter.snapshot(now_ms),
+            bytes_received: report.bytes_received,
+            damaged_units: report.damaged,
+            dropped_units: broadcast.dropped_units(),
+            lost_packets: None,
+            retransmitted_packets: None,
+            viewers: None,
+            sessions: self.sessions,
+            conflicts: self.conflicts,
+            target_duration_s: broadcast.header().target_duration_s,
+            part_target_ms: broadcast
+                .window()
+                .part_target_90k()
+                .map(|ticks| f64::from(ticks) / 90.0),
+            trouble: trouble.clone(),
+            advice: Vec::new(),
+        };
+        health.advised(AdviceContext {
+            target_duration_s: broadcast.header().target_duration_s,
+            low_latency: broadcast.header().low_latency,
+            damaged_units: report.damaged,
+            last_damage: report.last_damage,
+            disk_trouble: trouble.disk,
+            database_trouble: trouble.database,
+            conflicts: self.conflicts,
+            conflict_addresses: self.conflict_addresses.clone(),
+        })
+    }
+}
+
+/// A publisher was admitted: it owns the timeline from now on.
+pub(super) struct Begin {
+    pub ticket: Arc<Ticket>,
+    pub request: PublishRequest,
+}
+
+impl Message<Begin> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, begin: Begin, _: &mut Context<Self, ()>) {
+        if begin.ticket.closed.is_cancelled() || begin.ticket.generation < self.generation {
+            return;
+        }
+        self.generation = begin.ticket.generation;
+        let now_ms = unix_ms();
+        if let Some(displaced) = self.session.take() {
+            displaced.ticket.closed.cancel();
+        }
+        if (self.broadcast.is_none() || self.phase == Phase::Ended)
+            && let Err(error) = self.begin_broadcast(now_ms)
+        {
+            error!(input = %self.args.row.id, %error, "a broadcast cannot begin");
+            begin.ticket.closed.cancel();
+            return;
+        }
+        if let Some(broadcast) = &mut self.broadcast {
+            broadcast.begin_session(now_ms);
+        }
+        self.meter.begin_session(now_ms);
+        self.sessions += 1;
+        self.deadline_ms = None;
+        self.phase = if self.view.as_ref().is_some_and(|view| view.is_playable()) {
+            Phase::Live
+        } else {
+            Phase::Starting
+        };
+        self.session = Some(Session {
+            ticket: begin.ticket,
+            request: begin.request,
+            report: SessionReport::default(),
+            connected_ms: now_ms,
+        });
+        self.catch_up();
+        self.publish();
+        self.publish_health(now_ms);
+    }
+}
+
+/// Units of one socket read.
+pub(super) struct Deliver {
+    pub generation: u64,
+    pub units: Vec<Unit>,
+}
+
+impl Message<Deliver> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, deliver: Deliver, _: &mut Context<Self, ()>) {
+        if !self.accepts(deliver.generation) {
+            return;
+        }
+        let now_ms = unix_ms();
+        if let Some(broadcast) = &mut self.broadcast {
+            for unit in deliver.units {
+                self.meter.observe(&unit, now_ms);
+                broadcast.push(unit, now_ms);
+            }
+        }
+        self.catch_up();
+    }
+}
+
+/// What the protocol layer learned beside the media.
+pub(super) struct Report {
+    pub generation: u64,
+    pub report: SessionReport,
+}
+
+impl Message<Report> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, report: Report, _: &mut Context<Self, ()>) {
+        if let Some(session) = self
+            .session
+            .as_mut()
+            .filter(|it| it.ticket.generation == report.generation)
+        {
+            session.report = report.report;
+        }
+    }
+}
+
+/// A publisher session is over.
+pub(super) struct Finish {
+    pub generation: u64,
+    pub how: Ended,
+}
+
+impl Message<Finish> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, finish: Finish, _: &mut Context<Self, ()>) {
+        if self.accepts(finish.generation) {
+            self.finish_session(finish.how);
+            self.catch_up();
+        }
+    }
+}
+
+/// Another encoder with this key was refused.
+pub(super) struct Conflict(pub SocketAddr);
+
+impl Message<Conflict> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, Conflict(remote): Conflict, _: &mut Context<Self, ()>) {
+        self.conflicts += 1;
+        let address = remote.ip().to_string();
+        if !self.conflict_addresses.contains(&address)
+            && self.conflict_addresses.len() < SHOWN_CONFLICTS
+        {
+            self.conflict_addresses.push(address);
+        }
+    }
+}
+
+/// The owner of the input ends the running publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Revoke {
+    /// Disabled: the broadcast ends now.
+    EndBroadcast,
+    /// Key rotated, or the service drains: an encoder may come back.
+    KeepWindow,
+    /// Deleted: nothing stays.
+    Forget,
+}
+
+impl Message<Revoke> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, revoke: Revoke, context: &mut Context<Self, ()>) {
+        match revoke {
+            Revoke::EndBroadcast if self.phase == Phase::Reconnecting => {
+                self.end_broadcast(unix_ms())
+            }
+            Revoke::EndBroadcast => self.finish_session(Ended::Clean),
+            Revoke::KeepWindow if self.session.is_some() => self.finish_session(Ended::Dropped),
+            Revoke::KeepWindow => {}
+            Revoke::Forget => {
+                self.finish_session(Ended::Clean);
+                self.forget_broadcast();
+                context.stop();
+                return;
+            }
+        }
+        self.catch_up();
+    }
+}
+
+/// The row changed.
+pub(super) struct Reconfigure(pub Arc<InputRow>);
+
+impl Message<Reconfigure> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, Reconfigure(row): Reconfigure, _: &mut Context<Self, ()>) {
+        self.args.row = row;
+    }
+}
+
+/// Nothing is served any more and nobody has been admitted since: delete the folder and stop.
+pub(super) struct Forget;
+
+impl Message<Forget> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Forget, context: &mut Context<Self, ()>) {
+        self.forget_broadcast();
+        context.stop();
+    }
+}
+
+/// The disk thread has come further.
+struct Persisted;
+
+impl Message<Persisted> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Persisted, _: &mut Context<Self, ()>) {
+        self.catch_up();
+    }
+}
+
+struct Tick;
+
+impl Message<Tick> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Tick, _: &mut Context<Self, ()>) {
+        let now_ms = unix_ms();
+        if let Some(broadcast) = &mut self.broadcast {
+            broadcast.tick(now_ms);
+        }
+        self.catch_up();
+        if self
+            .deadline_ms
+            .is_some_and(|deadline_ms| deadline_ms <= now_ms)
+        {
+            match self.phase {
+                Phase::Reconnecting => self.end_broadcast(now_ms),
+                _ => self.say_quiet(),
+            }
+        }
+        self.publish_health(now_ms);
+    }
+}
+
+impl LiveInput {
+    fn say_quiet(&self) {
+        if let Some(owner) = self.args.owner.upgrade() {
+            let _ = owner
+                .tell(Quiet {
+                    input_id: self.args.row.id,
+                    generation: self.generation,
+                })
+                .try_send();
+        }
+    }
+}
+
+/// A name that no cache has seen before.
+fn new_broadcast_id() -> String {
+    sluice_store::credentials::random_bytes::<6>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

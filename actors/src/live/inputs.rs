@@ -1,0 +1,430 @@
+//! `LiveInputs`: who may publish, and one [`LiveInput`] per stream on air or inside its reconnect window.
+//!
+//! Survives a restart (in `Args`): the directory with every input's row and playback. May be lost: which encoders were
+//! displaced lately, and the running sessions, whose encoders reconnect. Mailbox 128; an encoder that finds it full for
+//! 2 s is refused as busy. Losing this actor for good ends the process.
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kameo::{
+    Actor,
+    actor::{ActorId, ActorRef, Spawn, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    mailbox,
+    message::{Context, Message},
+};
+use sluice_ingest::gate::{PublishRequest, Refusal};
+use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
+use tracing::{error, info, warn};
+use uuid::Uuid;
+
+use super::{
+    Phase, Services,
+    admission::{Displaced, Identity, Incumbent, would_flap},
+    input::{self, LiveInput, Revoke},
+    playback::{Directory, Entry},
+    session::Ticket,
+    unix_ms,
+};
+use crate::tree::Owned;
+
+pub(super) const MAILBOX: usize = 128;
+/// A stream whose actor panicked this often within [`CRASH_WINDOW`] is given up, and its input refused for a while.
+const CRASH_BUDGET: u32 = 5;
+const CRASH_WINDOW: Duration = Duration::from_secs(60);
+/// How long the end of the service waits for all inputs to write their last parts.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What `LiveInputs` is started with, again after each restart.
+#[derive(Clone, Debug)]
+pub struct Args {
+    pub services: Arc<Services>,
+    pub directory: Arc<Directory>,
+}
+
+/// The actor; see the module documentation.
+#[derive(Debug)]
+pub struct LiveInputs {
+    args: Args,
+    on_air: HashMap<Uuid, OnAir>,
+    by_actor: HashMap<ActorId, Uuid>,
+    crashed: HashMap<Uuid, Crashes>,
+    generation: u64,
+    draining: bool,
+}
+
+#[derive(Debug)]
+struct OnAir {
+    actor: Owned<LiveInput>,
+    ticket: Option<Arc<Ticket>>,
+    displaced: Displaced,
+}
+
+#[derive(Debug)]
+struct Crashes {
+    count: u32,
+    first: Instant,
+}
+
+/// Whether parts are listed.
+pub(super) fn is_low_latency(row: &InputRow) -> bool {
+    row.latency == Latency::Low
+}
+
+impl Actor for LiveInputs {
+    type Args = Args;
+    type Error = Infallible;
+
+    /// Takes up every broadcast that is published: those of the last process, and those of a restarted predecessor.
+    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let mut this = Self {
+            args,
+            on_air: HashMap::new(),
+            by_actor: HashMap::new(),
+            crashed: HashMap::new(),
+            generation: unix_ms() as u64,
+            draining: false,
+        };
+        for playback in this.args.directory.playbacks() {
+            if playback.now().phase != Phase::Idle
+                && let Some(entry) = this.args.directory.entry(playback.input_id)
+            {
+                this.start_input(&entry, &me).await;
+            }
+        }
+        Ok(this)
+    }
+
+    /// Ends every input in order, so that the last parts are written.
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        reason: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        if matches!(reason, ActorStopReason::Panicked(_)) {
+            return Ok(());
+        }
+        let actors: Vec<_> = self
+            .on_air
+            .drain()
+            .map(|(_, on_air)| on_air.actor.release())
+            .collect();
+        for actor in &actors {
+            let _ = actor.stop_gracefully().await;
+        }
+        let stopped =
+            futures_util::future::join_all(actors.iter().map(|actor| actor.wait_for_shutdown()));
+        if tokio::time::timeout(STOP_TIMEOUT, stopped).await.is_err() {
+            warn!("some live inputs did not stop in time");
+        }
+        Ok(())
+    }
+
+    async fn on_link_died(
+        &mut self,
+        me: WeakActorRef<Self>,
+        id: ActorId,
+        reason: ActorStopReason,
+    ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
+        let Some(input_id) = self.by_actor.remove(&id) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        self.on_air.remove(&input_id);
+        if matches!(reason, ActorStopReason::Normal | ActorStopReason::Killed) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        error!(input = %input_id, %reason, "a live input crashed; its encoder may reconnect");
+        if let (Some(entry), Some(me)) = (self.args.directory.entry(input_id), me.upgrade()) {
+            if self.may_restart(input_id) {
+                self.start_input(&entry, &me).await;
+            } else {
+                error!(input = %input_id, "the broadcast is given up: it crashed {CRASH_BUDGET} times within a minute");
+                entry.playback.publish(Phase::Idle, None, None);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl LiveInputs {
+    /// Starts the tree's live branch on the caller's runtime, below `ward`.
+    pub async fn supervise_under(
+        ward: &ActorRef<crate::concern::Ward>,
+        args: Args,
+    ) -> ActorRef<Self> {
+        Self::supervise(ward, args)
+            .restart_limit(
+                crate::concern::RESTART_BUDGET,
+                crate::concern::RESTART_WINDOW,
+            )
+            .spawn_with_mailbox(mailbox::bounded(MAILBOX))
+            .await
+    }
+
+    async fn start_input(&mut self, entry: &Entry, me: &ActorRef<Self>) -> ActorRef<LiveInput> {
+        let prepared = LiveInput::prepare_with_mailbox(mailbox::bounded(input::MAILBOX));
+        let actor = prepared.actor_ref().clone();
+        me.link(&actor).await;
+        prepared.spawn(input::Args {
+            services: self.args.services.clone(),
+            row: entry.row.clone(),
+            playback: entry.playback.clone(),
+            owner: me.downgrade(),
+        });
+        self.by_actor.insert(actor.id(), entry.row.id);
+        let on_air = OnAir {
+            actor: Owned::new(actor.clone()),
+            ticket: None,
+            displaced: Displaced::default(),
+        };
+        self.on_air.insert(entry.row.id, on_air);
+        actor
+    }
+
+    fn may_restart(&mut self, input_id: Uuid) -> bool {
+        let crashes = self.crashed.entry(input_id).or_insert(Crashes {
+            count: 0,
+            first: Instant::now(),
+        });
+        if crashes.first.elapsed() > CRASH_WINDOW {
+            *crashes = Crashes {
+                count: 0,
+                first: Instant::now(),
+            };
+        }
+        crashes.count += 1;
+        crashes.count <= CRASH_BUDGET
+    }
+
+    fn is_given_up(&self, input_id: Uuid) -> bool {
+        self.crashed
+            .get(&input_id)
+            .is_some_and(|it| it.count > CRASH_BUDGET && it.first.elapsed() < CRASH_WINDOW)
+    }
+
+    /// The input whose key the publisher named, if it may be published to.
+    fn authorise(&self, request: &PublishRequest) -> Result<Entry, Refusal> {
+        let (slug, key) = match request.stream.split_once('.') {
+            Some((slug, key)) => (Some(slug), key),
+            None => (None, request.stream.as_str()),
+        };
+        let hash = sluice_store::credentials::hash(key);
+        let entry = self
+            .args
+            .directory
+            .by_key_hash(&hash)
+            .ok_or(Refusal::Unauthorized)?;
+        if slug.is_some_and(|slug| slug != entry.row.input_slug) {
+            return Err(Refusal::Unauthorized);
+        }
+        if !entry.row.enabled {
+            return Err(Refusal::Disabled);
+        }
+        if self.draining || self.is_given_up(entry.row.id) {
+            return Err(Refusal::Busy);
+        }
+        Ok(entry)
+    }
+
+    fn sessions(&self) -> usize {
+        self.on_air
+            .values()
+            .filter(|on_air| {
+                on_air
+                    .ticket
+                    .as_ref()
+                    .is_some_and(|ticket| ticket.is_open())
+            })
+            .count()
+    }
+
+    async fn admit(
+        &mut self,
+        request: &PublishRequest,
+        me: &ActorRef<Self>,
+    ) -> Result<Admitted, Refusal> {
+        let entry = self.authorise(request)?;
+        let settings = &self.args.services.settings;
+        let identity = Identity::from(request);
+        let now_ms = unix_ms();
+        if let Some(on_air) = self.on_air.get_mut(&entry.row.id) {
+            let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
+            let incumbent = open.map(|ticket| Incumbent {
+                media_age_ms: ticket.media_age_ms(now_ms),
+            });
+            let (within, fresh) = (settings.displaced_for, settings.fresh_for);
+            if would_flap(
+                &on_air.displaced,
+                &identity,
+                incumbent,
+                now_ms,
+                within,
+                fresh,
+            ) {
+                let _ = on_air
+                    .actor
+                    .get()
+                    .tell(input::Conflict(request.remote))
+                    .try_send();
+                return Err(Refusal::Conflict);
+            }
+            if let Some(ticket) = open {
+                if ticket
+                    .media_age_ms(now_ms)
+                    .is_some_and(|age| age < fresh.as_millis() as i64)
+                {
+                    on_air.displaced.remember(ticket.identity.clone(), now_ms);
+                }
+                info!(input = %entry.row.id, remote = %request.remote, "a newer publisher takes over");
+                ticket.closed.cancel();
+            }
+        } else if self.sessions() >= settings.max_streams {
+            warn!(
+                limit = settings.max_streams,
+                "a publisher was refused: live.max_streams is reached"
+            );
+            return Err(Refusal::Busy);
+        }
+        self.generation += 1;
+        let ticket = Arc::new(Ticket::new(self.generation, identity));
+        if !self.on_air.contains_key(&entry.row.id) {
+            self.start_input(&entry, me).await;
+        }
+        let on_air = self.on_air.get_mut(&entry.row.id).expect("started above");
+        on_air.ticket = Some(ticket.clone());
+        Ok((on_air.actor.get().clone(), ticket))
+    }
+
+    /// Ends the running publish of an input, if any.
+    fn revoke(&mut self, input_id: Uuid, revoke: Revoke) {
+        let Some(on_air) = self.on_air.get_mut(&input_id) else {
+            return;
+        };
+        if let Some(ticket) = on_air.ticket.take() {
+            ticket.closed.cancel();
+        }
+        let actor = on_air.actor.get().clone();
+        tokio::spawn(async move {
+            let _ = actor.tell(revoke).await;
+        });
+    }
+}
+
+type Admitted = (ActorRef<LiveInput>, Arc<Ticket>);
+
+/// A publisher asks to publish.
+pub(super) struct Admit(pub PublishRequest);
+
+impl Message<Admit> for LiveInputs {
+    type Reply = Result<Admitted, Refusal>;
+
+    async fn handle(
+        &mut self,
+        Admit(request): Admit,
+        context: &mut Context<Self, Self::Reply>,
+    ) -> Self::Reply {
+        let me = context.actor_ref().clone();
+        let admitted = self.admit(&request, &me).await;
+        match &admitted {
+            Ok(_) => {
+                info!(remote = %request.remote, protocol = request.protocol.as_str(), "publisher admitted")
+            }
+            Err(refusal) => {
+                info!(remote = %request.remote, reason = refusal.message(), "publisher refused")
+            }
+        }
+        admitted
+    }
+}
+
+/// A row was created or changed, and that is committed.
+pub(super) struct Changed(pub InputRow);
+
+impl Message<Changed> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, Changed(row): Changed, _: &mut Context<Self, ()>) {
+        let (input_id, enabled, key_hash) = (row.id, row.enabled, row.stream_key_hash.clone());
+        let old = self.args.directory.put(row);
+        if let (Some(on_air), Some(entry)) = (
+            self.on_air.get(&input_id),
+            self.args.directory.entry(input_id),
+        ) {
+            let actor = on_air.actor.get().clone();
+            tokio::spawn(async move {
+                let _ = actor.tell(input::Reconfigure(entry.row)).await;
+            });
+        }
+        let rotated = old.is_some_and(|old| old.stream_key_hash != key_hash);
+        if !enabled {
+            self.revoke(input_id, Revoke::EndBroadcast);
+        } else if rotated {
+            self.revoke(input_id, Revoke::KeepWindow);
+        }
+    }
+}
+
+/// A row is gone.
+pub(super) struct Deleted(pub Uuid);
+
+impl Message<Deleted> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, Deleted(input_id): Deleted, _: &mut Context<Self, ()>) {
+        let entry = self.args.directory.remove(input_id);
+        self.revoke(input_id, Revoke::Forget);
+        if let Some(entry) = entry {
+            entry.playback.publish(Phase::Idle, None, None);
+        }
+    }
+}
+
+/// Close every session; windows stay open for the next process.
+pub(super) struct Drain;
+
+impl Message<Drain> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Drain, _: &mut Context<Self, ()>) {
+        self.draining = true;
+        let ids: Vec<Uuid> = self.on_air.keys().copied().collect();
+        ids.into_iter()
+            .for_each(|input_id| self.revoke(input_id, Revoke::KeepWindow));
+    }
+}
+
+/// An input has nothing left to serve: its last broadcast's playlist has stayed long enough.
+pub(super) struct Quiet {
+    pub input_id: Uuid,
+    pub generation: u64,
+}
+
+impl Message<Quiet> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, quiet: Quiet, _: &mut Context<Self, ()>) {
+        let newer = |on_air: &OnAir| {
+            on_air
+                .ticket
+                .as_ref()
+                .is_some_and(|ticket| ticket.generation > quiet.generation)
+        };
+        if self.on_air.get(&quiet.input_id).is_none_or(newer) {
+            return;
+        }
+        if let Some(playback) = self.args.directory.by_input(quiet.input_id) {
+            playback.publish(Phase::Idle, None, None);
+            playback.set_health(None);
+        }
+        if let Some(on_air) = self.on_air.remove(&quiet.input_id) {
+            let actor = on_air.actor.release();
+            self.by_actor.remove(&actor.id());
+            let _ = actor.tell(input::Forget).try_send();
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The ledger: what SQL learns of live streams, later and in groups.
+//!
+//! No part ever waits for a row. Entries go into a bounded queue and are written every second in one transaction; while
+//! the database is locked they wait, and beyond the bound the oldest segments are left out: the window journal is the
+//! truth for playback, rows are for people and later capabilities.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use uuid::Uuid;
+
+/// Entries that may wait for the database.
+const BOUND: usize = 8192;
+/// Entries written in one transaction.
+const GROUP: usize = 512;
+const EVERY: Duration = Duration::from_secs(1);
+
+/// One fact about a broadcast.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Entry {
+    Started {
+        input_id: Uuid,
+        broadcast: String,
+        at_ms: i64,
+        fence: i64,
+    },
+    Segment {
+        broadcast: String,
+        msn: i64,
+        start_90k: i64,
+        duration_90k: i64,
+        bytes: i64,
+        fence: i64,
+    },
+    Ended {
+        input_id: Uuid,
+        broadcast: String,
+        at_ms: i64,
+        target_duration_s: Option<u32>,
+        fence: i64,
+    },
+    Forgotten {
+        broadcast: String,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: Mutex<VecDeque<Entry>>,
+    arrived: Notify,
+}
+
+/// The handle that actors write to; never blocks, never fails.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger(Arc<Queue>);
+
+impl Ledger {
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    pub fn note(&self, entry: Entry) {
+        let mut entries = self.0.entries.lock().expect("no panic under this lock");
+        if entries.len() == BOUND {
+            let oldest = entries
+                .iter()
+                .position(|entry| matches!(entry, Entry::Segment { .. }))
+                .unwrap_or(0);
+            entries.remove(oldest);
+        }
+        entries.push_back(entry);
+        drop(entries);
+        self.0.arrived.notify_one();
+    }
+
+    /// Writes until `stop`, then once more.
+    pub async fn run(self, store: Store, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = self.0.arrived.notified() => {}
+                () = stop.cancelled() => {}
+            }
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                () = stop.cancelled() => {}
+            }
+            while let Some(group) = self.next_group() {
+                if let Err(error) = write(&store, group.clone()).await {
+                    warn!(%error, "live rows are written later");
+                    self.put_back(group);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn next_group(&self) -> Option<Vec<Entry>> {
+        let mut entries = self.0.entries.lock().expect("no panic under this lock");
+        let count = entries.len().min(GROUP);
+        (count > 0).then(|| entries.drain(..count).collect())
+    }
+
+    fn put_back(&self, group: Vec<Entry>) {
+        let mut entries = self.0.entries.lock().expect("no panic under this lock");
+        group
+            .into_iter()
+            .rev()
+            .for_each(|entry| entries.push_front(entry));
+        drop(entries);
+        self.0.arrived.notify_one();
+    }
+}
+
+async fn write(store: &Store, group: Vec<Entry>) -> Result<(), StoreError> {
+    store
+        .write(move |tx| Box::pin(async move { apply_all(tx, &group).await }))
+        .await
+}
+
+async fn apply_all(tx: &mut Tx<'_>, group: &[Entry]) -> Result<(), StoreError> {
+    for entry in group {
+        match apply(tx, entry).await {
+            // The input was deleted meanwhile, or another node owns it by now: nothing is left to note.
+            Err(StoreError::NotFound(_) | StoreError::Conflict(_)) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
+    match entry {
+        Entry::Started {
+            input_id,
+            broadcast,
+            at_ms,
+            fence,
+        } => {
+            live_inputs::bump_fence(tx, *input_id).await?;
+            live_inputs::set_started(tx, *input_id, *at_ms).await?;
+            broadcasts::begin(tx, broadcast, *input_id, *fence, *at_ms).await?;
+        }
+        Entry::Segment {
+            broadcast,
+            msn,
+            start_90k,
+            duration_90k,
+            bytes,
+            fence,
+        } => {
+            let segment = live_segments::NewLiveSegment {
+                msn: *msn,
+                start_90k: *start_90k,
+                duration_90k: *duration_90k,
+                bytes: *bytes,
+            };
+            live_segments::insert(tx, broadcast, *fence, &[segment]).await?;
+        }
+        Entry::Ended {
+            input_id,
+            broadcast,
+            at_ms,
+            target_duration_s,
+            fence,
+        } => {
+            live_inputs::set_ended(tx, *input_id, *at_ms).await?;
+            if let Some(seconds) = target_duration_s {
+                live_inputs::set_target_duration(tx, *input_id, *seconds).await?;
+            }
+            broadcasts::end(tx, broadcast, *fence, *at_ms).await?;
+        }
+        Entry::Forgotten { broadcast } => {
+            live_segments::delete_before(tx, broadcast, i64::MAX, u32::MAX).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(msn: i64) -> Entry {
+        Entry::Segment {
+            broadcast: "b".into(),
+            msn,
+            start_90k: 0,
+            duration_90k: 0,
+            bytes: 0,
+            fence: 1,
+        }
+    }
+
+    #[test]
+    fn a_full_ledger_leaves_out_segments_and_keeps_starts_and_ends() {
+        let ledger = Ledger::new();
+        let started = Entry::Started {
+            input_id: Uuid::nil(),
+            broadcast: "b".into(),
+            at_ms: 1,
+            fence: 1,
+        };
+        ledger.note(started.clone());
+        (0..BOUND as i64 + 10).for_each(|msn| ledger.note(segment(msn)));
+        let group = ledger.next_group().unwrap();
+        assert_eq!(group[..2], [started, segment(11)]);
+        assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND - GROUP);
+    }
+}

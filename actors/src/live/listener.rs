@@ -1,0 +1,213 @@
+//! `Listener`: accepts publishers on one socket.
+//!
+//! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the
+//! accept loop costs no stream. Has no messages of its own; a connection beyond the permits is closed at once.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use kameo::{
+    Actor,
+    actor::{ActorRef, Spawn, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    mailbox,
+    message::{Context, Message},
+};
+use sluice_ingest::{
+    gate::{Gate, Protocol},
+    rtmp::{self, RtmpSettings},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::AbortHandle,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument, debug, info_span, warn};
+
+use super::LiveGate;
+use crate::{
+    Error,
+    concern::{Concern, RESTART_BUDGET, RESTART_WINDOW, Start},
+};
+
+/// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What turns an accepted socket into an encrypted one; asked for each connection, so that certificates can change.
+pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
+
+/// What a listener is started with, again after each restart.
+#[derive(Clone)]
+pub struct Args {
+    pub socket: Arc<TcpListener>,
+    pub gate: LiveGate,
+    pub settings: Arc<RtmpSettings>,
+    /// RTMPS when given.
+    pub tls: Option<Acceptor>,
+    pub permits: Arc<Semaphore>,
+    pub sessions: TaskTracker,
+    /// Ends every session politely.
+    pub stop: CancellationToken,
+}
+
+/// The actor; see the module documentation.
+#[derive(Debug)]
+pub struct Listener {
+    accepting: AbortHandle,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// Binds a port; retried for 3 s, because a child of a killed predecessor may hold it for a moment.
+pub async fn bind(address: SocketAddr) -> Result<Arc<TcpListener>, Error> {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(3);
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(socket) => return Ok(Arc::new(socket)),
+            Err(_) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(ACCEPT_PAUSE).await
+            }
+            Err(source) => {
+                return Err(Error::Io {
+                    what: format!("listening on {address}"),
+                    source,
+                });
+            }
+        }
+    }
+}
+
+impl Listener {
+    /// The concern that runs a listener.
+    pub fn concern(name: &'static str, args: Args) -> Concern {
+        let start: Start = Arc::new(move |ward| {
+            let args = args.clone();
+            Box::pin(async move {
+                Self::supervise(&ward, args)
+                    .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
+                    .spawn_with_mailbox(mailbox::bounded(8))
+                    .await;
+            })
+        });
+        Concern {
+            name,
+            vital: false,
+            start,
+        }
+    }
+}
+
+impl Actor for Listener {
+    type Args = Args;
+    type Error = Infallible;
+
+    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let accepting = tokio::spawn(accept_all(args));
+        let handle = accepting.abort_handle();
+        let me = me.downgrade();
+        tokio::spawn(async move {
+            let ended = accepting.await;
+            if let (Some(me), Err(error)) = (me.upgrade(), ended)
+                && !error.is_cancelled()
+            {
+                let _ = me.tell(Crashed(error.to_string())).await;
+            }
+        });
+        Ok(Self { accepting: handle })
+    }
+
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        self.accepting.abort();
+        Ok(())
+    }
+}
+
+/// The accept loop panicked.
+struct Crashed(String);
+
+impl Message<Crashed> for Listener {
+    type Reply = ();
+
+    /// Passes the panic on to the supervisor.
+    async fn handle(&mut self, Crashed(reason): Crashed, _: &mut Context<Self, ()>) {
+        panic!("the accept loop of a listener ended: {reason}");
+    }
+}
+
+async fn accept_all(args: Args) {
+    loop {
+        let (socket, remote) = match args.socket.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(permit) = args.permits.clone().try_acquire_owned() else {
+            debug!(%remote, "a connection was closed: rtmp.max_connections is reached");
+            continue;
+        };
+        let session = args.clone();
+        let span = info_span!("rtmp", %remote);
+        let serve = async move {
+            serve(socket, remote, &session).await;
+            drop(permit);
+        };
+        args.sessions.spawn(serve.instrument(span));
+    }
+}
+
+async fn serve(socket: TcpStream, remote: SocketAddr, args: &Args) {
+    let _ = socket.set_nodelay(true);
+    let served = match &args.tls {
+        None => {
+            rtmp::serve(
+                socket,
+                remote,
+                Protocol::Rtmp,
+                &args.gate,
+                &args.settings,
+                args.stop.clone(),
+            )
+            .await
+        }
+        Some(acceptor) => {
+            match tokio::time::timeout(args.settings.handshake_timeout, acceptor().accept(socket))
+                .await
+            {
+                Ok(Ok(socket)) => {
+                    rtmp::serve(
+                        socket,
+                        remote,
+                        Protocol::Rtmps,
+                        &args.gate,
+                        &args.settings,
+                        args.stop.clone(),
+                    )
+                    .await
+                }
+                Ok(Err(error)) => return debug!(%error, "a TLS handshake failed"),
+                Err(_) => return debug!("a TLS handshake took too long"),
+            }
+        }
+    };
+    if let Err(error) = served {
+        debug!(%error, "a publisher's connection ended");
+    }
+}
+
+/// Checks at compile time that the gate can be held by sessions on any thread.
+const _: fn() = || {
+    fn is_gate<G: Gate>() {}
+    is_gate::<LiveGate>();
+};

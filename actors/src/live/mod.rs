@@ -1,0 +1,247 @@
+//! Live inputs: who may publish, what is on air, and what viewers read.
+//!
+//! `LiveInputs` owns admission and one `LiveInput` per stream on air or inside its reconnect window. Viewers never
+//! send a message: they read the [`Playback`] of an input, whose state an actor publishes.
+//!
+//! ```text
+//! session ── admit ──▶ LiveInputs ── spawns ──▶ LiveInput ── publishes ──▶ Playback ◀── viewers read
+//!    └───────────── units (bounded mailbox) ───────▲  └── parts ──▶ disk thread (segment files, window journal)
+//! ```
+
+mod admission;
+mod broadcast;
+mod disk;
+mod health;
+mod input;
+mod inputs;
+mod ledger;
+pub mod listener;
+mod playback;
+mod recovery;
+mod session;
+mod settings;
+mod shelf;
+mod sync;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use kameo::{actor::ActorRef, error::SendError};
+use sluice_store::{Store, live_inputs::LiveInput as InputRow};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub use health::{Health, InputStatus, Trouble};
+pub use inputs::LiveInputs;
+pub use playback::{Directory, Phase, Playback, Policy, Published, View};
+pub use session::{LiveGate, LiveSession};
+pub use settings::LiveSettings;
+pub use shelf::Body;
+
+use crate::{
+    Error,
+    concern::{self, Concern},
+};
+
+/// How long a caller waits for `LiveInputs` before it is told that the service is busy.
+const ASK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The handle of everything live: cheap to clone, safe to hold in a request handler.
+#[derive(Clone, Debug)]
+pub struct Live {
+    directory: Arc<Directory>,
+    inputs: ActorRef<LiveInputs>,
+}
+
+/// When an input's broadcasts began and ended, as far as this process has seen (Unix milliseconds).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    pub last_started_ms: Option<i64>,
+    pub last_ended_ms: Option<i64>,
+}
+
+impl Live {
+    /// What the input does now.
+    pub fn status(&self, input_id: Uuid) -> InputStatus {
+        self.directory
+            .by_input(input_id)
+            .map_or(InputStatus::Idle, |playback| playback.status())
+    }
+
+    /// Newer than the row: the ledger writes these to the store a moment later.
+    pub fn times(&self, input_id: Uuid) -> Times {
+        self.directory
+            .by_input(input_id)
+            .map_or_else(Times::default, |playback| playback.times())
+    }
+
+    /// Measurements and advice of a stream on air or inside its reconnect window; `None` when idle.
+    pub fn health(&self, input_id: Uuid) -> Option<Arc<Health>> {
+        self.directory.by_input(input_id)?.health()
+    }
+
+    /// What viewers of this playback id read; `None` when no input has it.
+    pub fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
+        self.directory.by_playback(playback_id)
+    }
+
+    /// Every playback, for metrics.
+    pub fn playbacks(&self) -> Vec<Arc<Playback>> {
+        self.directory.playbacks()
+    }
+
+    /// A row was created, changed or its key rotated, and that is committed: admissions follow it from now on, and a
+    /// running publish ends when the input was disabled or its key changed.
+    pub async fn changed(&self, input: InputRow) -> Result<(), Error> {
+        self.ask(inputs::Changed(input)).await
+    }
+
+    /// The row is gone: ends its publish, its broadcast and its playback.
+    pub async fn deleted(&self, input_id: Uuid) -> Result<(), Error> {
+        self.ask(inputs::Deleted(input_id)).await
+    }
+
+    /// Closes every publisher session so that the windows stand on disk and the next start resumes them.
+    pub async fn drain(&self) -> Result<(), Error> {
+        self.ask(inputs::Drain).await
+    }
+
+    async fn ask<M>(&self, message: M) -> Result<(), Error>
+    where
+        LiveInputs: kameo::message::Message<M, Reply = ()>,
+        M: Send + 'static,
+    {
+        match self
+            .inputs
+            .ask(message)
+            .mailbox_timeout(ASK_TIMEOUT)
+            .reply_timeout(ASK_TIMEOUT)
+            .await
+        {
+            Ok(()) => Ok(()),
+            Err(SendError::Timeout(_) | SendError::MailboxFull(_)) => {
+                Err(Error::Busy("live inputs"))
+            }
+            Err(_) => Err(Error::Gone("live inputs")),
+        }
+    }
+}
+
+/// What the live branch needs of the process; shared by all its actors.
+pub struct Services {
+    settings: LiveSettings,
+    /// `{data_dir}/live`
+    folder: PathBuf,
+    store: Store,
+    boot_id: String,
+    ledger: ledger::Ledger,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The live branch before its actors run: every input is known, and what was on air is served again.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    services: Arc<Services>,
+    directory: Arc<Directory>,
+}
+
+impl Branch {
+    /// Reads what an earlier process left below `{data_dir}/live`.
+    pub async fn prepare(
+        settings: LiveSettings,
+        store: Store,
+        rows: Vec<InputRow>,
+    ) -> Result<Self, Error> {
+        let folder = store.data_dir().join("live");
+        let services = Services {
+            settings,
+            folder,
+            store,
+            boot_id: boot_id(),
+            ledger: ledger::Ledger::new(),
+        };
+        let branch = Self {
+            services: Arc::new(services),
+            directory: Arc::default(),
+        };
+        for row in rows {
+            branch.directory.put(row);
+        }
+        let recovering = branch.clone();
+        tokio::task::spawn_blocking(move || {
+            recovery::recover(&recovering.services, &recovering.directory)
+        })
+        .await
+        .expect("recovery does not panic")
+        .map_err(Error::io("reading the live folder"))?;
+        Ok(branch)
+    }
+
+    /// The concern that runs this branch, and where its reference arrives once it has started.
+    pub fn concern(&self) -> (Concern, oneshot::Receiver<ActorRef<LiveInputs>>) {
+        let args = inputs::Args {
+            services: self.services.clone(),
+            directory: self.directory.clone(),
+        };
+        let (started, receiver) = oneshot::channel();
+        let started = Arc::new(Mutex::new(Some(started)));
+        let start: concern::Start = Arc::new(move |ward| {
+            let (args, started) = (args.clone(), started.clone());
+            Box::pin(async move {
+                let inputs = LiveInputs::supervise_under(&ward, args).await;
+                if let Some(started) = started.lock().expect("no panic under this lock").take() {
+                    let _ = started.send(inputs);
+                }
+            })
+        });
+        (
+            Concern {
+                name: "live inputs",
+                vital: true,
+                start,
+            },
+            receiver,
+        )
+    }
+
+    /// The handle for everyone else.
+    pub fn live(&self, inputs: ActorRef<LiveInputs>) -> Live {
+        Live {
+            directory: self.directory.clone(),
+            inputs,
+        }
+    }
+
+    /// What runs beside the actors: the ledger and the sync for power loss. Ends after `stop`, with all written.
+    pub async fn run_background(self, stop: CancellationToken) {
+        let ledger = self
+            .services
+            .ledger
+            .clone()
+            .run(self.services.store.clone(), stop.clone());
+        let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
+        tokio::join!(ledger, sync);
+    }
+}
+
+/// Changes with each boot of the machine: tells a power loss from a killed process.
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or_else(|_| String::new(), |id| id.trim().to_owned())
+}
+
+/// The machine's clock, in Unix milliseconds.
+fn unix_ms() -> i64 {
+    sluice_store::now_ms()
+}

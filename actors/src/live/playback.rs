@@ -1,0 +1,314 @@
+//! What viewers read: one [`Playback`] per live input, whose state its actor publishes.
+//!
+//! A viewer costs no actor message: a request reads the published state, and a blocking reload waits on the same
+//! `watch`. Playlists are rendered at most once per published state, by the first viewer who asks.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock, RwLock,
+        atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use serde::Serialize;
+use sluice_media::hls::{MediaOptions, Window, media_playlist, multivariant_playlist};
+use sluice_store::live_inputs::LiveInput as InputRow;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{Health, InputStatus, Times, shelf::Shelf};
+
+/// Where an input is between two broadcasts, as viewers see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Nothing is on air, and nothing is left of the last broadcast.
+    Idle,
+    /// An encoder sends, and there is nothing to list yet.
+    Starting,
+    Live,
+    /// The encoder is gone; its window is open.
+    Reconnecting,
+    /// The playlist is closed and stays for a while.
+    Ended,
+}
+
+/// The immutable state of a moment.
+#[derive(Debug)]
+pub struct Published {
+    /// Grows with every publication of this process.
+    pub version: u64,
+    pub phase: Phase,
+    /// Unix milliseconds; set while reconnecting.
+    pub reconnect_until_ms: Option<i64>,
+    /// The playlist and its bytes, once there is something to list.
+    pub view: Option<Arc<View>>,
+}
+
+/// A window with the bytes it lists and its playlists, rendered once.
+#[derive(Debug)]
+pub struct View {
+    pub window: Window,
+    pub shelf: Arc<Shelf>,
+    media: OnceLock<bytes::Bytes>,
+    delta: OnceLock<bytes::Bytes>,
+    multivariant: OnceLock<bytes::Bytes>,
+}
+
+impl View {
+    pub fn new(window: Window, shelf: Arc<Shelf>) -> Self {
+        Self {
+            window,
+            shelf,
+            media: OnceLock::new(),
+            delta: OnceLock::new(),
+            multivariant: OnceLock::new(),
+        }
+    }
+
+    /// The media playlist; with `skip` the delta update of RFC 8216bis §6.2.5.1.
+    pub fn media_playlist(&self, skip: bool) -> bytes::Bytes {
+        let cell = if skip { &self.delta } else { &self.media };
+        cell.get_or_init(|| media_playlist(&self.window, MediaOptions { skip }).into())
+            .clone()
+    }
+
+    /// Whether a player can start: a whole segment is listed, or the playlist is closed.
+    pub fn is_playable(&self) -> bool {
+        self.window.is_ended() || self.window.segments().any(|segment| segment.closed)
+    }
+
+    pub fn multivariant_playlist(&self) -> bytes::Bytes {
+        self.multivariant
+            .get_or_init(|| multivariant_playlist(&self.window).into())
+            .clone()
+    }
+}
+
+/// What the input's row says of who may watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Exact hosts or `*.` sub-domains; empty: everyone.
+    pub allowed_domains: Vec<String>,
+    pub low_latency: bool,
+}
+
+impl From<&InputRow> for Policy {
+    fn from(row: &InputRow) -> Self {
+        Self {
+            allowed_domains: row.allowed_domains.clone(),
+            low_latency: super::inputs::is_low_latency(row),
+        }
+    }
+}
+
+/// The readable side of one live input. Exists as long as the input does, on air or not.
+#[derive(Debug)]
+pub struct Playback {
+    pub input_id: Uuid,
+    pub playback_id: String,
+    policy: ArcSwap<Policy>,
+    state: watch::Sender<Arc<Published>>,
+    version: AtomicU64,
+    health: ArcSwapOption<Health>,
+    last_started_ms: AtomicI64,
+    last_ended_ms: AtomicI64,
+    fence: AtomicI64,
+    /// 0: not known yet.
+    target_duration_s: AtomicU32,
+}
+
+/// No time yet.
+const NEVER: i64 = i64::MIN;
+
+impl Playback {
+    pub(super) fn new(row: &InputRow) -> Self {
+        let idle = Published {
+            version: 0,
+            phase: Phase::Idle,
+            reconnect_until_ms: None,
+            view: None,
+        };
+        Self {
+            input_id: row.id,
+            playback_id: row.playback_id.clone(),
+            policy: ArcSwap::from_pointee(Policy::from(row)),
+            state: watch::Sender::new(Arc::new(idle)),
+            version: AtomicU64::new(0),
+            health: ArcSwapOption::empty(),
+            last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
+            last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
+            fence: AtomicI64::new(row.fence),
+            target_duration_s: AtomicU32::new(row.last_target_duration_s.unwrap_or(0)),
+        }
+    }
+
+    /// The state of this moment.
+    pub fn now(&self) -> Arc<Published> {
+        self.state.borrow().clone()
+    }
+
+    /// Follows the state; the receiver's first value counts as seen.
+    pub fn follow(&self) -> watch::Receiver<Arc<Published>> {
+        self.state.subscribe()
+    }
+
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    pub fn health(&self) -> Option<Arc<Health>> {
+        self.health.load_full()
+    }
+
+    /// When broadcasts began and ended; the end is `None` while one is live or reconnecting.
+    pub fn times(&self) -> Times {
+        let read = |cell: &AtomicI64| Some(cell.load(Ordering::Relaxed)).filter(|ms| *ms != NEVER);
+        Times {
+            last_started_ms: read(&self.last_started_ms),
+            last_ended_ms: read(&self.last_ended_ms),
+        }
+    }
+
+    pub fn status(&self) -> InputStatus {
+        match self.state.borrow().phase {
+            Phase::Idle | Phase::Ended => InputStatus::Idle,
+            Phase::Starting | Phase::Live => InputStatus::Live,
+            Phase::Reconnecting => InputStatus::Reconnecting,
+        }
+    }
+
+    pub(super) fn publish(
+        &self,
+        phase: Phase,
+        reconnect_until_ms: Option<i64>,
+        view: Option<Arc<View>>,
+    ) {
+        let version = self.version.fetch_add(1, Ordering::Relaxed) + 1;
+        self.state.send_replace(Arc::new(Published {
+            version,
+            phase,
+            reconnect_until_ms,
+            view,
+        }));
+    }
+
+    /// The fence of the next broadcast: the ledger raises the row's in the same steps.
+    pub(super) fn next_fence(&self) -> i64 {
+        self.fence.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What the last broadcast's key frames ask of the next one.
+    pub(super) fn target_duration_s(&self) -> Option<u32> {
+        Some(self.target_duration_s.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
+    }
+
+    pub(super) fn set_target_duration_s(&self, seconds: Option<u32>) {
+        if let Some(seconds) = seconds {
+            self.target_duration_s.store(seconds, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn set_policy(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    pub(super) fn set_health(&self, health: Option<Health>) {
+        self.health.store(health.map(Arc::new));
+    }
+
+    pub(super) fn set_started(&self, at_ms: i64) {
+        self.last_started_ms.store(at_ms, Ordering::Relaxed);
+        self.last_ended_ms.store(NEVER, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_ended(&self, at_ms: i64) {
+        self.last_ended_ms.store(at_ms, Ordering::Relaxed);
+    }
+}
+
+/// All live inputs and their playbacks. Written by `LiveInputs` alone; survives its restarts.
+#[derive(Debug, Default)]
+pub struct Directory(RwLock<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    by_input: HashMap<Uuid, Entry>,
+    by_playback: HashMap<String, Uuid>,
+    by_key_hash: HashMap<String, Uuid>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub row: Arc<InputRow>,
+    pub playback: Arc<Playback>,
+}
+
+impl Directory {
+    pub fn by_input(&self, input_id: Uuid) -> Option<Arc<Playback>> {
+        self.entry(input_id).map(|entry| entry.playback)
+    }
+
+    pub fn by_playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
+        let entries = self.0.read().expect("no panic under this lock");
+        let input_id = entries.by_playback.get(playback_id)?;
+        entries
+            .by_input
+            .get(input_id)
+            .map(|entry| entry.playback.clone())
+    }
+
+    pub fn playbacks(&self) -> Vec<Arc<Playback>> {
+        let entries = self.0.read().expect("no panic under this lock");
+        entries
+            .by_input
+            .values()
+            .map(|entry| entry.playback.clone())
+            .collect()
+    }
+
+    pub(super) fn entry(&self, input_id: Uuid) -> Option<Entry> {
+        self.0
+            .read()
+            .expect("no panic under this lock")
+            .by_input
+            .get(&input_id)
+            .cloned()
+    }
+
+    pub(super) fn by_key_hash(&self, hash: &str) -> Option<Entry> {
+        let entries = self.0.read().expect("no panic under this lock");
+        let input_id = entries.by_key_hash.get(hash)?;
+        entries.by_input.get(input_id).cloned()
+    }
+
+    /// Takes the row as the one that holds from now on; returns the row it replaces.
+    pub(super) fn put(&self, row: InputRow) -> Option<Arc<InputRow>> {
+        let mut entries = self.0.write().expect("no panic under this lock");
+        let row = Arc::new(row);
+        let (playback, old) = match entries.by_input.get(&row.id) {
+            Some(entry) => (entry.playback.clone(), Some(entry.row.clone())),
+            None => (Arc::new(Playback::new(&row)), None),
+        };
+        playback.set_policy(Policy::from(row.as_ref()));
+        if let Some(old) = &old {
+            entries.by_key_hash.remove(&old.stream_key_hash);
+        }
+        entries
+            .by_key_hash
+            .insert(row.stream_key_hash.clone(), row.id);
+        entries.by_playback.insert(row.playback_id.clone(), row.id);
+        entries.by_input.insert(row.id, Entry { row, playback });
+        old
+    }
+
+    pub(super) fn remove(&self, input_id: Uuid) -> Option<Entry> {
+        let mut entries = self.0.write().expect("no panic under this lock");
+        let entry = entries.by_input.remove(&input_id)?;
+        entries.by_key_hash.remove(&entry.row.stream_key_hash);
+        entries.by_playback.remove(&entry.row.playback_id);
+        Some(entry)
+    }
+}

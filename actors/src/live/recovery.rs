@@ -1,0 +1,134 @@
+//! What an earlier process left on disk: every broadcast that was on air is served again before the service is ready.
+//!
+//! A journal is believed line by line, and a part only if its segment's file holds it whole. After a power loss
+//! (another boot id) the media sequence skips ahead of whatever had been published and not synced.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use sluice_media::hls::{
+    journal::{self, Recovered},
+    names,
+};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::{
+    Phase, Services, View,
+    disk::{Disk, JOURNAL},
+    playback::Directory,
+    shelf::Shelf,
+    unix_ms,
+};
+
+/// Media sequence numbers left out after a power loss: more segments than a sync can be late.
+const SKIP_AFTER_POWER_LOSS: u64 = 32;
+
+/// Publishes every broadcast found below `services.folder`, and deletes folders that belong to nothing.
+pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<()> {
+    fs::create_dir_all(&services.folder)?;
+    for folder in folders(&services.folder)? {
+        let input_id = folder
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| Uuid::parse_str(name).ok());
+        let Some(playback) = input_id.and_then(|input_id| directory.by_input(input_id)) else {
+            remove(&folder);
+            continue;
+        };
+        let Some((recovered, folder)) = newest_broadcast(&folder)? else {
+            continue;
+        };
+        let phase = if recovered.ended {
+            Phase::Ended
+        } else {
+            Phase::Reconnecting
+        };
+        if recovered.ended
+            && unix_ms() - recovered.last_ms > services.settings.linger.as_millis() as i64
+        {
+            remove(&folder);
+            continue;
+        }
+        match view(recovered, &folder, &services.boot_id) {
+            Ok(Some(view)) => {
+                info!(input = %playback.input_id, broadcast = view.window.header().broadcast, ?phase, "broadcast recovered");
+                playback.publish(phase, None, Some(Arc::new(view)));
+            }
+            Ok(None) => remove(&folder),
+            Err(error) => {
+                warn!(folder = %folder.display(), %error, "a broadcast could not be recovered");
+                remove(&folder);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The newest broadcast of an input; older ones are deleted.
+fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
+    let mut newest: Option<(Recovered, PathBuf)> = None;
+    for folder in folders(input)? {
+        let recovered = match fs::read(folder.join(JOURNAL)).map(|bytes| journal::replay(&bytes)) {
+            Ok(Ok(recovered)) => recovered,
+            Ok(Err(_)) | Err(_) => {
+                remove(&folder);
+                continue;
+            }
+        };
+        let started_ms = |it: &Recovered| it.window.header().started_ms;
+        if newest
+            .as_ref()
+            .is_some_and(|(other, _)| started_ms(other) > started_ms(&recovered))
+        {
+            remove(&folder);
+        } else if let Some((_, older)) = newest.replace((recovered, folder)) {
+            remove(&older);
+        }
+    }
+    Ok(newest)
+}
+
+/// What can be served of a journal; `None` when nothing is left.
+fn view(mut recovered: Recovered, folder: &Path, boot_id: &str) -> io::Result<Option<View>> {
+    recovered.truncate_to(|msn| {
+        fs::metadata(folder.join(names::segment_name(msn)))
+            .ok()
+            .map(|file| file.len())
+    });
+    if recovered.window.header().boot_id != boot_id {
+        recovered.after_power_loss(SKIP_AFTER_POWER_LOSS);
+    }
+    let window = recovered.window;
+    if window.segments().next().is_none() {
+        return Ok(None);
+    }
+    let shelf = Shelf::new(folder.to_owned(), Disk::start(folder.to_owned())?);
+    for init in window.inits() {
+        shelf.put_init(
+            init.number,
+            fs::read(folder.join(names::init_name(init.number)))?.into(),
+        );
+    }
+    window
+        .segments()
+        .for_each(|segment| shelf.put_recovered(segment));
+    Ok(Some(View::new(window, Arc::new(shelf))))
+}
+
+fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(parent)?.filter_map(Result::ok);
+    Ok(entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect())
+}
+
+fn remove(folder: &Path) {
+    if let Err(error) = fs::remove_dir_all(folder) {
+        warn!(folder = %folder.display(), %error, "a leftover folder could not be deleted");
+    }
+}

@@ -1,0 +1,150 @@
+//! The root of the supervision tree.
+//!
+//! Root owns one [`Ward`] per concern. It holds no state that matters: what a concern needs after a restart is in the
+//! concern's own arguments. Mailbox 64; only timers and ended links write to it.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use kameo::{
+    Actor,
+    actor::{ActorId, ActorRef, Spawn, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    mailbox,
+    message::{Context, Message},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::concern::{Board, Concern, Ward, park_for};
+
+const MAILBOX: usize = 64;
+
+/// What the root is started with.
+#[derive(Clone, Debug)]
+pub struct Args {
+    pub concerns: Vec<Concern>,
+    pub board: Board,
+    /// Cancelled when a vital concern is lost: the process must end.
+    pub lost: CancellationToken,
+}
+
+/// The root actor; see the module documentation.
+#[derive(Debug)]
+pub struct Root {
+    args: Args,
+    wards: HashMap<ActorId, (usize, Owned<Ward>)>,
+}
+
+/// A dynamic child that dies with its owner: a restarted owner must not leave orphans behind.
+#[derive(Debug)]
+pub struct Owned<A: Actor>(Option<ActorRef<A>>);
+
+impl<A: Actor> Owned<A> {
+    pub fn new(actor: ActorRef<A>) -> Self {
+        Self(Some(actor))
+    }
+
+    pub fn get(&self) -> &ActorRef<A> {
+        self.0.as_ref().expect("only release takes it, with self")
+    }
+
+    /// Lets the child live on without this owner.
+    pub fn release(mut self) -> ActorRef<A> {
+        self.0.take().expect("only release takes it, with self")
+    }
+}
+
+impl<A: Actor> Drop for Owned<A> {
+    fn drop(&mut self) {
+        if let Some(actor) = &self.0 {
+            actor.kill();
+        }
+    }
+}
+
+impl Root {
+    /// Starts the tree on the current runtime.
+    pub fn start(args: Args) -> ActorRef<Self> {
+        Self::spawn_with_mailbox(args, mailbox::bounded(MAILBOX))
+    }
+
+    async fn start_concern(&mut self, index: usize, root: &ActorRef<Self>) {
+        let concern = &self.args.concerns[index];
+        let ward = Ward::prepare();
+        let actor = ward.actor_ref().clone();
+        root.link(&actor).await;
+        ward.spawn(concern.start.clone());
+        self.args.board.running(concern.name);
+        self.wards.insert(actor.id(), (index, Owned::new(actor)));
+    }
+}
+
+impl Actor for Root {
+    type Args = Args;
+    type Error = Infallible;
+
+    async fn on_start(args: Args, root: ActorRef<Self>) -> Result<Self, Infallible> {
+        let count = args.concerns.len();
+        let mut this = Self {
+            args,
+            wards: HashMap::new(),
+        };
+        for index in 0..count {
+            this.start_concern(index, &root).await;
+        }
+        Ok(this)
+    }
+
+    async fn on_link_died(
+        &mut self,
+        root: WeakActorRef<Self>,
+        id: ActorId,
+        reason: ActorStopReason,
+    ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
+        let Some((index, _)) = self.wards.remove(&id) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let concern = &self.args.concerns[index];
+        let times = self.args.board.parked(concern.name, reason.to_string());
+        if concern.vital {
+            error!(concern = concern.name, %reason, "a vital concern is lost; the service ends");
+            self.args.lost.cancel();
+            return Ok(ControlFlow::Continue(()));
+        }
+        let pause = park_for(times);
+        error!(concern = concern.name, %reason, times, ?pause, "concern parked: its restart budget is spent");
+        if let Some(root) = root.upgrade() {
+            root.tell(Revive(index)).send_after(pause);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Adds a branch; the set is fixed once the service has started.
+pub struct Add(pub Concern);
+
+impl Message<Add> for Root {
+    type Reply = ();
+
+    async fn handle(&mut self, Add(concern): Add, context: &mut Context<Self, ()>) {
+        self.args.concerns.push(concern);
+        self.start_concern(self.args.concerns.len() - 1, &context.actor_ref().clone())
+            .await;
+    }
+}
+
+/// A parked concern's pause is over.
+struct Revive(usize);
+
+impl Message<Revive> for Root {
+    type Reply = ();
+
+    async fn handle(&mut self, Revive(index): Revive, context: &mut Context<Self, ()>) {
+        info!(
+            concern = self.args.concerns[index].name,
+            "starting a parked concern again"
+        );
+        self.start_concern(index, &context.actor_ref().clone())
+            .await;
+    }
+}

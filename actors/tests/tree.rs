@@ -1,0 +1,159 @@
+//! A concern that keeps crashing is parked and comes back; its neighbours notice nothing.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use kameo::{
+    Actor,
+    actor::{ActorRef, Spawn},
+    error::Infallible,
+    message::{Context, Message},
+};
+use sluice_actors::{
+    concern::{Board, Concern, RESTART_BUDGET, RESTART_WINDOW, Start},
+    tree::{Add, Args, Root},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Fails at its start while the switch is on.
+struct Worker {
+    beats: Arc<AtomicU32>,
+}
+
+#[derive(Clone, Default)]
+struct WorkerArgs {
+    broken: Arc<AtomicBool>,
+    starts: Arc<AtomicU32>,
+    beats: Arc<AtomicU32>,
+}
+
+impl Actor for Worker {
+    type Args = WorkerArgs;
+    type Error = Infallible;
+
+    async fn on_start(args: WorkerArgs, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        args.starts.fetch_add(1, SeqCst);
+        assert!(!args.broken.load(SeqCst), "a poisoned row");
+        let _ = me.tell(Beat).try_send();
+        Ok(Self { beats: args.beats })
+    }
+}
+
+struct Beat;
+impl Message<Beat> for Worker {
+    type Reply = ();
+    async fn handle(&mut self, _: Beat, context: &mut Context<Self, ()>) {
+        self.beats.fetch_add(1, SeqCst);
+        context
+            .actor_ref()
+            .tell(Beat)
+            .send_after(Duration::from_millis(5));
+    }
+}
+
+fn concern(name: &'static str, vital: bool, args: &WorkerArgs) -> Concern {
+    let args = args.clone();
+    let start: Start = Arc::new(move |ward| {
+        let args = args.clone();
+        Box::pin(async move {
+            Worker::supervise(&ward, args)
+                .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
+                .spawn()
+                .await;
+        })
+    });
+    Concern { name, vital, start }
+}
+
+async fn eventually(what: &str, met: impl Fn() -> bool) {
+    let waiting = async {
+        while !met() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .is_ok(),
+        "{what}"
+    );
+}
+
+fn is_running(board: &Board, name: &str) -> bool {
+    board
+        .states()
+        .iter()
+        .any(|state| state.name == name && state.running)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_go_on() {
+    let (poisoned, healthy) = (WorkerArgs::default(), WorkerArgs::default());
+    poisoned.broken.store(true, SeqCst);
+    let board = Board::default();
+    let lost = CancellationToken::new();
+    let root = Root::start(Args {
+        concerns: Vec::new(),
+        board: board.clone(),
+        lost: lost.clone(),
+    });
+    root.ask(Add(concern("healthy", true, &healthy)))
+        .await
+        .unwrap();
+    root.ask(Add(concern("poisoned", false, &poisoned)))
+        .await
+        .unwrap();
+
+    eventually("the poisoned concern is parked", || {
+        !is_running(&board, "poisoned")
+    })
+    .await;
+    let state = board
+        .states()
+        .into_iter()
+        .find(|state| state.name == "poisoned")
+        .unwrap();
+    assert!(
+        state
+            .reason
+            .is_some_and(|reason| reason.contains("poisoned row")),
+        "the panic's words are kept"
+    );
+    assert_eq!(poisoned.starts.load(SeqCst), RESTART_BUDGET + 1);
+    let beats = healthy.beats.load(SeqCst);
+    eventually("the neighbour goes on", || {
+        healthy.beats.load(SeqCst) > beats + 3
+    })
+    .await;
+    assert_eq!(healthy.starts.load(SeqCst), 1, "and was never restarted");
+
+    poisoned.broken.store(false, SeqCst);
+    eventually("the concern comes back by itself", || {
+        is_running(&board, "poisoned") && poisoned.beats.load(SeqCst) > 0
+    })
+    .await;
+    assert!(!lost.is_cancelled());
+    root.stop_gracefully().await.unwrap();
+    root.wait_for_shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_loss_of_a_vital_concern_is_reported_to_the_process() {
+    let args = WorkerArgs::default();
+    args.broken.store(true, SeqCst);
+    let lost = CancellationToken::new();
+    let root = Root::start(Args {
+        concerns: Vec::new(),
+        board: Board::default(),
+        lost: lost.clone(),
+    });
+    root.ask(Add(concern("vital", true, &args))).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), lost.cancelled())
+        .await
+        .expect("the loss is reported");
+}
