@@ -256,3 +256,152 @@ fn argon2id() -> Argon2<'static> {
     let params = Params::new(19 * 1024, 2, 1, None).expect("the parameters are in Argon2's range");
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_has_its_form_and_no_other() {
+        type Check = fn(&str) -> bool;
+        let checks: [(&str, Check); 5] = [
+            ("API key", is_api_key),
+            ("stream key", is_stream_key),
+            ("playback id", is_playback_id),
+            ("input slug", is_input_slug),
+            ("session token", is_session_token),
+        ];
+        let made = [
+            api_key().expose().to_owned(),
+            stream_key().expose().to_owned(),
+            playback_id(),
+            input_slug(),
+            session_token().expose().to_owned(),
+        ];
+        for (m, text) in made.iter().enumerate() {
+            for (c, (what, check)) in checks.iter().enumerate() {
+                assert_eq!(check(text), m == c, "{text} as {what}");
+            }
+        }
+        assert_eq!(made.map(|text| text.len()), [47, 41, 23, 12, 43]);
+    }
+
+    #[test]
+    fn odd_texts_are_no_api_keys() {
+        let rest = "A".repeat(43);
+        let cases = [
+            (format!("svc_{rest}"), true),
+            (rest.clone(), false),
+            (format!("SVC_{rest}"), false),
+            (format!(" svc_{rest}"), false),
+            (format!("svc_{rest}\n"), false),
+            (format!("svc_{}", &rest[1..]), false),
+            (format!("svc_{rest}A"), false),
+            (format!("svc_{}-", &rest[1..]), false),
+            (format!("svc_{}é", &rest[2..]), false),
+            (String::new(), false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(is_api_key(&text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_character_is_equally_likely() {
+        const DRAWS: usize = 62_000;
+        let mut counts = [0_usize; 128];
+        for character in random_characters(BASE62, DRAWS) {
+            counts[character as usize] += 1;
+        }
+        // 1000 each on average; eight standard deviations off would not be chance, and 256 % 62 would show as 1.2 to 1.
+        for character in BASE62 {
+            let count = counts[usize::from(*character)];
+            assert!(
+                (750..1250).contains(&count),
+                "{}: {count}",
+                char::from(*character)
+            );
+        }
+        assert_eq!(counts.iter().sum::<usize>(), DRAWS);
+    }
+
+    #[test]
+    fn a_hash_is_sha_256_in_hexadecimal() {
+        // FIPS 180-2, appendix B.1.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash("abc"), expected);
+    }
+
+    #[test]
+    fn a_prefix_never_cuts_a_character() {
+        for (token, expected) in [
+            ("", ""),
+            ("svc_short", "svc_short"),
+            ("svc_live_AbCdEf", "svc_live_AbC"),
+            ("éééééééééééééé", "éééééééééééé"),
+        ] {
+            assert_eq!(prefix(token), expected);
+        }
+    }
+
+    #[test]
+    fn a_password_is_verified_and_never_shown() {
+        let password = Secret::new("correct horse 🐎");
+        let hash = hash_password(&password).unwrap();
+        assert!(
+            hash.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+            "{}",
+            hash.0
+        );
+        assert_ne!(hash_password(&password).unwrap().0, hash.0, "salted");
+        assert!(verify_password(&password, &hash));
+        for wrong in ["", "correct horse", "Correct horse 🐎", &"x".repeat(2_000)] {
+            assert!(!verify_password(&Secret::new(wrong), &hash), "{wrong}");
+        }
+        for broken in ["", "$argon2id$", "plain"] {
+            assert!(
+                !verify_password(&password, &PasswordHash(broken.into())),
+                "{broken}"
+            );
+        }
+        assert!(!verify_nobody(&password));
+        let shown = format!("{password:?} {hash:?}");
+        assert!(
+            !shown.contains("horse") && !shown.contains("argon2"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn only_usable_passwords_are_hashed() {
+        for (length, is_usable) in [(0, false), (1, true), (1_024, true), (1_025, false)] {
+            assert_eq!(
+                check_password(&Secret::new("x".repeat(length))).is_ok(),
+                is_usable,
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_csrf_token_belongs_to_its_session() {
+        let (one, other) = (session_token(), session_token());
+        assert_eq!(csrf_token(&one), csrf_token(&one.clone()));
+        assert_ne!(csrf_token(&one), csrf_token(&other));
+        assert_ne!(
+            csrf_token(&one).expose(),
+            hash(one.expose()),
+            "the stored hash tells no CSRF token"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn comparing_in_constant_time_compares(a in ".{0,20}", b in ".{0,20}") {
+            prop_assert_eq!(same(&a, &b), a == b);
+            prop_assert!(same(&a, &a));
+        }
+    }
+}

@@ -119,3 +119,186 @@ async fn check_foreign_keys(connection: &mut SqliteConnection) -> Result<(), Err
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{
+        SqlSafeStr,
+        migrate::{Migration, MigrationType},
+    };
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{Store, StoreSettings, accounts, store};
+
+    /// The real migrations and some of a future version.
+    fn future(statements: &[(i64, &'static str)]) -> Migrator {
+        let later = statements.iter().map(|(version, statement)| {
+            Migration::new(
+                *version,
+                "later".into(),
+                MigrationType::Simple,
+                statement.into_sql_str(),
+                false,
+            )
+        });
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain(later).collect())
+    }
+
+    const NOTE: (i64, &str) = (9_001, "ALTER TABLE accounts ADD COLUMN note TEXT");
+
+    async fn open(folder: &TempDir, migrator: &Migrator) -> Result<Store, Error> {
+        let settings = StoreSettings {
+            data_dir: folder.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        Store::open_with(&settings, migrator).await
+    }
+
+    async fn add_account(store: &Store) {
+        store
+            .write(|tx| Box::pin(async move { accounts::create(tx, "someone", 0).await }))
+            .await
+            .unwrap();
+    }
+
+    fn copies_in(folder: &TempDir) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(folder::copies(folder.path())) else {
+            return Vec::new();
+        };
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[tokio::test]
+    async fn an_upgrade_copies_the_database_first() {
+        use sqlx::{ConnectOptions, Connection};
+
+        let folder = tempfile::tempdir().unwrap();
+        let first = open(&folder, &MIGRATIONS).await.unwrap();
+        add_account(&first).await;
+        first.close().await;
+        open(&folder, &MIGRATIONS).await.unwrap().close().await;
+        assert_eq!(
+            copies_in(&folder),
+            [""; 0],
+            "nothing to migrate, nothing to copy"
+        );
+
+        let upgraded = open(&folder, &future(&[NOTE])).await.unwrap();
+        assert_eq!(
+            accounts::count(&mut upgraded.read().await.unwrap())
+                .await
+                .unwrap(),
+            1
+        );
+        upgraded.close().await;
+        let copies = copies_in(&folder);
+        assert_eq!(copies.len(), 1, "{copies:?}");
+        assert!(
+            copies[0].starts_with("before-9001-") && copies[0].ends_with("Z.db"),
+            "{copies:?}"
+        );
+        let copy = folder::copies(folder.path()).join(&copies[0]);
+        let mut connection = store::read_only(&copy).connect().await.unwrap();
+        let known = known_version(&MIGRATIONS);
+        assert_eq!(
+            applied_version(&mut connection).await.unwrap(),
+            known,
+            "of the old version"
+        );
+        let accounts: i64 = query_scalar("SELECT count(*) FROM accounts")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert_eq!(accounts, 1);
+        connection.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_newer_database_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder, &future(&[NOTE])).await.unwrap().close().await;
+        let before = fs::read(folder::database(folder.path())).unwrap();
+        let error = open(&folder, &MIGRATIONS).await.err().expect("newer");
+        assert!(
+            matches!(error, Error::Newer { found: 9_001, .. }),
+            "{error:?}"
+        );
+        let message = error.to_string();
+        assert!(
+            message.contains("newer version") && message.contains("backups"),
+            "{message}"
+        );
+        assert_eq!(fs::read(folder::database(folder.path())).unwrap(), before);
+        open(&folder, &future(&[NOTE])).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_last_three_copies_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let statements: Vec<_> = (9_001..9_006)
+            .map(|version| (version, "SELECT 1"))
+            .collect();
+        for known in 0..=statements.len() {
+            open(&folder, &future(&statements[..known]))
+                .await
+                .unwrap()
+                .close()
+                .await;
+            fs::create_dir_all(folder::copies(folder.path())).unwrap();
+            fs::write(
+                folder::copies(folder.path()).join("before-restore-x.db"),
+                "",
+            )
+            .unwrap();
+        }
+        let numbers: Vec<_> = copies_in(&folder)
+            .iter()
+            .map(|name| name[..11].to_owned())
+            .collect();
+        assert_eq!(
+            numbers,
+            ["before-9003", "before-9004", "before-9005", "before-rest"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_failing_migration_stops_the_start_and_changes_nothing() {
+        let cases = [
+            ("wrong SQL", "ALTER TABLE nobody ADD COLUMN note TEXT"),
+            (
+                "half done",
+                "ALTER TABLE accounts ADD COLUMN note TEXT; INSERT INTO nobody VALUES (1)",
+            ),
+        ];
+        for (what, statement) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let store = open(&folder, &MIGRATIONS).await.unwrap();
+            add_account(&store).await;
+            store.close().await;
+            let failed = open(&folder, &future(&[(9_001, statement)])).await.err();
+            assert!(
+                matches!(failed, Some(Error::Migration(_))),
+                "{what}: {failed:?}"
+            );
+            let store = open(&folder, &MIGRATIONS).await.expect(what);
+            assert_eq!(
+                accounts::count(&mut store.read().await.unwrap())
+                    .await
+                    .unwrap(),
+                1,
+                "{what}"
+            );
+            store.close().await;
+            open(&folder, &future(&[NOTE]))
+                .await
+                .expect("the column is not there yet")
+                .close()
+                .await;
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use bytesize::ByteSize;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Error;
 
@@ -27,6 +27,7 @@ pub struct StoreSettings {
     #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::required")]
     pub busy_timeout: Duration,
     /// Size of the write-ahead log above which it is truncated.
+    #[serde(serialize_with = "write_exactly")]
     pub wal_truncate_above: ByteSize,
 }
 
@@ -101,6 +102,120 @@ impl StoreSettings {
     }
 }
 
+/// Writes a size so that it reads back as the same one; `ByteSize` itself rounds ("61.0 MiB" for 64 MB).
+fn write_exactly<S: Serializer>(size: &ByteSize, serializer: S) -> Result<S::Ok, S::Error> {
+    const UNITS: [(u64, &str); 4] = [
+        (1_000_000_000, "GB"),
+        (1_000_000, "MB"),
+        (1_000, "kB"),
+        (1, "B"),
+    ];
+    let bytes = size.as_u64();
+    let (unit_bytes, unit) = UNITS
+        .into_iter()
+        .find(|(unit_bytes, _)| bytes.is_multiple_of(*unit_bytes))
+        .expect("every number is a multiple of one");
+    serializer.collect_str(&format_args!("{} {unit}", bytes / unit_bytes))
+}
+
 fn invalid(key: &str, allowed: &str) -> Error {
     Error::Invalid(format!("{key}: expected {allowed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_written_with_units_and_read_back() {
+        let written = serde_json::to_value(StoreSettings::default()).unwrap();
+        let expected = serde_json::json!({
+            "data_dir": "data", "database_url": "", "min_free": "5%", "readers": 4, "writer_queue": 1024,
+            "commit_group": 256, "busy_timeout": "5s", "wal_truncate_above": "64 MB",
+        });
+        assert_eq!(written, expected);
+        assert_eq!(
+            serde_json::from_value::<StoreSettings>(written).unwrap(),
+            StoreSettings::default()
+        );
+        for bytes in [0, 1, 999, 1_000, 1_048_576, 5_000_000_000, u64::MAX] {
+            let settings = StoreSettings {
+                wal_truncate_above: ByteSize(bytes),
+                ..StoreSettings::default()
+            };
+            let text = serde_json::to_string(&settings).unwrap();
+            let read: StoreSettings = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, settings, "{text}");
+        }
+        StoreSettings::default().check().unwrap();
+    }
+
+    #[test]
+    fn sizes_and_durations_are_read_with_units() {
+        let text = r#"{"busy_timeout": "1m 30s", "wal_truncate_above": "64 MB"}"#;
+        let settings: StoreSettings = serde_json::from_str(text).unwrap();
+        assert_eq!(settings.busy_timeout, Duration::from_secs(90));
+        assert_eq!(settings.wal_truncate_above, ByteSize::mb(64));
+        for wrong in [
+            r#"{"busy_timeout": "soon"}"#,
+            r#"{"busy_timeout": "-5s"}"#,
+            r#"{"wal_truncate_above": "much"}"#,
+            r#"{"dir": "x"}"#,
+        ] {
+            assert!(
+                serde_json::from_str::<StoreSettings>(wrong).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_with_its_key() {
+        type Change = fn(&mut StoreSettings);
+        let cases: [(&str, Change); 12] = [
+            ("store.data_dir", |s| s.data_dir = PathBuf::new()),
+            ("store.readers", |s| s.readers = 0),
+            ("store.readers", |s| s.readers = 65),
+            ("store.writer_queue", |s| s.writer_queue = 0),
+            ("store.commit_group", |s| s.commit_group = 0),
+            ("store.busy_timeout", |s| s.busy_timeout = Duration::ZERO),
+            ("store.busy_timeout", |s| {
+                s.busy_timeout = Duration::from_secs(301)
+            }),
+            ("store.wal_truncate_above", |s| {
+                s.wal_truncate_above = ByteSize::kb(1)
+            }),
+            ("store.min_free", |s| s.min_free = "".into()),
+            ("store.min_free", |s| s.min_free = "100%".into()),
+            ("store.min_free", |s| s.min_free = "-1%".into()),
+            ("store.min_free", |s| s.min_free = "NaN%".into()),
+        ];
+        for (key, change) in cases {
+            let mut settings = StoreSettings::default();
+            change(&mut settings);
+            let message = settings.check().unwrap_err().to_string();
+            assert!(
+                message.starts_with(&format!("{key}: expected ")),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_free_space_to_keep_is_a_share_or_a_size() {
+        for (text, expected) in [
+            ("5%", 50),
+            ("0%", 0),
+            (" 2.5 % ", 25),
+            ("10 B", 10),
+            ("1 kB", 1_000),
+            ("7", 7),
+        ] {
+            let settings = StoreSettings {
+                min_free: text.into(),
+                ..StoreSettings::default()
+            };
+            assert_eq!(settings.min_free_bytes(1_000).unwrap(), expected, "{text}");
+        }
+    }
 }

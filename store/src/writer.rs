@@ -114,7 +114,7 @@ impl Writer {
             match self.begin().await {
                 Ok(connection) => break connection,
                 Err(error) => {
-                    let reason = error.to_string();
+                    let reason = reason_of(&error);
                     if waiting_since.0.elapsed() >= TROUBLE_AFTER {
                         self.publish_trouble(&reason, waiting_since.1);
                     }
@@ -139,7 +139,7 @@ impl Writer {
                 }
             }
             Err(error) => {
-                let reason = Error::from(error).to_string();
+                let reason = reason_of(&error.into());
                 self.publish_trouble(&reason, waiting_since.1);
                 // Closing undoes the transaction and forgets whatever state the failure left behind.
                 let _ = connection.close().await;
@@ -244,6 +244,15 @@ impl Writer {
     }
 }
 
+/// Why the database takes no changes, in words for people.
+fn reason_of(error: &Error) -> String {
+    match error {
+        Error::Busy(reason) | Error::Conflict(reason) => reason.clone(),
+        Error::Database(cause) => cause.to_string(),
+        other => other.to_string(),
+    }
+}
+
 /// A change of nothing, which shows whether changes go through.
 fn probe() -> Queued {
     let (unit, _answer) = Submitted::new(|tx| {
@@ -295,4 +304,76 @@ async fn set_lock_wait(
     // A PRAGMA takes no bound parameters; the number is our own.
     let statement = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {}", wait.as_millis()));
     query(statement).execute(connection).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Store, StoreSettings, accounts};
+
+    /// A commit that fails takes its whole group with it, is retryable, and is over with the next one.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_failed_commit_fails_its_group_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreSettings {
+            data_dir: folder.path().to_owned(),
+            ..StoreSettings::default()
+        })
+        .await
+        .unwrap();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (release, released) = tokio::sync::oneshot::channel::<()>();
+        let held = {
+            let store = store.clone();
+            tokio::spawn(async move {
+                store
+                    .write(move |_| {
+                        Box::pin(async move {
+                            let _ = begun.send(());
+                            let _ = released.await;
+                            Ok(())
+                        })
+                    })
+                    .await
+            })
+        };
+        has_begun.await.unwrap();
+        let breaking = store.write(|tx| {
+            Box::pin(async move {
+                // Checked only by the commit.
+                query("PRAGMA defer_foreign_keys = ON")
+                    .execute(tx.sqlite())
+                    .await?;
+                query("INSERT INTO sessions VALUES ('t', zeroblob(16), 'c', 0, 0)")
+                    .execute(tx.sqlite())
+                    .await?;
+                Ok(())
+            })
+        });
+        let innocent =
+            store.write(|tx| Box::pin(async move { accounts::create(tx, "innocent", 0).await }));
+        let let_go = async {
+            while store.statistics().waiting < 2 {
+                tokio::task::yield_now().await;
+            }
+            let _ = release.send(());
+        };
+        let (held, breaking, innocent, ()) = tokio::join!(held, breaking, innocent, let_go);
+        held.unwrap().unwrap();
+        assert!(breaking.unwrap_err().is_retryable());
+        assert!(innocent.unwrap_err().is_retryable());
+        assert_eq!(
+            accounts::count(&mut store.read().await.unwrap())
+                .await
+                .unwrap(),
+            0
+        );
+
+        store
+            .write(|tx| Box::pin(async move { accounts::create(tx, "later", 0).await }))
+            .await
+            .unwrap();
+        assert_eq!(store.trouble(), None);
+        assert_eq!(store.statistics().failures, 2);
+    }
 }

@@ -1,0 +1,458 @@
+//! Live inputs, broadcasts and segments.
+
+use std::collections::HashSet;
+
+use sluice_store::{
+    Cursor, Error, Page, Secret, Store, broadcasts,
+    broadcasts::BroadcastState,
+    credentials,
+    live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
+    live_segments::{self, NewLiveSegment},
+};
+use uuid::Uuid;
+
+use crate::support::{NOW, add_account, store};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+async fn add_input(store: &Store, account: Uuid, created_at: i64) -> (LiveInput, Secret) {
+    store
+        .write(move |tx| {
+            Box::pin(live_inputs::create(
+                tx,
+                account,
+                NewLiveInput::default(),
+                created_at,
+            ))
+        })
+        .await
+        .unwrap()
+}
+
+async fn patched(
+    store: &Store,
+    account: Uuid,
+    id: Uuid,
+    patch: LiveInputPatch,
+) -> Result<LiveInput, Error> {
+    store
+        .write(move |tx| Box::pin(live_inputs::patch(tx, account, id, patch, NOW + 1)))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_is_made_with_the_defaults_of_the_interface() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let (input, stream_key) = add_input(&store, account, NOW).await;
+    assert!(credentials::is_input_slug(&input.input_slug));
+    assert!(credentials::is_playback_id(&input.playback_id));
+    assert!(credentials::is_stream_key(stream_key.expose()));
+    assert!(input.accepts_stream_key(stream_key.expose()));
+    assert!(
+        !input.accepts_stream_key(&input.stream_key_hash),
+        "the stored hash is no key"
+    );
+    let expected = LiveInput {
+        id: input.id,
+        account_id: account,
+        name: "Live input".into(),
+        input_slug: input.input_slug.clone(),
+        playback_id: input.playback_id.clone(),
+        enabled: true,
+        reconnect_window_s: 60,
+        require_signed_playback: false,
+        allowed_domains: Vec::new(),
+        record_mode: RecordMode::Off,
+        latency: Latency::Low,
+        pull_url: None,
+        stream_key_hash: credentials::hash(stream_key.expose()),
+        stream_key_prefix: stream_key.expose()[..12].to_owned(),
+        last_target_duration_s: None,
+        last_started_at: None,
+        last_ended_at: None,
+        created_at: NOW,
+        updated_at: NOW,
+        fence: 0,
+    };
+    assert_eq!(input, expected);
+    let mut reader = store.read().await.unwrap();
+    let found = [
+        live_inputs::get(&mut reader, account, input.id).await.ok(),
+        live_inputs::by_id(&mut reader, input.id).await.unwrap(),
+        live_inputs::by_slug(&mut reader, &input.input_slug)
+            .await
+            .unwrap(),
+        live_inputs::by_playback_id(&mut reader, &input.playback_id)
+            .await
+            .unwrap(),
+    ];
+    assert!(
+        found.iter().all(|found| found.as_ref() == Some(&expected)),
+        "{found:?}"
+    );
+    assert_eq!(live_inputs::by_slug(&mut reader, "").await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_changes_what_it_names() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let (mut expected, _) = add_input(&store, account, NOW).await;
+    type Change = fn(&mut LiveInputPatch, &mut LiveInput);
+    let changes: [(&str, Change); 11] = [
+        ("nothing", |_, _| {}),
+        ("name", |patch, input| {
+            input.name = "Ünïcode 🎬 '; DROP TABLE live_inputs".into();
+            patch.name = Some(input.name.clone());
+        }),
+        ("empty name", |patch, input| {
+            input.name = String::new();
+            patch.name = Some(String::new());
+        }),
+        ("disabled", |patch, input| {
+            input.enabled = false;
+            patch.enabled = Some(false);
+        }),
+        ("window", |patch, input| {
+            input.reconnect_window_s = 0;
+            patch.reconnect_window_s = Some(0);
+        }),
+        ("signed", |patch, input| {
+            input.require_signed_playback = true;
+            patch.require_signed_playback = Some(true);
+        }),
+        ("domains", |patch, input| {
+            input.allowed_domains = vec!["example.org".into(), "*.example.net".into()];
+            patch.allowed_domains = Some(input.allowed_domains.clone());
+        }),
+        ("no domains", |patch, input| {
+            input.allowed_domains = Vec::new();
+            patch.allowed_domains = Some(Vec::new());
+        }),
+        ("recording and latency", |patch, input| {
+            (input.record_mode, input.latency) = (RecordMode::Automatic, Latency::Standard);
+            (patch.record_mode, patch.latency) =
+                (Some(RecordMode::Automatic), Some(Latency::Standard));
+        }),
+        ("pull address", |patch, input| {
+            input.pull_url = Some("rtsp://camera".into());
+            patch.pull_url = Some(input.pull_url.clone());
+        }),
+        ("no pull address", |patch, input| {
+            input.pull_url = None;
+            patch.pull_url = Some(None);
+        }),
+    ];
+    expected.updated_at = NOW + 1;
+    for (what, change) in changes {
+        let mut patch = LiveInputPatch::default();
+        change(&mut patch, &mut expected);
+        assert_eq!(
+            patched(&store, account, expected.id, patch).await.unwrap(),
+            expected,
+            "{what}"
+        );
+    }
+    let too_long = LiveInputPatch {
+        reconnect_window_s: Some(1801),
+        ..LiveInputPatch::default()
+    };
+    let refused = patched(&store, account, expected.id, too_long).await;
+    assert!(
+        matches!(refused, Err(Error::Conflict(_))),
+        "the schema is the last guard: {refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_accounts_input_is_not_found() {
+    let (store, _folder) = store().await;
+    let owner = add_account(&store, "owner").await.unwrap();
+    let stranger = add_account(&store, "stranger").await.unwrap();
+    let (input, stream_key) = add_input(&store, owner, NOW).await;
+    for (account, id) in [
+        (stranger, input.id),
+        (owner, Uuid::now_v7()),
+        (owner, Uuid::nil()),
+    ] {
+        let results = [
+            live_inputs::get(&mut store.read().await.unwrap(), account, id).await,
+            patched(&store, account, id, LiveInputPatch::default()).await,
+            store
+                .write(move |tx| {
+                    Box::pin(
+                        async move { Ok(live_inputs::rotate_key(tx, account, id, NOW).await?.0) },
+                    )
+                })
+                .await,
+            store
+                .write(move |tx| Box::pin(live_inputs::delete(tx, account, id)))
+                .await,
+        ];
+        for result in results {
+            assert!(
+                matches!(result, Err(Error::NotFound("live input"))),
+                "{result:?}"
+            );
+        }
+    }
+    let (rotated, new_key) = store
+        .write(move |tx| Box::pin(live_inputs::rotate_key(tx, owner, input.id, NOW)))
+        .await
+        .unwrap();
+    assert!(rotated.accepts_stream_key(new_key.expose()));
+    assert!(
+        !rotated.accepts_stream_key(stream_key.expose()),
+        "the old key is worthless"
+    );
+    assert_eq!(
+        (rotated.input_slug, rotated.playback_id),
+        (input.input_slug, input.playback_id)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_hold_their_place_while_rows_come_and_go() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let other = add_account(&store, "there").await.unwrap();
+    let mut inputs = Vec::new();
+    // Many of one millisecond, so that the id decides.
+    for n in 0..23 {
+        inputs.push(add_input(&store, account, NOW + n / 8).await.0);
+        add_input(&store, other, NOW + n / 8).await;
+    }
+    inputs.sort_by_key(|input| std::cmp::Reverse((input.created_at, input.id)));
+
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let page = Page { limit: 5, after };
+        let rows = live_inputs::list(&mut store.read().await.unwrap(), account, page)
+            .await
+            .unwrap();
+        let Some(last) = rows.last() else { break };
+        after = Some(Cursor {
+            created_at: last.created_at,
+            id: last.id,
+        });
+        // Rows that come and go on pages already seen move nothing.
+        let gone = rows[0].id;
+        add_input(&store, account, NOW + 1_000).await;
+        store
+            .write(move |tx| Box::pin(live_inputs::delete(tx, account, gone)))
+            .await
+            .unwrap();
+        seen.extend(rows);
+    }
+    assert_eq!(seen, inputs);
+    for limit in [0, 1, 100] {
+        let rows = live_inputs::list(
+            &mut store.read().await.unwrap(),
+            account,
+            Page::first(limit),
+        )
+        .await
+        .unwrap();
+        assert_eq!(rows.len(), (limit as usize).min(23), "limit {limit}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_inputs_are_read_for_the_start() {
+    let (store, _folder) = store().await;
+    assert_eq!(
+        live_inputs::all(&mut store.read().await.unwrap())
+            .await
+            .unwrap(),
+        []
+    );
+    let account = add_account(&store, "here").await.unwrap();
+    let ids: HashSet<Uuid> = store
+        .write(move |tx| {
+            Box::pin(async move {
+                let mut ids = HashSet::new();
+                for _ in 0..1_000 {
+                    ids.insert(
+                        live_inputs::create(tx, account, NewLiveInput::default(), NOW)
+                            .await?
+                            .0
+                            .id,
+                    );
+                }
+                Ok(ids)
+            })
+        })
+        .await
+        .unwrap();
+    let all = live_inputs::all(&mut store.read().await.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(all.len(), 1_000);
+    assert_eq!(
+        all.iter().map(|input| input.id).collect::<HashSet<_>>(),
+        ids
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broadcast_leaves_its_marks_on_the_input() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let run = store
+        .write(move |tx| {
+            Box::pin(async move {
+                Ok([
+                    live_inputs::set_started(tx, id, NOW + 1).await?,
+                    live_inputs::set_ended(tx, id, NOW + 9).await?,
+                    live_inputs::set_target_duration(tx, id, 3).await?,
+                    live_inputs::set_started(tx, id, NOW + 20).await?,
+                    live_inputs::bump_fence(tx, id).await?,
+                ])
+            })
+        })
+        .await
+        .unwrap();
+    let marks = run.map(|input| {
+        (
+            input.last_started_at,
+            input.last_ended_at,
+            input.last_target_duration_s,
+            input.fence,
+        )
+    });
+    let expected = [
+        (Some(NOW + 1), None, None, 0),
+        (Some(NOW + 1), Some(NOW + 9), None, 0),
+        (Some(NOW + 1), Some(NOW + 9), Some(3), 0),
+        (Some(NOW + 20), None, Some(3), 0),
+        (Some(NOW + 20), None, Some(3), 1),
+    ];
+    assert_eq!(marks, expected);
+}
+
+fn segment(msn: i64) -> NewLiveSegment {
+    NewLiveSegment {
+        msn,
+        start_90k: msn * 180_000,
+        duration_90k: 180_000,
+        bytes: 1_000 + msn,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_was_replaced_cannot_write() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let begin =
+        |fence| store.write(move |tx| Box::pin(broadcasts::begin(tx, "b1", id, fence, NOW)));
+    let insert = |fence| {
+        store.write(move |tx| {
+            Box::pin(async move { live_segments::insert(tx, "b1", fence, &[segment(1)]).await })
+        })
+    };
+    let end = |fence| store.write(move |tx| Box::pin(broadcasts::end(tx, "b1", fence, NOW + 5)));
+
+    assert!(matches!(insert(0).await, Err(Error::NotFound("broadcast"))));
+    begin(0).await.unwrap();
+    begin(0).await.unwrap();
+    insert(0).await.unwrap();
+    store
+        .write(move |tx| Box::pin(live_inputs::bump_fence(tx, id)))
+        .await
+        .unwrap();
+    for refused in [
+        begin(0).await.err(),
+        insert(0).await.err(),
+        end(0).await.err(),
+    ] {
+        assert!(matches!(refused, Some(Error::Conflict(_))), "{refused:?}");
+    }
+    let on_air = broadcasts::live(&mut store.read().await.unwrap())
+        .await
+        .unwrap();
+    assert_eq!(on_air.len(), 1);
+    assert_eq!(on_air[0].state, BroadcastState::Live);
+    insert(1).await.unwrap();
+    let ended = end(1).await.unwrap();
+    assert_eq!(
+        (ended.state, ended.ended_at),
+        (BroadcastState::Ended, Some(NOW + 5))
+    );
+    assert_eq!(
+        broadcasts::live(&mut store.read().await.unwrap())
+            .await
+            .unwrap(),
+        []
+    );
+
+    store
+        .write(move |tx| Box::pin(live_inputs::delete(tx, account, id)))
+        .await
+        .unwrap();
+    let gone = broadcasts::get(&mut store.read().await.unwrap(), "b1").await;
+    assert!(
+        matches!(gone, Err(Error::NotFound("broadcast"))),
+        "{gone:?}"
+    );
+    assert!(matches!(begin(1).await, Err(Error::NotFound("live input"))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn segments_are_written_once_listed_in_order_and_swept() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    store
+        .write(move |tx| {
+            Box::pin(async move {
+                broadcasts::begin(tx, "b1", id, 0, NOW).await?;
+                broadcasts::begin(tx, "b2", id, 0, NOW).await?;
+                let groups: [Vec<i64>; 4] =
+                    [vec![], vec![3, 1, 2], vec![2, 3, 4], (5..700).collect()];
+                for group in groups {
+                    let segments: Vec<_> = group.into_iter().map(segment).collect();
+                    live_segments::insert(tx, "b1", 0, &segments).await?;
+                }
+                live_segments::insert(tx, "b2", 0, &[segment(7)]).await
+            })
+        })
+        .await
+        .unwrap();
+    let numbers = async |from, limit| {
+        let mut reader = store.read().await.unwrap();
+        let listed = live_segments::list(&mut reader, "b1", from, limit)
+            .await
+            .unwrap();
+        listed
+            .into_iter()
+            .map(|segment| segment.msn)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(0, 1_000).await, (1..700).collect::<Vec<_>>());
+    assert_eq!(numbers(3, 2).await, [3, 4]);
+
+    let delete = |before, limit| {
+        store.write(move |tx| {
+            Box::pin(async move { live_segments::delete_before(tx, "b1", before, limit).await })
+        })
+    };
+    assert_eq!(delete(3, 1).await.unwrap(), 1);
+    assert_eq!(delete(3, 10).await.unwrap(), 1);
+    assert_eq!(delete(3, 10).await.unwrap(), 0);
+    assert_eq!(numbers(0, 1).await, [3]);
+
+    store
+        .write(move |tx| Box::pin(broadcasts::end(tx, "b1", 0, NOW)))
+        .await
+        .unwrap();
+    assert_eq!(store.sweep(NOW + DAY).await.unwrap(), 0, "not yet a day");
+    assert_eq!(store.sweep(NOW + DAY + 1).await.unwrap(), 697);
+    let left = live_segments::list(&mut store.read().await.unwrap(), "b2", 0, 10)
+        .await
+        .unwrap();
+    assert_eq!(left.len(), 1, "a broadcast on air keeps its segments");
+}

@@ -1,0 +1,11 @@
+//! The store as its callers use it, on real files.
+
+mod backup;
+mod data_folder;
+mod first_start;
+mod killed;
+mod live;
+mod locked_database;
+mod people;
+mod support;
+mod writer;
