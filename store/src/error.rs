@@ -70,7 +70,8 @@ impl Error {
 }
 
 impl From<sqlx::Error> for Error {
-    /// Sorts the driver's errors: a locked or full database is worth a retry, a broken constraint is the caller's.
+    /// Sorts the driver's errors: a locked or full database is worth a retry. A broken constraint is a fault of ours, since
+    /// verbs answer the conflicts that callers can cause themselves.
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::PoolTimedOut => Self::Busy("all readers are taken".into()),
@@ -81,7 +82,6 @@ impl From<sqlx::Error> for Error {
                     Self::Busy("another process has locked it".into())
                 }
                 Some(SQLITE_FULL) => Self::Busy("the disk is full".into()),
-                Some(SQLITE_CONSTRAINT) => Self::Conflict(database.message().to_owned()),
                 _ => Self::Database(error),
             },
             _ => Self::Database(error),
@@ -93,7 +93,6 @@ impl From<sqlx::Error> for Error {
 const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
 const SQLITE_FULL: i32 = 13;
-const SQLITE_CONSTRAINT: i32 = 19;
 
 /// The low byte of an extended result code is the primary one.
 fn primary_code(error: &dyn sqlx::error::DatabaseError) -> Option<i32> {

@@ -247,7 +247,7 @@ impl Writer {
 /// Why the database takes no changes, in words for people.
 fn reason_of(error: &Error) -> String {
     match error {
-        Error::Busy(reason) | Error::Conflict(reason) => reason.clone(),
+        Error::Busy(reason) => reason.clone(),
         Error::Database(cause) => cause.to_string(),
         other => other.to_string(),
     }
@@ -311,16 +311,36 @@ mod tests {
     use super::*;
     use crate::{Store, StoreSettings, accounts};
 
+    async fn store() -> (Store, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: folder.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        (Store::open(&settings).await.unwrap(), folder)
+    }
+
+    #[tokio::test]
+    async fn commits_are_flushed_and_references_enforced() {
+        let (store, _folder) = store().await;
+        let facts: (i64, i64, String) = store
+            .write(|tx| {
+                Box::pin(async move {
+                    let facts = "SELECT s.synchronous, f.foreign_keys, j.journal_mode
+                        FROM pragma_synchronous s, pragma_foreign_keys f, pragma_journal_mode j";
+                    Ok(sqlx::query_as(facts).fetch_one(tx.sqlite()).await?)
+                })
+            })
+            .await
+            .unwrap();
+        // 2 is FULL: every commit flushes the log.
+        assert_eq!(facts, (2, 1, "wal".into()));
+    }
+
     /// A commit that fails takes its whole group with it, is retryable, and is over with the next one.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_failed_commit_fails_its_group_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        })
-        .await
-        .unwrap();
+        let (store, _folder) = store().await;
         let (begun, has_begun) = tokio::sync::oneshot::channel();
         let (release, released) = tokio::sync::oneshot::channel::<()>();
         let held = {

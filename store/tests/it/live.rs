@@ -160,7 +160,7 @@ async fn a_patch_changes_what_it_names() {
     };
     let refused = patched(&store, account, expected.id, too_long).await;
     assert!(
-        matches!(refused, Err(Error::Conflict(_))),
+        matches!(refused, Err(Error::Database(_))),
         "the schema is the last guard: {refused:?}"
     );
 }

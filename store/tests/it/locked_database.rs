@@ -65,15 +65,14 @@ async fn a_short_lock_only_delays() {
         .execute(&mut stranger)
         .await
         .unwrap();
-    let write = {
-        let store = store.clone();
-        tokio::spawn(async move { add_account(&store, "patient").await })
-    };
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    assert!(!write.is_finished());
+    let mut write = std::pin::pin!(add_account(&store, "patient"));
+    tokio::select! {
+        biased;
+        early = &mut write => panic!("written in spite of the lock: {early:?}"),
+        () = until("the writer has taken the unit", async || store.statistics().waiting == 0) => {}
+    }
     query("ROLLBACK").execute(&mut stranger).await.unwrap();
-    write.await.unwrap().unwrap();
-    assert_eq!(store.trouble(), None);
+    write.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
