@@ -14,7 +14,12 @@ const root = fileURLToPath(new URL(".", import.meta.url));
 process.chdir(root);
 
 /** Every page and the entry points that its `{{name}}` placeholders stand for. */
-const entryPoints = ["src/player/player.ts", "src/docs/docs.ts", "src/styles/player.css", "src/styles/docs.css"];
+const entryPoints = [
+  "src/player/player.ts",
+  "src/docs/docs.ts",
+  "src/styles/player.css",
+  "src/styles/docs.css",
+];
 const pages = ["pages/player.html", "pages/docs.html"];
 const copied = ["pages/favicon.svg"];
 
@@ -41,7 +46,8 @@ async function buildPages() {
 
   const urls = new Map();
   for (const [file, output] of Object.entries(result.metafile.outputs)) {
-    if (output.entryPoint) urls.set(basename(output.entryPoint).replace(/\.ts$/, ".js"), `/assets/${basename(file)}`);
+    if (output.entryPoint)
+      urls.set(basename(output.entryPoint).replace(/\.ts$/, ".js"), `/assets/${basename(file)}`);
   }
   for (const file of copied) urls.set(basename(file), `/assets/${copyHashed(file)}`);
   for (const page of pages) {

@@ -19,9 +19,13 @@ const SEGMENT_MIN_S = 1.9;
 const LISTED_S = 20;
 
 export class MockService {
-  /** @param options leadingGap: list an EXT-X-GAP segment before the first; liveAt: "part" or "segment" */
-  constructor({ playbackId = "pb_mock", reconnectWindowS = 30, leadingGap = false, liveAt = "segment", openapi } = {}) {
-    Object.assign(this, { playbackId, reconnectWindowS, leadingGap, liveAt, openapi });
+  /**
+   * @param options.liveAt what has to exist before the playlist answers: its first "part" or first whole "segment"
+   * @param options.firstMsn 0 or 1, the first segment's number
+   * @param options.leadingGap lists number 0 as a gap that has a gap part, where the first real segment is number 1
+   */
+  constructor({ playbackId = "pb_mock", reconnectWindowS = 30, liveAt = "part", firstMsn = 1, leadingGap = false, openapi } = {}) {
+    Object.assign(this, { playbackId, reconnectWindowS, liveAt, firstMsn, leadingGap, openapi });
     this.state = "idle";
     this.version = 1;
     this.reconnectUntil = null;
@@ -71,9 +75,9 @@ export class MockService {
   beginBroadcast() {
     this.broadcasts += 1;
     this.live = { name: `b${this.broadcasts}`, inits: [], segments: [], seconds: 0, ended: false };
-    if (this.leadingGap) {
-      const date = new Date(Date.now() - 2000);
-      this.live.segments.push({ msn: 0, gap: true, init: 0, seconds: 2, parts: [], closed: true, date });
+    if (this.firstMsn === 1) {
+      const parts = [{ gap: true, seconds: 0.2 }];
+      this.live.segments.push({ msn: 0, gap: true, listed: this.leadingGap, init: 0, seconds: 0.2, parts, closed: true });
     }
     this.become("starting");
   }
@@ -83,6 +87,7 @@ export class MockService {
     const cut = !open || open.closed || discontinuity || (part.independent && open.seconds >= SEGMENT_MIN_S);
     if (cut) {
       if (open) open.closed = true;
+      if (open?.gap) open.date = new Date(Date.now() - open.seconds * 1000);
       open = { msn: live.segments.length, init, discontinuity, seconds: 0, parts: [], closed: false, date: new Date() };
       live.segments.push(open);
     }
@@ -241,7 +246,7 @@ function mediaPlaylist(live) {
     lines.push(`#EXT-X-PROGRAM-DATE-TIME:${segment.date.toISOString()}`);
     if (segment.gap) lines.push("#EXT-X-GAP");
     segment.parts.forEach((part, index) => {
-      const independent = part.independent ? ",INDEPENDENT=YES" : "";
+      const independent = part.gap ? ",GAP=YES" : part.independent ? ",INDEPENDENT=YES" : "";
       lines.push(`#EXT-X-PART:DURATION=${part.seconds.toFixed(5)},URI="${live.name}/${segment.msn}.${index}.m4s"${independent}`);
     });
     if (segment.closed) lines.push(`#EXTINF:${segment.seconds.toFixed(5)},`, `${live.name}/${segment.msn}.m4s`);
@@ -263,7 +268,7 @@ function listedSegments(live) {
     from -= 1;
     seconds += live.segments[from].seconds;
   }
-  return live.segments.slice(from);
+  return live.segments.slice(from).filter((segment) => segment.listed !== false);
 }
 
 function json(response, status, body) {

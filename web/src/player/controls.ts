@@ -27,7 +27,10 @@ export function connectControls(page: Page, wishes: Wishes): void {
   });
   page.volume.value = String(Math.round(page.video.volume * 100));
   document.addEventListener("fullscreenchange", () => {
-    page.fullscreen.setAttribute("aria-label", document.fullscreenElement ? "Leave full screen" : "Full screen");
+    page.fullscreen.setAttribute(
+      "aria-label",
+      document.fullscreenElement ? "Leave full screen" : "Full screen",
+    );
   });
   document.addEventListener("keydown", (event) => {
     if (onKey(event, page, wishes)) event.preventDefault();
@@ -39,7 +42,8 @@ export function connectControls(page: Page, wishes: Wishes): void {
 function onKey(event: KeyboardEvent, page: Page, wishes: Wishes): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
   const target = event.target instanceof HTMLElement ? event.target : null;
-  const onButton = target instanceof HTMLButtonElement || target?.tagName === "SUMMARY" || target?.tagName === "A";
+  const onButton =
+    target instanceof HTMLButtonElement || target?.tagName === "SUMMARY" || target?.tagName === "A";
   switch (event.key) {
     case " ":
       if (onButton) return false;
@@ -60,7 +64,9 @@ function onKey(event: KeyboardEvent, page: Page, wishes: Wishes): boolean {
     case "ArrowUp":
     case "ArrowDown":
       if (target instanceof HTMLInputElement) return false;
-      wishes.setVolume((page.video.muted ? 0 : page.video.volume) + (event.key === "ArrowUp" ? VOLUME_STEP : -VOLUME_STEP));
+      wishes.setVolume(
+        (page.video.muted ? 0 : page.video.volume) + (event.key === "ArrowUp" ? VOLUME_STEP : -VOLUME_STEP),
+      );
       return true;
     case "ArrowLeft":
     case "ArrowRight":
@@ -93,6 +99,7 @@ function hideWhenIdle(screen: HTMLElement): void {
       screen.dataset.idle = "true";
     }, IDLE_AFTER_MS);
   };
-  for (const event of ["pointermove", "pointerdown", "keydown", "focusin"]) screen.addEventListener(event, stir);
+  for (const event of ["pointermove", "pointerdown", "keydown", "focusin"])
+    screen.addEventListener(event, stir);
   stir();
 }

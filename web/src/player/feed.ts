@@ -75,7 +75,8 @@ export class StateFeed {
   /** The pause that an answer asks for; null when it brought nothing new. */
   private async take(response: Response, since: string | undefined): Promise<number | null> {
     const body: unknown = await response.json();
-    if (response.status === 404 && (body as { code?: unknown }).code === "not_found") return this.refuse("unknown");
+    if (response.status === 404 && (body as { code?: unknown }).code === "not_found")
+      return this.refuse("unknown");
     if (response.status === 401 || response.status === 403) return this.refuse("forbidden");
     const reply = response.ok ? parseReply(body) : null;
     if (!reply) return this.fail();

@@ -1,13 +1,41 @@
 /** Plays by hls.js on Media Source Extensions (ManagedMediaSource on iPhones that have it). */
 import Hls, {
   type ErrorData,
+  ErrorDetails,
   ErrorTypes,
   Events,
   type HlsConfig,
+  type Loader,
+  type LoaderCallbacks,
   type LoaderConfig,
+  type LoaderConfiguration,
+  type PlaylistLoaderConstructor,
+  type PlaylistLoaderContext,
   type RetryConfig,
 } from "hls.js/light";
+import { withLeadingGap } from "./early_playlist";
 import type { Source, SourceListener } from "./source";
+
+type PlaylistCallbacks = LoaderCallbacks<PlaylistLoaderContext>;
+
+const DefaultLoader = Hls.DefaultConfig.loader as new (config: HlsConfig) => Loader<PlaylistLoaderContext>;
+
+/** Reads playlists as hls.js does, and makes those of a broadcast's first moments playable. */
+class PlaylistLoader extends DefaultLoader {
+  override load(
+    context: PlaylistLoaderContext,
+    config: LoaderConfiguration,
+    callbacks: PlaylistCallbacks,
+  ): void {
+    super.load(context, config, {
+      ...callbacks,
+      onSuccess: (response, stats, loaded, details) => {
+        if (typeof response.data === "string") response.data = withLeadingGap(response.data);
+        callbacks.onSuccess(response, stats, loaded, details);
+      },
+    });
+  }
+}
 
 /** A second media error this soon after a repair means that repairing does not help. */
 const REPAIR_PAUSE_MS = 5000;
@@ -31,6 +59,7 @@ function settings(): Partial<HlsConfig> {
     backBufferLength: 20,
     maxBufferLength: 20,
     enableWorker: false,
+    pLoader: PlaylistLoader as PlaylistLoaderConstructor,
     manifestLoadPolicy: { default: patientPolicy(10_000) },
     playlistLoadPolicy: { default: patientPolicy(30_000) },
     fragLoadPolicy: { default: patientPolicy(10_000) },
@@ -98,6 +127,10 @@ export class HlsSource implements Source {
   }
 
   private onError(error: ErrorData): void {
+    if (error.details === ErrorDetails.LEVEL_EMPTY_ERROR) {
+      this.listener.onTooEarly();
+      return;
+    }
     if (!error.fatal) return;
     const now = performance.now();
     if (error.type === ErrorTypes.MEDIA_ERROR && now - this.repairedAtMs > REPAIR_PAUSE_MS) {
@@ -105,6 +138,6 @@ export class HlsSource implements Source {
       this.hls.recoverMediaError();
       return;
     }
-    this.listener.onBroken(error.details);
+    this.listener.onBroken();
   }
 }

@@ -18,7 +18,7 @@ export class NativeSource implements Source {
   ) {
     const { signal } = this.ended;
     video.addEventListener("progress", () => listener.onBuffered(), { signal });
-    video.addEventListener("error", () => listener.onBroken(video.error?.message ?? "media error"), { signal });
+    video.addEventListener("error", () => listener.onBroken(), { signal });
     video.src = url;
   }
 

@@ -13,6 +13,8 @@ import type { Source, SourceListener } from "./source";
 const ADVANCING_MS = 1000;
 /** After this long of playing, a source counts as sound and the next failure starts with the shortest wait again. */
 const HEALTHY_AFTER_MS = 5000;
+/** How soon a playlist without a segment is asked for again. */
+const TOO_EARLY_MS = 200;
 /** A buffer that ends this close to the picture is played out, whether or not the browser says so. */
 const DRAINED_AFTER_MS = 1500;
 
@@ -141,7 +143,14 @@ export class Playback implements SourceListener {
   onBroken(): void {
     this.drop();
     this.onChange();
-    if (this.wanted) this.reattachLater();
+    if (!this.wanted) return;
+    this.attachIn(retryDelayMs(this.failures, Math.random()));
+    this.failures += 1;
+  }
+
+  onTooEarly(): void {
+    this.drop();
+    if (this.wanted) this.attachIn(TOO_EARLY_MS);
   }
 
   /** Called a few times a second. @param live the service says that media is coming */
@@ -196,16 +205,12 @@ export class Playback implements SourceListener {
     this.hasPlayed = false;
   }
 
-  private reattachLater(): void {
+  private attachIn(ms: number): void {
     clearTimeout(this.retry);
-    this.retry = setTimeout(
-      () => {
-        this.retry = undefined;
-        if (this.wanted) this.attach();
-      },
-      retryDelayMs(this.failures, Math.random()),
-    );
-    this.failures += 1;
+    this.retry = setTimeout(() => {
+      this.retry = undefined;
+      if (this.wanted) this.attach();
+    }, ms);
   }
 }
 

@@ -93,7 +93,9 @@ class Player implements FeedListener {
       secondsLeft: secondsUntil(this.reply?.reconnectUntil, Date.now(), this.states.clockOffsetMs),
       latency: playback.latency,
       paused: playback.paused,
-      behind: playback.hasPlayed && (!playback.following || (playback.paused && (playback.latency ?? 0) > BEHIND_S)),
+      behind:
+        playback.hasPlayed &&
+        (!playback.following || (playback.paused && (playback.latency ?? 0) > BEHIND_S)),
       muted: this.page.video.muted,
       waitsForGesture: this.sound.waitsForGesture,
       hasMedia: playback.hasPlayed,

@@ -4,7 +4,9 @@ export interface SourceListener {
   /** Media entered the buffer. */
   onBuffered(): void;
   /** The source is broken beyond its own repair and must be attached anew. */
-  onBroken(reason: string): void;
+  onBroken(): void;
+  /** The playlist is there but lists nothing that could be played yet. */
+  onTooEarly(): void;
 }
 
 export interface Source {

@@ -20,7 +20,11 @@ test("every situation has its stage", () => {
     ["nothing known yet", { feed: "connecting" }, "connecting"],
     ["unknown playback id, even after an answer", { feed: "unknown", reply: reply("live") }, "unknown"],
     ["playback token refused", { feed: "forbidden" }, "forbidden"],
-    ["service away while the buffer still plays", { feed: "failing", reply: reply("live"), advancing: true }, "unreachable"],
+    [
+      "service away while the buffer still plays",
+      { feed: "failing", reply: reply("live"), advancing: true },
+      "unreachable",
+    ],
     ["service away from the start", { feed: "failing" }, "unreachable"],
     ["no broadcast", { reply: reply("idle") }, "waiting"],
     ["encoder there, no playlist yet", { reply: reply("starting") }, "starting"],
@@ -58,7 +62,16 @@ test("a source is loaded anew for another broadcast and for nothing else", () =>
 });
 
 test("what is not an answer of the service is refused", () => {
-  for (const body of [null, 7, "live", [], {}, { state: "live" }, { state: "on", version: "1" }, { state: "live", version: 1 }]) {
+  for (const body of [
+    null,
+    7,
+    "live",
+    [],
+    {},
+    { state: "live" },
+    { state: "on", version: "1" },
+    { state: "live", version: 1 },
+  ]) {
     assert.equal(parseReply(body), null, JSON.stringify(body));
   }
   assert.deepEqual(parseReply({ state: "ended", version: "a", reconnectUntil: 5, latency: "odd" }), {

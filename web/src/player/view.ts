@@ -19,7 +19,11 @@ export interface Shown {
   hasMedia: boolean;
 }
 
-const BADGE_TEXT: Partial<Record<Stage, string>> = { live: "Live", reconnecting: "Reconnecting", stalled: "Live" };
+const BADGE_TEXT: Partial<Record<Stage, string>> = {
+  live: "Live",
+  reconnecting: "Reconnecting",
+  stalled: "Live",
+};
 
 export class View {
   private announced = "";
@@ -58,7 +62,10 @@ export class View {
   private announce(stage: Stage, title: string): void {
     if (stage === this.announced) return;
     this.announced = stage;
-    setText(this.page.announcement, wordsFor(stage, null).detail ? `${title}. ${wordsFor(stage, null).detail}` : title);
+    setText(
+      this.page.announcement,
+      wordsFor(stage, null).detail ? `${title}. ${wordsFor(stage, null).detail}` : title,
+    );
     document.title = `${title} – Sluice`;
   }
 }

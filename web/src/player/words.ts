@@ -22,17 +22,29 @@ export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
     case "stalled":
       return { title: "Waiting for the picture", detail: "The connection is slower than the stream." };
     case "reconnecting":
-      return { title: "The encoder lost its connection", detail: `Waiting for it to come back${upTo(secondsLeft)}.` };
+      return {
+        title: "The encoder lost its connection",
+        detail: `Waiting for it to come back${upTo(secondsLeft)}.`,
+      };
     case "ended":
       return { title: "The stream has ended", detail: "This page will play by itself when it starts again." };
     case "unreachable":
       return { title: "The service is restarting", detail: "Trying again." };
     case "unknown":
-      return { title: "Unknown stream", detail: "Nothing is published at this address. Please check the link." };
+      return {
+        title: "Unknown stream",
+        detail: "Nothing is published at this address. Please check the link.",
+      };
     case "forbidden":
-      return { title: "This link does not open the stream", detail: "It has expired, or it is meant for another site." };
+      return {
+        title: "This link does not open the stream",
+        detail: "It has expired, or it is meant for another site.",
+      };
     case "unsupported":
-      return { title: "This browser cannot play the stream", detail: "Please try a current Chrome, Edge, Firefox or Safari." };
+      return {
+        title: "This browser cannot play the stream",
+        detail: "Please try a current Chrome, Edge, Firefox or Safari.",
+      };
   }
 }
 
@@ -51,7 +63,11 @@ export function formatLatency(seconds: number | null): string {
  *
  * @param clockOffsetMs what to add to this machine's clock to have the service's
  */
-export function secondsUntil(until: string | null | undefined, nowMs: number, clockOffsetMs: number): number | null {
+export function secondsUntil(
+  until: string | null | undefined,
+  nowMs: number,
+  clockOffsetMs: number,
+): number | null {
   const untilMs = until ? Date.parse(until) : Number.NaN;
   return Number.isNaN(untilMs) ? null : Math.max(0, (untilMs - nowMs - clockOffsetMs) / 1000);
 }
