@@ -32,7 +32,6 @@ pub enum Error {
 }
 
 impl Error {
-    #[allow(dead_code)]
     pub(crate) fn invalid(what: &'static str, reason: impl Into<String>) -> Self {
         Self::Invalid {
             what,
@@ -47,7 +46,6 @@ impl Error {
         }
     }
 
-    #[allow(dead_code)]
     pub(crate) fn too_large(what: &'static str, size: usize, limit: usize) -> Self {
         Self::TooLarge {
             what,

@@ -1,19 +1,46 @@
 //! The thin driver between a socket, the protocol's state machine and the gate.
+//!
+//! One loop: decode what was read, hand it over, send what is to be sent, wait. While units wait to be taken, the socket
+//! is not read: that is the back-pressure to the encoder. One ticker of a second serves every deadline.
 
-use std::net::SocketAddr;
+use std::{future::Future, io, net::SocketAddr, pin::pin, time::Duration};
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use bytes::BytesMut;
+use sluice_media::unit::Unit;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::{Instant, Interval, MissedTickBehavior, interval, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Error,
-    gate::{Gate, Protocol},
+    gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal},
 };
 
-use super::RtmpSettings;
+use super::{
+    RtmpSettings,
+    session::{Ask, Progress, Session},
+};
+
+const TICK: Duration = Duration::from_secs(1);
+/// Free space that a read is given: little until a key was shown.
+const READ_BEFORE_PUBLISH: usize = 4 << 10;
+const READ_PUBLISHING: usize = 64 << 10;
+/// A buffer with less room than this is replaced before it is read into.
+const SMALLEST_READ: usize = 4 << 10;
+/// The gate answers sooner; a publisher does not wait longer.
+const ADMIT_WITHIN: Duration = Duration::from_secs(10);
+/// How long, and how many bytes, a peer may go on sending after our last word. Closing at once would reset the
+/// connection, and the peer would lose that word.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 4 << 20;
 
 /// Speaks RTMP on an accepted socket until it ends. Never panics, never allocates by a declared length. `stop` ends it
 /// with a polite close.
+///
+/// `Ok` is an end that either side may choose: goodbye, end of file, taken over, stopped. A refused publish is
+/// [`Error::Refused`], and the encoder has been told why.
 pub async fn serve<S, G>(
     socket: S,
     remote: SocketAddr,
@@ -26,6 +53,272 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     G: Gate,
 {
-    let _ = (socket, remote, protocol, gate, settings, stop);
-    Err(Error::unsupported("RTMP", "not yet spoken"))
+    let mut connection = Connection::new(socket, settings, stop);
+    let outcome = connection.run(remote, protocol, gate).await;
+    let said_last_word = match &outcome {
+        Ok(Exit::PeerGone) | Err(Error::Io(_) | Error::TimedOut { .. }) => false,
+        Ok(Exit::Closing) | Err(Error::Refused(_) | Error::Unsupported { .. }) => true,
+        Err(Error::Invalid { .. } | Error::TooLarge { .. }) => false,
+    };
+    if said_last_word {
+        connection.linger().await;
+    }
+    outcome.map(|_| ())
+}
+
+/// How a connection came to its end without an error.
+enum Exit {
+    PeerGone,
+    /// We close; the peer still listens.
+    Closing,
+}
+
+/// What ended the wait for input.
+enum Wake {
+    Read,
+    Tick,
+    PeerGone,
+    Stopped,
+    Closed,
+}
+
+/// Why a publish is over.
+enum PublishEnd {
+    Goodbye,
+    PeerGone,
+    /// The service ended it.
+    Ours,
+}
+
+struct Connection<S> {
+    socket: S,
+    session: Session,
+    input: BytesMut,
+    units: Vec<Unit>,
+    started: Instant,
+    ticker: Interval,
+    write_timeout: Duration,
+    /// Free space for a read.
+    read_size: usize,
+    stop: CancellationToken,
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
+    fn new(socket: S, settings: &RtmpSettings, stop: CancellationToken) -> Self {
+        let mut ticker = interval(TICK);
+        ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            socket,
+            session: Session::new(settings, fill_random),
+            input: BytesMut::new(),
+            units: Vec::new(),
+            started: Instant::now(),
+            ticker,
+            write_timeout: settings.write_timeout,
+            read_size: READ_BEFORE_PUBLISH,
+            stop,
+        }
+    }
+
+    async fn run<G: Gate>(
+        &mut self,
+        remote: SocketAddr,
+        protocol: Protocol,
+        gate: &G,
+    ) -> Result<Exit, Error> {
+        let ask = match self.until_asked().await? {
+            Ok(ask) => ask,
+            Err(exit) => return Ok(exit),
+        };
+        let request = PublishRequest {
+            protocol,
+            remote,
+            app: ask.app,
+            stream: ask.stream,
+            encoder: ask.encoder,
+        };
+        let mut publisher = match self.admit(gate, request).await {
+            Ok(publisher) => publisher,
+            Err(refusal) => {
+                let error = self.session.refuse(refusal);
+                self.flush().await?;
+                return Err(error);
+            }
+        };
+        self.read_size = READ_PUBLISHING;
+        self.session.admit(self.now());
+
+        let end = self.publish(&mut publisher).await;
+        publisher.report(self.session.report());
+        let how = match end {
+            Ok(PublishEnd::Goodbye) => Ended::Clean,
+            _ => Ended::Dropped,
+        };
+        publisher.end(how).await;
+        match end? {
+            PublishEnd::PeerGone => Ok(Exit::PeerGone),
+            PublishEnd::Goodbye | PublishEnd::Ours => {
+                self.session.farewell();
+                self.flush().await?;
+                Ok(Exit::Closing)
+            }
+        }
+    }
+
+    /// Everything before publish. The inner error is an end without a wish.
+    async fn until_asked(&mut self) -> Result<Result<Ask, Exit>, Error> {
+        loop {
+            let progress = self.decode();
+            self.flush().await?;
+            match progress? {
+                Progress::Asked(ask) => return Ok(Ok(ask)),
+                Progress::Ended => return Ok(Err(Exit::Closing)),
+                Progress::Paused => continue,
+                Progress::Starved => {}
+            }
+            match self.wait(std::future::pending()).await? {
+                Wake::Read | Wake::Tick => {}
+                Wake::PeerGone => return Ok(Err(Exit::PeerGone)),
+                Wake::Stopped | Wake::Closed => return Ok(Err(Exit::Closing)),
+            }
+        }
+    }
+
+    async fn admit<G: Gate>(
+        &self,
+        gate: &G,
+        request: PublishRequest,
+    ) -> Result<G::Session, Refusal> {
+        tokio::select! {
+            admitted = timeout(ADMIT_WITHIN, gate.admit(request)) => {
+                admitted.unwrap_or(Err(Refusal::Busy))
+            }
+            () = self.stop.cancelled() => Err(Refusal::Busy),
+        }
+    }
+
+    async fn publish<P: PublishSession>(&mut self, publisher: &mut P) -> Result<PublishEnd, Error> {
+        let mut next_report = self.now();
+        loop {
+            let progress = self.decode();
+            // What arrived whole goes out first, whatever came after it.
+            let delivered = self.deliver(publisher).await;
+            self.flush().await?;
+            if delivered.is_err() {
+                return Ok(PublishEnd::Ours);
+            }
+            let progress = progress?;
+            let now = self.now();
+            if now >= next_report {
+                publisher.report(self.session.report());
+                next_report = now + TICK;
+            }
+            match progress {
+                Progress::Ended => return Ok(PublishEnd::Goodbye),
+                Progress::Paused => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                // A second wish to publish is answered by the session itself.
+                Progress::Starved | Progress::Asked(_) => {}
+            }
+            match self.wait(publisher.closed()).await? {
+                Wake::Read | Wake::Tick => {}
+                Wake::PeerGone => return Ok(PublishEnd::PeerGone),
+                Wake::Stopped | Wake::Closed => return Ok(PublishEnd::Ours),
+            }
+        }
+    }
+
+    fn decode(&mut self) -> Result<Progress, Error> {
+        let now = self.now();
+        self.session.receive(&mut self.input, now, &mut self.units)
+    }
+
+    async fn deliver<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Closed> {
+        if self.units.is_empty() {
+            return Ok(());
+        }
+        let delivered = tokio::select! {
+            biased;
+            delivered = publisher.deliver(&mut self.units) => delivered,
+            () = self.stop.cancelled() => Err(Closed),
+        };
+        self.session.resume(self.started.elapsed());
+        delivered
+    }
+
+    /// Waits for bytes, the ticker, or an end from our side. Reading comes first because it is what happens most; a
+    /// flood does not hide the others, since deadlines and `stop` are looked at after every read.
+    async fn wait(&mut self, closed: impl Future<Output = Closed>) -> Result<Wake, Error> {
+        if self.stop.is_cancelled() {
+            return Ok(Wake::Stopped);
+        }
+        if self.input.capacity() - self.input.len() < SMALLEST_READ {
+            self.input.reserve(self.read_size);
+        }
+        let closed = pin!(closed);
+        let wake = tokio::select! {
+            biased;
+            read = self.socket.read_buf(&mut self.input) => match read? {
+                0 => return Ok(Wake::PeerGone),
+                len => {
+                    self.session.count_received(len);
+                    Wake::Read
+                }
+            },
+            _ = closed => return Ok(Wake::Closed),
+            () = self.stop.cancelled() => return Ok(Wake::Stopped),
+            _ = self.ticker.tick() => Wake::Tick,
+        };
+        self.session.tick(self.now())?;
+        Ok(wake)
+    }
+
+    async fn flush(&mut self) -> Result<(), Error> {
+        let output = self.session.output();
+        if output.is_empty() {
+            return Ok(());
+        }
+        let limit = self.write_timeout;
+        let socket = &mut self.socket;
+        let written = timeout(limit, async {
+            socket.write_all(output).await?;
+            socket.flush().await
+        })
+        .await;
+        // Answers come at the start and then hardly ever: nothing is kept for them.
+        *output = Vec::new();
+        let what = "taking our answer";
+        written.map_err(|_| Error::TimedOut { what, limit })??;
+        Ok(())
+    }
+
+    /// Lets the peer read our last word, then lets go.
+    async fn linger(&mut self) {
+        let drained = timeout(LINGER, async {
+            self.socket.shutdown().await?;
+            let mut drained = 0;
+            while drained < LINGER_BYTES {
+                self.input.clear();
+                self.input.reserve(READ_BEFORE_PUBLISH);
+                match self.socket.read_buf(&mut self.input).await? {
+                    0 => break,
+                    len => drained += len,
+                }
+            }
+            Ok::<(), io::Error>(())
+        });
+        // Whatever happens here, the connection is over.
+        let _ = drained.await;
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+fn fill_random(buffer: &mut [u8]) {
+    // The handshake's random bytes guard nothing; zeros would do.
+    let _ = getrandom::fill(buffer);
 }

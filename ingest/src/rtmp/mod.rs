@@ -3,9 +3,20 @@
 //! The protocol is a pure state machine that takes bytes and time and gives events and bytes back; only [`serve`] knows
 //! sockets. Whatever the bytes are, they cost their own connection and nothing else: every length is checked against a
 //! bound, memory grows with what arrived, and nothing recurses by foreign depth.
+//!
+//! [`serve`] and [`RtmpSettings`] are what others use. The pure parts are public for the benches and the fuzz targets.
 
+pub mod amf0;
+pub mod chunk;
+mod clock;
+mod command;
 mod connection;
+pub mod flv;
+mod handshake;
+pub mod message;
+pub mod session;
 mod settings;
+mod writer;
 
 pub use connection::serve;
 pub use settings::RtmpSettings;

@@ -1,0 +1,137 @@
+//! RTMP's millisecond timestamps, unwrapped onto a line that never wraps.
+//!
+//! A timestamp has 32 bits and wraps after 49.7 days; some encoders never write the extended field and wrap after 24
+//! bits (4.7 hours). A jump that is no wrap is passed on as it is: the packager decides what it means.
+
+/// Milliseconds around a 24-bit wrap within which it is recognised as one.
+const WRAP_MARGIN_MS: u32 = 60_000;
+const MODULUS_24: u32 = 1 << 24;
+/// Beyond this many milliseconds from zero (140 000 years, reachable only by endless jumps of 2^31) the line starts
+/// anew, so that arithmetic on it can never overflow.
+const HORIZON_MS: i64 = 1 << 52;
+
+/// Unwraps the timestamps of one connection, audio and video alike, in order of arrival.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    last: Option<Reading>,
+    wraps_at_24_bits: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    raw_ms: u32,
+    unwrapped_ms: i64,
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The timestamp on the connection's line: the nearest value to the last one that has these bits.
+    pub fn unwrap_ms(&mut self, raw_ms: u32) -> i64 {
+        let unwrapped_ms = match self.last {
+            None => i64::from(raw_ms),
+            Some(last) => {
+                self.wraps_at_24_bits |= is_24_bit_wrap(last.raw_ms, raw_ms);
+                let moved = last.unwrapped_ms + self.distance(last.raw_ms, raw_ms);
+                if moved.abs() < HORIZON_MS {
+                    moved
+                } else {
+                    i64::from(raw_ms)
+                }
+            }
+        };
+        self.last = Some(Reading {
+            raw_ms,
+            unwrapped_ms,
+        });
+        unwrapped_ms
+    }
+
+    fn distance(&self, from: u32, to: u32) -> i64 {
+        let distance = to.wrapping_sub(from);
+        if self.wraps_at_24_bits {
+            i64::from((distance << 8).cast_signed() >> 8)
+        } else {
+            i64::from(distance.cast_signed())
+        }
+    }
+}
+
+fn is_24_bit_wrap(from: u32, to: u32) -> bool {
+    (MODULUS_24 - WRAP_MARGIN_MS..MODULUS_24).contains(&from) && to < WRAP_MARGIN_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_unwrapped() {
+        let cases: [(&str, &[u32], &[i64]); 7] = [
+            ("starts anywhere", &[7, 40], &[7, 40]),
+            (
+                "32-bit wrap, tracks interleaved",
+                &[u32::MAX - 9, 5, u32::MAX - 3, 25],
+                &[(1 << 32) - 10, (1 << 32) + 5, (1 << 32) - 4, (1 << 32) + 25],
+            ),
+            (
+                "24-bit wrap, tracks interleaved, twice",
+                &[
+                    (1 << 24) - 10,
+                    5,
+                    (1 << 24) - 3,
+                    30,
+                    8_000_000,
+                    16_000_000,
+                    (1 << 24) - 2,
+                    1,
+                ],
+                &[
+                    (1 << 24) - 10,
+                    (1 << 24) + 5,
+                    (1 << 24) - 3,
+                    (1 << 24) + 30,
+                    (1 << 24) + 8_000_000,
+                    (1 << 24) + 16_000_000,
+                    (2 << 24) - 2,
+                    (2 << 24) + 1,
+                ],
+            ),
+            (
+                "past 2^24 with the extended field",
+                &[(1 << 24) - 10, 1 << 24, (1 << 24) + 40],
+                &[(1 << 24) - 10, 1 << 24, (1 << 24) + 40],
+            ),
+            (
+                "encoder starts over",
+                &[9_000_000, 0, 33],
+                &[9_000_000, 0, 33],
+            ),
+            (
+                "back by 2^31",
+                &[1 << 31, 0, 1 << 31],
+                &[1 << 31, 0, -(1 << 31)],
+            ),
+            ("small step back", &[100, 90, 110], &[100, 90, 110]),
+        ];
+        for (name, raw, expected) in cases {
+            let mut clock = Clock::new();
+            let got: Vec<i64> = raw.iter().map(|&raw| clock.unwrap_ms(raw)).collect();
+            assert_eq!(got, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn endless_jumps_stay_on_the_line() {
+        let mut clock = Clock {
+            last: Some(Reading {
+                raw_ms: 0,
+                unwrapped_ms: -HORIZON_MS + 1,
+            }),
+            wraps_at_24_bits: false,
+        };
+        assert_eq!(clock.unwrap_ms(1 << 31), 1 << 31);
+    }
+}
