@@ -1,1 +1,10 @@
-//! placeholder
+//! Sluice: a self-hosted media service. RTMP in, low-latency HLS out, driven by REST.
+//!
+//! [`app::Service`] is the whole service: `main`, the integration tests and the load harness start the same one.
+
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod http;
+pub mod metrics;
+pub mod tls;

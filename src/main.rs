@@ -1,1 +1,82 @@
-fn main() {}
+//! The `sluice` binary: arguments, log and runtime; everything else is in the library.
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Parser, Subcommand};
+use sluice::{
+    app::{self, Service},
+    cli,
+    config::{Config, Log, LogFormat},
+};
+use tracing::{error, warn};
+use tracing_subscriber::EnvFilter;
+
+/// A self-hosted media service: OBS over RTMP in, low-latency HLS out.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    /// Settings file (TOML); environment variables SLUICE_SECTION__KEY come on top
+    #[arg(long, global = true, value_name = "FILE", env = "SLUICE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service (the default)
+    Serve,
+    #[command(flatten)]
+    Other(cli::Command),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.command {
+        None | Some(Command::Serve) => serve(arguments.config.as_deref()),
+        Some(Command::Other(command)) => command.run(arguments.config.as_deref()),
+    }
+}
+
+fn serve(file: Option<&Path>) -> ExitCode {
+    let loaded = match Config::load(file) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            eprintln!("sluice: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    start_log(&loaded.config.log);
+    loaded.warnings.iter().for_each(|warning| warn!("{warning}"));
+    let system = actix_rt::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("the machine can start threads")
+    });
+    match system.block_on(run(loaded.config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!(%error, "the service ends");
+            eprintln!("sluice: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(config: Config) -> Result<(), app::Error> {
+    let service = Service::start(config).await?;
+    eprint!("{}", service.greeting());
+    service.run_until_signal().await
+}
+
+/// Logs to standard error: text for people, JSON by setting. kameo's own target says too much at `info`.
+fn start_log(log: &Log) {
+    let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match log.format {
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+}

@@ -1,0 +1,303 @@
+//! The service as a whole: opens the store, recovers what was on air, starts tree, listeners and HTTP, and stops them
+//! in reverse.
+
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use actix_web::{dev::ServerHandle, web};
+use kameo::actor::ActorRef;
+use serde::Serialize;
+use sluice_actors::{
+    concern::Board,
+    live::{
+        Branch, Live, LiveGate,
+        listener::{self, Acceptor, Listener},
+    },
+    tree::{self, Add, Root},
+};
+use sluice_store::{Bootstrap, FirstCredentials, Secret, Store, live_inputs};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::Semaphore,
+    task::JoinHandle,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{error, info, warn};
+
+use crate::{
+    config::Config,
+    http::{self, AppState, Stage},
+    tls::{Certificates, TlsError},
+};
+
+/// How long the tree and the background work may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two sweeps of expired rows.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Why the service cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] sluice_store::Error),
+    #[error(transparent)]
+    Actors(#[from] sluice_actors::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Http(#[from] http::StartError),
+    #[error("{what}: {source}")]
+    Io {
+        what: String,
+        source: std::io::Error,
+    },
+    #[error("live inputs failed for good; the log says why")]
+    LiveInputsLost,
+}
+
+/// The addresses in use, as written to `{data_dir}/addresses.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Addresses {
+    pub http: SocketAddr,
+    pub https: bool,
+    pub rtmp: SocketAddr,
+    pub rtmps: Option<SocketAddr>,
+}
+
+/// A running service.
+pub struct Service {
+    state: web::Data<AppState>,
+    addresses: Addresses,
+    first: Option<FirstCredentials>,
+    live: Live,
+    root: ActorRef<Root>,
+    http: ServerHandle,
+    sessions: TaskTracker,
+    stop: CancellationToken,
+    lost: CancellationToken,
+    background: Vec<JoinHandle<()>>,
+}
+
+/// The RTMP sockets and what their sessions share.
+struct Ingest {
+    rtmp: SocketAddr,
+    rtmps: Option<SocketAddr>,
+    sessions: TaskTracker,
+}
+
+impl Service {
+    /// Starts everything; when this returns, `/readyz` answers 200.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let store = Store::open(&config.store).await?;
+        let first = sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms()).await?;
+        let inputs = live_inputs::all(&mut store.read().await?).await?;
+
+        let branch = Branch::prepare(config.live.clone(), store.clone(), inputs).await?;
+        let (stop, lost, board) = (CancellationToken::new(), CancellationToken::new(), Board::default());
+        let root = Root::start(tree::Args { concerns: Vec::new(), board: board.clone(), lost: lost.clone() });
+        let (concern, started) = branch.concern();
+        add(&root, concern).await;
+        let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
+        let live = branch.live(inputs.clone());
+
+        let certificates = match config.http.tls() {
+            Some((cert, key)) => Some(Certificates::load(cert, key)?),
+            None => None,
+        };
+        let ingest = start_ingest(&config, &root, LiveGate::new(inputs), certificates.as_ref(), &stop).await?;
+
+        let state = AppState::new(config, store.clone(), Arc::new(live.clone()), board, ingest.rtmp.port());
+        let state = web::Data::new(state);
+        let server = http::server(state.clone(), certificates.clone()).await?;
+        let addresses = Addresses {
+            http: server.address,
+            https: server.is_https,
+            rtmp: ingest.rtmp,
+            rtmps: ingest.rtmps,
+        };
+        let mut background = vec![
+            tokio::spawn(branch.run_background(stop.clone())),
+            tokio::spawn(sweep(store.clone(), stop.clone())),
+        ];
+        if let Some(certificates) = certificates {
+            background.push(tokio::spawn(follow_hangups(certificates, stop.clone())));
+        }
+        let http = server.server.handle();
+        actix_rt::spawn(server.server);
+        write_addresses(store.data_dir(), &addresses)?;
+        state.set_stage(Stage::Ready);
+        info!(http = %addresses.http, rtmp = %addresses.rtmp, "ready");
+        let sessions = ingest.sessions;
+        Ok(Self { state, addresses, first, live, root, http, sessions, stop, lost, background })
+    }
+
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The credentials of the first start; shown once, kept nowhere.
+    pub fn first_credentials(&self) -> Option<&FirstCredentials> {
+        self.first.as_ref()
+    }
+
+    /// What a person wants to know at the terminal after a start.
+    pub fn greeting(&self) -> String {
+        let base = &self.state.config.http.base_url;
+        let scheme = if self.addresses.https { "https" } else { "http" };
+        let web = if base.is_empty() {
+            format!("{scheme}://localhost:{}", self.addresses.http.port())
+        } else {
+            base.trim_end_matches('/').to_owned()
+        };
+        let mut text = format!("\n  Sluice is running: {web}\n");
+        if let Some(first) = &self.first {
+            let public = http::address::PublicAddress::of(base, &http::address::Seen::local(self.addresses.http.port(), self.addresses.https), &[]);
+            let server = public.rtmp_server(&self.state.config.rtmp.public_url, self.addresses.rtmp.port());
+            let (slug, playback_id) = (&first.live_input.input_slug, &first.live_input.playback_id);
+            text.push_str(&format!(
+                "\n  This is shown once:\n\
+                 \n    user          {}\n    password      {}\n    API key       {}\n\
+                 \n  OBS, Settings -> Stream, Service \"Custom...\":\n\
+                 \n    Server        {server}\n    Stream Key    {slug}.{}\n\
+                 \n  Watch at {web}/live/{playback_id}\n",
+                first.username,
+                first.admin_password.expose(),
+                first.api_key.expose(),
+                first.stream_key.expose(),
+            ));
+        }
+        text.push('\n');
+        text
+    }
+
+    /// Runs until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
+    pub async fn run_until_signal(self) -> Result<(), Error> {
+        let hook = |kind| signal(kind).map_err(|source| Error::Io { what: "listening for signals".into(), source });
+        let (mut terminate, mut interrupt) = (hook(SignalKind::terminate())?, hook(SignalKind::interrupt())?);
+        let lost = self.lost.clone();
+        tokio::select! {
+            () = either(&mut terminate, &mut interrupt) => {}
+            () = lost.cancelled() => {}
+        }
+        info!("stopping: no new work, sessions end, windows stay for the next start");
+        tokio::select! {
+            () = self.stop() => {}
+            () = either(&mut terminate, &mut interrupt) => warn!("a second signal: ending at once"),
+        }
+        if lost.is_cancelled() { Err(Error::LiveInputsLost) } else { Ok(()) }
+    }
+
+    /// Ends in reverse of the start: publishers, viewers, tree, rows.
+    pub async fn stop(self) {
+        self.state.set_stage(Stage::Draining);
+        if let Err(error) = self.live.drain().await {
+            warn!(%error, "publishers are cut off");
+        }
+        self.stop.cancel();
+        self.sessions.close();
+        bounded("publisher sessions", self.sessions.wait()).await;
+        self.state.closing.cancel();
+        self.http.stop(true).await;
+        let _ = self.root.stop_gracefully().await;
+        bounded("the actor tree", self.root.wait_for_shutdown()).await;
+        for task in self.background {
+            bounded("background work", async { drop(task.await) }).await;
+        }
+        self.state.store.close().await;
+        info!("stopped");
+    }
+}
+
+async fn add(root: &ActorRef<Root>, concern: sluice_actors::concern::Concern) {
+    let name = concern.name;
+    if let Err(error) = root.ask(Add(concern)).await {
+        error!(name, %error, "a concern could not be started");
+    }
+}
+
+async fn start_ingest(
+    config: &Config,
+    root: &ActorRef<Root>,
+    gate: LiveGate,
+    certificates: Option<&Arc<Certificates>>,
+    stop: &CancellationToken,
+) -> Result<Ingest, Error> {
+    let socket = listener::bind(config.rtmp.listen).await?;
+    let rtmp = socket.local_addr().map_err(|source| Error::Io { what: "the RTMP socket".into(), source })?;
+    let plain = listener::Args {
+        socket,
+        gate,
+        settings: Arc::new(config.rtmp.clone()),
+        tls: None,
+        permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
+        sessions: TaskTracker::new(),
+        stop: stop.child_token(),
+    };
+    let sessions = plain.sessions.clone();
+    let mut rtmps = None;
+    if let Some(certificates) = certificates {
+        let socket = listener::bind(config.rtmp.tls_listen).await?;
+        rtmps = socket.local_addr().ok();
+        let tls: Acceptor = {
+            let acceptor = TlsAcceptor::from(Arc::new(certificates.acceptor_config(&[])?));
+            Arc::new(move || acceptor.clone())
+        };
+        let encrypted = listener::Args { socket, tls: Some(tls), ..plain.clone() };
+        add(root, Listener::concern("RTMPS listener", encrypted)).await;
+    }
+    add(root, Listener::concern("RTMP listener", plain)).await;
+    Ok(Ingest { rtmp, rtmps, sessions })
+}
+
+fn fixed_credentials(config: &Config) -> Bootstrap {
+    let fixed = |text: &str| (!text.is_empty()).then(|| Secret::new(text));
+    Bootstrap {
+        admin_password: fixed(&config.bootstrap.admin_password),
+        api_key: fixed(&config.bootstrap.api_key),
+    }
+}
+
+/// For scripts and tests that asked for port 0. Replaced by rename, so that nobody reads half of it.
+fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> {
+    let json = serde_json::to_vec_pretty(addresses).expect("addresses are plain data");
+    let (path, fresh) = (data_dir.join("addresses.json"), data_dir.join("addresses.json.new"));
+    std::fs::write(&fresh, json)
+        .and_then(|()| std::fs::rename(&fresh, &path))
+        .map_err(|source| Error::Io { what: format!("writing {}", path.display()), source })
+}
+
+async fn sweep(store: Store, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        if let Err(error) = store.sweep(sluice_store::now_ms()).await {
+            warn!(%error, "expired rows are swept later");
+        }
+    }
+}
+
+async fn follow_hangups(certificates: Arc<Certificates>, stop: CancellationToken) {
+    tokio::select! {
+        ended = certificates.follow_hangups() => {
+            if let Err(error) = ended {
+                warn!(%error, "SIGHUP cannot be listened for: certificates are read at start only");
+            }
+        }
+        () = stop.cancelled() => {}
+    }
+}
+
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+async fn bounded(what: &str, stopping: impl Future<Output = ()>) {
+    if tokio::time::timeout(STOP_TIMEOUT, stopping).await.is_err() {
+        warn!(what, "did not stop in time");
+    }
+}

@@ -1,0 +1,235 @@
+//! What viewers fetch: playlists, segments, parts and init sections of a live input, and the state a page waits on.
+//!
+//! Nothing here sends an actor message: every answer is read from the published state of a [`Playback`], and a
+//! blocking reload (RFC 8216bis §6.2.5.2) waits on that state under a bounded number of permits.
+
+mod access;
+mod body;
+mod wait;
+
+use std::sync::Arc;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, header},
+    web,
+};
+use serde::{Deserialize, Serialize};
+use sluice_actors::live::{Phase, Playback, Published, View};
+use sluice_media::hls::names::{self, MediaName};
+use utoipa::{IntoParams, ToSchema};
+
+use self::{access::Access, wait::Reload};
+use super::{context::AppState, error::ApiError, table::on};
+
+/// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.
+const PLAYLIST_CACHE: &str = "public, max-age=1";
+/// Segments, parts and init sections never change under their names.
+const MEDIA_CACHE: &str = "public, max-age=3600, immutable";
+const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
+/// The longest wait of one state request, in seconds.
+const LONGEST_STATE_WAIT_S: u64 = 25;
+
+/// The routes below `/live/v1/{playbackId}`.
+pub fn configure(routes: &mut web::ServiceConfig) {
+    routes
+        .service(resource("/live/v1/{playback_id}/index.m3u8").route(on(Method::GET).to(multivariant)))
+        .service(resource("/live/v1/{playback_id}/media.m3u8").route(on(Method::GET).to(media_playlist)))
+        .service(resource("/live/v1/{playback_id}/state").route(on(Method::GET).to(state)))
+        .service(resource("/live/v1/{playback_id}/{broadcast}/{name}").route(on(Method::GET).to(media)));
+}
+
+/// A resource that answers preflights from any site.
+fn resource(path: &str) -> actix_web::Resource {
+    web::resource(path)
+        .route(web::method(Method::OPTIONS).to(access::preflight))
+        .default_service(web::to(access::wrong_method))
+}
+
+/// The multivariant playlist of a live input.
+///
+/// 404 while nothing is on air. The media playlist it names carries low-latency parts when the input's latency is low.
+#[utoipa::path(get, path = "/live/v1/{playback_id}/index.m3u8", tag = "playback", security(()),
+    params(("playback_id" = String, Path, description = "`pb_…`")),
+    responses(
+        (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
+        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
+pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
+    answer(&request, &playback_id, async |access| {
+        let view = listed(&access.playback.now())?;
+        Ok(playlist(view.multivariant_playlist()))
+    })
+    .await
+}
+
+/// What a client may ask of a media playlist (RFC 8216bis §6.2.5).
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Directives {
+    /// Answer once the playlist has this media sequence number.
+    #[serde(rename = "_HLS_msn")]
+    msn: Option<u64>,
+    /// … and this part of it.
+    #[serde(rename = "_HLS_part")]
+    part: Option<u32>,
+    /// `YES` or `v2`: a delta update.
+    #[serde(rename = "_HLS_skip")]
+    skip: Option<String>,
+}
+
+/// The media playlist, with blocking reload and delta updates.
+#[utoipa::path(get, path = "/live/v1/{playback_id}/media.m3u8", tag = "playback", security(()),
+    params(("playback_id" = String, Path, description = "`pb_…`"), Directives),
+    responses(
+        (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
+        (status = 400, description = "A part without a sequence number, or one too far ahead", body = super::error::ErrorBody),
+        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
+pub async fn media_playlist(
+    request: HttpRequest,
+    playback_id: web::Path<String>,
+    directives: web::Query<Directives>,
+) -> HttpResponse {
+    answer(&request, &playback_id, async |access| {
+        let skip = matches!(directives.skip.as_deref(), Some("YES" | "v2"));
+        let view = match Reload::parse(directives.msn, directives.part)? {
+            None => listed(&access.playback.now())?,
+            Some(reload) => wait::for_playlist(&access, reload).await?,
+        };
+        Ok(playlist(view.media_playlist(skip)))
+    })
+    .await
+}
+
+/// A segment, part or init section; byte-exact, with ranges, for ever the same under its name.
+///
+/// A part that the playlist hints at is answered once it is there.
+#[utoipa::path(get, path = "/live/v1/{playback_id}/{broadcast}/{name}", tag = "playback", security(()),
+    params(("playback_id" = String, Path, description = "`pb_…`"),
+        ("broadcast" = String, Path, description = "As the playlist names it"),
+        ("name" = String, Path, description = "`{msn}.m4s`, `{msn}.{part}.m4s` or `init{n}.mp4`")),
+    responses(
+        (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
+        (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
+        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 404, description = "Not there, or no longer", body = super::error::ErrorBody),
+        (status = 416, description = "No such range", body = super::error::ErrorBody)))]
+pub async fn media(request: HttpRequest, path: web::Path<(String, String, String)>) -> HttpResponse {
+    let (playback_id, broadcast, name) = path.into_inner();
+    answer(&request, &playback_id, async |access| {
+        let name = names::parse(&name).ok_or(ApiError::NotFound("segment"))?;
+        let now = access.playback.now();
+        let view = now.view.clone().ok_or(ApiError::NotFound("broadcast"))?;
+        if view.window.header().broadcast != broadcast {
+            return Err(ApiError::NotFound("broadcast"));
+        }
+        let (content_type, found) = match name {
+            MediaName::Init(number) => ("video/mp4", view.shelf.init(number).map(body::memory)),
+            MediaName::Segment(msn) => ("video/iso.segment", view.shelf.segment(msn)),
+            MediaName::Part(msn, part) => {
+                ("video/iso.segment", wait::for_part(&access, &view, (msn, part)).await)
+            }
+        };
+        let found = found.ok_or(ApiError::NotFound("segment"))?;
+        body::respond(&request, found, content_type, MEDIA_CACHE).await
+    })
+    .await
+}
+
+/// How a page asks for the state.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct StateQuery {
+    /// Seconds to wait for a state other than `since`, at most 25.
+    #[serde(default)]
+    wait: u64,
+    /// The `version` of an earlier answer.
+    since: Option<String>,
+}
+
+/// What a player page waits for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlaybackState {
+    /// `live` as soon as the playlist can be fetched.
+    #[schema(value_type = String, example = "live")]
+    state: Phase,
+    /// Changes with the state; pass it as `since`.
+    version: String,
+    /// The end of the reconnect window while the encoder is gone.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    reconnect_until: Option<String>,
+    #[schema(value_type = String, example = "low")]
+    latency: &'static str,
+}
+
+/// The state of a live input's playback, for pages: long-poll with `wait` and `since`.
+#[utoipa::path(get, path = "/live/v1/{playback_id}/state", tag = "playback", security(()),
+    params(("playback_id" = String, Path, description = "`pb_…`"), StateQuery),
+    responses(
+        (status = 200, description = "The state", body = PlaybackState),
+        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 404, description = "Unknown playback id", body = super::error::ErrorBody)))]
+pub async fn state(request: HttpRequest, playback_id: web::Path<String>, query: web::Query<StateQuery>) -> HttpResponse {
+    answer(&request, &playback_id, async |access| {
+        let wait_s = query.wait.min(LONGEST_STATE_WAIT_S);
+        let same = |now: &Published| query.since.as_deref() == Some(version(now).as_str());
+        let now = wait::for_change(&access, wait_s, same).await;
+        let until = now.reconnect_until_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+        Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(PlaybackState {
+            state: phase(&now),
+            version: version(&now),
+            reconnect_until: until.map(|until| until.to_string()),
+            latency: if access.playback.policy().low_latency { "low" } else { "standard" },
+        }))
+    })
+    .await
+}
+
+/// A state that pages can tell apart, stable over a restart of the service.
+fn version(now: &Published) -> String {
+    let broadcast = now.view.as_ref().map_or("-", |view| view.window.header().broadcast.as_str());
+    format!("{:?}.{broadcast}", phase(now)).to_lowercase()
+}
+
+/// The phase as viewers see it: an encoder that is back before anything is listed does not make a stream live.
+fn phase(now: &Published) -> Phase {
+    match (now.phase, listed(now)) {
+        (Phase::Live | Phase::Reconnecting, Err(_)) => Phase::Starting,
+        (phase, _) => phase,
+    }
+}
+
+/// The view that may be shown: from the first whole segment on.
+fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
+    now.view.clone().filter(|view| view.is_playable()).ok_or(ApiError::NotFound("live stream"))
+}
+
+fn playlist(text: web::Bytes) -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, PLAYLIST_TYPE))
+        .insert_header((header::CACHE_CONTROL, PLAYLIST_CACHE))
+        .body(text)
+}
+
+/// Authorises the viewer, runs the handler, and gives every answer, errors included, its CORS headers.
+async fn answer<F>(request: &HttpRequest, playback_id: &str, handler: F) -> HttpResponse
+where
+    F: AsyncFnOnce(Access) -> Result<HttpResponse, ApiError>,
+{
+    let found: Result<Arc<Playback>, ApiError> =
+        AppState::of(request).live.playback(playback_id).ok_or(ApiError::NotFound("playback"));
+    let playback = match found {
+        Ok(playback) => playback,
+        Err(error) => return access::open_to_all(error),
+    };
+    let (cors, allowed) = access::check(request, &playback.policy());
+    let answered = match allowed {
+        Ok(()) => handler(Access::new(playback, request)).await,
+        Err(error) => Err(error),
+    };
+    let mut response = answered.unwrap_or_else(|error| actix_web::ResponseError::error_response(&error));
+    cors.apply(response.headers_mut());
+    response
+}

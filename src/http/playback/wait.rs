@@ -1,0 +1,103 @@
+//! Waiting on published state: blocking reload, hinted parts, state changes. Every wait has a deadline and a permit.
+
+use std::{sync::Arc, time::Duration};
+
+use sluice_actors::live::{Body, Phase, Published, View};
+
+use super::{access::Access, listed};
+use crate::http::error::ApiError;
+
+/// What a blocking reload waits for (RFC 8216bis §6.2.5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reload {
+    msn: u64,
+    part: Option<u32>,
+}
+
+/// How far beyond the playlist's end a client may ask.
+const MSN_AHEAD: u64 = 2;
+
+impl Reload {
+    /// `None` without a sequence number; 400 for a part without one.
+    pub fn parse(msn: Option<u64>, part: Option<u32>) -> Result<Option<Self>, ApiError> {
+        match (msn, part) {
+            (None, Some(_)) => Err(ApiError::Invalid("_HLS_part needs _HLS_msn beside it".into())),
+            (None, None) => Ok(None),
+            (Some(msn), part) => Ok(Some(Self { msn, part })),
+        }
+    }
+
+    fn is_met(self, now: &Published) -> bool {
+        let met = |view: &Arc<View>| view.window.is_ended() || view.window.has(self.msn, self.part);
+        listed(now).is_ok_and(|view| met(&view))
+    }
+
+    fn check(self, view: &View) -> Result<(), ApiError> {
+        let (next, _) = view.window.next();
+        if self.msn > next.saturating_add(MSN_AHEAD) && !view.window.is_ended() {
+            return Err(ApiError::Invalid(format!(
+                "_HLS_msn {} is too far ahead: the playlist ends before {next}",
+                self.msn
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The playlist once it holds what was asked for. When that does not come in time, the playlist as it is: while an
+/// encoder reconnects, players must go on asking and not give up.
+pub(super) async fn for_playlist(access: &Access, reload: Reload) -> Result<Arc<View>, ApiError> {
+    let playback = &access.playback;
+    let view = listed(&playback.now())?;
+    reload.check(&view)?;
+    if !reload.is_met(&playback.now()) {
+        until(access, longest(&view), |now| reload.is_met(now) || now.phase == Phase::Idle).await;
+    }
+    listed(&playback.now())
+}
+
+/// The bytes of a part; waits for the one that the playlist hints at.
+pub(super) async fn for_part(access: &Access, view: &View, (msn, part): (u64, u32)) -> Option<Body> {
+    let found = view.shelf.part(msn, part);
+    let (next_msn, next_part) = view.window.next();
+    let hinted = (msn, part) == (next_msn, next_part) || (msn, part) == (next_msn + 1, 0);
+    if found.is_some() || !hinted || view.window.is_ended() {
+        return found;
+    }
+    let broadcast = &view.window.header().broadcast;
+    let other = |now: &Published| now.view.as_ref().is_none_or(|view| view.window.header().broadcast != *broadcast);
+    let moved_on = |now: &Published| {
+        now.view.as_ref().is_some_and(|view| view.window.is_ended() || view.window.has(msn, Some(part)))
+    };
+    until(access, longest(view), |now| other(now) || moved_on(now)).await;
+    view.shelf.part(msn, part)
+}
+
+/// The published state once it differs from what the page knows, or after `wait_s` seconds.
+pub(super) async fn for_change(
+    access: &Access,
+    wait_s: u64,
+    same: impl Fn(&Published) -> bool,
+) -> Arc<Published> {
+    if wait_s > 0 && same(&access.playback.now()) {
+        until(access, Duration::from_secs(wait_s), |now| !same(now)).await;
+    }
+    access.playback.now()
+}
+
+/// Three target durations (RFC 8216bis §6.2.5.2).
+fn longest(view: &View) -> Duration {
+    Duration::from_secs(3 * u64::from(view.window.header().target_duration_s))
+}
+
+/// Waits at most `longest`; not at all when too many viewers wait already or the service closes.
+async fn until(access: &Access, longest: Duration, met: impl Fn(&Published) -> bool) {
+    let Some(_permit) = access.permit() else {
+        return;
+    };
+    let mut states = access.playback.follow();
+    tokio::select! {
+        _ = tokio::time::timeout(longest, states.wait_for(|now| met(now))) => {}
+        () = access.closing() => {}
+    }
+}
