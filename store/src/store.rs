@@ -1,6 +1,7 @@
 //! The handle: opens the data folder, runs changes through the one writer and reads through a few readers.
 
 use std::{
+    cmp::Ordering,
     future::Future,
     path::{Path, PathBuf},
     pin::Pin,
@@ -111,26 +112,44 @@ impl Store {
         settings.check()?;
         folder::create_private(&settings.data_dir)?;
         let lock = FolderLock::take(&settings.data_dir)?;
-        let database = folder::database(&settings.data_dir);
-        folder::create_private_file(&database)?;
-
-        let options = SqliteConnectOptions::new()
-            .filename(&database)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(settings.busy_timeout);
-        let mut connection = options.clone().foreign_keys(false).connect().await?;
+        folder::create_private_file(&folder::database(&settings.data_dir))?;
+        let mut connection = read_write(settings).foreign_keys(false).connect().await?;
         migrate::migrate(&mut connection, migrator, &settings.data_dir, now_ms()).await?;
         connection.close().await?;
+        Self::start(settings, Some(lock)).await
+    }
 
-        let writer = start_writer(settings, options.busy_timeout(LOCK_WAIT), lock).await?;
-        let readers = open_readers(&settings.data_dir, settings.readers, settings.busy_timeout);
+    /// For a short command: opens as [`Store::open`], or beside a running service, without its lock. Both then write to the
+    /// database in turn.
+    ///
+    /// `Error::Conflict` when the running service is of an older version than this program, else as [`Store::open`].
+    pub async fn open_beside(settings: &StoreSettings) -> Result<Self, Error> {
+        match Self::open(settings).await {
+            Err(Error::Locked { .. }) => {}
+            opened => return opened,
+        }
+        let mut connection = read_only(&folder::database(&settings.data_dir))
+            .connect()
+            .await?;
+        let found = migrate::applied_version(&mut connection).await?;
+        connection.close().await?;
+        let known = migrate::known_version(&MIGRATIONS);
+        match found.cmp(&known) {
+            Ordering::Greater => Err(Error::Newer { found, known }),
+            Ordering::Less => Err(Error::Conflict(
+                "the running service is of an older version than this program".into(),
+            )),
+            Ordering::Equal => Self::start(settings, None).await,
+        }
+    }
+
+    /// Starts writer and readers on a database that is up to date.
+    async fn start(settings: &StoreSettings, lock: Option<FolderLock>) -> Result<Self, Error> {
         let store = Self {
             shared: Arc::new(Shared {
                 settings: settings.clone(),
-                readers,
-                writer,
+                readers: open_readers(&settings.data_dir, settings.readers, settings.busy_timeout),
+                writer: start_writer(settings, lock).await?,
             }),
         };
         store
@@ -283,9 +302,9 @@ impl Store {
 /// Starts the writer's task, which keeps the folder's lock for as long as it runs.
 async fn start_writer(
     settings: &StoreSettings,
-    options: SqliteConnectOptions,
-    lock: FolderLock,
+    lock: Option<FolderLock>,
 ) -> Result<WriterHandle, Error> {
+    let options = read_write(settings).busy_timeout(LOCK_WAIT);
     let (queue, receiver) = mpsc::channel(settings.writer_queue);
     let (trouble, published_trouble) = watch::channel(None);
     let counters = Arc::new(Counters::default());
@@ -322,6 +341,16 @@ fn open_readers(data_dir: &Path, readers: u32, busy_timeout: Duration) -> Sqlite
         .idle_timeout(None)
         .max_lifetime(None)
         .connect_lazy_with(options)
+}
+
+/// Options of a connection whose commits survive the death of the machine.
+fn read_write(settings: &StoreSettings) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(folder::database(&settings.data_dir))
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(settings.busy_timeout)
 }
 
 /// Options of a connection that changes nothing.

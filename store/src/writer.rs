@@ -63,8 +63,8 @@ pub(crate) struct Writer {
     pub(crate) next_truncation: Instant,
     pub(crate) counters: Arc<Counters>,
     pub(crate) trouble: watch::Sender<Option<Trouble>>,
-    /// Given back when the writer has ended, and not before.
-    pub(crate) lock: FolderLock,
+    /// Given back when the writer has ended, and not before; `None` beside a running service.
+    pub(crate) lock: Option<FolderLock>,
 }
 
 impl Writer {

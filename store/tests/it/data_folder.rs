@@ -27,6 +27,45 @@ async fn a_second_process_is_told_who_holds_the_folder() {
     Store::open(&settings(&data_dir)).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_command_writes_beside_a_running_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Store::open(&settings(folder.path())).await.unwrap();
+    let command = Store::open_beside(&settings(folder.path())).await.unwrap();
+    let write = |store: Store| {
+        tokio::spawn(async move {
+            for n in 0..50 {
+                add_account(&store, &n.to_string()).await.unwrap();
+            }
+        })
+    };
+    let writes = [write(service.clone()), write(command.clone())];
+    for write in writes {
+        write.await.unwrap();
+    }
+    command.close().await;
+    assert_eq!(count_accounts(&service).await, 100);
+    add_account(&service, "goes on").await.unwrap();
+    assert!(
+        matches!(
+            Store::open(&settings(folder.path())).await,
+            Err(Error::Locked { .. })
+        ),
+        "still locked"
+    );
+    service.close().await;
+
+    let alone = Store::open_beside(&settings(folder.path())).await.unwrap();
+    assert_eq!(count_accounts(&alone).await, 101);
+    assert!(
+        matches!(
+            Store::open(&settings(folder.path())).await,
+            Err(Error::Locked { .. })
+        ),
+        "it has the lock then"
+    );
+}
+
 #[tokio::test]
 async fn only_this_user_can_read_the_folder() {
     let folder = tempfile::tempdir().unwrap();
