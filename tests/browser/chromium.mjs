@@ -13,6 +13,8 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // As a person's browser does it: no sound before the first click.
+  "--autoplay-policy=document-user-activation-required",
 ];
 
 /** @returns {Promise<{page: import("playwright-core").Page, close: () => Promise<void>}>} */

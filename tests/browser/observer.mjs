@@ -34,22 +34,23 @@ export class Observer {
 
   /** What the page says of itself and what a person can read on it now. */
   async sample() {
-    const seen = await this.page.evaluate(() => {
-      const visible = (id) => {
-        const element = document.getElementById(id);
-        return element?.checkVisibility() ? element.textContent.trim() : "";
-      };
-      return {
-        ...globalThis.sluice,
-        text: [visible("title"), visible("detail"), visible("notice")].filter(Boolean).join(" | "),
-        badge: visible("badge"),
-        tapForSound: visible("unmute") !== "",
-      };
-    });
+    const seen = await this.evaluate(account);
     if (seen.state && this.states.at(-1)?.state !== seen.state) {
       this.states.push({ state: seen.state, atMs: this.atMs, text: seen.text });
     }
     return { atMs: this.atMs, ...seen };
+  }
+
+  /** Playwright's own `evaluate` counts as a user's gesture, which would allow sound; this does not. */
+  async evaluate(expression) {
+    this.session ??= await this.page.context().newCDPSession(this.page);
+    const { result, exceptionDetails } = await this.session.send("Runtime.evaluate", {
+      expression: `(${expression})()`,
+      returnByValue: true,
+      userGesture: false,
+    });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
   }
 
   /** Samples until `condition(sample)` holds. Throws with the last sample after `seconds`. */
@@ -82,4 +83,18 @@ export class Observer {
     const { states, consoleErrors, foreignRequests } = this;
     return { states, consoleErrors, foreignRequests };
   }
+}
+
+/** Runs in the page. */
+function account() {
+  const visible = (id) => {
+    const element = document.getElementById(id);
+    return element?.checkVisibility() ? element.textContent.trim() : "";
+  };
+  return {
+    ...globalThis.sluice,
+    text: [visible("title"), visible("detail"), visible("notice")].filter(Boolean).join(" | "),
+    badge: visible("badge"),
+    tapForSound: visible("unmute") !== "",
+  };
 }

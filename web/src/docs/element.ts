@@ -1,0 +1,37 @@
+/** Makes elements out of text that is not trusted: never by way of HTML. */
+
+type Child = Node | string | null | undefined | false;
+
+export function element(name: string, attributes: Record<string, string>, ...children: Child[]): HTMLElement {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children.filter((child): child is Node | string => Boolean(child)));
+  return made;
+}
+
+/** Paragraphs, `code`, **strong** and lists: as much of Markdown as descriptions use. */
+export function prose(text: string | undefined): HTMLElement | null {
+  if (!text?.trim()) return null;
+  const blocks = text
+    .trim()
+    .split(/\n\s*\n/)
+    .map((block) => {
+      const lines = block.split("\n");
+      if (!lines.every((line) => /^\s*[-*] /.test(line)))
+        return element("p", {}, ...inline(block.replace(/\n/g, " ")));
+      return element(
+        "ul",
+        {},
+        ...lines.map((line) => element("li", {}, ...inline(line.replace(/^\s*[-*] /, "")))),
+      );
+    });
+  return element("div", { class: "prose" }, ...blocks);
+}
+
+function inline(text: string): Child[] {
+  return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((piece) => {
+    if (piece.startsWith("`") && piece.length > 2) return element("code", {}, piece.slice(1, -1));
+    if (piece.startsWith("**") && piece.length > 4) return element("strong", {}, piece.slice(2, -2));
+    return piece;
+  });
+}
