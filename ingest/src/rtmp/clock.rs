@@ -1,20 +1,23 @@
 //! RTMP's millisecond timestamps, unwrapped onto a line that never wraps.
 //!
-//! A timestamp has 32 bits and wraps after 49.7 days; some encoders never write the extended field and wrap after 24
-//! bits (4.7 hours). A jump that is no wrap is passed on as it is: the packager decides what it means.
+//! A timestamp has 32 bits and wraps after 49.7 days. Some encoders never write the extended field and wrap after 24 bits
+//! (4.7 hours), and ffmpeg's FLV muxer writes 31 bits (24.9 days). A jump that is no wrap is passed on as it is: the
+//! packager decides what it means.
 
-/// Milliseconds around a 24-bit wrap within which it is recognised as one.
+/// Milliseconds around an early wrap within which it is recognised as one.
 const WRAP_MARGIN_MS: u32 = 60_000;
-const MODULUS_24: u32 = 1 << 24;
+/// Bits after which encoders are known to wrap early.
+const EARLY_WRAPS: [u32; 2] = [24, 31];
 /// Beyond this many milliseconds from zero (140 000 years, reachable only by endless jumps of 2^31) the line starts
 /// anew, so that arithmetic on it can never overflow.
 const HORIZON_MS: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one connection, audio and video alike, in order of arrival.
-#[derive(Clone, Debug, Default)]
-pub struct Clock {
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
     last: Option<Reading>,
-    wraps_at_24_bits: bool,
+    /// Bits of a timestamp: 32 until an early wrap was seen.
+    width: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,16 +27,21 @@ struct Reading {
 }
 
 impl Clock {
-    pub fn new() -> Self {
-        Self::default()
+    pub(crate) fn new() -> Self {
+        Self {
+            last: None,
+            width: u32::BITS,
+        }
     }
 
     /// The timestamp on the connection's line: the nearest value to the last one that has these bits.
-    pub fn unwrap_ms(&mut self, raw_ms: u32) -> i64 {
+    pub(crate) fn unwrap_ms(&mut self, raw_ms: u32) -> i64 {
         let unwrapped_ms = match self.last {
             None => i64::from(raw_ms),
             Some(last) => {
-                self.wraps_at_24_bits |= is_24_bit_wrap(last.raw_ms, raw_ms);
+                if let Some(width) = early_wrap(last.raw_ms, raw_ms) {
+                    self.width = width;
+                }
                 let moved = last.unwrapped_ms + self.distance(last.raw_ms, raw_ms);
                 if moved.abs() < HORIZON_MS {
                     moved
@@ -50,17 +58,16 @@ impl Clock {
     }
 
     fn distance(&self, from: u32, to: u32) -> i64 {
-        let distance = to.wrapping_sub(from);
-        if self.wraps_at_24_bits {
-            i64::from((distance << 8).cast_signed() >> 8)
-        } else {
-            i64::from(distance.cast_signed())
-        }
+        let unused = u32::BITS - self.width;
+        i64::from((to.wrapping_sub(from) << unused).cast_signed() >> unused)
     }
 }
 
-fn is_24_bit_wrap(from: u32, to: u32) -> bool {
-    (MODULUS_24 - WRAP_MARGIN_MS..MODULUS_24).contains(&from) && to < WRAP_MARGIN_MS
+fn early_wrap(from: u32, to: u32) -> Option<u32> {
+    EARLY_WRAPS.into_iter().find(|width| {
+        let modulus = 1 << width;
+        (modulus - WRAP_MARGIN_MS..modulus).contains(&from) && to < WRAP_MARGIN_MS
+    })
 }
 
 #[cfg(test)]
@@ -69,7 +76,7 @@ mod tests {
 
     #[test]
     fn timestamps_are_unwrapped() {
-        let cases: [(&str, &[u32], &[i64]); 7] = [
+        let cases: [(&str, &[u32], &[i64]); 8] = [
             ("starts anywhere", &[7, 40], &[7, 40]),
             (
                 "32-bit wrap, tracks interleaved",
@@ -98,6 +105,11 @@ mod tests {
                     (2 << 24) - 2,
                     (2 << 24) + 1,
                 ],
+            ),
+            (
+                "31-bit wrap, tracks interleaved",
+                &[(1 << 31) - 10, 5, (1 << 31) - 3, 30],
+                &[(1 << 31) - 10, (1 << 31) + 5, (1 << 31) - 3, (1 << 31) + 30],
             ),
             (
                 "past 2^24 with the extended field",
@@ -130,7 +142,7 @@ mod tests {
                 raw_ms: 0,
                 unwrapped_ms: -HORIZON_MS + 1,
             }),
-            wraps_at_24_bits: false,
+            width: 32,
         };
         assert_eq!(clock.unwrap_ms(1 << 31), 1 << 31);
     }

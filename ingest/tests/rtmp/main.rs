@@ -1,0 +1,9 @@
+//! RTMP as encoders and attackers use it: `serve` on a loopback listener, with a gate that only takes notes.
+
+mod client;
+mod ffmpeg;
+mod hostile;
+mod never_panics;
+mod publish;
+mod session;
+mod support;

@@ -1,0 +1,242 @@
+//! A gate that takes notes, and a listener that serves it.
+
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use sluice_ingest::{
+    Error,
+    gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal, SessionReport},
+    rtmp::{RtmpSettings, serve},
+};
+use sluice_media::unit::Unit;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, watch},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long any wait of a test may take.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Everything a gate was told, by whichever connections.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    pub requests: Vec<PublishRequest>,
+    pub units: Vec<Unit>,
+    pub largest_delivery: usize,
+    pub report: Option<SessionReport>,
+    pub ends: Vec<Ended>,
+}
+
+#[derive(Clone)]
+pub struct NotingGate {
+    notes: Arc<watch::Sender<Notes>>,
+    refusal: Option<Refusal>,
+    close: CancellationToken,
+    /// Deliveries wait while this is `false`.
+    taking: watch::Receiver<bool>,
+}
+
+impl NotingGate {
+    pub fn new() -> Self {
+        Self::holding(watch::channel(true).1)
+    }
+
+    pub fn refusing(refusal: Refusal) -> Self {
+        Self {
+            refusal: Some(refusal),
+            ..Self::new()
+        }
+    }
+
+    /// Takes units only while `taking` is true.
+    pub fn holding(taking: watch::Receiver<bool>) -> Self {
+        Self {
+            notes: Arc::new(watch::channel(Notes::default()).0),
+            refusal: None,
+            close: CancellationToken::new(),
+            taking,
+        }
+    }
+
+    pub fn notes(&self) -> Notes {
+        self.notes.borrow().clone()
+    }
+
+    /// Ends every publish from the service's side.
+    pub fn close_all(&self) {
+        self.close.cancel();
+    }
+
+    /// Waits until the notes fulfil a condition, and returns them.
+    pub async fn wait_for(&self, what: &str, condition: impl FnMut(&Notes) -> bool) -> Notes {
+        let mut notes = self.notes.subscribe();
+        let waiting = tokio::time::timeout(DEADLINE, notes.wait_for(condition)).await;
+        match waiting {
+            Ok(notes) => notes.expect("the gate keeps its sender").clone(),
+            Err(_) => panic!("no {what}: {:?}", self.notes().ends),
+        }
+    }
+}
+
+impl Gate for NotingGate {
+    type Session = NotingSession;
+
+    async fn admit(&self, request: PublishRequest) -> Result<NotingSession, Refusal> {
+        self.notes.send_modify(|notes| notes.requests.push(request));
+        match &self.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(NotingSession(self.clone())),
+        }
+    }
+}
+
+pub struct NotingSession(NotingGate);
+
+impl PublishSession for NotingSession {
+    async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
+        self.0
+            .taking
+            .wait_for(|taking| *taking)
+            .await
+            .map_err(|_| Closed)?;
+        self.0.notes.send_modify(|notes| {
+            notes.largest_delivery = notes.largest_delivery.max(units.len());
+            notes.units.append(units);
+        });
+        Ok(())
+    }
+
+    fn report(&mut self, report: SessionReport) {
+        self.0
+            .notes
+            .send_modify(|notes| notes.report = Some(report));
+    }
+
+    async fn closed(&self) -> Closed {
+        self.0.close.cancelled().await;
+        Closed
+    }
+
+    async fn end(self, how: Ended) {
+        self.0.notes.send_modify(|notes| notes.ends.push(how));
+    }
+}
+
+/// A listener on a free loopback port. Dropping it stops its connections.
+pub struct Server {
+    pub address: SocketAddr,
+    pub stop: CancellationToken,
+    outcomes: mpsc::UnboundedReceiver<Result<(), Error>>,
+    received: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Server {
+    pub async fn start(gate: &NotingGate) -> Self {
+        Self::start_with(gate, RtmpSettings::default()).await
+    }
+
+    pub async fn start_with(gate: &NotingGate, settings: RtmpSettings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let (outcome, outcomes) = mpsc::unbounded_channel();
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (gate, stopped, record) = (gate.clone(), stop.clone(), Arc::clone(&received));
+        tokio::spawn(async move {
+            while let Ok((socket, remote)) = listener.accept().await {
+                let (gate, settings) = (gate.clone(), settings.clone());
+                let (stop, outcome) = (stopped.clone(), outcome.clone());
+                let socket = Recorded {
+                    socket,
+                    record: Arc::clone(&record),
+                };
+                tokio::spawn(async move {
+                    let ended = serve(socket, remote, Protocol::Rtmp, &gate, &settings, stop).await;
+                    let _ = outcome.send(ended);
+                });
+            }
+        });
+        Self {
+            address,
+            stop,
+            outcomes,
+            received,
+        }
+    }
+
+    pub fn url(&self, app: &str, stream: &str) -> String {
+        format!("rtmp://{}/{app}/{stream}", self.address)
+    }
+
+    /// How the next connection ended.
+    pub async fn outcome(&mut self) -> Result<(), Error> {
+        tokio::time::timeout(DEADLINE, self.outcomes.recv())
+            .await
+            .expect("no connection ended in time")
+            .expect("the listener runs")
+    }
+
+    /// All bytes that clients sent; of one client's, their capture.
+    pub fn received(&self) -> Vec<u8> {
+        self.received.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// A socket that remembers what was read from it.
+struct Recorded {
+    socket: TcpStream,
+    record: Arc<Mutex<Vec<u8>>>,
+}
+
+impl AsyncRead for Recorded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
+        self.record
+            .lock()
+            .unwrap()
+            .extend_from_slice(&buffer.filled()[before..]);
+        polled
+    }
+}
+
+impl AsyncWrite for Recorded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(context, bytes)
+    }
+
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}
