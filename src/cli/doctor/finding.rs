@@ -1,0 +1,125 @@
+//! What a check found, and how a report of many is shown.
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    Ok,
+    /// Works, but not as well as it could.
+    Warn,
+    /// The service does not start, or its main job does not work.
+    Fail,
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) level: Level,
+    pub(super) message: String,
+    /// What to change; `None` where nothing has to be.
+    pub(super) advice: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            check,
+            level: Level::Ok,
+            message: message.into(),
+            advice: None,
+        }
+    }
+
+    pub(super) fn warn(
+        check: &'static str,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            check,
+            level: Level::Warn,
+            message: message.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    pub(super) fn fail(
+        check: &'static str,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            check,
+            level: Level::Fail,
+            message: message.into(),
+            advice: Some(advice.into()),
+        }
+    }
+}
+
+/// All findings in the order of the checks.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// No check failed; warnings may stand.
+    pub(super) ok: bool,
+    pub(super) checks: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn new(checks: Vec<Finding>) -> Self {
+        Self {
+            ok: checks.iter().all(|finding| finding.level < Level::Fail),
+            checks,
+        }
+    }
+
+    /// For people: a line for each finding, its advice below it.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for finding in &self.checks {
+            let level = match finding.level {
+                Level::Ok => "ok  ",
+                Level::Warn => "warn",
+                Level::Fail => "FAIL",
+            };
+            text += &format!("{level}  {:13} {}\n", finding.check, finding.message);
+            if let Some(advice) = &finding.advice {
+                text += &format!("{:20}→ {advice}\n", "");
+            }
+        }
+        let count = |level| {
+            self.checks
+                .iter()
+                .filter(|finding| finding.level == level)
+                .count()
+        };
+        text + &format!(
+            "{} failed, {} warnings\n",
+            count(Level::Fail),
+            count(Level::Warn)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_no_failure() {
+        let report = Report::new(vec![
+            Finding::ok("disk", "much"),
+            Finding::warn("clock", "odd", "set it"),
+        ]);
+        assert!(report.ok);
+        assert!(
+            report
+                .text()
+                .contains("warn  clock         odd\n                    → set it\n")
+        );
+        assert!(report.text().ends_with("0 failed, 1 warnings\n"));
+        assert!(!Report::new(vec![Finding::fail("disk", "full", "free some")]).ok);
+    }
+}

@@ -1,0 +1,164 @@
+//! The machine itself: clock, kernel, packages, open files.
+
+use std::{
+    env, fs,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::finding::Finding;
+use crate::config::Config;
+
+/// 2026-11-01, shortly before this program was written: a clock before it is wrong.
+const EARLIEST_SECONDS: u64 = 1_793_491_200;
+/// The kernel of Debian 11, the oldest that this is run on.
+const OLDEST_KERNEL: (u32, u32) = (5, 10);
+/// Files that the service opens beside its connections: segments, the database, sockets of its own.
+const OTHER_FILES: u64 = 1024;
+/// Made by systemd-timesyncd once the clock has been set.
+const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
+const TIME_SERVICES: [&str; 3] = ["chronyd", "ntpd", "openntpd"];
+
+pub(super) fn check() -> Vec<Finding> {
+    vec![clock(), kernel(), packages()]
+}
+
+fn clock() -> Finding {
+    let now_seconds = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let keeper = if is_container() {
+        Some("the host".to_owned())
+    } else if Path::new(TIMESYNC).exists() {
+        Some("systemd-timesyncd".to_owned())
+    } else {
+        running(&TIME_SERVICES)
+    };
+    judge_clock(now_seconds, keeper.as_deref())
+}
+
+fn judge_clock(now_seconds: u64, keeper: Option<&str>) -> Finding {
+    const CHECK: &str = "clock";
+    match keeper {
+        _ if now_seconds < EARLIEST_SECONDS => Finding::fail(
+            CHECK,
+            "it shows a time before this program was written",
+            "set it: sessions, certificates and playlists depend on it",
+        ),
+        Some(keeper) => Finding::ok(CHECK, format!("plausible, kept by {keeper}")),
+        None => Finding::warn(
+            CHECK,
+            "plausible, but nothing seems to keep it right",
+            "install systemd-timesyncd or chrony: playlists carry the time of day",
+        ),
+    }
+}
+
+fn is_container() -> bool {
+    env::var_os("container").is_some()
+        || ["/.dockerenv", "/run/.containerenv"]
+            .iter()
+            .any(|it| Path::new(it).exists())
+}
+
+/// The first of these programs that runs.
+fn running(names: &[&str]) -> Option<String> {
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+        names.contains(&name.trim()).then(|| name.trim().to_owned())
+    })
+}
+
+fn kernel() -> Finding {
+    judge_kernel(&rustix::system::uname().release().to_string_lossy())
+}
+
+fn judge_kernel(release: &str) -> Finding {
+    const CHECK: &str = "kernel";
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|number| number.parse().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) < OLDEST_KERNEL => Finding::warn(
+            CHECK,
+            format!("Linux {release}"),
+            "nobody has tried this version; Linux 5.10 or newer is expected",
+        ),
+        _ => Finding::ok(CHECK, format!("Linux {release}")),
+    }
+}
+
+/// The program carries its database and its pages; nothing else is run.
+fn packages() -> Finding {
+    Finding::ok(
+        "packages",
+        "the service needs none (ffmpeg is used by its tests only)",
+    )
+}
+
+pub(super) fn open_files(config: &Config) -> Finding {
+    let wanted = (config.http.max_connections + config.rtmp.max_connections) as u64 + OTHER_FILES;
+    judge_open_files(getrlimit(Resource::Nofile).current, wanted)
+}
+
+/// `None` is unlimited.
+fn judge_open_files(allowed: Option<u64>, wanted: u64) -> Finding {
+    const CHECK: &str = "open files";
+    match allowed {
+        None => Finding::ok(CHECK, "unlimited"),
+        Some(allowed) if allowed >= wanted => {
+            Finding::ok(CHECK, format!("{allowed} allowed, {wanted} may be needed"))
+        }
+        Some(allowed) => Finding::warn(
+            CHECK,
+            format!("{allowed} allowed, {wanted} may be needed with so many connections"),
+            format!(
+                "LimitNOFILE={wanted} (systemd) or ulimit -n {wanted}; or lower http.max_connections"
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding::Level, *};
+
+    #[test]
+    fn clocks() {
+        let today = EARLIEST_SECONDS + 1;
+        assert_eq!(judge_clock(0, Some("chronyd")).level, Level::Fail);
+        assert_eq!(judge_clock(today, None).level, Level::Warn);
+        assert_eq!(judge_clock(today, Some("chronyd")).level, Level::Ok);
+    }
+
+    #[test]
+    fn kernels() {
+        for (release, level) in [
+            ("4.19.0-27-amd64", Level::Warn),
+            ("5.9.1", Level::Warn),
+            ("5.10.0-30-amd64", Level::Ok),
+            ("6.1.0-28-amd64", Level::Ok),
+            ("10.0-rc1", Level::Ok),
+            ("strange", Level::Ok),
+        ] {
+            assert_eq!(judge_kernel(release).level, level, "{release}");
+        }
+    }
+
+    #[test]
+    fn limits_of_open_files() {
+        for (allowed, level) in [
+            (None, Level::Ok),
+            (Some(27_000), Level::Ok),
+            (Some(1024), Level::Warn),
+        ] {
+            assert_eq!(
+                judge_open_files(allowed, 27_000).level,
+                level,
+                "{allowed:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The listening addresses: free, or held by whom.
+
+use std::{
+    fs, io,
+    net::{SocketAddr, TcpListener},
+};
+
+use super::finding::Finding;
+use crate::config::Config;
+
+/// The state LISTEN in /proc/net/tcp.
+const LISTEN: &str = "0A";
+
+/// A process that listens, as far as /proc shows it to this user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listener {
+    process: u32,
+    name: String,
+}
+
+/// `service` is the process that holds the data folder: its own listeners are as they should be.
+pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
+    let rtmps = config
+        .http
+        .tls()
+        .map(|_| ("rtmps port", "rtmp.tls_listen", config.rtmp.tls_listen));
+    [
+        ("http port", "http.listen", config.http.listen),
+        ("rtmp port", "rtmp.listen", config.rtmp.listen),
+    ]
+    .into_iter()
+    .chain(rtmps)
+    .map(|(check, key, address)| {
+        let bound = TcpListener::bind(address).map(drop);
+        let listener = if bound.is_err() {
+            listener_on(address.port())
+        } else {
+            None
+        };
+        judge(check, key, address, bound, listener, service)
+    })
+    .collect()
+}
+
+fn judge(
+    check: &'static str,
+    key: &str,
+    address: SocketAddr,
+    bound: io::Result<()>,
+    listener: Option<Listener>,
+    service: Option<u32>,
+) -> Finding {
+    let Err(error) = bound else {
+        return match address.port() {
+            0 => Finding::ok(check, format!("{address}: any free port is taken at start")),
+            _ => Finding::ok(check, format!("{address} is free")),
+        };
+    };
+    match (error.kind(), listener) {
+        (io::ErrorKind::AddrInUse, Some(listener)) if Some(listener.process) == service => {
+            Finding::ok(check, format!("{address} is held by the running service"))
+        }
+        (io::ErrorKind::AddrInUse, Some(Listener { process, name })) => Finding::fail(
+            check,
+            format!("{address} is held by {name} (process {process})"),
+            format!("stop that program, or choose another port with {key}"),
+        ),
+        (io::ErrorKind::AddrInUse, None) => Finding::fail(
+            check,
+            format!("{address} is held by another program"),
+            format!("`sudo ss -ltnp` names it; stop it, or choose another port with {key}"),
+        ),
+        (io::ErrorKind::AddrNotAvailable, _) => Finding::fail(
+            check,
+            format!("this machine has no address {}", address.ip()),
+            format!(
+                "set {key} to 0.0.0.0:{} or to an address of this machine",
+                address.port()
+            ),
+        ),
+        (io::ErrorKind::PermissionDenied, _) => Finding::fail(
+            check,
+            format!("{address} is not allowed to this user"),
+            format!(
+                "ports below 1024 need CAP_NET_BIND_SERVICE (see packaging/sluice.service); or change {key}"
+            ),
+        ),
+        _ => Finding::fail(
+            check,
+            format!("{address}: {error}"),
+            format!("correct {key}"),
+        ),
+    }
+}
+
+/// Who listens on a port, by way of its socket's inode.
+fn listener_on(port: u16) -> Option<Listener> {
+    let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .find_map(|table| listening_inode(&table, port))?;
+    let process = process_with_socket(inode)?;
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    Some(Listener {
+        process,
+        name: name.trim().to_owned(),
+    })
+}
+
+/// The inode of the socket that listens on `port`, from the text of /proc/net/tcp (proc(5)).
+fn listening_inode(table: &str, port: u16) -> Option<u64> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let local = u16::from_str_radix(fields.get(1)?.rsplit(':').next()?, 16).ok()?;
+        let listens = *fields.get(3)? == LISTEN && local == port;
+        listens.then(|| fields.get(9)?.parse().ok())?
+    })
+}
+
+/// Processes of other users do not show their files; then nobody is found.
+fn process_with_socket(inode: u64) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let process: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let mut files = fs::read_dir(entry.path().join("fd")).ok()?.flatten();
+        files
+            .any(|file| {
+                fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str())
+            })
+            .then_some(process)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding::Level, *};
+
+    #[test]
+    fn only_listening_sockets_count() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 111 1\n\
+            1: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 222 1\n\
+            2: short\n";
+        assert_eq!(listening_inode(table, 8080), Some(222));
+        assert_eq!(listening_inode(table, 1935), None);
+        assert_eq!(listening_inode("", 8080), None);
+    }
+
+    #[test]
+    fn a_held_port_names_its_holder_unless_it_is_the_service() {
+        let address = "127.0.0.1:8080".parse().unwrap();
+        let held = |process| {
+            Some(Listener {
+                process,
+                name: "nginx".into(),
+            })
+        };
+        let failed = |kind: io::ErrorKind| Err(io::Error::from(kind));
+        for (bound, listener, level, word) in [
+            (Ok(()), None, Level::Ok, "free"),
+            (
+                failed(io::ErrorKind::AddrInUse),
+                held(7),
+                Level::Ok,
+                "running service",
+            ),
+            (
+                failed(io::ErrorKind::AddrInUse),
+                held(8),
+                Level::Fail,
+                "nginx (process 8)",
+            ),
+            (
+                failed(io::ErrorKind::AddrInUse),
+                None,
+                Level::Fail,
+                "another program",
+            ),
+            (
+                failed(io::ErrorKind::AddrNotAvailable),
+                None,
+                Level::Fail,
+                "no address 127.0.0.1",
+            ),
+            (
+                failed(io::ErrorKind::PermissionDenied),
+                None,
+                Level::Fail,
+                "not allowed",
+            ),
+        ] {
+            let finding = judge(
+                "http port",
+                "http.listen",
+                address,
+                bound,
+                listener,
+                Some(7),
+            );
+            assert_eq!(finding.level, level, "{finding:?}");
+            assert!(finding.message.contains(word), "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_found_as_a_listener() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let found = listener_on(listener.local_addr().unwrap().port()).unwrap();
+        assert_eq!(found.process, std::process::id());
+    }
+}

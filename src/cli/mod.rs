@@ -1,0 +1,140 @@
+//! The sub-commands with which an operator looks after an installation: `users`, `backup`, `restore`, `doctor`, `config`.
+//!
+//! Each reads the same settings as `serve`. What is decided stands in pure functions; printing happens in the commands
+//! themselves. Passwords come from standard input or are made up and shown once; they are never arguments, which other
+//! users of the machine can see.
+#![allow(
+    clippy::print_stdout,
+    reason = "what these commands print is their result"
+)]
+
+mod backup;
+mod config;
+mod doctor;
+mod restore;
+mod users;
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Subcommand;
+use sluice_store::Store;
+
+use crate::config::{Config, ConfigError};
+
+/// A sub-command beside `serve`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Add a user, set another password, or list the users of the dashboard
+    Users(users::Arguments),
+    /// Write a consistent copy of everything configured, while the service runs or not
+    Backup(backup::Arguments),
+    /// Put a backup in place of the data folder's database, while the service is stopped
+    Restore(restore::Arguments),
+    /// Check ports, disk, clock, settings and files, and say what to change
+    Doctor(doctor::Arguments),
+    /// Check the settings, or show those in force
+    Config(config::Arguments),
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] sluice_store::Error),
+    #[error("{action}")]
+    Io {
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Command {
+    /// Runs to its end. `settings` is the file of `--config`. Failures go to standard error and give code 1.
+    pub fn run(self, settings: Option<&Path>) -> ExitCode {
+        let outcome = match self {
+            Self::Users(arguments) => users::run(arguments, settings),
+            Self::Backup(arguments) => backup::run(&arguments, settings),
+            Self::Restore(arguments) => restore::run(&arguments, settings),
+            Self::Doctor(arguments) => doctor::run(&arguments, settings),
+            Self::Config(arguments) => config::run(&arguments, settings),
+        };
+        outcome.unwrap_or_else(|error| {
+            eprintln!("sluice: {}", with_causes(&error));
+            ExitCode::FAILURE
+        })
+    }
+}
+
+/// The settings in force; what is odd about them goes to standard error, since these commands have no log.
+fn load(settings: Option<&Path>) -> Result<Config, Error> {
+    let loaded = Config::load(settings)?;
+    for warning in &loaded.warnings {
+        eprintln!("sluice: {warning}");
+    }
+    Ok(loaded.config)
+}
+
+fn data_dir(settings: Option<&Path>) -> Result<PathBuf, Error> {
+    Ok(load(settings)?.store.data_dir)
+}
+
+/// Runs what the store does on a small runtime of its own.
+fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Io {
+            action: "cannot start a runtime",
+            source,
+        })?
+        .block_on(work)
+}
+
+/// Opens an existing database for reading, whether a service uses it or not.
+async fn open_to_read(data_dir: &Path) -> Result<Store, Error> {
+    Store::open_for_backup(data_dir)
+        .await
+        .map_err(|error| match error {
+            sluice_store::Error::File { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Error::Refused(format!(
+                    "there is no database in {}: start the service once, or set store.data_dir to the folder it uses",
+                    data_dir.display()
+                ))
+            }
+            other => other.into(),
+        })
+}
+
+/// Writes a command's result to standard output. A reader that has had enough (`| head`) is no failure.
+fn show(text: &str) -> Result<(), Error> {
+    let mut output = io::stdout().lock();
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|source| Error::Io {
+            action: "cannot write the result",
+            source,
+        }),
+    }
+}
+
+/// An error with what caused it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
