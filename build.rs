@@ -1,0 +1,18 @@
+//! Makes sure that the folder of the front end exists, so that `cargo build` works before `make web` has filled it.
+
+use std::{fs, path::Path};
+
+const PLACEHOLDER: &str = "<!doctype html><meta charset=\"utf-8\"><title>Sluice</title>\
+    <p>The front end was not built into this program. Run <code>make build</code>.</p>\n";
+
+fn main() {
+    let folder = Path::new("web/dist");
+    for page in ["player.html", "docs.html"] {
+        let path = folder.join(page);
+        if !path.exists() {
+            fs::create_dir_all(folder).expect("web/dist can be made");
+            fs::write(&path, PLACEHOLDER).expect("web/dist can be written");
+        }
+    }
+    println!("cargo::rerun-if-changed=web/dist");
+}

@@ -1,0 +1,268 @@
+//! The settings in force: compiled-in defaults ← file ← environment.
+//!
+//! `config/default.toml` is manual and default at once. Each crate owns its section and the checks of it; this module
+//! composes them, and refuses what it does not know: a misspelt key in the file must not be a silent default.
+
+mod environment;
+mod plan;
+mod sections;
+mod size;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use figment::{
+    Figment,
+    providers::{Format as _, Serialized, Toml},
+};
+use serde::{Deserialize, Serialize};
+use sluice_actors::live::LiveSettings;
+use sluice_ingest::rtmp::RtmpSettings;
+use sluice_store::StoreSettings;
+
+pub use plan::Plan;
+pub use sections::{Bootstrap, Cidr, Http, Log, LogFormat, Outbound, SignIn, Srt, Uploads};
+
+/// The manual of all settings, and their defaults.
+pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
+
+const REDACTED: &str = "••••";
+
+/// Every setting of the service. Fields without meaning yet are accepted so that a configuration outlives upgrades.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub http: Http,
+    pub rtmp: RtmpSettings,
+    pub srt: Srt,
+    pub live: LiveSettings,
+    pub store: StoreSettings,
+    pub uploads: Uploads,
+    pub sign_in: SignIn,
+    pub outbound: Outbound,
+    pub bootstrap: Bootstrap,
+    pub log: Log,
+    /// By name; an account's row names its plan.
+    pub plans: BTreeMap<String, Plan>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            http: Http::default(),
+            rtmp: RtmpSettings::default(),
+            srt: Srt::default(),
+            live: LiveSettings::default(),
+            store: StoreSettings::default(),
+            uploads: Uploads::default(),
+            sign_in: SignIn::default(),
+            outbound: Outbound::default(),
+            bootstrap: Bootstrap::default(),
+            log: Log::default(),
+            plans: plan::defaults(),
+        }
+    }
+}
+
+/// What [`Config::load`] found.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// In plain words, for the log once there is one: unknown `SLUICE_` variables.
+    pub warnings: Vec<String>,
+}
+
+/// Why the settings cannot be used. Messages name the key, where it stands and what is allowed.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the settings file {path}: {source}", path = path.display())]
+    Unreadable {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{path}: {reason}", path = path.display())]
+    NotToml { path: PathBuf, reason: String },
+    #[error("{path}: unknown setting `{key}`; allowed here: {allowed}", path = path.display())]
+    UnknownKey {
+        path: PathBuf,
+        key: String,
+        allowed: String,
+    },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Config {
+    /// Reads the defaults, then `file`, then the process's environment.
+    pub fn load(file: Option<&Path>) -> Result<Loaded, ConfigError> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::load_with(file, variables)
+    }
+
+    /// [`Config::load`] with the environment given.
+    pub fn load_with(
+        file: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Loaded, ConfigError> {
+        let known = default_table();
+        let mut settings = Figment::from(Toml::string(DEFAULT_TOML));
+        if let Some(path) = file {
+            let text = read(path)?;
+            check_keys(path, &text, &known)?;
+            settings = settings.merge(NamedToml {
+                path: path.to_owned(),
+                text,
+            });
+        }
+        let environment = environment::read(variables, &known).map_err(ConfigError::Invalid)?;
+        for variable in environment.values {
+            settings = settings.merge(Serialized::default(&variable.key, &variable.value));
+        }
+        let config: Self = settings
+            .extract()
+            .map_err(|error| ConfigError::Invalid(explain(&error)))?;
+        config.check().map_err(ConfigError::Invalid)?;
+        Ok(Loaded {
+            config,
+            warnings: environment.warnings,
+        })
+    }
+
+    /// The settings in force as TOML, secrets replaced.
+    pub fn print(&self) -> String {
+        let mut shown = self.clone();
+        for secret in [
+            &mut shown.bootstrap.admin_password,
+            &mut shown.bootstrap.api_key,
+        ] {
+            if !secret.is_empty() {
+                *secret = REDACTED.to_owned();
+            }
+        }
+        shown.store.database_url = without_password(&shown.store.database_url);
+        let mut table =
+            toml::Table::try_from(&shown).expect("every section is a table of plain values");
+        for (section, key, size) in [
+            ("rtmp", "max_command", self.rtmp.max_command),
+            ("rtmp", "max_media", self.rtmp.max_media),
+            ("rtmp", "max_unfinished", self.rtmp.max_unfinished),
+            (
+                "rtmp",
+                "max_unfinished_before_publish",
+                self.rtmp.max_unfinished_before_publish,
+            ),
+            ("store", "wal_truncate_above", self.store.wal_truncate_above),
+        ] {
+            table[section][key] = size::exact(size).into();
+        }
+        table.to_string()
+    }
+
+    /// The plan of that name; an account with a name that is not configured (any more) is not bounded.
+    pub fn plan(&self, name: &str) -> Plan {
+        self.plans.get(name).cloned().unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.http.check()?;
+        sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;
+        self.srt.check()?;
+        self.sign_in.check()?;
+        self.log.check()?;
+        self.store.check().map_err(|error| error.to_string())?;
+        self.live.check()
+    }
+}
+
+/// The user file, named in figment's errors by its path.
+struct NamedToml {
+    path: PathBuf,
+    text: String,
+}
+
+impl figment::Provider for NamedToml {
+    fn metadata(&self) -> figment::Metadata {
+        figment::Metadata::named(self.path.display().to_string())
+    }
+
+    fn data(&self) -> figment::Result<figment::value::Map<figment::Profile, figment::value::Dict>> {
+        Toml::string(&self.text).data()
+    }
+}
+
+fn default_table() -> toml::Table {
+    toml::Table::try_from(Config::default()).expect("every section is a table of plain values")
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Refuses the first key of the file that no setting has.
+fn check_keys(path: &Path, text: &str, known: &toml::Table) -> Result<(), ConfigError> {
+    let table: toml::Table =
+        text.parse()
+            .map_err(|error: toml::de::Error| ConfigError::NotToml {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            })?;
+    match unknown_key(&table, known, "") {
+        None => Ok(()),
+        Some((key, allowed)) => Err(ConfigError::UnknownKey {
+            path: path.to_owned(),
+            key,
+            allowed,
+        }),
+    }
+}
+
+/// The path of an unknown key and the keys allowed beside it. A plan's name is free; its keys are not.
+fn unknown_key(table: &toml::Table, known: &toml::Table, prefix: &str) -> Option<(String, String)> {
+    for (key, value) in table {
+        let path = format!("{prefix}{key}");
+        let counterpart = match known.get(key) {
+            Some(counterpart) => counterpart,
+            None if prefix == "plans." => known.values().next()?,
+            None => {
+                let allowed: Vec<&str> = known.keys().map(String::as_str).collect();
+                return Some((path, allowed.join(", ")));
+            }
+        };
+        if let (toml::Value::Table(inner), toml::Value::Table(known)) = (value, counterpart)
+            && let Some(found) = unknown_key(inner, known, &format!("{path}."))
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn explain(error: &figment::Error) -> String {
+    let key = error.path.join(".");
+    let origin = error
+        .metadata
+        .as_ref()
+        .map(|metadata| metadata.name.to_string())
+        .unwrap_or_default();
+    format!("{origin}: setting `{key}`: {}", error.kind)
+}
+
+fn without_password(address: &str) -> String {
+    match url::Url::parse(address) {
+        Ok(mut url) if url.password().is_some() => match url.set_password(Some(REDACTED)) {
+            Ok(()) => url.to_string(),
+            Err(()) => REDACTED.to_owned(),
+        },
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! The sections that the façade and the process themselves use; the others stand beside the code that uses them.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+use bytesize::ByteSize;
+use ipnet::IpNet;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sluice_media::setting::duration;
+use url::Url;
+
+use super::size;
+
+fn any_address(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
+}
+
+/// `[http]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    pub listen: SocketAddr,
+    /// Empty: public addresses follow each request's own scheme and Host.
+    pub base_url: String,
+    /// PEM files; both empty: plain HTTP.
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
+    pub trusted_proxies: Vec<Cidr>,
+    pub cors_origins: Vec<String>,
+    /// 0: one for each core.
+    pub workers: usize,
+    #[serde(with = "size")]
+    pub max_json: ByteSize,
+    pub max_connections: usize,
+    #[serde(with = "duration")]
+    pub header_timeout: Duration,
+    #[serde(with = "duration")]
+    pub body_timeout: Duration,
+    #[serde(with = "duration")]
+    pub keep_alive: Duration,
+    #[serde(with = "duration")]
+    pub drain: Duration,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            listen: any_address(8080),
+            base_url: String::new(),
+            tls_cert: PathBuf::new(),
+            tls_key: PathBuf::new(),
+            trusted_proxies: Vec::new(),
+            cors_origins: Vec::new(),
+            workers: 0,
+            max_json: ByteSize::mib(1),
+            max_connections: 25_000,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(75),
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+impl Http {
+    /// The files for HTTPS, when it is configured.
+    pub fn tls(&self) -> Option<(&std::path::Path, &std::path::Path)> {
+        (!self.tls_cert.as_os_str().is_empty())
+            .then_some((self.tls_cert.as_path(), self.tls_key.as_path()))
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        check_url("http.base_url", &self.base_url, &["http", "https"])?;
+        for origin in &self.cors_origins {
+            check_url("http.cors_origins", origin, &["http", "https"])?;
+        }
+        if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            return Err("http.tls_cert and http.tls_key go together: set both or none".into());
+        }
+        if !(1024..=64 << 20).contains(&self.max_json.as_u64()) {
+            return Err("http.max_json must be between 1 KiB and 64 MiB".into());
+        }
+        if self.max_connections == 0 {
+            return Err("http.max_connections must be at least 1".into());
+        }
+        for (key, value) in [
+            ("http.header_timeout", self.header_timeout),
+            ("http.body_timeout", self.body_timeout),
+        ] {
+            if value.is_zero() {
+                return Err(format!("{key} must be longer than 0s"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `[srt]`: accepted now, used from the issue that brings SRT on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Srt {
+    pub listen: SocketAddr,
+    pub public_url: String,
+    #[serde(with = "duration")]
+    pub latency: Duration,
+}
+
+impl Default for Srt {
+    fn default() -> Self {
+        Self {
+            listen: any_address(8890),
+            public_url: String::new(),
+            latency: Duration::from_millis(400),
+        }
+    }
+}
+
+impl Srt {
+    pub(super) fn check(&self) -> Result<(), String> {
+        check_url("srt.public_url", &self.public_url, &["srt"])
+    }
+}
+
+/// `[uploads]`: accepted now, used from the issue that brings files on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Uploads {
+    #[serde(with = "size")]
+    pub max_file: ByteSize,
+}
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Self {
+            max_file: ByteSize::gb(100),
+        }
+    }
+}
+
+/// `[sign_in]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SignIn {
+    /// Wrong passwords for one user from one address inside `window`, then 429.
+    pub attempts: u32,
+    #[serde(with = "duration")]
+    pub window: Duration,
+    #[serde(with = "duration")]
+    pub session_lifetime: Duration,
+}
+
+impl Default for SignIn {
+    fn default() -> Self {
+        Self {
+            attempts: 5,
+            window: Duration::from_secs(15 * 60),
+            session_lifetime: Duration::from_secs(7 * 24 * 3600),
+        }
+    }
+}
+
+impl SignIn {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.attempts == 0 {
+            return Err("sign_in.attempts must be at least 1".into());
+        }
+        if self.window.as_secs() == 0 {
+            return Err("sign_in.window must be at least 1s".into());
+        }
+        if self.session_lifetime.as_secs() < 60 {
+            return Err("sign_in.session_lifetime must be at least 1m".into());
+        }
+        Ok(())
+    }
+}
+
+/// `[outbound]`: private networks that the guarded connector may reach.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Outbound {
+    pub allow: Vec<Cidr>,
+}
+
+/// `[bootstrap]`: the first credentials of an empty database; empty means made at random and printed once.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bootstrap {
+    pub admin_password: String,
+    pub api_key: String,
+}
+
+impl fmt::Debug for Bootstrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bootstrap").finish_non_exhaustive()
+    }
+}
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    pub format: LogFormat,
+    /// Directives of `tracing_subscriber::EnvFilter`.
+    pub filter: String,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Text,
+            filter: "info,kameo=warn,actix_server=warn".to_owned(),
+        }
+    }
+}
+
+impl Log {
+    pub(super) fn check(&self) -> Result<(), String> {
+        tracing_subscriber::EnvFilter::try_new(&self.filter)
+            .map(drop)
+            .map_err(|error| format!("log.filter: {error}"))
+    }
+}
+
+/// A network; a bare address is the network of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr(IpNet);
+
+impl Cidr {
+    /// Whether the address lies inside. An IPv4 address that arrived on an IPv6 socket counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.contains(&address.to_canonical())
+    }
+}
+
+impl FromStr for Cidr {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<IpNet>()
+            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+            .map(Self)
+            .map_err(|_| {
+                format!("expected a network such as 10.0.0.0/8 or an IP address, got `{text}`")
+            })
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Cidr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cidr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// Empty, or an address of one of `schemes` with a host and without query, fragment and user information.
+pub(super) fn check_url(key: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let plain = |url: &Url| {
+        schemes.contains(&url.scheme())
+            && url.host_str().is_some_and(|host| !host.is_empty())
+            && url.username().is_empty()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
+    match Url::parse(text) {
+        Ok(url) if plain(&url) => Ok(()),
+        _ => Err(format!(
+            "{key} must be an address such as {}://media.example.org, without query and user, got `{text}`",
+            schemes[schemes.len() - 1]
+        )),
+    }
+}

@@ -1,0 +1,151 @@
+use std::{collections::HashSet, io::Write as _};
+
+use super::*;
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+    Config::load_with(Some(file.path()), variables)
+}
+
+#[test]
+fn the_compiled_in_file_equals_the_defaults_in_code() {
+    let file: toml::Table = DEFAULT_TOML.parse().unwrap();
+    let parsed: Config = file.clone().try_into().unwrap();
+    assert_eq!(parsed, Config::default());
+    assert_eq!(
+        leaves(&file, ""),
+        leaves(&default_table(), ""),
+        "settings missing from config/default.toml"
+    );
+}
+
+fn leaves(table: &toml::Table, prefix: &str) -> HashSet<String> {
+    table
+        .iter()
+        .flat_map(|(key, value)| match value {
+            toml::Value::Table(inner) => leaves(inner, &format!("{prefix}{key}.")),
+            _ => HashSet::from([format!("{prefix}{key}")]),
+        })
+        .collect()
+}
+
+/// A comment stands above each key, or above the key before it; the plans after the first repeat its keys.
+#[test]
+fn every_setting_is_documented() {
+    let mut documented = false;
+    let mut section = "";
+    for line in DEFAULT_TOML.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+            documented = false;
+        } else if line.starts_with('#') {
+            documented = true;
+        } else if line.is_empty() {
+            documented = false;
+        } else if !section.starts_with("plans.") || section == "plans.unlimited" {
+            assert!(documented, "no comment for `{line}` in [{section}]");
+        }
+    }
+}
+
+#[test]
+fn environment_overrides_file_overrides_defaults() {
+    let file = "[http]\nlisten = \"127.0.0.1:1\"\nworkers = 3\n[plans.pro]\nrequests_per_minute = 7\n[plans.house]\nfiles_per_batch = 2";
+    let variables = [
+        ("SLUICE_HTTP__LISTEN", "127.0.0.1:2"),
+        ("SLUICE_HTTP__TRUSTED_PROXIES", "10.0.0.0/8,::1"),
+        ("SLUICE_OUTBOUND__ALLOW", ""),
+        ("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", "1234"),
+        ("SLUICE_NOPE__X", "1"),
+    ];
+    let loaded = load(file, &variables).unwrap();
+    let config = loaded.config;
+    assert_eq!(config.http.listen.port(), 2);
+    assert_eq!(config.http.workers, 3);
+    assert!(config.http.trusted_proxies[0].contains("10.1.2.3".parse().unwrap()));
+    assert!(config.http.trusted_proxies[0].contains("::ffff:10.1.2.3".parse().unwrap()));
+    assert!(config.outbound.allow.is_empty());
+    assert_eq!(config.bootstrap.admin_password, "1234");
+    assert_eq!(config.plan("pro").requests_per_minute, 7);
+    assert_eq!(config.plan("pro").files_per_batch, 100);
+    assert_eq!(config.plan("house").files_per_batch, 2);
+    assert_eq!(config.plan("gone"), Plan::default());
+    assert_eq!(loaded.warnings.len(), 1);
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
+    let cases: &[(&str, &[&str])] = &[
+        ("[http]\nlisen = 'x'", &["http.lisen", "listen"]),
+        ("[htp]\nlisten = 'x'", &["`htp`", "http"]),
+        (
+            "[plans.free]\nrequests = 1",
+            &["plans.free.requests", "requests_per_minute"],
+        ),
+        (
+            "[plans.house]\nrequests = 1",
+            &["plans.house.requests", "requests_per_minute"],
+        ),
+        ("[http]\nworkers = 'many'", &["http.workers", "many"]),
+        ("[http]\nlisten = 'everywhere'", &["http.listen"]),
+        (
+            "[http]\ntrusted_proxies = ['proxy']",
+            &["http.trusted_proxies", "10.0.0.0/8"],
+        ),
+        (
+            "[http]\nbase_url = 'media.example.org'",
+            &["http.base_url", "https://"],
+        ),
+        (
+            "[http]\ntls_cert = 'a.pem'",
+            &["http.tls_cert", "http.tls_key"],
+        ),
+        ("[http]\nmax_json = '1'", &["http.max_json", "1 KiB"]),
+        ("[http]\ndrain = '5'", &["http.drain"]),
+        (
+            "[rtmp]\npublic_url = 'http://x'",
+            &["rtmp.public_url", "rtmp://"],
+        ),
+        (
+            "[live]\npart_target = '1ms'",
+            &["live.part_target", "100ms"],
+        ),
+        ("[log]\nformat = 'xml'", &["log.format", "json"]),
+        ("[log]\nfilter = 'a=b=c'", &["log.filter"]),
+        ("[sign_in]\nattempts = 0", &["sign_in.attempts", "1"]),
+        ("[http\n", &["line 1"]),
+    ];
+    for (text, parts) in cases {
+        let message = load(text, &[]).unwrap_err().to_string();
+        for part in *parts {
+            assert!(
+                message.contains(part),
+                "{text:?}: `{message}` does not name {part}"
+            );
+        }
+    }
+    let missing = Config::load_with(Some(Path::new("/nowhere/sluice.toml")), []).unwrap_err();
+    assert!(missing.to_string().contains("/nowhere/sluice.toml"));
+}
+
+#[test]
+fn the_printed_settings_can_be_read_again_and_hold_no_secret() {
+    let mut config = Config::default();
+    config.bootstrap.admin_password = "swordfish".to_owned();
+    config.bootstrap.api_key = "svc_0123".to_owned();
+    config.store.database_url = "postgres://sluice:swordfish@db/sluice".to_owned();
+    let printed = config.print();
+    assert!(
+        !printed.contains("swordfish") && !printed.contains("svc_0123"),
+        "{printed}"
+    );
+    assert!(!format!("{config:?}").contains("svc_0123"));
+    assert_eq!(
+        load(&Config::default().print(), &[]).unwrap().config,
+        Config::default()
+    );
+}
