@@ -1,0 +1,47 @@
+//! Shapes that several resources answer with.
+
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+/// `{"success": true}`: the thing is gone.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Success {
+    success: bool,
+}
+
+impl Default for Success {
+    fn default() -> Self {
+        Self { success: true }
+    }
+}
+
+/// Milliseconds since 1970, on the wire as ISO 8601 in UTC with milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub i64);
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        write!(f, "{time:.3}")
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_iso_8601_in_utc() {
+        assert_eq!(
+            Time(1_795_000_000_120).to_string(),
+            "2026-11-18T11:06:40.120Z"
+        );
+        assert_eq!(Time(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+}

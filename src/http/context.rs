@@ -1,0 +1,109 @@
+//! What handlers hold: handles and settings, shared by all HTTP workers.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use actix_web::{HttpRequest, web};
+use sluice_actors::concern::Board;
+use sluice_store::Store;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+
+use super::{error::ApiError, live_port::LivePort, rate_limit::RateLimit, sign_in::Attempts};
+use crate::{config::Config, metrics::Metrics};
+
+/// Argon2 takes 19 MiB and tens of milliseconds: as many at a time as two cores bear beside live streams.
+const PASSWORD_CHECKS: usize = 2;
+/// How long a sign-in waits for its turn before the client is told to come again.
+const PASSWORD_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where the service is in its life, as `/readyz` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    Starting,
+    Ready,
+    Draining,
+}
+
+/// Everything that handlers share.
+pub struct AppState {
+    pub config: Config,
+    pub store: Store,
+    pub live: Arc<dyn LivePort>,
+    pub concerns: Board,
+    /// The port that the RTMP listener is bound to.
+    pub rtmp_port: u16,
+    pub metrics: Metrics,
+    /// Permits for viewers that wait for a part or a state.
+    pub(super) waiting_viewers: Semaphore,
+    /// Cancelled when the service stops: viewers that wait are answered at once.
+    pub closing: CancellationToken,
+    pub(super) rate_limit: RateLimit,
+    pub(super) attempts: Attempts,
+    password_checks: Semaphore,
+    stage: AtomicU8,
+}
+
+impl AppState {
+    /// Begins in [`Stage::Starting`].
+    pub fn new(
+        config: Config,
+        store: Store,
+        live: Arc<dyn LivePort>,
+        concerns: Board,
+        rtmp_port: u16,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            rate_limit: RateLimit::new(now),
+            attempts: Attempts::new(config.sign_in.attempts, config.sign_in.window),
+            password_checks: Semaphore::new(PASSWORD_CHECKS),
+            stage: AtomicU8::new(Stage::Starting as u8),
+            metrics: Metrics::default(),
+            waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
+            closing: CancellationToken::new(),
+            config,
+            store,
+            live,
+            concerns,
+            rtmp_port,
+        }
+    }
+
+    /// Tells `/readyz` where the service is.
+    pub fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+    }
+
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            stage if stage == Stage::Starting as u8 => Stage::Starting,
+            stage if stage == Stage::Ready as u8 => Stage::Ready,
+            _ => Stage::Draining,
+        }
+    }
+
+    /// The state behind a request of this server.
+    pub(super) fn of(request: &HttpRequest) -> &web::Data<Self> {
+        request
+            .app_data()
+            .expect("the server is built with its state")
+    }
+
+    /// Leave to hash one password.
+    pub(super) async fn password_permit(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        match tokio::time::timeout(PASSWORD_PATIENCE, self.password_checks.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(ApiError::Unavailable {
+                what: "sign-in",
+                retry_after_s: 5,
+            }),
+        }
+    }
+}

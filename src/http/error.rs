@@ -1,0 +1,291 @@
+//! The only place where an error becomes a status (decisions.md §2).
+//!
+//! Handlers return [`ApiError`]; every path answers `{error, code?, detail?, upgradeUrl?}` as JSON. A private cause is
+//! logged here, once, and never shown.
+
+use actix_web::{
+    HttpResponse, ResponseError,
+    http::{
+        StatusCode,
+        header::{self, HeaderName, HeaderValue},
+    },
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The body of every error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Error)]
+pub struct ErrorBody {
+    /// One sentence for a person: what was expected and what came.
+    pub error: String,
+    /// A stable word for programs, where the status alone does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Where a larger plan can be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upgrade_url: Option<String>,
+}
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What went wrong, by what the client can do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// A field, parameter or body is wrong; the text names field, value and range.
+    #[error("{0}")]
+    Invalid(String),
+    /// The field is of the specification, and this version cannot honour it.
+    #[error("{0}")]
+    NotAvailableYet(String),
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    #[error("{0}")]
+    Forbidden(&'static str),
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    #[error("{method} is not allowed here; allowed: {allow}")]
+    MethodNotAllowed { method: String, allow: String },
+    #[error("{0}")]
+    Conflict(String),
+    #[error("{0}")]
+    TooLarge(String),
+    #[error("{0}")]
+    UnsupportedType(String),
+    #[error("{message}; try again in {retry_after_s} s")]
+    TooMany {
+        message: &'static str,
+        retry_after_s: u64,
+    },
+    /// The client was too slow with its body.
+    #[error("{0}")]
+    Timeout(String),
+    #[error("{what} cannot answer now; try again in {retry_after_s} s")]
+    Unavailable {
+        what: &'static str,
+        retry_after_s: u64,
+    },
+    #[error("the disk of the service is full")]
+    NoSpace,
+    #[error("internal error")]
+    Internal(#[source] Cause),
+}
+
+impl ApiError {
+    /// A defect or a failed dependency that the client cannot mend.
+    pub fn internal(cause: impl Into<Cause>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAvailableYet(_) => Some("not_available_yet"),
+            Self::TooMany { .. } => Some("rate_limited"),
+            _ => None,
+        }
+    }
+
+    fn body(&self) -> ErrorBody {
+        ErrorBody {
+            error: self.to_string(),
+            code: self.code().map(str::to_owned),
+            detail: None,
+            upgrade_url: None,
+        }
+    }
+
+    /// The header that tells the client how to go on.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self {
+            Self::Unauthenticated(_) => {
+                Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
+            }
+            Self::MethodNotAllowed { allow, .. } => HeaderValue::from_str(allow)
+                .ok()
+                .map(|allow| (header::ALLOW, allow)),
+            Self::TooMany { retry_after_s, .. } | Self::Unavailable { retry_after_s, .. } => {
+                Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_s)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Invalid(_) | Self::NotAvailableYet(_) => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        if let Self::Internal(cause) = self {
+            tracing::error!(error = %Chain(cause.as_ref()), "request failed");
+        }
+        let mut response = HttpResponse::build(self.status_code());
+        response.insert_header((header::CACHE_CONTROL, "no-store"));
+        if let Some(header) = self.header() {
+            response.insert_header(header);
+        }
+        response.json(self.body())
+    }
+}
+
+impl From<sluice_store::Error> for ApiError {
+    fn from(error: sluice_store::Error) -> Self {
+        use sluice_store::Error as Store;
+        match error {
+            Store::NotFound(what) => Self::NotFound(what),
+            Store::Invalid(message) => Self::Invalid(message),
+            Store::Conflict(message) => Self::Conflict(message),
+            Store::Busy(reason) => {
+                tracing::warn!(reason, "the database is busy");
+                Self::Unavailable {
+                    what: "the database",
+                    retry_after_s: 1,
+                }
+            }
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl From<sluice_actors::Error> for ApiError {
+    fn from(error: sluice_actors::Error) -> Self {
+        use sluice_actors::Error as Actors;
+        match error {
+            Actors::Busy(what) => Self::Unavailable {
+                what,
+                retry_after_s: 1,
+            },
+            Actors::Gone(what) => Self::Unavailable {
+                what,
+                retry_after_s: 5,
+            },
+            Actors::Store(error) => error.into(),
+            other => Self::internal(other),
+        }
+    }
+}
+
+/// An error with its sources, on one line.
+struct Chain<'a>(&'a (dyn std::error::Error + 'static));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut source = self.0.source();
+        while let Some(cause) = source {
+            write!(f, ": {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+/// The body for a status that the framework gave without one of ours.
+pub(crate) fn body_for(status: StatusCode) -> ErrorBody {
+    let error = match status {
+        StatusCode::NOT_FOUND => "no such path".to_owned(),
+        StatusCode::INTERNAL_SERVER_ERROR => "internal error".to_owned(),
+        _ => status
+            .canonical_reason()
+            .unwrap_or("error")
+            .to_ascii_lowercase(),
+    };
+    ErrorBody {
+        error,
+        code: None,
+        detail: None,
+        upgrade_url: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{body::MessageBody as _, http::header::HeaderMap};
+
+    use super::*;
+
+    fn answer(error: ApiError) -> (u16, HeaderMap, serde_json::Value) {
+        let response = error.error_response();
+        let headers = response.headers().clone();
+        let status = response.status().as_u16();
+        let Ok(body) = response.into_body().try_into_bytes() else {
+            panic!("an error's body is in memory");
+        };
+        (status, headers, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[test]
+    fn each_kind_has_its_status() {
+        let cases = [
+            (ApiError::Invalid("x".into()), 400),
+            (ApiError::NotAvailableYet("x".into()), 400),
+            (ApiError::Unauthenticated("x"), 401),
+            (ApiError::Forbidden("x"), 403),
+            (ApiError::NotFound("live input"), 404),
+            (
+                ApiError::MethodNotAllowed {
+                    method: "PUT".into(),
+                    allow: "GET, HEAD".into(),
+                },
+                405,
+            ),
+            (ApiError::Timeout("x".into()), 408),
+            (ApiError::Conflict("x".into()), 409),
+            (ApiError::TooLarge("x".into()), 413),
+            (ApiError::UnsupportedType("x".into()), 415),
+            (
+                ApiError::TooMany {
+                    message: "slow down",
+                    retry_after_s: 3,
+                },
+                429,
+            ),
+            (ApiError::internal("x"), 500),
+            (
+                ApiError::Unavailable {
+                    what: "the database",
+                    retry_after_s: 1,
+                },
+                503,
+            ),
+            (ApiError::NoSpace, 507),
+        ];
+        for (error, expected) in cases {
+            let (status, headers, body) = answer(error);
+            assert_eq!(status, expected);
+            assert_eq!(headers.get("content-type").unwrap(), "application/json");
+            assert!(body["error"].is_string(), "{body}");
+            assert_eq!(
+                headers.contains_key("retry-after"),
+                [429, 503].contains(&status),
+                "{status}"
+            );
+            assert_eq!(headers.contains_key("www-authenticate"), status == 401);
+            assert_eq!(headers.contains_key("allow"), status == 405);
+        }
+    }
+
+    #[test]
+    fn a_private_cause_is_not_shown() {
+        let (_, _, body) = answer(ApiError::internal("password of the database is swordfish"));
+        assert_eq!(body, serde_json::json!({"error": "internal error"}));
+    }
+}

@@ -1,0 +1,190 @@
+//! Who asks, as a type: a handler that takes `Caller<Write>` cannot be reached without a credential of that scope.
+//!
+//! The admission middleware authenticates and leaves an [`Authentication`] with the request; the extractors only read it,
+//! so that 401 and 403 come before anything is said about the body.
+
+use std::{future::Ready, marker::PhantomData, rc::Rc};
+
+use actix_web::{
+    FromRequest, HttpMessage as _, HttpRequest, dev::Payload, http::Method, http::header,
+};
+use sluice_store::{Secret, api_keys::Scope, sessions::Session, users::User};
+use uuid::Uuid;
+
+use super::reached::Reached;
+use crate::http::error::ApiError;
+
+/// How the caller proved who he is.
+#[derive(Debug)]
+pub enum Credential {
+    ApiKey {
+        id: Uuid,
+    },
+    Session {
+        session: Session,
+        user: User,
+        token: Secret,
+    },
+}
+
+/// An authenticated caller.
+#[derive(Debug)]
+pub struct Identity {
+    pub account_id: Uuid,
+    /// Names a plan of the configuration.
+    pub plan: String,
+    pub scope: Scope,
+    pub credential: Credential,
+}
+
+/// What the admission middleware found out.
+#[derive(Clone, Debug)]
+pub enum Authentication {
+    Known(Rc<Identity>),
+    /// No credential came with the request.
+    Missing,
+    /// One came that is unknown, revoked, expired or of another kind.
+    Wrong,
+}
+
+/// Needs a credential that may read.
+#[derive(Debug)]
+pub struct Read;
+/// Needs a credential that may change things.
+#[derive(Debug)]
+pub struct Write;
+/// Needs scope `admin`, which every dashboard session has for its own account.
+#[derive(Debug)]
+pub struct Admin;
+
+/// The scope that a marker type stands for.
+pub trait Needs {
+    const SCOPE: Scope;
+}
+
+impl Needs for Read {
+    const SCOPE: Scope = Scope::Read;
+}
+
+impl Needs for Write {
+    const SCOPE: Scope = Scope::Write;
+}
+
+impl Needs for Admin {
+    const SCOPE: Scope = Scope::Admin;
+}
+
+/// A caller whose credential reaches the scope `S`.
+#[derive(Debug)]
+pub struct Caller<S> {
+    identity: Rc<Identity>,
+    scope: PhantomData<S>,
+}
+
+impl<S> Caller<S> {
+    pub fn account_id(&self) -> Uuid {
+        self.identity.account_id
+    }
+}
+
+impl<S: Needs> FromRequest for Caller<S> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        std::future::ready(admit(request, S::SCOPE).map(|identity| Self {
+            identity,
+            scope: PhantomData,
+        }))
+    }
+}
+
+/// A caller with a dashboard session, for what concerns the session itself.
+#[derive(Debug)]
+pub struct SessionCaller(Rc<Identity>);
+
+impl SessionCaller {
+    pub fn parts(&self) -> (&Session, &User, &Secret) {
+        match &self.0.credential {
+            Credential::Session {
+                session,
+                user,
+                token,
+            } => (session, user, token),
+            Credential::ApiKey { .. } => unreachable!("made from a session only"),
+        }
+    }
+}
+
+impl FromRequest for SessionCaller {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let result = admit(request, Scope::Read).and_then(|identity| match identity.credential {
+            Credential::Session { .. } => Ok(Self(identity)),
+            Credential::ApiKey { .. } => Err(ApiError::Forbidden(
+                "this needs a dashboard session, not an API key",
+            )),
+        });
+        std::future::ready(result)
+    }
+}
+
+/// The identity behind the request when its scope suffices and, for a cookie, the call is not forged by another site.
+fn admit(request: &HttpRequest, needed: Scope) -> Result<Rc<Identity>, ApiError> {
+    let authentication = request.extensions().get::<Authentication>().cloned();
+    let identity = match authentication {
+        Some(Authentication::Known(identity)) => identity,
+        Some(Authentication::Wrong) => {
+            return Err(ApiError::Unauthenticated(
+                "the API key or session is unknown, revoked or expired",
+            ));
+        }
+        Some(Authentication::Missing) | None => {
+            return Err(ApiError::Unauthenticated(
+                "an API key is needed: send `Authorization: Bearer svc_…` or `x-api-key`",
+            ));
+        }
+    };
+    if let Credential::Session { session, .. } = &identity.credential {
+        refuse_forgery(request, session)?;
+    }
+    if identity.scope < needed {
+        return Err(ApiError::Forbidden(match needed {
+            Scope::Admin => "this needs a key with scope admin",
+            Scope::Write | Scope::Read => {
+                "this key may only read: a key with scope write is needed"
+            }
+        }));
+    }
+    Ok(identity)
+}
+
+/// A browser sends the cookie with requests that other sites provoke; those know neither our origin nor the token.
+fn refuse_forgery(request: &HttpRequest, session: &Session) -> Result<(), ApiError> {
+    if matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    ) {
+        return Ok(());
+    }
+    let header = |name: &str| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    let own_origin = Reached::of(request).address.origin();
+    if header(header::ORIGIN.as_str()).is_some_and(|origin| origin != own_origin) {
+        return Err(ApiError::Forbidden(
+            "a change by session must come from the service's own origin",
+        ));
+    }
+    if !header("x-csrf-token").is_some_and(|token| session.accepts_csrf(token)) {
+        return Err(ApiError::Forbidden(
+            "a change by session needs the session's csrfToken in X-CSRF-Token",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! What handlers take: who asks ([`Caller`]), a JSON body ([`Body`]), a page of a list ([`PageQuery`]), and where the
+//! request came from ([`Reached`]).
+
+mod body;
+mod caller;
+mod page;
+mod reached;
+
+pub use body::Body;
+pub use caller::{Admin, Authentication, Caller, Credential, Identity, Read, SessionCaller, Write};
+pub use page::{PageQuery, next_cursor};
+pub use reached::Reached;

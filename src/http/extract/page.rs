@@ -1,0 +1,109 @@
+//! `?limit=&cursor=`: keyset pages, whose cursor is opaque to clients.
+
+use std::future::Ready;
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload};
+use sluice_store::{Cursor, Page};
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use crate::http::error::ApiError;
+
+/// The largest `limit` a client may name.
+const MAX_LIMIT: u32 = 100;
+
+/// Rows in one answer when the client names no limit: lists of the specification have none, but every answer has a bound.
+const WHOLE_LIST: u32 = 1000;
+
+/// Which rows of a list are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct PageQuery(pub Page);
+
+impl FromRequest for PageQuery {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        std::future::ready(parse(request.query_string()).map(Self))
+    }
+}
+
+fn parse(query: &str) -> Result<Page, ApiError> {
+    let mut page = Page::first(WHOLE_LIST);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "limit" => page.limit = limit(&value)?,
+            "cursor" if !value.is_empty() => page.after = Some(cursor(&value)?),
+            _ => {}
+        }
+    }
+    Ok(page)
+}
+
+fn limit(text: &str) -> Result<u32, ApiError> {
+    text.parse()
+        .ok()
+        .filter(|limit| (1..=MAX_LIMIT).contains(limit))
+        .ok_or_else(|| ApiError::Invalid(format!("limit must be 1 to {MAX_LIMIT}, got `{text}`")))
+}
+
+/// `{created_at in hexadecimal}-{id}`
+fn cursor(text: &str) -> Result<Cursor, ApiError> {
+    text.split_once('-')
+        .and_then(|(created_at, id)| {
+            Some(Cursor {
+                created_at: i64::from_str_radix(created_at, 16).ok()?,
+                id: Uuid::try_parse(id).ok()?,
+            })
+        })
+        .ok_or_else(|| {
+            ApiError::Invalid(format!(
+                "cursor must be the nextCursor of an earlier answer, got `{text}`"
+            ))
+        })
+}
+
+/// The cursor of the next page, when `rows` filled this one.
+pub fn next_cursor<T>(rows: &[T], page: Page, position: impl Fn(&T) -> Cursor) -> Option<String> {
+    let last = rows.last().filter(|_| rows.len() == page.limit as usize)?;
+    let Cursor { created_at, id } = position(last);
+    Some(format!("{created_at:x}-{}", id.simple()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_it_was_given() {
+        let row = Cursor {
+            created_at: 1_795_000_000_123,
+            id: Uuid::now_v7(),
+        };
+        let text = next_cursor(&[row], Page::first(1), |row| *row).unwrap();
+        let page = parse(&format!("limit=7&cursor={text}")).unwrap();
+        assert_eq!((page.limit, page.after), (7, Some(row)));
+        assert_eq!(next_cursor(&[row], Page::first(2), |row| *row), None);
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for query in [
+            "limit=0",
+            "limit=101",
+            "limit=x",
+            "limit=",
+            "cursor=x",
+            "cursor=zz-zz",
+        ] {
+            let error = parse(query).unwrap_err().to_string();
+            let (name, value) = query.split_once('=').unwrap();
+            assert!(
+                error.starts_with(name) && error.contains(&format!("`{value}`")),
+                "{error}"
+            );
+        }
+        assert_eq!(parse("").unwrap().limit, WHOLE_LIST);
+        assert_eq!(parse("cursor=&unknown=1").unwrap().after, None);
+    }
+}

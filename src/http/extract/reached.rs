@@ -1,0 +1,58 @@
+//! Where the request came from and under which address it reached the service.
+
+use std::{convert::Infallible, future::Ready, net::IpAddr};
+
+use actix_web::{
+    FromRequest, HttpRequest,
+    dev::Payload,
+    http::header::{self, HeaderMap},
+};
+
+use crate::http::{
+    address::{self, PublicAddress, Seen},
+    context::AppState,
+};
+
+/// The public address for answers to this request, and the client's own address.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    pub address: PublicAddress,
+    pub client: Option<IpAddr>,
+}
+
+impl Reached {
+    pub fn of(request: &HttpRequest) -> Self {
+        let http = &AppState::of(request).config.http;
+        let headers = request.headers();
+        let seen = Seen {
+            peer: request.peer_addr().map(|peer| peer.ip()),
+            tls: request.app_config().secure(),
+            host: request
+                .uri()
+                .authority()
+                .map(|authority| authority.as_str())
+                .or_else(|| text(headers, header::HOST.as_str())),
+            forwarded_for: text(headers, "x-forwarded-for"),
+            forwarded_proto: text(headers, "x-forwarded-proto"),
+            forwarded_host: text(headers, "x-forwarded-host"),
+            local_port: request.app_config().local_addr().port(),
+        };
+        Self {
+            address: PublicAddress::of(&http.base_url, &seen, &http.trusted_proxies),
+            client: address::client(&seen, &http.trusted_proxies),
+        }
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+impl FromRequest for Reached {
+    type Error = Infallible;
+    type Future = Ready<Result<Self, Infallible>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        std::future::ready(Ok(Self::of(request)))
+    }
+}

@@ -1,0 +1,176 @@
+//! `/healthz`, `/readyz` and `/metrics`: for orchestrators and for Prometheus.
+
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    context::{AppState, Stage},
+    error::ApiError,
+    extract::{Admin, Caller},
+};
+
+/// Headers by which a proxy shows that a request is not from this machine itself.
+const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Alive {
+    status: &'static str,
+}
+
+/// The service is ready when it admits encoders and viewers. Trouble that viewers do not notice makes it `degraded`, which
+/// is ready: taking the traffic away would end streams that go on.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub struct Readiness {
+    /// `ready`, `degraded` or `unready`.
+    status: &'static str,
+    /// Everything that is not well; empty when ready.
+    reasons: Vec<Reason>,
+}
+
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub struct Reason {
+    /// What it concerns: `service`, `database`, `disk`, or a concern of the tree.
+    name: String,
+    /// In plain words.
+    reason: String,
+    /// Whether this makes the service unready.
+    blocking: bool,
+}
+
+/// Alive
+#[utoipa::path(get, path = "/healthz", tag = "operations", security(()), responses(
+    (status = 200, description = "The process answers", body = Alive),
+))]
+pub async fn alive() -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header(("cache-control", "no-store"))
+        .json(Alive { status: "ok" })
+}
+
+/// Ready
+#[utoipa::path(get, path = "/readyz", tag = "operations", security(()), responses(
+    (status = 200, description = "Ready, or degraded without harm to streams", body = Readiness),
+    (status = 503, description = "Starting, draining, or a concern is parked", body = Readiness),
+))]
+pub async fn ready(state: web::Data<AppState>) -> HttpResponse {
+    let readiness = judge(reasons(&state));
+    let mut response = match readiness.status {
+        "unready" => HttpResponse::ServiceUnavailable(),
+        _ => HttpResponse::Ok(),
+    };
+    if readiness.status == "unready" {
+        response.insert_header(("retry-after", 1));
+    }
+    response
+        .insert_header(("cache-control", "no-store"))
+        .json(readiness)
+}
+
+fn judge(reasons: Vec<Reason>) -> Readiness {
+    let status = match () {
+        () if reasons.iter().any(|reason| reason.blocking) => "unready",
+        () if reasons.is_empty() => "ready",
+        () => "degraded",
+    };
+    Readiness { status, reasons }
+}
+
+fn reasons(state: &AppState) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut add = |name: &str, reason: String, blocking| {
+        reasons.push(Reason {
+            name: name.to_owned(),
+            reason,
+            blocking,
+        });
+    };
+    match state.stage() {
+        Stage::Ready => {}
+        Stage::Starting => add("service", "the service is starting".to_owned(), true),
+        Stage::Draining => add("service", "the service is shutting down".to_owned(), true),
+    }
+    for concern in state
+        .concerns
+        .states()
+        .into_iter()
+        .filter(|concern| !concern.running)
+    {
+        let reason = concern
+            .reason
+            .unwrap_or_else(|| "it does not run".to_owned());
+        add(concern.name, reason, true);
+    }
+    if let Some(trouble) = state.store.trouble() {
+        add("database", trouble.reason, false);
+    }
+    match state.store.disk_space() {
+        Ok(space) if space.is_low() => {
+            let reason = format!(
+                "{} bytes are free, less than store.min_free ({})",
+                space.free_bytes, space.min_free_bytes
+            );
+            add("disk", reason, false);
+        }
+        Ok(_) => {}
+        Err(error) => add("disk", error.to_string(), false),
+    }
+    reasons
+}
+
+/// Metrics
+///
+/// For Prometheus. Answers to this machine itself, or to a key with scope `admin`.
+#[utoipa::path(get, path = "/metrics", tag = "operations", responses(
+    (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
+))]
+pub async fn metrics(
+    state: web::Data<AppState>,
+    request: HttpRequest,
+    caller: Result<Caller<Admin>, ApiError>,
+) -> HttpResponse {
+    if !is_local(&request)
+        && let Err(refusal) = caller
+    {
+        return refusal.error_response();
+    }
+    let parked = state
+        .concerns
+        .states()
+        .iter()
+        .filter(|concern| !concern.running)
+        .count();
+    let text = state
+        .metrics
+        .scrape(state.live.on_air(), state.store.statistics(), parked as u64);
+    HttpResponse::Ok()
+        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
+        .insert_header(("cache-control", "no-store"))
+        .body(text)
+}
+
+fn is_local(request: &HttpRequest) -> bool {
+    request
+        .peer_addr()
+        .is_some_and(|peer| peer.ip().to_canonical().is_loopback())
+        && FORWARDING
+            .iter()
+            .all(|name| !request.headers().contains_key(*name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_blocking_reason_makes_the_service_unready() {
+        let reason = |blocking| Reason {
+            name: "x".into(),
+            reason: "y".into(),
+            blocking,
+        };
+        assert_eq!(judge(vec![]).status, "ready");
+        assert_eq!(judge(vec![reason(false)]).status, "degraded");
+        assert_eq!(judge(vec![reason(false), reason(true)]).status, "unready");
+    }
+}

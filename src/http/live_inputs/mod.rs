@@ -1,0 +1,230 @@
+//! `/api/live/inputs`: where encoders publish and viewers play (decisions.md §6).
+//!
+//! The row is the truth: a change is committed first, then live inputs are told; when they cannot be told at once, that is
+//! tried again until they know, and the answer does not wait for it.
+
+mod record;
+mod request;
+mod tell;
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_store::{
+    Cursor,
+    live_inputs::{self, LiveInput},
+    now_ms,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub use record::LiveInputRecord;
+use record::{Record, Shown};
+pub use request::{ChangeLiveInput, NewLiveInputRequest};
+
+use super::{
+    answer::Success,
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, PageQuery, Reached, Read, Write, next_cursor},
+};
+
+/// A live input whose stream key was just made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputWithKey {
+    live_input: LiveInputRecord,
+    /// Shown now and never again.
+    stream_key: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputAnswer {
+    live_input: LiveInputRecord,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputList {
+    live_inputs: Vec<LiveInputRecord>,
+    next_cursor: Option<String>,
+}
+
+/// Make a live input
+///
+/// `ingest.obsServer` and `ingest.obsStreamKey` are what OBS asks for. Stream key and addresses with it are shown now and
+/// at rotation only.
+#[utoipa::path(post, path = "/api/live/inputs", tag = "live", request_body = NewLiveInputRequest, responses(
+    (status = 201, description = "The input and its stream key", body = LiveInputWithKey),
+))]
+pub async fn create(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    Body(request): Body<NewLiveInputRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, new) = (caller.account_id(), request.checked()?);
+    let (input, key) = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { live_inputs::create(tx, account_id, new, now_ms()).await })
+        })
+        .await?;
+    tell::changed(&state, &input).await;
+    let shown = Shown::InPlain(key.expose());
+    Ok(HttpResponse::Created().json(LiveInputWithKey {
+        live_input: Record {
+            state: &state,
+            reached: &reached,
+        }
+        .of(input, shown),
+        stream_key: key.expose().to_owned(),
+    }))
+}
+
+/// List live inputs
+#[utoipa::path(get, path = "/api/live/inputs", tag = "live", params(
+    ("limit" = Option<u32>, Query, description = "1 to 100"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = LiveInputList)))]
+pub async fn list(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    PageQuery(page): PageQuery,
+) -> Result<HttpResponse, ApiError> {
+    let inputs =
+        live_inputs::list(&mut state.store.read().await?, caller.account_id(), page).await?;
+    let next_cursor = next_cursor(&inputs, page, |input| Cursor {
+        created_at: input.created_at,
+        id: input.id,
+    });
+    let record = Record {
+        state: &state,
+        reached: &reached,
+    };
+    let live_inputs = inputs
+        .into_iter()
+        .map(|input| record.of(input, Shown::Masked))
+        .collect();
+    Ok(HttpResponse::Ok().json(LiveInputList {
+        live_inputs,
+        next_cursor,
+    }))
+}
+
+/// Show a live input
+#[utoipa::path(get, path = "/api/live/inputs/{id}", tag = "live", params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "The input, its secrets masked", body = LiveInputAnswer)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let input = find(&state, caller.account_id(), *id).await?;
+    Ok(masked(&state, &reached, input))
+}
+
+/// Change a live input
+///
+/// Only the fields given change. Disabling ends a running publish at once.
+#[utoipa::path(patch, path = "/api/live/inputs/{id}", tag = "live", request_body = ChangeLiveInput,
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "The input as it is now", body = LiveInputAnswer)))]
+pub async fn change(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<ChangeLiveInput>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
+    let input = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { live_inputs::patch(tx, account_id, id, patch, now_ms()).await })
+        })
+        .await?;
+    tell::changed(&state, &input).await;
+    Ok(masked(&state, &reached, input))
+}
+
+/// Rotate the stream key
+///
+/// The old key is worthless from the answer on, and a publish that used it ends at once.
+#[utoipa::path(post, path = "/api/live/inputs/{id}/rotate-key", tag = "live",
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "The input and its new stream key", body = LiveInputWithKey)))]
+pub async fn rotate_key(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    let (input, key) = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { live_inputs::rotate_key(tx, account_id, id, now_ms()).await })
+        })
+        .await?;
+    tell::changed(&state, &input).await;
+    Ok(HttpResponse::Ok().json(LiveInputWithKey {
+        live_input: Record {
+            state: &state,
+            reached: &reached,
+        }
+        .of(input, Shown::InPlain(key.expose())),
+        stream_key: key.expose().to_owned(),
+    }))
+}
+
+/// Delete a live input
+///
+/// Ends a running publish at once; its playback is gone.
+#[utoipa::path(delete, path = "/api/live/inputs/{id}", tag = "live",
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "Deleted", body = Success)))]
+pub async fn delete(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    state
+        .store
+        .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }))
+        .await?;
+    tell::deleted(&state, id).await;
+    Ok(HttpResponse::Ok().json(Success::default()))
+}
+
+/// How a stream does
+///
+/// What arrives and what to change in the encoder, in plain words. Without a broadcast: status `idle`, the rest null.
+#[utoipa::path(get, path = "/api/live/inputs/{id}/health", tag = "live",
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "`status`, `protocol`, `encoder`, `videoCodec`, `width`, `height`, `frameRate`, \
+        `videoBitrateBps`, `keyFrameIntervalS`, `bFrames`, `driftMs`, `lostPackets`, `viewers`, `trouble`, `advice` and more",
+        body = Object)))]
+pub async fn health(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let input = find(&state, caller.account_id(), *id).await?;
+    Ok(match state.live.health(input.id) {
+        Some(health) => HttpResponse::Ok().json(health.as_ref()),
+        None => HttpResponse::Ok().json(record::idle_health()),
+    })
+}
+
+async fn find(state: &AppState, account_id: Uuid, id: Uuid) -> Result<LiveInput, ApiError> {
+    Ok(live_inputs::get(&mut state.store.read().await?, account_id, id).await?)
+}
+
+fn masked(state: &AppState, reached: &Reached, input: LiveInput) -> HttpResponse {
+    let live_input = Record { state, reached }.of(input, Shown::Masked);
+    HttpResponse::Ok().json(LiveInputAnswer { live_input })
+}

@@ -1,0 +1,217 @@
+//! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
+
+use serde::Serialize;
+use serde_json::Value;
+use sluice_actors::live::{Health, InputStatus, Trouble};
+use sluice_store::live_inputs::LiveInput;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::http::{answer::Time, context::AppState, extract::Reached};
+
+/// What stands in place of a secret outside create and rotate.
+const MASK: &str = "••••";
+
+/// Whether the record may show the stream key.
+#[derive(Clone, Copy)]
+pub(super) enum Shown<'a> {
+    InPlain(&'a str),
+    Masked,
+}
+
+/// A live input. Addresses that do not work yet are null.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputRecord {
+    id: Uuid,
+    name: String,
+    /// `idle`, `live` or `reconnecting`.
+    status: &'static str,
+    input_slug: String,
+    playback_id: String,
+    enabled: bool,
+    reconnect_window_seconds: u32,
+    require_signed_playback: bool,
+    allowed_domains: Vec<String>,
+    /// `off` or `automatic`.
+    record_mode: &'static str,
+    /// `low` or `standard`.
+    latency: &'static str,
+    pull_url: Option<String>,
+    stream_key_prefix: String,
+    ingest: Ingest,
+    playback: Playback,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_started_at: Option<Time>,
+    /// Null while a broadcast is live or reconnecting, then the time of its last media.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_ended_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+/// Where an encoder publishes. Secrets show `••••` outside create and rotate.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ingest {
+    /// Server and key in one address.
+    rtmp_url: String,
+    srt_url: Option<String>,
+    /// "Server" in OBS.
+    obs_server: String,
+    /// "Stream Key" in OBS.
+    obs_stream_key: String,
+    srt_passphrase: Option<String>,
+    whip_url: Option<String>,
+}
+
+/// Where viewers play.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Playback {
+    hls_url: String,
+    web_rtc_url: Option<String>,
+    playback_id: String,
+}
+
+/// What a record is made with besides its row.
+pub(super) struct Record<'a> {
+    pub(super) state: &'a AppState,
+    pub(super) reached: &'a Reached,
+}
+
+impl Record<'_> {
+    pub(super) fn of(&self, input: LiveInput, shown: Shown<'_>) -> LiveInputRecord {
+        let status = self.state.live.status(input.id);
+        let (last_started_at, last_ended_at) = self.times(&input, status);
+        LiveInputRecord {
+            id: input.id,
+            status: status_name(status),
+            ingest: self.ingest(&input.input_slug, shown),
+            playback: self.playback(&input.playback_id),
+            name: input.name,
+            input_slug: input.input_slug,
+            playback_id: input.playback_id,
+            enabled: input.enabled,
+            reconnect_window_seconds: input.reconnect_window_s,
+            require_signed_playback: input.require_signed_playback,
+            allowed_domains: input.allowed_domains,
+            record_mode: input.record_mode.as_str(),
+            latency: input.latency.as_str(),
+            pull_url: input.pull_url,
+            stream_key_prefix: input.stream_key_prefix,
+            last_started_at,
+            last_ended_at,
+            created_at: Time(input.created_at),
+            updated_at: Time(input.updated_at),
+        }
+    }
+
+    /// The process knows the times a moment before the row does.
+    fn times(&self, input: &LiveInput, status: InputStatus) -> (Option<Time>, Option<Time>) {
+        let newer = self.state.live.times(input.id);
+        let started = newer.last_started_ms.or(input.last_started_at);
+        let ended = match newer.last_started_ms {
+            Some(_) => newer.last_ended_ms,
+            None => input.last_ended_at,
+        };
+        let ended = ended.filter(|_| status == InputStatus::Idle);
+        (started.map(Time), ended.map(Time))
+    }
+
+    fn ingest(&self, input_slug: &str, shown: Shown<'_>) -> Ingest {
+        let obs_server = self
+            .reached
+            .address
+            .rtmp_server(&self.state.config.rtmp.public_url, self.state.rtmp_port);
+        let (rtmp_url, obs_stream_key) = match shown {
+            Shown::InPlain(key) => (
+                format!("{obs_server}/{input_slug}.{key}"),
+                format!("{input_slug}.{key}"),
+            ),
+            Shown::Masked => (MASK.to_owned(), MASK.to_owned()),
+        };
+        Ingest {
+            rtmp_url,
+            srt_url: None,
+            obs_server,
+            obs_stream_key,
+            srt_passphrase: None,
+            whip_url: None,
+        }
+    }
+
+    fn playback(&self, playback_id: &str) -> Playback {
+        let base = &self.reached.address.base;
+        Playback {
+            hls_url: format!("{base}/live/v1/{playback_id}/index.m3u8"),
+            web_rtc_url: None,
+            playback_id: playback_id.to_owned(),
+        }
+    }
+}
+
+fn status_name(status: InputStatus) -> &'static str {
+    match status {
+        InputStatus::Idle => "idle",
+        InputStatus::Live => "live",
+        InputStatus::Reconnecting => "reconnecting",
+    }
+}
+
+/// Health without a broadcast: the fields of [`Health`], null where there is nothing to say.
+pub(super) fn idle_health() -> Value {
+    let idle = Health {
+        status: InputStatus::Idle,
+        broadcast: String::new(),
+        protocol: None,
+        remote_address: None,
+        encoder: None,
+        connected_at_ms: None,
+        measured: Default::default(),
+        bytes_received: 0,
+        damaged_units: 0,
+        dropped_units: 0,
+        lost_packets: None,
+        retransmitted_packets: None,
+        viewers: None,
+        sessions: 0,
+        conflicts: 0,
+        target_duration_s: 0,
+        part_target_ms: None,
+        trouble: Trouble::default(),
+        advice: Vec::new(),
+    };
+    let mut value = serde_json::to_value(idle).expect("health is plain values");
+    for field in ["broadcast", "targetDurationS"] {
+        value[field] = Value::Null;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_health_has_its_fields_and_no_measurement() {
+        let health = idle_health();
+        assert_eq!(health["status"], "idle");
+        assert_eq!(health["advice"], serde_json::json!([]));
+        for field in [
+            "protocol",
+            "videoCodec",
+            "frameRate",
+            "keyFrameIntervalS",
+            "broadcast",
+            "viewers",
+        ] {
+            assert!(
+                health.get(field).is_some_and(Value::is_null),
+                "{field}: {health}"
+            );
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What a client may set of a live input, and the checks.
+//!
+//! A field of the specification that this version cannot honour yet is refused rather than silently accepted.
+
+use serde::Deserialize;
+use sluice_store::live_inputs::{Latency, LiveInputPatch, NewLiveInput, RecordMode};
+use utoipa::ToSchema;
+
+use crate::http::{error::ApiError, field};
+
+/// A live input to be made; every field may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NewLiveInputRequest {
+    /// 1 to 120 characters; `Live input` without one.
+    name: Option<String>,
+    /// `off`; `automatic` comes with a later version.
+    record_mode: Option<String>,
+    /// 0 to 1800, 60 without one: how long a broadcast waits for its encoder after a drop.
+    reconnect_window_seconds: Option<i64>,
+    /// `false`; `true` comes with a later version.
+    require_signed_playback: Option<bool>,
+    /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
+    allowed_domains: Option<Vec<String>>,
+    /// `low` (without one) or `standard`.
+    latency: Option<String>,
+    /// Null; pulling comes with a later version.
+    pull_url: Option<String>,
+}
+
+/// The fields to change.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChangeLiveInput {
+    /// 1 to 120 characters.
+    name: Option<String>,
+    /// `false` refuses encoders and ends a running publish.
+    enabled: Option<bool>,
+    /// `off`; `automatic` comes with a later version.
+    record_mode: Option<String>,
+    /// 0 to 1800.
+    reconnect_window_seconds: Option<i64>,
+    /// `false`; `true` comes with a later version.
+    require_signed_playback: Option<bool>,
+    /// At most 25 hosts, exact or `*.example.org`; empty: everyone.
+    allowed_domains: Option<Vec<String>>,
+    /// `low` or `standard`; from the next broadcast on.
+    latency: Option<String>,
+    /// Null; pulling comes with a later version.
+    pull_url: Option<String>,
+}
+
+impl NewLiveInputRequest {
+    pub(super) fn checked(self) -> Result<NewLiveInput, ApiError> {
+        refuse_what_is_not_there_yet(self.require_signed_playback, self.pull_url.as_deref())?;
+        let default = NewLiveInput::default();
+        Ok(NewLiveInput {
+            name: field::name(self.name)?.unwrap_or(default.name),
+            record_mode: record_mode(self.record_mode.as_deref())?.unwrap_or(default.record_mode),
+            reconnect_window_s: window(self.reconnect_window_seconds)?
+                .unwrap_or(default.reconnect_window_s),
+            require_signed_playback: false,
+            allowed_domains: field::allowed_domains(self.allowed_domains)?.unwrap_or_default(),
+            latency: latency(self.latency.as_deref())?.unwrap_or(default.latency),
+            pull_url: None,
+        })
+    }
+}
+
+impl ChangeLiveInput {
+    pub(super) fn checked(self) -> Result<LiveInputPatch, ApiError> {
+        refuse_what_is_not_there_yet(self.require_signed_playback, self.pull_url.as_deref())?;
+        Ok(LiveInputPatch {
+            name: field::name(self.name)?,
+            enabled: self.enabled,
+            reconnect_window_s: window(self.reconnect_window_seconds)?,
+            require_signed_playback: self.require_signed_playback,
+            allowed_domains: field::allowed_domains(self.allowed_domains)?,
+            record_mode: record_mode(self.record_mode.as_deref())?,
+            latency: latency(self.latency.as_deref())?,
+            pull_url: None,
+        })
+    }
+}
+
+fn window(given: Option<i64>) -> Result<Option<u32>, ApiError> {
+    field::within("reconnectWindowSeconds", given, 0..=1800)
+}
+
+fn latency(given: Option<&str>) -> Result<Option<Latency>, ApiError> {
+    field::choice("latency", given, &["standard", "low"], Latency::parse)
+}
+
+fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
+    let mode = field::choice(
+        "recordMode",
+        given,
+        &["off", "automatic"],
+        RecordMode::parse,
+    )?;
+    if mode == Some(RecordMode::Automatic) {
+        return Err(ApiError::NotAvailableYet(
+            "recordMode automatic is not available in this version: leave it off".to_owned(),
+        ));
+    }
+    Ok(mode)
+}
+
+fn refuse_what_is_not_there_yet(
+    signed_playback: Option<bool>,
+    pull_url: Option<&str>,
+) -> Result<(), ApiError> {
+    if signed_playback == Some(true) {
+        return Err(ApiError::NotAvailableYet(
+            "requireSignedPlayback true is not available in this version: leave it false"
+                .to_owned(),
+        ));
+    }
+    if pull_url.is_some() {
+        return Err(ApiError::NotAvailableYet(
+            "pullUrl is not available in this version: publish to the input with an encoder"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refusal(body: serde_json::Value) -> String {
+        let new: NewLiveInputRequest = serde_json::from_value(body.clone()).unwrap();
+        let change: ChangeLiveInput = serde_json::from_value(body).unwrap();
+        let message = new.checked().unwrap_err().to_string();
+        assert_eq!(change.checked().unwrap_err().to_string(), message);
+        message
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let cases = [
+            (
+                json!({"name": ""}),
+                "name must have 1 to 120 characters, got 0",
+            ),
+            (
+                json!({"reconnectWindowSeconds": 1801}),
+                "reconnectWindowSeconds must be 0 to 1800, got 1801",
+            ),
+            (
+                json!({"reconnectWindowSeconds": -1}),
+                "reconnectWindowSeconds must be 0 to 1800, got -1",
+            ),
+            (
+                json!({"latency": "ultra"}),
+                "latency must be standard or low, got `ultra`",
+            ),
+            (
+                json!({"recordMode": "always"}),
+                "recordMode must be off or automatic, got `always`",
+            ),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(refusal(body), expected);
+        }
+        for body in [
+            json!({"recordMode": "automatic"}),
+            json!({"requireSignedPlayback": true}),
+            json!({"pullUrl": "rtsp://camera"}),
+        ] {
+            assert!(
+                refusal(body.clone()).contains("not available in this version"),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_given_means_the_defaults() {
+        let new = NewLiveInputRequest::default().checked().unwrap();
+        assert_eq!(
+            (new.name.as_str(), new.reconnect_window_s, new.latency),
+            ("Live input", 60, Latency::Low)
+        );
+        let change = ChangeLiveInput::default().checked().unwrap();
+        assert!(
+            change.name.is_none() && change.enabled.is_none() && change.allowed_domains.is_none()
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! Tells live inputs what was committed.
+
+use std::time::Duration;
+
+use actix_web::web;
+use sluice_actors::Error;
+use sluice_store::live_inputs::{self, LiveInput};
+use uuid::Uuid;
+
+use crate::http::context::AppState;
+
+/// Seconds between tries; afterwards the service is beyond help by this request, and its next start reads the rows.
+const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
+
+/// The row was committed like this.
+pub(super) async fn changed(state: &web::Data<AppState>, input: &LiveInput) {
+    let told = state.live.changed(input.clone()).await;
+    follow_up(state, input.id, told);
+}
+
+/// The row is gone.
+pub(super) async fn deleted(state: &web::Data<AppState>, id: Uuid) {
+    let told = state.live.deleted(id).await;
+    follow_up(state, id, told);
+}
+
+fn follow_up(state: &web::Data<AppState>, id: Uuid, told: Result<(), Error>) {
+    if let Err(error) = told {
+        tracing::warn!(input = %id, %error, "a change was committed and live inputs do not know it yet");
+        actix_web::rt::spawn(tell_until_known(state.clone(), id));
+    }
+}
+
+/// Each try reads the row anew, so that a late one cannot bring back an older state.
+async fn tell_until_known(state: web::Data<AppState>, id: Uuid) {
+    for pause in RETRY_AFTER_S {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        match tell_as_it_is(&state, id).await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::warn!(input = %id, %error, "live inputs still do not know a change")
+            }
+        }
+    }
+    tracing::error!(input = %id, "gave up telling live inputs of a change");
+}
+
+async fn tell_as_it_is(state: &AppState, id: Uuid) -> Result<(), Error> {
+    let row = live_inputs::by_id(&mut state.store.read().await?, id).await?;
+    match row {
+        Some(input) => state.live.changed(input).await,
+        None => state.live.deleted(id).await,
+    }
+}

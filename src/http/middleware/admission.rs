@@ -1,0 +1,231 @@
+//! Who asks, and whether he may ask now: authentication and the rate limit, before any handler of `/api` runs.
+//!
+//! The extractors of [`crate::http::extract`] turn what is found here into 401 and 403.
+
+use std::{rc::Rc, time::Instant};
+
+use actix_web::{
+    Error, HttpMessage as _, ResponseError as _,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{self, HeaderMap, HeaderName, HeaderValue},
+    middleware::Next,
+    web,
+};
+use sluice_store::{
+    Reader, Secret, accounts,
+    api_keys::{self, ApiKey, Scope},
+    now_ms, sessions,
+};
+
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    extract::{Authentication, Credential, Identity},
+    rate_limit::Standing,
+    session::COOKIE,
+};
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Authenticates the callers of `/api` and `/metrics`, and counts those of `/api` against their plan.
+pub async fn admit(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let is_api = request.path().starts_with("/api/");
+    if !is_api && request.path() != "/metrics" {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
+    let state = AppState::of(request.request()).clone();
+    let authentication = match authenticate(&state, &request).await {
+        Ok(authentication) => authentication,
+        Err(error) => return Ok(request.into_response(error.error_response())),
+    };
+    let standing = match &authentication {
+        Authentication::Known(caller) if is_api => {
+            let limit = state.config.plan(&caller.plan).requests_per_minute;
+            Some(
+                state
+                    .rate_limit
+                    .count(caller.account_id, limit, Instant::now()),
+            )
+        }
+        _ => None,
+    };
+    request.extensions_mut().insert(authentication);
+
+    let mut response = match standing {
+        Some(Standing {
+            allowed: false,
+            resets_in_s,
+            ..
+        }) => {
+            let refusal = ApiError::TooMany {
+                message: "the plan's requests per minute are used up",
+                retry_after_s: resets_in_s,
+            };
+            request.into_response(refusal.error_response())
+        }
+        _ => next.call(request).await?.map_into_boxed_body(),
+    };
+    if let Some(standing) = standing {
+        show(standing, response.headers_mut());
+    }
+    Ok(response)
+}
+
+/// The credential that counts: Bearer, then `x-api-key`, then the session cookie. The first that is there decides.
+async fn authenticate(
+    state: &web::Data<AppState>,
+    request: &ServiceRequest,
+) -> Result<Authentication, ApiError> {
+    if let Some(key) = api_key(request.headers()) {
+        return match key {
+            Some(key) => by_api_key(state, key).await,
+            None => Ok(Authentication::Wrong),
+        };
+    }
+    match request.cookie(COOKIE) {
+        Some(cookie) => by_session(state, Secret::new(cookie.value())).await,
+        None => Ok(Authentication::Missing),
+    }
+}
+
+/// `None` without a credential in the headers, `Some(None)` with one that is not text. Another scheme of `Authorization`
+/// than Bearer is somebody else's.
+fn api_key(headers: &HeaderMap) -> Option<Option<&str>> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.as_bytes().split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"bearer ").then_some(key)
+    });
+    let key = bearer.or_else(|| headers.get("x-api-key").map(HeaderValue::as_bytes))?;
+    Some(std::str::from_utf8(key.trim_ascii()).ok())
+}
+
+async fn by_api_key(state: &web::Data<AppState>, token: &str) -> Result<Authentication, ApiError> {
+    let mut db = state.store.read().await?;
+    let Some(key) = api_keys::authenticate(&mut db, token).await? else {
+        return Ok(Authentication::Wrong);
+    };
+    if key.is_due_to_touch(now_ms()) {
+        note_use(state.clone(), &key);
+    }
+    let credential = Credential::ApiKey { id: key.id };
+    identity(&mut db, key.account_id, key.scope, credential).await
+}
+
+/// Every session may do everything in its own account.
+async fn by_session(
+    state: &web::Data<AppState>,
+    token: Secret,
+) -> Result<Authentication, ApiError> {
+    let mut db = state.store.read().await?;
+    match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
+        Some((session, user)) => {
+            let account_id = user.account_id;
+            identity(
+                &mut db,
+                account_id,
+                Scope::Admin,
+                Credential::Session {
+                    session,
+                    user,
+                    token,
+                },
+            )
+            .await
+        }
+        None => Ok(Authentication::Wrong),
+    }
+}
+
+async fn identity(
+    db: &mut Reader,
+    account_id: uuid::Uuid,
+    scope: Scope,
+    credential: Credential,
+) -> Result<Authentication, ApiError> {
+    let plan = accounts::get(db, account_id).await?.plan;
+    Ok(Authentication::Known(Rc::new(Identity {
+        account_id,
+        plan,
+        scope,
+        credential,
+    })))
+}
+
+/// Off the request's way: the answer does not wait for it, and losing one is no loss.
+fn note_use(state: web::Data<AppState>, key: &ApiKey) {
+    let id = key.id;
+    actix_web::rt::spawn(async move {
+        let noted = state
+            .store
+            .write(move |tx| Box::pin(async move { api_keys::touch(tx, id, now_ms()).await }))
+            .await;
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the use of an API key was not noted");
+        }
+    });
+}
+
+/// `X-RateLimit-*`: `unlimited` where the plan has no bound; the reset is in Unix seconds.
+fn show(standing: Standing, headers: &mut HeaderMap) {
+    let bound = |count: u32| match standing.limit {
+        0 => HeaderValue::from_static("unlimited"),
+        _ => HeaderValue::from(count),
+    };
+    headers.insert(LIMIT, bound(standing.limit));
+    headers.insert(REMAINING, bound(standing.remaining));
+    headers.insert(
+        RESET,
+        HeaderValue::from(now_ms() / 1000 + standing.resets_in_s as i64),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bearer_wins_over_the_other_header() {
+        type Given = &'static [(&'static str, &'static str)];
+        let cases: &[(Given, Option<Option<&str>>)] = &[
+            (&[], None),
+            (&[("authorization", "Bearer a")], Some(Some("a"))),
+            (&[("authorization", "bearer  a ")], Some(Some("a"))),
+            (
+                &[("authorization", "Bearer a"), ("x-api-key", "b")],
+                Some(Some("a")),
+            ),
+            (
+                &[("authorization", "Bearer "), ("x-api-key", "b")],
+                Some(Some("")),
+            ),
+            (
+                &[("authorization", "Basic a"), ("x-api-key", "b")],
+                Some(Some("b")),
+            ),
+            (&[("authorization", "Basic a")], None),
+            (&[("authorization", "x")], None),
+            (&[("x-api-key", "b")], Some(Some("b"))),
+            (&[("x-api-key", "\u{e9}")], Some(Some("\u{e9}"))),
+        ];
+        for (given, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in *given {
+                let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+                headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+            assert_eq!(api_key(&headers), *expected, "{given:?}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::AUTHORIZATION,
+            HeaderValue::from_bytes(b"Bearer \xff").unwrap(),
+        );
+        assert_eq!(api_key(&headers), Some(None));
+    }
+}

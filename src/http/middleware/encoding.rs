@@ -1,0 +1,32 @@
+//! Refuses compressed request bodies before anything reads them: a few kilobytes can unpack to gigabytes.
+
+use actix_web::{
+    Error, ResponseError as _,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header,
+    middleware::Next,
+};
+
+use crate::http::error::ApiError;
+
+/// 415 for every request `Content-Encoding` other than identity.
+pub async fn refuse_encoded(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let is_plain = request
+        .headers()
+        .get_all(header::CONTENT_ENCODING)
+        .all(|encoding| {
+            encoding
+                .as_bytes()
+                .trim_ascii()
+                .eq_ignore_ascii_case(b"identity")
+        });
+    if is_plain {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
+    let refusal = ApiError::UnsupportedType("send the body without Content-Encoding".to_owned());
+    Ok(request.into_response(refusal.error_response()))
+}

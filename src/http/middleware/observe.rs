@@ -1,0 +1,164 @@
+//! The outermost layer: request ids, the access log, metrics, security headers, and JSON for whatever failed inside.
+//!
+//! The log names the route's pattern, never the path or the query: both may hold a token.
+
+use std::{panic::AssertUnwindSafe, time::Instant};
+
+use actix_web::{
+    Error, ResponseError as _,
+    body::{BoxBody, MessageBody},
+    dev::{ResponseHead, ServiceRequest, ServiceResponse},
+    error::InternalError,
+    http::{
+        ConnectionType, Method, StatusCode,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
+    middleware::Next,
+};
+use futures_util::FutureExt as _;
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use crate::http::{
+    context::{AppState, Stage},
+    error::{ApiError, body_for},
+};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Answered at a rate where a line each would drown the log.
+const QUIET_ROUTES: &[&str] = &["/live/v1/", "/healthz", "/readyz", "/metrics", "/assets/"];
+
+/// Wraps everything; every answer leaves through here.
+pub async fn observe(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let state = AppState::of(request.request()).clone();
+    let id = request_id(request.headers());
+    let span = tracing::info_span!("request", id = %id.to_str().unwrap_or_default());
+
+    let outcome = AssertUnwindSafe(next.call(request))
+        .catch_unwind()
+        .instrument(span.clone())
+        .await;
+    let _entered = span.enter();
+    let (route, mut result) = match outcome {
+        Ok(Ok(response)) => {
+            let route = response.request().match_pattern();
+            (route, Ok(in_json(response.map_into_boxed_body())))
+        }
+        // Without its request, the answer can only leave as an error that carries it.
+        Ok(Err(error)) => (None, Err(error.error_response())),
+        Err(_panic) => (
+            None,
+            Err(ApiError::internal("a handler panicked").error_response()),
+        ),
+    };
+    let head = match &mut result {
+        Ok(response) => response.response_mut().head_mut(),
+        Err(response) => response.head_mut(),
+    };
+    decorate(head, id);
+    if state.stage() == Stage::Draining {
+        // Players ask again at once; on a connection of their own choosing they would hold up the end.
+        head.set_connection_type(ConnectionType::Close);
+    }
+    let route = route.as_deref().unwrap_or("unmatched");
+    let seconds = began.elapsed().as_secs_f64();
+    state
+        .metrics
+        .answered(route, method_label(&method), head.status.as_u16(), seconds);
+    log(&method, route, head.status, seconds);
+    result.map_err(|response| InternalError::from_response("request failed", response).into())
+}
+
+/// The client's own id when it is short and plain, else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    headers
+        .get(&REQUEST_ID)
+        .filter(|id| (1..=64).contains(&id.len()) && id.as_bytes().iter().all(is_plain))
+        .cloned()
+        .unwrap_or_else(|| {
+            HeaderValue::from_str(&Uuid::new_v4().simple().to_string())
+                .expect("hexadecimal is a header value")
+        })
+}
+
+/// Gives an error that the framework made the body of all errors; its headers stay.
+fn in_json(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let status = response.status();
+    let is_json = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+    if is_json || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    response.map_body(|head, _| {
+        let json = HeaderValue::from_static("application/json");
+        head.headers_mut().insert(header::CONTENT_TYPE, json);
+        head.headers_mut().remove(header::CONTENT_LENGTH);
+        BoxBody::new(serde_json::to_vec(&body_for(status)).expect("the body is plain strings"))
+    })
+}
+
+/// Headers on every answer; a handler's own value wins.
+fn decorate(head: &mut ResponseHead, id: HeaderValue) {
+    let headers = head.headers_mut();
+    headers.insert(REQUEST_ID, id);
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "strict-origin-when-cross-origin"),
+    ] {
+        if !headers.contains_key(&name) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+}
+
+/// Known methods only: a label must not take any text a client makes up.
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn log(method: &Method, route: &str, status: StatusCode, seconds: f64) {
+    let (status, milliseconds) = (status.as_u16(), (seconds * 1e6).round() / 1e3);
+    if QUIET_ROUTES.iter().any(|quiet| route.starts_with(quiet)) {
+        tracing::debug!(%method, route, status, milliseconds, "answered");
+    } else {
+        tracing::info!(%method, route, status, milliseconds, "answered");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_request_id_is_taken_only_when_it_is_plain() {
+        let id = |value: &'static [u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_bytes(value).unwrap());
+            request_id(&headers)
+        };
+        assert_eq!(id(b"job-7.a_B"), "job-7.a_B");
+        for odd in [b"".as_slice(), b"a b", b"a\"b", "ä".as_bytes(), &[b'x'; 65]] {
+            let made = id(odd.to_vec().leak());
+            assert_eq!(made.len(), 32, "{made:?}");
+        }
+        assert_ne!(request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+    }
+}

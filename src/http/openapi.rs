@@ -1,0 +1,96 @@
+//! What the operations of the API's description share: credentials, and the errors that any of them may answer.
+
+use utoipa::{
+    Modify,
+    openapi::{
+        ContentBuilder, OpenApi, Ref, Response, ResponseBuilder,
+        path::{Operation, PathItem},
+        security::{
+            ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+        },
+    },
+};
+
+/// Adds them to every operation that the route table documents.
+pub(super) struct Shared;
+
+impl Modify for Shared {
+    fn modify(&self, document: &mut OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, `svc_…`"))
+            .build();
+        components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+        components.add_security_scheme(
+            "apiKey",
+            SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key"))),
+        );
+        components.add_security_scheme(
+            "session",
+            SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(super::session::COOKIE))),
+        );
+        for (path, item) in &mut document.paths.paths {
+            let is_api = path.starts_with("/api/");
+            for operation in operations(item) {
+                complete(operation, is_api, path.contains('{'));
+            }
+        }
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [
+        &mut item.get,
+        &mut item.put,
+        &mut item.post,
+        &mut item.delete,
+        &mut item.patch,
+    ]
+    .into_iter()
+    .filter_map(Option::as_mut)
+}
+
+fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
+    let needs_credential = operation.security.is_none();
+    if needs_credential {
+        operation.security = Some(
+            ["bearer", "apiKey", "session"]
+                .map(|name| SecurityRequirement::new(name, [""; 0]))
+                .into(),
+        );
+    }
+    let mut errors = vec![("500", "A fault of the service")];
+    if needs_credential {
+        errors.push(("401", "No credential, or a wrong one"));
+        errors.push(("403", "The credential's scope does not allow it"));
+    }
+    if is_api {
+        errors.push(("400", "A field or parameter is wrong; the text names it"));
+        errors.push(("429", "Too many requests; see Retry-After"));
+        errors.push(("503", "Busy; see Retry-After"));
+    }
+    if is_api && names_one {
+        errors.push(("404", "Unknown id"));
+    }
+    if operation.request_body.is_some() {
+        errors.push(("413", "The body is too large"));
+        errors.push(("415", "The body is not JSON, or is encoded"));
+    }
+    for (status, description) in errors {
+        let responses = &mut operation.responses.responses;
+        responses
+            .entry(status.to_owned())
+            .or_insert_with(|| error(description).into());
+    }
+}
+
+fn error(description: &str) -> Response {
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Error")))
+        .build();
+    ResponseBuilder::new()
+        .description(description)
+        .content("application/json", content)
+        .build()
+}

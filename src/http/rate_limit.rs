@@ -1,0 +1,110 @@
+//! Requests per minute and account: a fixed window, counted in memory.
+//!
+//! Windows are counted on the monotonic clock, so that a clock set back neither blocks nor frees anybody. The table is
+//! emptied with each new minute and is thereby bounded by the accounts that asked in one.
+
+use std::{
+    collections::HashMap,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use uuid::Uuid;
+
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Where an account stands in the current minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Requests a minute; 0: no bound.
+    pub limit: u32,
+    pub remaining: u32,
+    /// Seconds until the window ends, at least 1.
+    pub resets_in_s: u64,
+    pub allowed: bool,
+}
+
+/// The counters of all accounts.
+#[derive(Debug)]
+pub struct RateLimit {
+    started: Instant,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    minute: u64,
+    by_account: HashMap<Uuid, u32>,
+}
+
+impl RateLimit {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            started: now,
+            counts: Mutex::default(),
+        }
+    }
+
+    /// Counts one request of `account` against `limit` requests a minute (0: no bound).
+    pub fn count(&self, account: Uuid, limit: u32, now: Instant) -> Standing {
+        let elapsed = now.saturating_duration_since(self.started);
+        let resets_in_s = (WINDOW.as_secs() - elapsed.as_secs() % WINDOW.as_secs()).max(1);
+        if limit == 0 {
+            return Standing {
+                limit,
+                remaining: 0,
+                resets_in_s,
+                allowed: true,
+            };
+        }
+        let mut counts = self.counts.lock().expect("no panic under this lock");
+        let minute = elapsed.as_secs() / WINDOW.as_secs();
+        if counts.minute != minute {
+            counts.minute = minute;
+            counts.by_account.clear();
+        }
+        let used = counts.by_account.entry(account).or_default();
+        let allowed = *used < limit;
+        *used = used.saturating_add(1).min(limit);
+        Standing {
+            limit,
+            remaining: limit - *used,
+            resets_in_s,
+            allowed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_counts_down_refuses_and_starts_anew() {
+        let start = Instant::now();
+        let limits = RateLimit::new(start);
+        let account = Uuid::now_v7();
+        let at = |seconds| limits.count(account, 2, start + Duration::from_secs(seconds));
+        let standing = |remaining, resets_in_s, allowed| Standing {
+            limit: 2,
+            remaining,
+            resets_in_s,
+            allowed,
+        };
+        assert_eq!(at(0), standing(1, 60, true));
+        assert_eq!(at(1), standing(0, 59, true));
+        assert_eq!(at(59), standing(0, 1, false));
+        assert_eq!(at(60), standing(1, 60, true));
+    }
+
+    #[test]
+    fn accounts_do_not_share_and_zero_means_no_bound() {
+        let start = Instant::now();
+        let limits = RateLimit::new(start);
+        let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
+        assert!(limits.count(first, 1, start).allowed);
+        assert!(!limits.count(first, 1, start).allowed);
+        assert!(limits.count(second, 1, start).allowed);
+        assert!((0..100).all(|_| limits.count(second, 0, start).allowed));
+    }
+}

@@ -1,0 +1,121 @@
+//! Binds the listener and runs the HTTP workers.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
+
+use super::{
+    context::AppState,
+    error::ApiError,
+    middleware::{admit, observe, refuse_encoded},
+};
+use crate::{
+    config::Http,
+    tls::{Certificates, TlsError},
+};
+
+/// A process that is just ending may hold the port a moment longer.
+const BIND_PATIENCE: Duration = Duration::from_secs(3);
+const BIND_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why HTTP cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("http.listen: {address} cannot be used: {source}")]
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A server that accepts once it is awaited or spawned; stop it through [`Server::handle`].
+pub struct Bound {
+    pub server: Server,
+    /// The address in use, also when the setting asked for port 0.
+    pub address: SocketAddr,
+    pub is_https: bool,
+}
+
+/// Binds `http.listen` and builds the server; `certificates` makes it HTTPS with HTTP/2.
+///
+/// Workers finish running requests for `http.drain` after a graceful stop. Signals are left to the caller.
+pub async fn server(
+    state: web::Data<AppState>,
+    certificates: Option<Arc<Certificates>>,
+) -> Result<Bound, StartError> {
+    let http = state.config.http.clone();
+    let listener = bind(http.listen).await?;
+    let address = listener.local_addr().map_err(listen_error(http.listen))?;
+    let server = HttpServer::new(move || application(state.clone()))
+        .workers(workers(&http))
+        .max_connections(http.max_connections)
+        .keep_alive(http.keep_alive)
+        .client_request_timeout(http.header_timeout)
+        .shutdown_timeout(http.drain.as_secs())
+        .disable_signals();
+    let is_https = certificates.is_some();
+    let server = match certificates {
+        Some(certificates) => {
+            server.listen_rustls_0_23(listener, certificates.acceptor_config(&[])?)
+        }
+        None => server.listen(listener),
+    };
+    Ok(Bound {
+        server: server.map_err(listen_error(http.listen))?.run(),
+        address,
+        is_https,
+    })
+}
+
+/// The application of one worker, from the outside in.
+pub(super) fn application(
+    state: web::Data<AppState>,
+) -> App<
+    impl actix_web::dev::ServiceFactory<
+        actix_web::dev::ServiceRequest,
+        Config = (),
+        Response = actix_web::dev::ServiceResponse<impl actix_web::body::MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    App::new()
+        .app_data(state)
+        .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::NotFound("id").into()))
+        .configure(super::configure)
+        .wrap(from_fn(admit))
+        .wrap(from_fn(refuse_encoded))
+        .wrap(from_fn(observe))
+}
+
+fn workers(http: &Http) -> usize {
+    match http.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        workers => workers,
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let give_up_at = Instant::now() + BIND_PATIENCE;
+    loop {
+        match TcpListener::bind(address) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < give_up_at =>
+            {
+                tokio::time::sleep(BIND_PAUSE).await;
+            }
+            result => return result.map_err(listen_error(address)),
+        }
+    }
+}
+
+fn listen_error(address: SocketAddr) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::Listen { address, source }
+}

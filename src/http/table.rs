@@ -1,0 +1,82 @@
+//! What a line of the route table becomes: a resource, its methods, and its place in the OpenAPI document.
+
+use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method, web};
+
+use super::error::ApiError;
+
+/// Makes `configure`, `ROUTES` and `openapi` from lines `"path" => METHOD module::handler, …;`, and describes the
+/// handlers of `playback`.
+macro_rules! routes {
+    (playback: $($viewed:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
+        /// Every path with its methods.
+        pub const ROUTES: &[(&str, &[&str])] = &[$(($path, &[$(stringify!($method)),+])),+];
+
+        /// Puts the table, the playback routes and the answer to everything else into an application.
+        fn configure(app: &mut actix_web::web::ServiceConfig) {
+            playback::configure(app);
+            $(
+                let methods = [$(stringify!($method)),+];
+                app.service(
+                    table::resource($path, &methods)
+                        $(.route(table::on(actix_web::http::Method::$method).to($module::$handler)))+
+                );
+            )+
+            app.default_service(actix_web::web::to(table::no_such_path));
+        }
+
+        #[derive(utoipa::OpenApi)]
+        #[openapi(
+            info(
+                title = "Sluice",
+                version = "1.0.0",
+                description = "Live streams in, low-latency HLS out. Errors are `{error, code?, detail?, upgradeUrl?}`; \
+                    fields are accepted in camelCase and snake_case.",
+                license(name = "Apache-2.0", identifier = "Apache-2.0"),
+            ),
+            paths($($($module::$handler),+),+, $(playback::$viewed),+),
+            components(schemas(error::ErrorBody)),
+            modifiers(&Shared),
+        )]
+        struct Description;
+
+        /// The API's description, OpenAPI 3.1.0.
+        pub fn openapi() -> utoipa::openapi::OpenApi {
+            <Description as utoipa::OpenApi>::openapi()
+        }
+    };
+}
+
+pub(super) use routes;
+
+/// A path that answers 405 with `Allow` to methods it does not know.
+pub(super) fn resource(path: &str, methods: &[&str]) -> Resource {
+    let allow = allow(methods);
+    web::resource(path).default_service(web::to(move |request: HttpRequest| {
+        let refusal = ApiError::MethodNotAllowed {
+            method: request.method().to_string(),
+            allow: allow.clone(),
+        };
+        async move { Err::<HttpResponse, _>(refusal) }
+    }))
+}
+
+/// The guard of a method; GET answers HEAD too.
+pub(super) fn on(method: Method) -> Route {
+    match method {
+        Method::GET => web::route().guard(guard::Any(guard::Get()).or(guard::Head())),
+        other => web::method(other),
+    }
+}
+
+fn allow(methods: &[&str]) -> String {
+    let mut allowed: Vec<&str> = methods.to_vec();
+    if methods.contains(&"GET") {
+        allowed.push("HEAD");
+    }
+    allowed.join(", ")
+}
+
+/// 404 for every path outside the table.
+pub(super) async fn no_such_path() -> Result<HttpResponse, ApiError> {
+    Err(ApiError::NotFound("path"))
+}

@@ -1,0 +1,200 @@
+//! Who may do what: credentials, scopes, accounts, API keys, the rate limit.
+
+use serde_json::json;
+use sluice_store::{accounts, api_keys::Scope, now_ms};
+
+use super::{Site, request};
+use crate::http::ROUTES;
+
+/// Every route of `/api` but sign-in, with an id where it takes one.
+fn guarded() -> impl Iterator<Item = (&'static str, String)> {
+    ROUTES
+        .iter()
+        .filter(|(path, _)| path.starts_with("/api/"))
+        .flat_map(|(path, methods)| methods.iter().map(move |method| (*method, *path)))
+        .filter(|route| *route != ("POST", "/api/session"))
+        .map(|(method, path)| {
+            (
+                method,
+                path.replace("{id}", "00000000-0000-0000-0000-000000000000"),
+            )
+        })
+}
+
+#[actix_web::test]
+async fn every_route_of_the_api_needs_a_credential() {
+    let site = Site::open().await;
+    let unknown = format!("svc_{}", "0".repeat(43));
+    let delivery = format!("svc_pub_{}", "0".repeat(32));
+    for (method, path) in guarded() {
+        let none = site.send(request(method, &path).set_payload("{")).await;
+        let mut refused = vec![none];
+        for key in [unknown.as_str(), &delivery, "", "nonsense"] {
+            refused.push(site.call_as(key, method, &path, None).await);
+            refused.push(
+                site.send(request(method, &path).insert_header(("x-api-key", key)))
+                    .await,
+            );
+        }
+        refused.push(
+            site.send(request(method, &path).insert_header(("cookie", "sluice_session=x")))
+                .await,
+        );
+        for answer in refused {
+            assert_eq!(answer.status, 401, "{method} {path}: {answer:?}");
+            assert_eq!(answer.header("www-authenticate"), "Bearer");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn scopes_bound_what_a_key_may_do() {
+    let site = Site::open().await;
+    let (reader, writer) = (site.key(Scope::Read).await, site.key(Scope::Write).await);
+    for (method, path) in guarded() {
+        let is_change = method != "GET";
+        let is_admin_only = path.starts_with("/api/keys");
+        let is_for_sessions = path == "/api/session";
+        let allowed = |answer: &super::Answer| ![401, 403].contains(&answer.status);
+        let by_reader = site.call_as(&reader, method, &path, None).await;
+        let by_writer = site.call_as(&writer, method, &path, None).await;
+        let by_admin = site.call("HEAD", &path, None).await;
+        assert_eq!(
+            allowed(&by_reader),
+            !is_change && !is_admin_only && !is_for_sessions,
+            "{method} {path}"
+        );
+        assert_eq!(
+            allowed(&by_writer),
+            !is_admin_only && !is_for_sessions,
+            "{method} {path}"
+        );
+        assert!(is_for_sessions || allowed(&by_admin), "{method} {path}");
+    }
+}
+
+#[actix_web::test]
+async fn bearer_wins_over_the_other_header() {
+    let site = Site::open().await;
+    let good = site.first.api_key.expose().to_owned();
+    let cases = [
+        (Some("Bearer nonsense"), Some(good.as_str()), 401),
+        (Some("Basic nonsense"), Some(good.as_str()), 200),
+        (None, Some(good.as_str()), 200),
+    ];
+    for (authorization, key, status) in cases {
+        let mut request = request("GET", "/api/keys");
+        if let Some(value) = authorization {
+            request = request.insert_header(("authorization", value));
+        }
+        if let Some(value) = key {
+            request = request.insert_header(("x-api-key", value));
+        }
+        assert_eq!(site.send(request).await.status, status, "{authorization:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_key_is_shown_once_and_revoked_at_once() {
+    let site = Site::open().await;
+    let made = site
+        .call("POST", "/api/keys", Some(json!({"name": "CI"})))
+        .await;
+    assert_eq!(
+        (made.status, &made.json()["key"]["scope"]),
+        (201, &json!("write"))
+    );
+    let (id, token) = (
+        made.json()["key"]["id"].clone(),
+        made.json()["token"].as_str().unwrap().to_owned(),
+    );
+    assert_eq!(made.json()["key"]["keyPrefix"], token[..12]);
+    assert_eq!(
+        site.call_as(&token, "GET", "/api/live/inputs", None)
+            .await
+            .status,
+        200
+    );
+
+    let list = site.call("GET", "/api/keys", None).await;
+    assert_eq!(list.json()["keys"].as_array().unwrap().len(), 2);
+    assert_eq!(list.json()["keys"][0]["name"], "CI", "newest first");
+    assert!(!String::from_utf8(list.body).unwrap().contains(&token));
+
+    let path = format!("/api/keys/{}", id.as_str().unwrap());
+    let stranger = site.stranger().await;
+    assert_eq!(
+        site.call_as(&stranger, "DELETE", &path, None).await.status,
+        404
+    );
+    assert_eq!(
+        site.call("DELETE", &path, None).await.json(),
+        json!({"success": true})
+    );
+    assert_eq!(
+        site.call_as(&token, "GET", "/api/live/inputs", None)
+            .await
+            .status,
+        401
+    );
+    assert_eq!(site.call("DELETE", &path, None).await.status, 404);
+
+    let odd = site
+        .call("POST", "/api/keys", Some(json!({"scope": "root"})))
+        .await;
+    assert_eq!(
+        (odd.status, odd.error()),
+        (
+            400,
+            "scope must be read or write or admin, got `root`".to_owned()
+        )
+    );
+}
+
+#[actix_web::test]
+async fn requests_count_against_the_plan_of_the_account() {
+    let site =
+        Site::open_with(|config| config.plans.get_mut("free").unwrap().requests_per_minute = 2)
+            .await;
+    let unlimited = site.call("GET", "/api/keys", None).await;
+    assert_eq!(unlimited.header("x-ratelimit-limit"), "unlimited");
+
+    let account_id = site.first.live_input.account_id;
+    site.state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { accounts::set_plan(tx, account_id, "free", now_ms()).await })
+        })
+        .await
+        .unwrap();
+    let first = site.call("GET", "/api/keys", None).await;
+    assert_eq!(
+        (
+            first.header("x-ratelimit-limit"),
+            first.header("x-ratelimit-remaining")
+        ),
+        ("2", "1")
+    );
+    let reset: i64 = first.header("x-ratelimit-reset").parse().unwrap();
+    assert!((1..=61).contains(&(reset - now_ms() / 1000)), "{reset}");
+    assert_eq!(
+        site.call("GET", "/api/nowhere", None)
+            .await
+            .header("x-ratelimit-remaining"),
+        "0"
+    );
+    let refused = site.call("GET", "/api/keys", None).await;
+    assert_eq!(
+        (refused.status, refused.header("x-ratelimit-remaining")),
+        (429, "0")
+    );
+    assert!((1..=60).contains(&refused.header("retry-after").parse::<u32>().unwrap()));
+    assert_eq!(site.call("GET", "/readyz", None).await.status, 200);
+    let stranger = site.stranger().await;
+    assert_eq!(
+        site.call_as(&stranger, "GET", "/api/keys", None)
+            .await
+            .status,
+        200
+    );
+}

@@ -1,0 +1,371 @@
+//! What holds on every path: errors as JSON, methods, bodies, request ids, operations.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex, atomic::Ordering},
+};
+
+use serde_json::json;
+use sluice_store::api_keys::Scope;
+
+use super::{Site, request};
+use crate::http::{ROUTES, Stage, openapi};
+
+#[actix_web::test]
+async fn errors_are_json_on_every_path() {
+    let site = Site::open().await;
+    let key = site.first.api_key.expose();
+    let cases = [
+        ("GET", "/nowhere", 404, "path not found"),
+        ("GET", "/api/nowhere", 404, "path not found"),
+        ("POST", "/live/v1/pb_x/y/z/too/deep", 404, "path not found"),
+        ("GET", "/live/not-an-id", 404, "playback not found"),
+        ("GET", "/assets/nothing.js", 404, "asset not found"),
+        ("GET", "/assets/../player.html", 404, "not found"),
+        ("GET", "/assets/..%2Fplayer.html", 404, "not found"),
+        ("GET", "/api/live/inputs/not-a-uuid", 404, "id not found"),
+        (
+            "GET",
+            "/api/live/inputs/00000000-0000-0000-0000-000000000000",
+            404,
+            "live input not found",
+        ),
+        (
+            "PUT",
+            "/api/live/inputs",
+            405,
+            "PUT is not allowed here; allowed: GET, POST, HEAD",
+        ),
+        (
+            "DELETE",
+            "/healthz",
+            405,
+            "DELETE is not allowed here; allowed: GET, HEAD",
+        ),
+        (
+            "GET",
+            "/api/live/inputs?limit=0",
+            400,
+            "limit must be 1 to 100, got `0`",
+        ),
+    ];
+    for (method, path, status, error) in cases {
+        let answer = site.call_as(key, method, path, None).await;
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        assert_eq!(
+            answer.header("content-type"),
+            "application/json",
+            "{method} {path}"
+        );
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        assert!(
+            answer.error().contains(error),
+            "{method} {path}: {}",
+            answer.error()
+        );
+        if status == 405 {
+            assert!(
+                error.ends_with(answer.header("allow")),
+                "{path}: {}",
+                answer.header("allow")
+            );
+        }
+    }
+}
+
+#[actix_web::test]
+async fn bodies_are_bounded_and_typed() {
+    let site = Site::open_with(|config| config.http.max_json = bytesize::ByteSize::kib(2)).await;
+    let bearer = (
+        "authorization",
+        format!("Bearer {}", site.first.api_key.expose()),
+    );
+    let large = format!(r#"{{"name":"{}"}}"#, "x".repeat(4000));
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: [(&str, Headers, u16, &str); 8] = [
+        (
+            "{",
+            &[("content-type", "application/json")],
+            400,
+            "malformed JSON",
+        ),
+        (
+            "[]",
+            &[("content-type", "application/json")],
+            400,
+            "must be a JSON object",
+        ),
+        (
+            r#"{"name":5}"#,
+            &[("content-type", "application/json; charset=utf-8")],
+            400,
+            "name: invalid type",
+        ),
+        (
+            "a=b",
+            &[("content-type", "application/x-www-form-urlencoded")],
+            415,
+            "application/json",
+        ),
+        ("{}", &[], 415, "application/json"),
+        (
+            &large,
+            &[("content-type", "application/json")],
+            413,
+            "http.max_json",
+        ),
+        (
+            "{}",
+            &[
+                ("content-type", "application/json"),
+                ("content-encoding", "br"),
+            ],
+            415,
+            "Content-Encoding",
+        ),
+        (
+            "{}",
+            &[
+                ("content-type", "application/json"),
+                ("content-encoding", "gzip, identity"),
+            ],
+            415,
+            "Content-Encoding",
+        ),
+    ];
+    for (body, headers, status, error) in cases {
+        let mut request = request("POST", "/api/live/inputs")
+            .insert_header(bearer.clone())
+            .set_payload(body.to_owned());
+        for header in headers {
+            request = request.append_header(*header);
+        }
+        let answer = site.send(request).await;
+        assert_eq!(answer.status, status, "{body:.20} {headers:?}");
+        assert!(answer.error().contains(error), "{}", answer.error());
+    }
+    let plain = request("POST", "/api/live/inputs")
+        .insert_header(bearer)
+        .insert_header(("content-encoding", "identity"));
+    assert_eq!(site.send(plain).await.status, 201);
+}
+
+#[actix_web::test]
+async fn a_panic_is_an_answer_without_detail() {
+    let site = Site::open().await;
+    site.live.panics.store(true, Ordering::Relaxed);
+    let answer = site.call("GET", "/api/live/inputs", None).await;
+    assert_eq!(
+        (answer.status, answer.json()),
+        (500, json!({"error": "internal error"}))
+    );
+    assert!(!answer.header("x-request-id").is_empty());
+    site.live.panics.store(false, Ordering::Relaxed);
+    assert_eq!(site.call("GET", "/api/live/inputs", None).await.status, 200);
+}
+
+#[actix_web::test]
+async fn get_routes_answer_head() {
+    let site = Site::open().await;
+    let paths = ROUTES
+        .iter()
+        .filter(|(path, methods)| methods.contains(&"GET") && !path.contains('{'));
+    for (path, _) in paths {
+        let get = site.call("GET", path, None).await.status;
+        let head = site.call("HEAD", path, None).await.status;
+        assert_eq!(get, head, "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn request_ids_are_kept_or_made() {
+    let site = Site::open().await;
+    let given = request("GET", "/healthz").insert_header(("x-request-id", "job-7"));
+    assert_eq!(site.send(given).await.header("x-request-id"), "job-7");
+    let odd = request("GET", "/healthz").insert_header(("x-request-id", "a b"));
+    assert_eq!(site.send(odd).await.header("x-request-id").len(), 32);
+    assert_eq!(
+        site.send(request("GET", "/nowhere"))
+            .await
+            .header("x-request-id")
+            .len(),
+        32
+    );
+}
+
+#[test]
+fn every_route_is_described() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    assert_eq!(
+        (&document["openapi"], &document["info"]["version"]),
+        (&json!("3.1.0"), &json!("1.0.0"))
+    );
+    for (path, methods) in ROUTES {
+        for method in *methods {
+            let operation = &document["paths"][path][method.to_ascii_lowercase()];
+            assert!(operation.is_object(), "{method} {path} is not described");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(
+                responses
+                    .values()
+                    .all(|response| response["description"].is_string()),
+                "{method} {path}"
+            );
+        }
+    }
+    let described: usize = document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|item| item.as_object().unwrap().len())
+        .sum();
+    let in_table: usize = ROUTES.iter().map(|(_, methods)| methods.len()).sum();
+    let playback = document["paths"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .filter(|path| path.starts_with("/live/v1/"))
+        .count();
+    assert_eq!(
+        described,
+        in_table + playback,
+        "something is described that is no route"
+    );
+    assert!(playback >= 4);
+    let text = document.to_string();
+    for reference in text.split("\"#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(
+            document["components"]["schemas"][name].is_object(),
+            "{name} is not described"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn pages_have_a_policy_and_a_tag() {
+    let site = Site::open().await;
+    let player = format!("/live/{}", site.first.live_input.playback_id);
+    for path in ["/docs", &player] {
+        let page = site.send(request("GET", path)).await;
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (200, "text/html; charset=utf-8")
+        );
+        assert!(
+            page.header("content-security-policy")
+                .contains("script-src 'self';"),
+            "{path}"
+        );
+        let again =
+            request("GET", path).insert_header(("if-none-match", page.header("etag").to_owned()));
+        assert_eq!(site.send(again).await.status, 304);
+    }
+    let document = site.send(request("GET", "/openapi.json")).await;
+    assert_eq!(document.json()["info"]["title"], "Sluice");
+    assert_eq!(
+        site.send(request("GET", "/")).await.header("location"),
+        "docs"
+    );
+}
+
+#[actix_web::test]
+async fn readiness_follows_the_stage() {
+    let site = Site::open().await;
+    assert_eq!(site.send(request("GET", "/healthz")).await.status, 200);
+    assert_eq!(site.send(request("GET", "/readyz")).await.status, 200);
+    for stage in [Stage::Starting, Stage::Draining] {
+        site.state.set_stage(stage);
+        let answer = site.send(request("GET", "/readyz")).await;
+        assert_eq!(
+            (answer.status, &answer.json()["status"]),
+            (503, &json!("unready"))
+        );
+        assert_eq!(answer.json()["reasons"][0]["name"], "service");
+    }
+}
+
+#[actix_web::test]
+async fn metrics_are_for_this_machine_and_for_admins() {
+    let site = Site::open().await;
+    let local = || request("GET", "/metrics").peer_addr("127.0.0.1:1".parse().unwrap());
+    let forwarded = local().insert_header(("x-forwarded-for", "127.0.0.1"));
+    assert_eq!(site.send(local()).await.status, 200);
+    assert_eq!(
+        site.send(local().peer_addr("[::1]:1".parse().unwrap()))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(site.send(forwarded).await.status, 401);
+    assert_eq!(site.send(request("GET", "/metrics")).await.status, 401);
+    let writer = site.key(Scope::Write).await;
+    assert_eq!(
+        site.call_as(&writer, "GET", "/metrics", None).await.status,
+        403
+    );
+    let answer = site.call("GET", "/metrics", None).await;
+    let text = String::from_utf8(answer.body).unwrap();
+    assert!(
+        text.contains(r#"sluice_live_inputs{status="live"} 1"#),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            r#"sluice_http_requests_total{route="/metrics",method="GET",status="4xx"} 3"#
+        ),
+        "{text}"
+    );
+}
+
+/// Collects what would go to the log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[actix_web::test]
+async fn the_log_names_routes_and_no_secret() {
+    let site = Site::open().await;
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    // With one subscriber alone, tracing asks the thread that first meets a log line, which may be another test's.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
+    let guard = tracing::subscriber::set_default(subscriber);
+    let made = site
+        .call("POST", "/api/live/inputs?token=swordfish", Some(json!({})))
+        .await
+        .json();
+    let sign_in = request("POST", "/api/session")
+        .set_json(json!({"username": "admin", "password": super::PASSWORD}));
+    assert_eq!(site.send(sign_in).await.status, 201);
+    site.send(request("GET", "/api/swordfish")).await;
+    drop(guard);
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(
+        text.contains("route=\"/api/live/inputs\"") && text.contains("status=201"),
+        "{text}"
+    );
+    for secret in [
+        "swordfish",
+        site.first.api_key.expose(),
+        super::PASSWORD,
+        made["streamKey"].as_str().unwrap(),
+    ] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}

@@ -1,0 +1,258 @@
+//! The façade as a client meets it: a real store in a temporary folder, live inputs faked.
+
+mod access;
+mod framework;
+mod live_inputs;
+mod served;
+mod session;
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use actix_web::{
+    body::to_bytes,
+    http::{Method, header::HeaderMap},
+    test::{TestRequest, init_service},
+    web,
+};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde_json::Value;
+use sluice_actors::{
+    Error,
+    concern::Board,
+    live::{Health, InputStatus, Playback, Times},
+};
+use sluice_store::{
+    Bootstrap, FirstCredentials, Secret, Store, accounts, api_keys, api_keys::Scope, now_ms,
+};
+use uuid::Uuid;
+
+use super::{AppState, LivePort, Stage, server::application};
+use crate::{config::Config, metrics::OnAir};
+
+const PASSWORD: &str = "correct horse";
+
+/// Live inputs that do what the test says.
+#[derive(Default)]
+struct FakeLive {
+    on_air: Mutex<Option<(InputStatus, Times)>>,
+    told: Mutex<Vec<String>>,
+    panics: AtomicBool,
+    busy: AtomicBool,
+}
+
+impl FakeLive {
+    fn tell(&self, what: String) -> BoxFuture<'static, Result<(), Error>> {
+        let busy = self.busy.swap(false, Ordering::Relaxed);
+        if !busy {
+            self.told.lock().unwrap().push(what);
+        }
+        async move {
+            if busy {
+                Err(Error::Busy("live inputs"))
+            } else {
+                Ok(())
+            }
+        }
+        .boxed()
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+impl LivePort for FakeLive {
+    fn status(&self, _: Uuid) -> InputStatus {
+        assert!(
+            !self.panics.load(Ordering::Relaxed),
+            "a test asked for this panic"
+        );
+        self.on_air
+            .lock()
+            .unwrap()
+            .map_or(InputStatus::Idle, |(status, _)| status)
+    }
+
+    fn times(&self, _: Uuid) -> Times {
+        self.on_air
+            .lock()
+            .unwrap()
+            .map_or_else(Times::default, |(_, times)| times)
+    }
+
+    fn health(&self, _: Uuid) -> Option<Arc<Health>> {
+        None
+    }
+
+    fn playback(&self, _: &str) -> Option<Arc<Playback>> {
+        None
+    }
+
+    fn on_air(&self) -> OnAir {
+        OnAir {
+            live: 1,
+            ..OnAir::default()
+        }
+    }
+
+    fn changed(
+        &self,
+        input: sluice_store::live_inputs::LiveInput,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        self.tell(format!("changed {} enabled={}", input.id, input.enabled))
+    }
+
+    fn deleted(&self, input_id: Uuid) -> BoxFuture<'static, Result<(), Error>> {
+        self.tell(format!("deleted {input_id}"))
+    }
+}
+
+/// A façade over a fresh database with its first credentials.
+struct Site {
+    state: web::Data<AppState>,
+    live: Arc<FakeLive>,
+    first: FirstCredentials,
+    _folder: tempfile::TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl Site {
+    async fn open() -> Self {
+        Self::open_with(|_| {}).await
+    }
+
+    async fn open_with(adjust: impl FnOnce(&mut Config)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = folder.path().join("data");
+        adjust(&mut config);
+        let store = Store::open(&config.store).await.unwrap();
+        let fixed = Bootstrap {
+            admin_password: Some(Secret::new(PASSWORD)),
+            api_key: None,
+        };
+        let first = sluice_store::bootstrap(&store, fixed, now_ms())
+            .await
+            .unwrap()
+            .unwrap();
+        let live = Arc::new(FakeLive::default());
+        let state = AppState::new(config, store, live.clone(), Board::default(), 1935);
+        state.set_stage(Stage::Ready);
+        Self {
+            state: web::Data::new(state),
+            live,
+            first,
+            _folder: folder,
+        }
+    }
+
+    async fn send(&self, request: TestRequest) -> Answer {
+        let app = init_service(application(self.state.clone())).await;
+        let (status, headers, body) =
+            match actix_web::dev::Service::call(&app, request.to_request()).await {
+                Ok(response) => {
+                    let (status, headers) = (response.status(), response.headers().clone());
+                    (
+                        status,
+                        headers,
+                        to_bytes(response.into_body())
+                            .await
+                            .map_err(|_| ())
+                            .unwrap(),
+                    )
+                }
+                Err(error) => {
+                    let response = error.error_response();
+                    let (status, headers) = (response.status(), response.headers().clone());
+                    (
+                        status,
+                        headers,
+                        to_bytes(response.into_body()).await.unwrap(),
+                    )
+                }
+            };
+        Answer {
+            status: status.as_u16(),
+            headers,
+            body: body.to_vec(),
+        }
+    }
+
+    /// With the first API key, which has scope `admin`.
+    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        self.call_as(self.first.api_key.expose(), method, path, body)
+            .await
+    }
+
+    async fn call_as(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let mut request =
+            request(method, path).insert_header(("authorization", format!("Bearer {key}")));
+        if let Some(body) = body {
+            request = request.set_json(body);
+        }
+        self.send(request).await
+    }
+
+    async fn key(&self, scope: Scope) -> String {
+        let account_id = self.first.live_input.account_id;
+        let made = self
+            .state
+            .store
+            .write(move |tx| {
+                Box::pin(
+                    async move { api_keys::create(tx, account_id, "test", scope, now_ms()).await },
+                )
+            })
+            .await;
+        made.unwrap().1.expose().to_owned()
+    }
+
+    /// A key of another account.
+    async fn stranger(&self) -> String {
+        let made = self
+            .state
+            .store
+            .write(|tx| {
+                Box::pin(async move {
+                    let account = accounts::create(tx, "Stranger", now_ms()).await?;
+                    api_keys::create(tx, account.id, "test", Scope::Admin, now_ms()).await
+                })
+            })
+            .await;
+        made.unwrap().1.expose().to_owned()
+    }
+}
+
+fn request(method: &str, path: &str) -> TestRequest {
+    TestRequest::with_uri(path)
+        .method(Method::from_bytes(method.as_bytes()).unwrap())
+        .insert_header(("host", "media.test:8080"))
+        .peer_addr("203.0.113.9:4711".parse().unwrap())
+}

@@ -1,0 +1,268 @@
+//! Prometheus metrics: requests as they end, everything else read at the scrape.
+
+use std::fmt;
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
+    metrics::{
+        MetricType,
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
+    },
+    registry::{Registry, Unit},
+};
+
+/// A blocking reload waits about one part, a slow client's body some seconds.
+const DURATION_BUCKETS_S: [f64; 10] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// USER_HZ: what Linux reports to programs, whatever its own tick, on every machine that Rust runs on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    route: String,
+    method: String,
+    /// `2xx` and so on.
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Status {
+    status: &'static str,
+}
+
+/// What is on air at the moment of a scrape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnAir {
+    pub idle: u64,
+    pub live: u64,
+    pub reconnecting: u64,
+    /// Video and audio, as measured over the last seconds.
+    pub bitrate_bps: u64,
+}
+
+/// The store's counters at the moment of a scrape.
+pub use sluice_store::Statistics;
+
+/// The registry and the metrics that requests write.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<Answered, Counter>,
+    durations: Family<Route, Histogram, fn() -> Histogram>,
+    live_inputs: Family<Status, Gauge>,
+    live_bitrate: Gauge,
+    store_commits: Gauge,
+    store_failures: Gauge,
+    store_waiting: Gauge,
+    parked_concerns: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("sluice"),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(duration_histogram),
+            live_inputs: Family::default(),
+            live_bitrate: Gauge::default(),
+            store_commits: Gauge::default(),
+            store_failures: Gauge::default(),
+            store_waiting: Gauge::default(),
+            parked_concerns: Gauge::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+fn duration_histogram() -> Histogram {
+    Histogram::new(DURATION_BUCKETS_S)
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("http_requests", "Requests answered", self.requests.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "From the request's head to the answer's head",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
+        registry.register(
+            "live_inputs",
+            "Live inputs by what they do now",
+            self.live_inputs.clone(),
+        );
+        registry.register(
+            "live_bitrate_bps",
+            "Media received now, all inputs together",
+            self.live_bitrate.clone(),
+        );
+        registry.register(
+            "store_commits",
+            "Commits since the start",
+            self.store_commits.clone(),
+        );
+        registry.register(
+            "store_failures",
+            "Units of work refused or failed",
+            self.store_failures.clone(),
+        );
+        registry.register(
+            "store_waiting",
+            "Units of work that wait for the writer",
+            self.store_waiting.clone(),
+        );
+        registry.register(
+            "parked_concerns",
+            "Concerns whose restart budget is spent",
+            self.parked_concerns.clone(),
+        );
+        registry.register_collector(Box::new(Process));
+    }
+
+    /// Counts a request that was answered.
+    pub fn answered(&self, route: &str, method: &str, status: u16, seconds: f64) {
+        let status = ["1xx", "2xx", "3xx", "4xx", "5xx"]
+            .get(usize::from(status / 100).wrapping_sub(1))
+            .copied()
+            .unwrap_or("other");
+        let answered = Answered {
+            route: route.to_owned(),
+            method: method.to_owned(),
+            status,
+        };
+        self.requests.get_or_create(&answered).inc();
+        self.durations
+            .get_or_create(&Route {
+                route: route.to_owned(),
+            })
+            .observe(seconds);
+    }
+
+    /// The text of `/metrics` (OpenMetrics).
+    pub fn scrape(&self, on_air: OnAir, store: Statistics, parked: u64) -> String {
+        for (status, count) in [
+            ("idle", on_air.idle),
+            ("live", on_air.live),
+            ("reconnecting", on_air.reconnecting),
+        ] {
+            self.live_inputs
+                .get_or_create(&Status { status })
+                .set(signed(count));
+        }
+        self.live_bitrate.set(signed(on_air.bitrate_bps));
+        self.store_commits.set(signed(store.commits));
+        self.store_failures.set(signed(store.failures));
+        self.store_waiting.set(signed(store.waiting));
+        self.parked_concerns.set(signed(parked));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .expect("a String takes any text");
+        text
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Memory and processor time of this process, from `/proc/self`.
+#[derive(Debug)]
+struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        if let Some(bytes) = resident_bytes() {
+            let gauge = ConstGauge::new(signed(bytes));
+            let name = "process_resident_memory";
+            let metric = encoder.encode_descriptor(
+                name,
+                "Resident memory",
+                Some(&Unit::Bytes),
+                MetricType::Gauge,
+            )?;
+            gauge.encode(metric)?;
+        }
+        if let Some(seconds) = cpu_seconds() {
+            let counter = ConstCounter::new(seconds);
+            let metric = encoder.encode_descriptor(
+                "process_cpu",
+                "Processor time",
+                Some(&Unit::Seconds),
+                MetricType::Counter,
+            )?;
+            counter.encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// proc_pid_status(5): `VmRSS` in KiB.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// proc_pid_stat(5): fields 14 and 15 count user and system time in clock ticks; the name before them may hold blanks.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let ticks: u64 = after_name
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    Some(ticks as f64 / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scrape_shows_requests_process_and_live_state() {
+        let metrics = Metrics::default();
+        metrics.answered("/api/keys", "GET", 204, 0.004);
+        let on_air = OnAir {
+            idle: 3,
+            live: 2,
+            reconnecting: 1,
+            bitrate_bps: 12_000_000,
+        };
+        let text = metrics.scrape(on_air, Statistics::default(), 1);
+        for line in [
+            r#"sluice_http_requests_total{route="/api/keys",method="GET",status="2xx"} 1"#,
+            r#"sluice_http_request_duration_seconds_count{route="/api/keys"} 1"#,
+            r#"sluice_live_inputs{status="live"} 2"#,
+            "sluice_live_bitrate_bps 12000000",
+            "sluice_parked_concerns 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        let value = |name: &str| -> f64 {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_else(|| panic!("{name}: {text}"));
+            line.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        assert!(value("sluice_process_resident_memory_bytes ") > 1e6);
+        assert!(value("sluice_process_cpu_seconds_total ") >= 0.0);
+    }
+}
