@@ -1,6 +1,6 @@
 // The API reference page under the service's content policy.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, it } from "node:test";
 import { openChromium } from "./chromium.mjs";
 import { MockService } from "./mock/service.mjs";
 import { Observer } from "./observer.mjs";
@@ -19,39 +19,51 @@ const openapi = {
       },
     },
   },
-  components: { schemas: { New: { type: "object", required: ["name"], properties: { name: { type: "string" } } } } },
+  components: {
+    schemas: { New: { type: "object", required: ["name"], properties: { name: { type: "string" } } } },
+  },
 };
 
-let service;
-let chromium;
-let observer;
+describe("the reference page", () => {
+  let service;
+  let chromium;
+  let observer;
 
-before(async () => {
-  service = await new MockService({ openapi }).start();
-  chromium = await openChromium({ width: 320, height: 640 });
-  observer = new Observer(chromium.page);
-  await observer.open(service.url.replace(/\/live\/.*/, "/docs#post-api-live-inputs"));
-});
+  before(async () => {
+    service = await new MockService({ openapi }).start();
+    chromium = await openChromium({ width: 320, height: 640 });
+    observer = new Observer(chromium.page);
+    await observer.open(service.url.replace(/\/live\/.*/, "/docs#post-api-live-inputs"));
+  });
 
-after(async () => {
-  await chromium?.close();
-  await service?.stop();
-});
+  after(async () => {
+    await chromium?.close();
+    await service?.stop();
+  });
 
-test("the operation that the address names is open and complete", async () => {
-  const operation = chromium.page.locator("#post-api-live-inputs");
-  await operation.locator("text=Made, with its").waitFor();
-  const text = await operation.innerText();
-  for (const part of ["POST", "/api/live/inputs", "Authorization: Bearer", "name", "required", "201", "<script>"]) {
-    assert.ok(text.includes(part), `${part} in ${text}`);
-  }
-});
+  it("the operation that the address names is open and complete", async () => {
+    const operation = chromium.page.locator("#post-api-live-inputs");
+    await operation.locator("text=Made, with its").waitFor();
+    const text = await operation.textContent();
+    for (const part of [
+      "POST",
+      "/api/live/inputs",
+      "Authorization: Bearer",
+      "name",
+      "required",
+      "201",
+      "<script>",
+    ]) {
+      assert.ok(text.includes(part), `${part} in ${text}`);
+    }
+  });
 
-test("nothing on it is wider than a 320 px screen", async () => {
-  assert.equal(await observer.evaluate("() => document.documentElement.scrollWidth"), 320);
-});
+  it("nothing on it is wider than a 320 px screen", async () => {
+    assert.equal(await observer.evaluate("() => document.documentElement.scrollWidth"), 320);
+  });
 
-test("it keeps to the content policy and to its own origin", () => {
-  const { consoleErrors, foreignRequests } = observer.summary();
-  assert.deepEqual({ consoleErrors, foreignRequests }, { consoleErrors: [], foreignRequests: [] });
+  it("it keeps to the content policy and to its own origin", () => {
+    const { consoleErrors, foreignRequests } = observer.summary();
+    assert.deepEqual({ consoleErrors, foreignRequests }, { consoleErrors: [], foreignRequests: [] });
+  });
 });

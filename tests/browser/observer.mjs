@@ -1,4 +1,5 @@
 // Watches one page from outside: what it shows over time, what it complains about, and where it sends requests.
+import { writeFileSync } from "node:fs";
 
 /** How often the page's own account of itself is read. */
 const POLL_MS = 50;
@@ -16,7 +17,8 @@ export class Observer {
     page.on("pageerror", (error) => this.consoleErrors.push(String(error)));
     page.on("request", (request) => {
       const url = new URL(request.url());
-      if (/^(https?|wss?):$/.test(url.protocol) && url.origin !== this.origin) this.foreignRequests.push(request.url());
+      if (/^(https?|wss?):$/.test(url.protocol) && url.origin !== this.origin)
+        this.foreignRequests.push(request.url());
     });
   }
 
@@ -41,16 +43,27 @@ export class Observer {
     return { atMs: this.atMs, ...seen };
   }
 
-  /** Playwright's own `evaluate` counts as a user's gesture, which would allow sound; this does not. */
+  /** Playwright's own `evaluate` and `screenshot` count as a user's gesture, which would allow sound; these do not. */
   async evaluate(expression) {
-    this.session ??= await this.page.context().newCDPSession(this.page);
-    const { result, exceptionDetails } = await this.session.send("Runtime.evaluate", {
+    const session = await this.devtools();
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
       expression: `(${expression})()`,
       returnByValue: true,
       userGesture: false,
     });
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value;
+  }
+
+  async screenshot(path) {
+    const session = await this.devtools();
+    const { data } = await session.send("Page.captureScreenshot", { format: "png" });
+    writeFileSync(path, Buffer.from(data, "base64"));
+  }
+
+  async devtools() {
+    this.session ??= await this.page.context().newCDPSession(this.page);
+    return this.session;
   }
 
   /** Samples until `condition(sample)` holds. Throws with the last sample after `seconds`. */

@@ -60,14 +60,15 @@ const commands = {
   sample: () => observer.sample(),
   "expect-state": (state, seconds = "10") => observer.untilState(state, Number(seconds)),
   "expect-played": (media, seconds = "10") => observer.untilPlayed(Number(media), Number(seconds)),
-  "expect-text": (...words) => observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
+  "expect-text": (...words) =>
+    observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
   click: (id) => (id ? page.click(`#${id}`) : page.click("#screen", { position: { x: 40, y: 80 } })),
   key: (key) => page.keyboard.press(key),
   open: (url) => observer.open(url),
   reload: () => observer.open(page.url()),
   size: (width, height) => page.setViewportSize({ width: Number(width), height: Number(height) }),
   scheme: (name) => page.emulateMedia({ colorScheme: name }),
-  screenshot: async (path) => void (await page.screenshot({ path })),
+  screenshot: (path) => observer.screenshot(path),
   summary: () => observer.summary(),
   quit: () => {
     over = true;

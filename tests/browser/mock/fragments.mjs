@@ -80,7 +80,11 @@ function describe(moof, tracks, shiftSeconds) {
 function readTrackHeader(tfhd) {
   const flags = tfhd.readUInt32BE(8);
   let at = 16 + (flags & 1 ? 8 : 0) + (flags & 2 ? 4 : 0);
-  const next = (present) => (present ? tfhd.readUInt32BE((at += 4) - 4) : 0);
+  const next = (present) => {
+    if (!present) return 0;
+    at += 4;
+    return tfhd.readUInt32BE(at - 4);
+  };
   const duration = next(flags & 8);
   next(flags & 0x10);
   return { trackId: tfhd.readUInt32BE(12), duration, sampleFlags: next(flags & 0x20) };

@@ -11,7 +11,12 @@ import { fileURLToPath } from "node:url";
 import { readFragments } from "./fragments.mjs";
 
 const dist = fileURLToPath(new URL("../../../web/dist/", import.meta.url));
-const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html; charset=utf-8" };
+const TYPES = {
+  js: "text/javascript",
+  css: "text/css",
+  svg: "image/svg+xml",
+  html: "text/html; charset=utf-8",
+};
 const CSP =
   "default-src 'self'; script-src 'self'; style-src 'self'; media-src 'self' blob:; worker-src 'self' blob:; " +
   "connect-src 'self'; img-src 'self' data:";
@@ -24,7 +29,14 @@ export class MockService {
    * @param options.firstMsn 0 or 1, the first segment's number
    * @param options.leadingGap lists number 0 as a gap that has a gap part, where the first real segment is number 1
    */
-  constructor({ playbackId = "pb_mock", reconnectWindowS = 30, liveAt = "part", firstMsn = 1, leadingGap = false, openapi } = {}) {
+  constructor({
+    playbackId = "pb_mock",
+    reconnectWindowS = 30,
+    liveAt = "part",
+    firstMsn = 1,
+    leadingGap = false,
+    openapi,
+  } = {}) {
     Object.assign(this, { playbackId, reconnectWindowS, liveAt, firstMsn, leadingGap, openapi });
     this.state = "idle";
     this.version = 1;
@@ -77,7 +89,15 @@ export class MockService {
     this.live = { name: `b${this.broadcasts}`, inits: [], segments: [], seconds: 0, ended: false };
     if (this.firstMsn === 1) {
       const parts = [{ gap: true, seconds: 0.2 }];
-      this.live.segments.push({ msn: 0, gap: true, listed: this.leadingGap, init: 0, seconds: 0.2, parts, closed: true });
+      this.live.segments.push({
+        msn: 0,
+        gap: true,
+        listed: this.leadingGap,
+        init: 0,
+        seconds: 0.2,
+        parts,
+        closed: true,
+      });
     }
     this.become("starting");
   }
@@ -88,7 +108,15 @@ export class MockService {
     if (cut) {
       if (open) open.closed = true;
       if (open?.gap) open.date = new Date(Date.now() - open.seconds * 1000);
-      open = { msn: live.segments.length, init, discontinuity, seconds: 0, parts: [], closed: false, date: new Date() };
+      open = {
+        msn: live.segments.length,
+        init,
+        discontinuity,
+        seconds: 0,
+        parts: [],
+        closed: false,
+        date: new Date(),
+      };
       live.segments.push(open);
     }
     open.parts.push(part);
@@ -151,8 +179,13 @@ export class MockService {
     const live = url.pathname.match(/^\/live\/v1\/([^/]+)\/(.+)$/);
     if (live) return this.answerLive(live[1], live[2], url.searchParams, response);
     if (url.pathname === "/openapi.json") return json(response, 200, this.openapi ?? {});
-    const file = url.pathname.startsWith("/live/") ? "player.html" : url.pathname === "/docs" ? "docs.html" : url.pathname.slice(1);
-    if (!/^(assets\/)?[\w.-]+$/.test(file) || !existsSync(dist + file)) return json(response, 404, { error: "not found" });
+    const file = url.pathname.startsWith("/live/")
+      ? "player.html"
+      : url.pathname === "/docs"
+        ? "docs.html"
+        : url.pathname.slice(1);
+    if (!/^(assets\/)?[\w.-]+$/.test(file) || !existsSync(dist + file))
+      return json(response, 404, { error: "not found" });
     response.writeHead(200, { "content-type": TYPES[file.split(".").pop()], "content-security-policy": CSP });
     createReadStream(dist + file).pipe(response);
   }
@@ -180,9 +213,17 @@ export class MockService {
   async answerState(query, response) {
     const version = () => `m${this.version}`;
     if (query.has("since")) {
-      await this.until(() => query.get("since") !== version(), Math.min(25, Number(query.get("wait") ?? 0)) * 1000);
+      await this.until(
+        () => query.get("since") !== version(),
+        Math.min(25, Number(query.get("wait") ?? 0)) * 1000,
+      );
     }
-    json(response, 200, { state: this.state, version: version(), reconnectUntil: this.reconnectUntil, latency: "low" });
+    json(response, 200, {
+      state: this.state,
+      version: version(),
+      reconnectUntil: this.reconnectUntil,
+      latency: "low",
+    });
   }
 
   async answerMedia(live, name, response, missing) {
@@ -190,16 +231,32 @@ export class MockService {
     if (!match || match[1] !== live.name) return missing();
     const [, , init, msn, part] = match;
     if (init !== undefined) return media(response, live.inits[Number(init)]);
-    await this.until(() => live.ended || has(live, Number(msn), part === undefined ? null : Number(part)), 15_000);
+    await this.until(
+      () => live.ended || has(live, Number(msn), part === undefined ? null : Number(part)),
+      15_000,
+    );
     const segment = live.segments[Number(msn)];
     const data =
-      part === undefined ? segment && Buffer.concat(segment.parts.map((p) => p.data)) : segment?.parts[Number(part)]?.data;
+      part === undefined
+        ? segment && Buffer.concat(segment.parts.map((p) => p.data))
+        : segment?.parts[Number(part)]?.data;
     return data ? media(response, data) : missing();
   }
 }
 
 function encoderArguments() {
-  const video = ["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "60", "-pix_fmt", "yuv420p"];
+  const video = [
+    "-c:v",
+    "libx264",
+    "-preset",
+    "ultrafast",
+    "-tune",
+    "zerolatency",
+    "-g",
+    "60",
+    "-pix_fmt",
+    "yuv420p",
+  ];
   return [
     ...["-hide_banner", "-loglevel", "error", "-re"],
     ...["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30"],
@@ -247,9 +304,12 @@ function mediaPlaylist(live) {
     if (segment.gap) lines.push("#EXT-X-GAP");
     segment.parts.forEach((part, index) => {
       const independent = part.gap ? ",GAP=YES" : part.independent ? ",INDEPENDENT=YES" : "";
-      lines.push(`#EXT-X-PART:DURATION=${part.seconds.toFixed(5)},URI="${live.name}/${segment.msn}.${index}.m4s"${independent}`);
+      lines.push(
+        `#EXT-X-PART:DURATION=${part.seconds.toFixed(5)},URI="${live.name}/${segment.msn}.${index}.m4s"${independent}`,
+      );
     });
-    if (segment.closed) lines.push(`#EXTINF:${segment.seconds.toFixed(5)},`, `${live.name}/${segment.msn}.m4s`);
+    if (segment.closed)
+      lines.push(`#EXTINF:${segment.seconds.toFixed(5)},`, `${live.name}/${segment.msn}.m4s`);
   }
   if (live.ended) {
     lines.push("#EXT-X-ENDLIST");
