@@ -252,7 +252,7 @@ fn keep_as_seed(name: &str, capture: &[u8]) {
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/session");
     std::fs::create_dir_all(&folder).unwrap();
-    // The opening and the first second or so: enough to reach every kind of message.
-    let kept = capture.len().min(96 << 10);
+    // The opening and the first pictures: enough to reach every kind of message, short enough to mutate well.
+    let kept = capture.len().min(24 << 10);
     std::fs::write(folder.join(name), &capture[..kept]).unwrap();
 }

@@ -1,0 +1,89 @@
+//! The chunk reader alone: a second of 1080p30 at 6 Mbit/s with AAC, as encoders cut it into chunks.
+
+use bytes::BytesMut;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use sluice_ingest::rtmp::chunk::{ChunkLimits, ChunkReader};
+
+const LIMITS: ChunkLimits = ChunkLimits {
+    chunk_streams: 16,
+    command: 16 << 10,
+    media: 8 << 20,
+    unfinished: 12 << 20,
+    reserve: 256 << 10,
+};
+const PICTURES: u32 = 30;
+const PICTURE_BYTES: usize = 25_000;
+const SOUNDS_PER_PICTURE: u32 = 2;
+const SOUND_BYTES: usize = 340;
+/// What one read of the socket brings.
+const READ_BYTES: usize = 64 << 10;
+
+fn message(chunk_size: usize, chunk_stream: u8, kind: u8, time_ms: u32, len: usize) -> Vec<u8> {
+    let mut bytes = vec![chunk_stream];
+    bytes.extend(&time_ms.to_be_bytes()[1..]);
+    bytes.extend(&(len as u32).to_be_bytes()[1..]);
+    bytes.push(kind);
+    bytes.extend(1u32.to_le_bytes());
+    for (index, piece) in vec![0x65; len].chunks(chunk_size).enumerate() {
+        if index > 0 {
+            bytes.push(0xC0 | chunk_stream);
+        }
+        bytes.extend(piece);
+    }
+    bytes
+}
+
+fn one_second(chunk_size: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for picture in 0..PICTURES {
+        let time_ms = picture * 1000 / PICTURES;
+        bytes.extend(message(chunk_size, 6, 9, time_ms, PICTURE_BYTES));
+        for _ in 0..SOUNDS_PER_PICTURE {
+            bytes.extend(message(chunk_size, 4, 8, time_ms, SOUND_BYTES));
+        }
+    }
+    bytes
+}
+
+/// The messages of a second that arrives read by read.
+fn read(chunk_size: usize, reads: Vec<BytesMut>) -> usize {
+    let mut reader = ChunkReader::new(LIMITS);
+    let size = u32::try_from(chunk_size).expect("a chunk size");
+    reader.set_chunk_size(size).expect("a chunk size");
+    let mut messages = 0;
+    let mut input = BytesMut::new();
+    for read in reads {
+        match input.is_empty() {
+            true => input = read,
+            false => input.extend_from_slice(&read),
+        }
+        while reader.next(&mut input).expect("a right stream").is_some() {
+            messages += 1;
+        }
+    }
+    messages
+}
+
+fn chunk_reader(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("chunk_reader");
+    for (name, chunk_size) in [
+        ("obs_4096", 4096),
+        ("ffmpeg_60000", 60_000),
+        ("smallest_128", 128),
+    ] {
+        let second = one_second(chunk_size);
+        let expected = (PICTURES + PICTURES * SOUNDS_PER_PICTURE) as usize;
+        group.throughput(Throughput::Bytes(second.len() as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(
+                || second.chunks(READ_BYTES).map(BytesMut::from).collect(),
+                |reads| assert_eq!(read(chunk_size, reads), expected),
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, chunk_reader);
+criterion_main!(benches);
