@@ -411,8 +411,10 @@ pub(super) struct Begin {
 impl Message<Begin> for LiveInput {
     type Reply = ();
 
+    /// A ticket that was closed meanwhile begins all the same: what its publisher sent before stands behind this
+    /// message, and belongs to the broadcast.
     async fn handle(&mut self, begin: Begin, _: &mut Context<Self, ()>) {
-        if begin.ticket.closed.is_cancelled() || begin.ticket.generation < self.generation {
+        if begin.ticket.generation < self.generation {
             return;
         }
         self.generation = begin.ticket.generation;
@@ -638,4 +640,17 @@ fn new_broadcast_id() -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+/// Makes the actor panic.
+#[cfg(test)]
+pub(super) struct Panic;
+
+#[cfg(test)]
+impl Message<Panic> for LiveInput {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Panic, _: &mut Context<Self, ()>) {
+        panic!("asked to panic");
+    }
 }

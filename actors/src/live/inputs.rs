@@ -428,3 +428,18 @@ impl Message<Quiet> for LiveInputs {
         }
     }
 }
+
+/// Makes the actor of an input panic.
+#[cfg(test)]
+pub(super) struct Crash(pub Uuid);
+
+#[cfg(test)]
+impl Message<Crash> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, Crash(input_id): Crash, _: &mut Context<Self, ()>) {
+        if let Some(on_air) = self.on_air.get(&input_id) {
+            let _ = on_air.actor.get().tell(input::Panic).try_send();
+        }
+    }
+}

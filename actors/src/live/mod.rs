@@ -22,6 +22,8 @@ mod session;
 mod settings;
 mod shelf;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use std::{
     path::PathBuf,

@@ -1,0 +1,486 @@
+//! The live branch with real actors, disk and store, and a publisher made of units.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use kameo::actor::ActorRef;
+use sluice_ingest::gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal};
+use sluice_media::{
+    codec::{VideoCodec, VideoConfig},
+    unit::{Unit, VideoUnit},
+};
+use sluice_store::{Bootstrap, FirstCredentials, Store, StoreSettings, live_inputs};
+use tokio_util::sync::CancellationToken;
+
+use super::{Branch, Live, LiveGate, LiveInputs, LiveSettings, Phase, Playback, inputs::Crash};
+use crate::{
+    concern::Board,
+    tree::{Add, Args, Root},
+};
+
+/// x264's configuration of a 320×180 picture, without cropping.
+const AVCC: &[u8] = &[
+    0x01, 0x64, 0x00, 0x0d, 0xff, 0xe1, 0x00, 0x18, 0x67, 0x64, 0x00, 0x0d, 0xac, 0xb4, 0x0a, 0x0c,
+    0xfc, 0xf8, 0x08, 0x80, 0x00, 0x00, 0x03, 0x00, 0x80, 0x00, 0x00, 0x1e, 0x07, 0x8a, 0x15, 0x50,
+    0x01, 0x00, 0x04, 0x68, 0xef, 0x0f, 0xcb, 0xfd, 0xf8, 0xf8, 0x00,
+];
+const FRAME_90K: i64 = 3000;
+const KEY_EVERY: i64 = 60;
+
+struct Service {
+    live: Live,
+    gate: LiveGate,
+    root: ActorRef<Root>,
+    inputs: ActorRef<LiveInputs>,
+    store: Store,
+    stop: CancellationToken,
+}
+
+/// Starts the live branch over a data folder; returns the credentials when the folder is new.
+async fn start(data_dir: &Path) -> (Service, Option<FirstCredentials>) {
+    let settings = StoreSettings {
+        data_dir: data_dir.to_owned(),
+        ..StoreSettings::default()
+    };
+    let store = Store::open(&settings).await.unwrap();
+    let first = sluice_store::bootstrap(&store, Bootstrap::default(), sluice_store::now_ms())
+        .await
+        .unwrap();
+    let rows = live_inputs::all(&mut store.read().await.unwrap())
+        .await
+        .unwrap();
+    let branch = Branch::prepare(LiveSettings::default(), store.clone(), rows)
+        .await
+        .unwrap();
+    let args = Args {
+        concerns: Vec::new(),
+        board: Board::default(),
+        lost: CancellationToken::new(),
+    };
+    let root = Root::start(args);
+    let (concern, started) = branch.concern();
+    root.ask(Add(concern)).await.unwrap();
+    let inputs = started.await.unwrap();
+    let stop = CancellationToken::new();
+    tokio::spawn(branch.clone().run_background(stop.clone()));
+    let gate = LiveGate::new(inputs.clone());
+    (
+        Service {
+            live: branch.live(inputs.clone()),
+            gate,
+            root,
+            inputs,
+            store,
+            stop,
+        },
+        first,
+    )
+}
+
+impl Service {
+    async fn stop(self) {
+        self.live.drain().await.unwrap();
+        self.root.stop_gracefully().await.unwrap();
+        self.root.wait_for_shutdown().await;
+        self.stop.cancel();
+        self.store.close().await;
+    }
+}
+
+fn request(stream: &str, last_octet: u8) -> PublishRequest {
+    PublishRequest {
+        protocol: Protocol::Rtmp,
+        remote: ([10, 0, 0, last_octet], 40_000).into(),
+        app: "live".into(),
+        stream: stream.into(),
+        encoder: Some("test".into()),
+    }
+}
+
+fn config() -> Unit {
+    Unit::VideoConfig(Arc::new(
+        VideoConfig::parse(VideoCodec::Avc, Bytes::from_static(AVCC)).unwrap(),
+    ))
+}
+
+fn picture(index: i64) -> Unit {
+    let key = index % KEY_EVERY == 0;
+    let payload: &'static [u8] = if key {
+        &[0, 0, 0, 3, 0x65, 0x88, 0x80]
+    } else {
+        &[0, 0, 0, 3, 0x41, 0x9a, 0x80]
+    };
+    Unit::Video(VideoUnit {
+        dts_90k: index * FRAME_90K,
+        cts_90k: 0,
+        key,
+        data: Bytes::from_static(payload),
+    })
+}
+
+/// Sends a configuration and the pictures of `range`.
+async fn send(
+    session: &mut impl PublishSession,
+    range: std::ops::Range<i64>,
+) -> Result<(), Closed> {
+    let mut units = vec![config()];
+    for index in range {
+        units.push(picture(index));
+        session.deliver(&mut units).await?;
+    }
+    Ok(())
+}
+
+async fn eventually(what: &str, met: impl Fn() -> bool) {
+    let waiting = async {
+        while !met() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .is_ok(),
+        "{what}"
+    );
+}
+
+/// Pictures listed, by the time line of a 30 frame stream.
+fn listed_pictures(playback: &Playback) -> i64 {
+    let now = playback.now();
+    let Some(view) = &now.view else { return 0 };
+    view.window
+        .segments()
+        .flat_map(|segment| &segment.parts)
+        .map(|part| i64::from(part.duration_90k) / FRAME_90K)
+        .sum()
+}
+
+fn msns(playback: &Playback) -> Vec<u64> {
+    playback
+        .now()
+        .view
+        .as_ref()
+        .map(|view| view.window.segments().map(|segment| segment.msn).collect())
+        .unwrap_or_default()
+}
+
+fn stream(first: &FirstCredentials) -> String {
+    format!(
+        "{}.{}",
+        first.live_input.input_slug,
+        first.stream_key.expose()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_is_listed_reconnects_and_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    assert_eq!(playback.now().phase, Phase::Idle);
+
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..100).await.unwrap();
+    eventually("whole segments are listed", || {
+        playback.now().phase == Phase::Live
+    })
+    .await;
+    session.end(Ended::Dropped).await;
+    eventually("the window is open", || {
+        playback.now().phase == Phase::Reconnecting
+    })
+    .await;
+    eventually("every picture that arrived is listed", || {
+        listed_pictures(&playback) == 100
+    })
+    .await;
+    let before = msns(&playback);
+
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..70).await.unwrap();
+    session.end(Ended::Clean).await;
+    eventually("the broadcast ends", || {
+        playback.now().phase == Phase::Ended
+    })
+    .await;
+    eventually("ENDLIST is listed", || {
+        playback
+            .now()
+            .view
+            .as_ref()
+            .is_some_and(|view| view.window.is_ended())
+    })
+    .await;
+    assert_eq!(listed_pictures(&playback), 170);
+    let discontinuities = playback
+        .now()
+        .view
+        .as_ref()
+        .map(|view| view.window.segments().filter(|it| it.discontinuity).count());
+    assert_eq!(
+        discontinuities,
+        Some(1),
+        "one new session, one discontinuity"
+    );
+    assert!(msns(&playback).starts_with(&before));
+    assert!(playback.times().last_ended_ms.is_some());
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_rotated_disabled_and_deleted_are_refused_and_end_what_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let mut row = first.live_input.clone();
+    let refusal = |stream: String| {
+        let gate = service.gate.clone();
+        async move { gate.admit(request(&stream, 1)).await.err() }
+    };
+    let key = first.stream_key.expose();
+    assert_eq!(
+        refusal(format!("{}.svc_live_wrong", row.input_slug)).await,
+        Some(Refusal::Unauthorized)
+    );
+    assert_eq!(
+        refusal(format!("otherslug.{key}")).await,
+        Some(Refusal::Unauthorized)
+    );
+    assert_eq!(refusal(String::new()).await, Some(Refusal::Unauthorized));
+
+    let mut session = service.gate.admit(request(key, 1)).await.unwrap();
+    send(&mut session, 0..10).await.unwrap();
+    row.enabled = false;
+    service.live.changed(row.clone()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), session.closed())
+        .await
+        .expect("disabling ends a running publish");
+    assert_eq!(refusal(stream(&first)).await, Some(Refusal::Disabled));
+
+    row.enabled = true;
+    row.stream_key_hash = sluice_store::credentials::hash("svc_live_another");
+    service.live.changed(row.clone()).await.unwrap();
+    assert_eq!(refusal(stream(&first)).await, Some(Refusal::Unauthorized));
+    assert_eq!(refusal("svc_live_another".into()).await, None);
+
+    service.live.deleted(row.id).await.unwrap();
+    assert!(service.live.playback(&row.playback_id).is_none());
+    assert_eq!(
+        refusal("svc_live_another".into()).await,
+        Some(Refusal::Unauthorized)
+    );
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+
+    let mut older = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut older, 0..40).await.unwrap();
+    let mut newer = service
+        .gate
+        .admit(request(&stream(&first), 2))
+        .await
+        .unwrap();
+    tokio::time::timeout(Duration::from_secs(5), older.closed())
+        .await
+        .expect("the older one is closed");
+    send(&mut newer, 0..40).await.unwrap();
+    eventually("both are listed whole", || listed_pictures(&playback) >= 70).await;
+
+    let back = service.gate.admit(request(&stream(&first), 1)).await;
+    assert_eq!(back.err(), Some(Refusal::Conflict));
+    assert!(
+        send(&mut newer, 40..80).await.is_ok(),
+        "the newer one goes on"
+    );
+    eventually("health tells of it", || {
+        playback
+            .health()
+            .is_some_and(|health| health.conflicts == 1)
+    })
+    .await;
+    newer.end(Ended::Clean).await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..100).await.unwrap();
+    eventually("most of it is listed", || listed_pictures(&playback) >= 90).await;
+    let (pictures, before) = (listed_pictures(&playback), msns(&playback));
+
+    service
+        .inputs
+        .ask(Crash(first.live_input.id))
+        .await
+        .unwrap();
+    eventually("the window stays open", || {
+        playback.now().phase == Phase::Reconnecting
+    })
+    .await;
+    assert_eq!(listed_pictures(&playback), pictures);
+    assert!(
+        send(&mut session, 100..101).await.is_err(),
+        "the encoder notices"
+    );
+
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..70).await.unwrap();
+    session.end(Ended::Clean).await;
+    eventually("the broadcast ends", || {
+        playback.now().phase == Phase::Ended
+    })
+    .await;
+    eventually("nothing is lost or doubled", || {
+        listed_pictures(&playback) == pictures + 70
+    })
+    .await;
+    assert!(msns(&playback).starts_with(&before));
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..100).await.unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    eventually("whole segments are listed", || {
+        playback.now().phase == Phase::Live
+    })
+    .await;
+    service.stop().await;
+
+    let (service, again) = start(dir.path()).await;
+    assert!(again.is_none());
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    assert_eq!(playback.now().phase, Phase::Reconnecting);
+    assert_eq!(listed_pictures(&playback), 100);
+    let view = playback.now().view.clone().unwrap();
+    for segment in view.window.segments() {
+        let body = view
+            .shelf
+            .segment(segment.msn)
+            .expect("a listed segment answers");
+        assert_eq!(body.len(), segment.len);
+    }
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..70).await.unwrap();
+    eventually("the playlist continues", || {
+        listed_pictures(&playback) >= 160
+    })
+    .await;
+    session.end(Ended::Clean).await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_disk_costs_viewers_nothing_and_is_made_good_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let folder = dir
+        .path()
+        .join("live")
+        .join(first.live_input.id.to_string());
+    std::fs::write(&folder, b"a file where the folder should be").unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    send(&mut session, 0..100).await.unwrap();
+    eventually("the stream is listed from memory", || {
+        listed_pictures(&playback) >= 90
+    })
+    .await;
+    eventually("health says why", || {
+        playback
+            .health()
+            .is_some_and(|health| health.trouble.disk.is_some())
+    })
+    .await;
+
+    std::fs::remove_file(&folder).unwrap();
+    eventually("the folder is rebuilt", || {
+        playback
+            .health()
+            .is_some_and(|health| health.trouble.disk.is_none())
+    })
+    .await;
+    session.end(Ended::Dropped).await;
+    eventually("all is listed", || listed_pictures(&playback) == 100).await;
+    service.stop().await;
+    let (service, _) = start(dir.path()).await;
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    assert_eq!(
+        listed_pictures(&playback),
+        100,
+        "what the disk missed was written later"
+    );
+    service.stop().await;
+}
