@@ -50,7 +50,6 @@ fn examine(settings: Option<&Path>) -> Vec<Finding> {
             findings.extend(ports::check(&config, holder));
             findings.extend(certificate::check(&config.http));
             findings.extend(public_address::check(&config));
-            findings.push(machine::open_files(&config));
         }
         Err(error) => findings.push(Finding::fail(
             "settings",
