@@ -21,7 +21,7 @@ use super::{
     answer::Success,
     context::AppState,
     error::ApiError,
-    extract::{Body, Reached, SessionCaller},
+    extract::{Body, Reached, SessionCaller, SignedIn},
 };
 
 /// The session cookie's name.
@@ -118,7 +118,11 @@ pub async fn show(
     reached: Reached,
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
-    let (session, user, token) = caller.parts();
+    let SignedIn {
+        session,
+        user,
+        token,
+    } = caller.signed_in();
     let lifetime_ms = lifetime_ms(&state);
     let mut response = HttpResponse::Ok();
     if session.is_due_to_slide(now_ms(), lifetime_ms) {
@@ -143,7 +147,7 @@ pub async fn end(
     reached: Reached,
     caller: SessionCaller,
 ) -> Result<HttpResponse, ApiError> {
-    let hash = caller.parts().0.token_hash.clone();
+    let hash = caller.signed_in().session.token_hash.clone();
     state
         .store
         .write(move |tx| Box::pin(async move { sessions::delete(tx, &hash).await }))

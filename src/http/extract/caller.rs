@@ -14,17 +14,13 @@ use uuid::Uuid;
 use super::reached::Reached;
 use crate::http::error::ApiError;
 
-/// How the caller proved who he is.
+/// A dashboard session, as found by its cookie.
 #[derive(Debug)]
-pub enum Credential {
-    ApiKey {
-        id: Uuid,
-    },
-    Session {
-        session: Session,
-        user: User,
-        token: Secret,
-    },
+pub struct SignedIn {
+    pub session: Session,
+    pub user: User,
+    /// The cookie's value.
+    pub token: Secret,
 }
 
 /// An authenticated caller.
@@ -34,7 +30,8 @@ pub struct Identity {
     /// Names a plan of the configuration.
     pub plan: String,
     pub scope: Scope,
-    pub credential: Credential,
+    /// `None` for a caller with an API key.
+    pub session: Option<SignedIn>,
 }
 
 /// What the admission middleware found out.
@@ -104,15 +101,8 @@ impl<S: Needs> FromRequest for Caller<S> {
 pub struct SessionCaller(Rc<Identity>);
 
 impl SessionCaller {
-    pub fn parts(&self) -> (&Session, &User, &Secret) {
-        match &self.0.credential {
-            Credential::Session {
-                session,
-                user,
-                token,
-            } => (session, user, token),
-            Credential::ApiKey { .. } => unreachable!("made from a session only"),
-        }
+    pub fn signed_in(&self) -> &SignedIn {
+        self.0.session.as_ref().expect("made from a session only")
     }
 }
 
@@ -121,9 +111,9 @@ impl FromRequest for SessionCaller {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let result = admit(request, Scope::Read).and_then(|identity| match identity.credential {
-            Credential::Session { .. } => Ok(Self(identity)),
-            Credential::ApiKey { .. } => Err(ApiError::Forbidden(
+        let result = admit(request, Scope::Read).and_then(|identity| match identity.session {
+            Some(_) => Ok(Self(identity)),
+            None => Err(ApiError::Forbidden(
                 "this needs a dashboard session, not an API key",
             )),
         });
@@ -147,8 +137,8 @@ fn admit(request: &HttpRequest, needed: Scope) -> Result<Rc<Identity>, ApiError>
             ));
         }
     };
-    if let Credential::Session { session, .. } = &identity.credential {
-        refuse_forgery(request, session)?;
+    if let Some(signed_in) = &identity.session {
+        refuse_forgery(request, &signed_in.session)?;
     }
     if identity.scope < needed {
         return Err(ApiError::Forbidden(match needed {

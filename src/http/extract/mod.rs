@@ -7,6 +7,6 @@ mod page;
 mod reached;
 
 pub use body::Body;
-pub use caller::{Admin, Authentication, Caller, Credential, Identity, Read, SessionCaller, Write};
+pub use caller::{Admin, Authentication, Caller, Identity, Read, SessionCaller, SignedIn, Write};
 pub use page::{PageQuery, next_cursor};
 pub use reached::Reached;

@@ -21,7 +21,7 @@ use sluice_store::{
 use crate::http::{
     context::AppState,
     error::ApiError,
-    extract::{Authentication, Credential, Identity},
+    extract::{Authentication, Identity, SignedIn},
     rate_limit::Standing,
     session::COOKIE,
 };
@@ -113,8 +113,7 @@ async fn by_api_key(state: &web::Data<AppState>, token: &str) -> Result<Authenti
     if key.is_due_to_touch(now_ms()) {
         note_use(state.clone(), &key);
     }
-    let credential = Credential::ApiKey { id: key.id };
-    identity(&mut db, key.account_id, key.scope, credential).await
+    identity(&mut db, key.account_id, key.scope, None).await
 }
 
 /// Every session may do everything in its own account.
@@ -126,17 +125,8 @@ async fn by_session(
     match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
         Some((session, user)) => {
             let account_id = user.account_id;
-            identity(
-                &mut db,
-                account_id,
-                Scope::Admin,
-                Credential::Session {
-                    session,
-                    user,
-                    token,
-                },
-            )
-            .await
+            let signed_in = SignedIn { session, user, token };
+            identity(&mut db, account_id, Scope::Admin, Some(signed_in)).await
         }
         None => Ok(Authentication::Wrong),
     }
@@ -146,14 +136,14 @@ async fn identity(
     db: &mut Reader,
     account_id: uuid::Uuid,
     scope: Scope,
-    credential: Credential,
+    session: Option<SignedIn>,
 ) -> Result<Authentication, ApiError> {
     let plan = accounts::get(db, account_id).await?.plan;
     Ok(Authentication::Known(Rc::new(Identity {
         account_id,
         plan,
         scope,
-        credential,
+        session,
     })))
 }
 
