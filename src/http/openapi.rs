@@ -52,6 +52,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
+    name(operation);
     let needs_credential = operation.security.is_none();
     if needs_credential {
         operation.security = Some(
@@ -82,6 +83,14 @@ fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
         responses
             .entry(status.to_owned())
             .or_insert_with(|| error(description).into());
+    }
+}
+
+/// Handlers of different resources share names; a generated client needs one for each operation: `live_create`.
+fn name(operation: &mut Operation) {
+    let tag = operation.tags.iter().flatten().next();
+    if let (Some(tag), Some(handler)) = (tag, &operation.operation_id) {
+        operation.operation_id = Some(format!("{tag}_{handler}"));
     }
 }
 

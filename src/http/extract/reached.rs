@@ -23,24 +23,34 @@ pub struct Reached {
 impl Reached {
     pub fn of(request: &HttpRequest) -> Self {
         let http = &AppState::of(request).config.http;
-        let headers = request.headers();
-        let seen = Seen {
-            peer: request.peer_addr().map(|peer| peer.ip()),
-            tls: request.app_config().secure(),
-            host: request
-                .uri()
-                .authority()
-                .map(|authority| authority.as_str())
-                .or_else(|| text(headers, header::HOST.as_str())),
-            forwarded_for: text(headers, "x-forwarded-for"),
-            forwarded_proto: text(headers, "x-forwarded-proto"),
-            forwarded_host: text(headers, "x-forwarded-host"),
-            local_port: request.app_config().local_addr().port(),
-        };
+        let seen = seen(request);
         Self {
             address: PublicAddress::of(&http.base_url, &seen, &http.trusted_proxies),
             client: address::client(&seen, &http.trusted_proxies),
         }
+    }
+
+    /// The client's address alone.
+    pub fn client_of(request: &HttpRequest) -> Option<IpAddr> {
+        let http = &AppState::of(request).config.http;
+        address::client(&seen(request), &http.trusted_proxies)
+    }
+}
+
+fn seen(request: &HttpRequest) -> Seen<'_> {
+    let headers = request.headers();
+    Seen {
+        peer: request.peer_addr().map(|peer| peer.ip()),
+        tls: request.app_config().secure(),
+        host: request
+            .uri()
+            .authority()
+            .map(|authority| authority.as_str())
+            .or_else(|| text(headers, header::HOST.as_str())),
+        forwarded_for: text(headers, "x-forwarded-for"),
+        forwarded_proto: text(headers, "x-forwarded-proto"),
+        forwarded_host: text(headers, "x-forwarded-host"),
+        local_port: request.app_config().local_addr().port(),
     }
 }
 

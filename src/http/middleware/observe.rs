@@ -2,7 +2,7 @@
 //!
 //! The log names the route's pattern, never the path or the query: both may hold a token.
 
-use std::{panic::AssertUnwindSafe, time::Instant};
+use std::{net::IpAddr, panic::AssertUnwindSafe, time::Instant};
 
 use actix_web::{
     Error, ResponseError as _,
@@ -10,7 +10,7 @@ use actix_web::{
     dev::{ResponseHead, ServiceRequest, ServiceResponse},
     error::InternalError,
     http::{
-        ConnectionType, Method, StatusCode,
+        ConnectionType, Method,
         header::{self, HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::http::{
     context::{AppState, Stage},
     error::{ApiError, body_for},
+    extract::Reached,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -37,6 +38,7 @@ pub async fn observe(
     let began = Instant::now();
     let method = request.method().clone();
     let state = AppState::of(request.request()).clone();
+    let client = Reached::client_of(request.request());
     let id = request_id(request.headers());
     let span = tracing::info_span!("request", id = %id.to_str().unwrap_or_default());
 
@@ -71,7 +73,7 @@ pub async fn observe(
     state
         .metrics
         .answered(route, method_label(&method), head.status.as_u16(), seconds);
-    log(&method, route, head.status, seconds);
+    log(&method, route, head.status.as_u16(), seconds, client);
     result.map_err(|response| InternalError::from_response("request failed", response).into())
 }
 
@@ -134,12 +136,13 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-fn log(method: &Method, route: &str, status: StatusCode, seconds: f64) {
-    let (status, milliseconds) = (status.as_u16(), (seconds * 1e6).round() / 1e3);
+fn log(method: &Method, route: &str, status: u16, seconds: f64, client: Option<IpAddr>) {
+    let milliseconds = (seconds * 1e6).round() / 1e3;
+    let client = client.map(tracing::field::display);
     if QUIET_ROUTES.iter().any(|quiet| route.starts_with(quiet)) {
-        tracing::debug!(%method, route, status, milliseconds, "answered");
+        tracing::debug!(%method, route, status, milliseconds, client, "answered");
     } else {
-        tracing::info!(%method, route, status, milliseconds, "answered");
+        tracing::info!(%method, route, status, milliseconds, client, "answered");
     }
 }
 

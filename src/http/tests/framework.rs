@@ -1,6 +1,7 @@
 //! What holds on every path: errors as JSON, methods, bodies, request ids, operations.
 
 use std::{
+    collections::HashSet,
     io::Write,
     sync::{Arc, Mutex, atomic::Ordering},
 };
@@ -200,10 +201,13 @@ fn every_route_is_described() {
         (&document["openapi"], &document["info"]["version"]),
         (&json!("3.1.0"), &json!("1.0.0"))
     );
+    let mut names = HashSet::new();
     for (path, methods) in ROUTES {
         for method in *methods {
             let operation = &document["paths"][path][method.to_ascii_lowercase()];
             assert!(operation.is_object(), "{method} {path} is not described");
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            assert!(names.insert(name), "{method} {path}: its operationId is taken");
             let responses = operation["responses"].as_object().unwrap();
             assert!(
                 responses
