@@ -3,6 +3,7 @@
 //! The row is the truth: a change is committed first, then live inputs are told; when they cannot be told at once, that is
 //! tried again until they know, and the answer does not wait for it.
 
+mod health;
 mod record;
 mod request;
 mod tell;
@@ -17,6 +18,7 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub use health::LiveInputHealth;
 pub use record::LiveInputRecord;
 use record::{Record, Shown};
 pub use request::{ChangeLiveInput, NewLiveInputRequest};
@@ -205,9 +207,7 @@ pub async fn delete(
 /// What arrives and what to change in the encoder, in plain words. Without a broadcast: status `idle`, the rest null.
 #[utoipa::path(get, path = "/api/live/inputs/{id}/health", tag = "live",
     params(("id" = Uuid, Path, description = "The input's id")),
-    responses((status = 200, description = "`status`, `protocol`, `encoder`, `videoCodec`, `width`, `height`, `frameRate`, \
-        `videoBitrateBps`, `keyFrameIntervalS`, `bFrames`, `driftMs`, `lostPackets`, `viewers`, `trouble`, `advice` and more",
-        body = Object)))]
+    responses((status = 200, description = "Measurements and advice", body = LiveInputHealth)))]
 pub async fn health(
     state: web::Data<AppState>,
     caller: Caller<Read>,
@@ -216,7 +216,7 @@ pub async fn health(
     let input = find(&state, caller.account_id(), *id).await?;
     Ok(match state.live.health(input.id) {
         Some(health) => HttpResponse::Ok().json(health.as_ref()),
-        None => HttpResponse::Ok().json(record::idle_health()),
+        None => HttpResponse::Ok().json(health::idle()),
     })
 }
 

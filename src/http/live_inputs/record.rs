@@ -1,8 +1,7 @@
 //! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
 
 use serde::Serialize;
-use serde_json::Value;
-use sluice_actors::live::{Health, InputStatus, Trouble};
+use sluice_actors::live::InputStatus;
 use sluice_store::live_inputs::LiveInput;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -158,60 +157,5 @@ fn status_name(status: InputStatus) -> &'static str {
         InputStatus::Idle => "idle",
         InputStatus::Live => "live",
         InputStatus::Reconnecting => "reconnecting",
-    }
-}
-
-/// Health without a broadcast: the fields of [`Health`], null where there is nothing to say.
-pub(super) fn idle_health() -> Value {
-    let idle = Health {
-        status: InputStatus::Idle,
-        broadcast: String::new(),
-        protocol: None,
-        remote_address: None,
-        encoder: None,
-        connected_at_ms: None,
-        measured: Default::default(),
-        bytes_received: 0,
-        damaged_units: 0,
-        dropped_units: 0,
-        lost_packets: None,
-        retransmitted_packets: None,
-        viewers: None,
-        sessions: 0,
-        conflicts: 0,
-        target_duration_s: 0,
-        part_target_ms: None,
-        trouble: Trouble::default(),
-        advice: Vec::new(),
-    };
-    let mut value = serde_json::to_value(idle).expect("health is plain values");
-    for field in ["broadcast", "targetDurationS"] {
-        value[field] = Value::Null;
-    }
-    value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn idle_health_has_its_fields_and_no_measurement() {
-        let health = idle_health();
-        assert_eq!(health["status"], "idle");
-        assert_eq!(health["advice"], serde_json::json!([]));
-        for field in [
-            "protocol",
-            "videoCodec",
-            "frameRate",
-            "keyFrameIntervalS",
-            "broadcast",
-            "viewers",
-        ] {
-            assert!(
-                health.get(field).is_some_and(Value::is_null),
-                "{field}: {health}"
-            );
-        }
     }
 }

@@ -16,16 +16,16 @@ async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap()
     };
-    let fetch = async |trusted: reqwest::Certificate, port: u16| {
-        let client = reqwest::Client::builder()
+    let client = |trusted| {
+        reqwest::Client::builder()
             .tls_certs_only([trusted])
             .no_proxy()
             .build()
-            .unwrap();
-        client
-            .get(format!("https://localhost:{port}/healthz"))
-            .send()
-            .await
+            .unwrap()
+    };
+    let fetch = async |trusted: reqwest::Certificate, port: u16| {
+        let address = format!("https://localhost:{port}/healthz");
+        client(trusted).get(address).send().await
     };
     let first = issue();
     let certificates = Certificates::load(&cert, &key).unwrap();
@@ -46,6 +46,14 @@ async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
         (answer.status().as_u16(), answer.version()),
         (200, reqwest::Version::HTTP_2)
     );
+    let list = client(first.clone())
+        .get(format!("https://localhost:{port}/api/live/inputs"))
+        .bearer_auth(site.first.api_key.expose())
+        .send();
+    let list: serde_json::Value = list.await.unwrap().json().await.unwrap();
+    let address = list["liveInputs"][0]["playback"]["hlsUrl"].as_str().unwrap();
+    assert!(address.starts_with(&format!("https://localhost:{port}/live/v1/")), "{address}");
+
     let second = issue();
     certificates.reload().unwrap();
     assert!(
