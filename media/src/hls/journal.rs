@@ -1,28 +1,34 @@
 //! The window journal: one line per change, so that a broadcast survives its process.
 //!
-//! A line is the CRC-32 of its JSON in hexadecimal, a space, the JSON. The caller appends lines after the bytes that
-//! they speak of, so a whole line means whole media, and a torn last line means only that it never happened.
+//! A line is the CRC-32 of its JSON in hexadecimal, a space, the JSON. The caller appends a line after the bytes that
+//! it speaks of, so a whole line means whole media, and a torn last line means only that it never happened.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Header, Output, StreamInfo, Window, window::Segment};
+use super::{
+    Header, InitInfo, Output, Segment, SegmentStart, StreamInfo, Window,
+    window::{PartEntry, Position},
+};
 use crate::Error;
+
+const CRC_DIGITS: usize = 8;
 
 /// A line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "t")]
 pub enum Record {
+    /// Always the first.
     Header(Header),
+    /// A rewritten journal's counters, after all that it lists.
+    Position(SavedPosition),
     Init {
         number: u32,
         len: u64,
         info: StreamInfo,
     },
-    Part {
-        msn: u64,
-    },
+    Part(SavedPart),
     SegmentEnd {
         msn: u64,
     },
@@ -40,51 +46,155 @@ pub enum Record {
     },
 }
 
+/// The counters that outlive what is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SavedPosition(Position);
+
+/// What is kept of a part. Its offset follows from the parts before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedPart {
+    #[serde(rename = "m")]
+    msn: u64,
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    segment: Option<SegmentStart>,
+    #[serde(rename = "s")]
+    start_90k: i64,
+    #[serde(rename = "d")]
+    duration_90k: u32,
+    #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
+    independent: bool,
+    #[serde(rename = "p")]
+    part_target_90k: u32,
+    #[serde(rename = "n")]
+    len: u32,
+    /// Unix milliseconds at which it went out; 0 in a rewritten journal.
+    #[serde(rename = "w", default)]
+    at_ms: i64,
+}
+
 impl Record {
-    /// The line for a packager's output.
+    /// The line for an output of the packager at this time.
     pub fn of(output: &Output, now_ms: i64) -> Self {
-        let _ = now_ms;
         match output {
             Output::Init(init) => Self::Init {
                 number: init.number,
                 len: init.data.len() as u64,
                 info: init.info.as_ref().clone(),
             },
-            Output::Part(part) => Self::Part { msn: part.msn },
+            Output::Part(part) => Self::Part(SavedPart {
+                msn: part.msn,
+                segment: part.segment,
+                start_90k: part.start_90k,
+                duration_90k: part.duration_90k,
+                independent: part.independent,
+                part_target_90k: part.part_target_90k,
+                len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
+                at_ms: now_ms,
+            }),
             Output::SegmentEnd { msn } => Self::SegmentEnd { msn: *msn },
+        }
+    }
+
+    /// Unix milliseconds, where the record carries a time.
+    fn at_ms(&self) -> Option<i64> {
+        match self {
+            Self::Header(header) => Some(header.started_ms),
+            Self::Part(part) => Some(part.at_ms),
+            Self::SessionBegin { at_ms } | Self::SessionEnd { at_ms } | Self::Ended { at_ms } => {
+                Some(*at_ms)
+            }
+            Self::Position(_) | Self::Init { .. } | Self::SegmentEnd { .. } => None,
         }
     }
 }
 
 /// Appends the record as one line.
 pub fn encode(record: &Record, out: &mut Vec<u8>) {
-    let _ = (record, out);
+    let start = out.len();
+    out.extend_from_slice(b"00000000 ");
+    let json_start = out.len();
+    serde_json::to_writer(&mut *out, record).expect("records have string keys and go to memory");
+    let crc = format!("{:08x}", crc32fast::hash(&out[json_start..]));
+    out[start..start + CRC_DIGITS].copy_from_slice(crc.as_bytes());
+    out.push(b'\n');
 }
 
 /// What a journal tells after a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
     pub window: Window,
+    /// The broadcast was over.
     pub ended: bool,
     /// Unix milliseconds of the newest record that carries a time.
     pub last_ms: i64,
     /// A publisher session was open.
     pub on_air: bool,
-    /// Bytes of the journal that are whole: append from here on.
+    /// Bytes of the journal that are whole: cut it here before appending.
     pub valid_len: u64,
 }
 
 impl Recovered {
-    /// Drops the parts that the segments' files do not hold whole, and whatever came after the first of them.
-    /// `file_len` answers the length in bytes of a segment's file, or `None` when it is missing.
-    pub fn truncate_to(&mut self, file_len: impl Fn(u64) -> Option<u64>) -> Vec<Arc<Segment>> {
-        let _ = file_len;
-        Vec::new()
+    fn new(header: Header) -> Self {
+        Self {
+            last_ms: header.started_ms,
+            window: Window::new(header),
+            ended: false,
+            on_air: false,
+            valid_len: 0,
+        }
     }
 
-    /// Moves the next media sequence number ahead by `skip`, for what may have been published and lost.
+    fn apply(&mut self, record: Record) {
+        self.last_ms = self.last_ms.max(record.at_ms().unwrap_or(i64::MIN));
+        match record {
+            Record::Header(_) => {}
+            Record::Position(SavedPosition(position)) => {
+                self.ended |= position.ended;
+                self.window.position = position;
+            }
+            Record::Init { number, len, info } => {
+                self.window.add_init(InitInfo {
+                    number,
+                    len,
+                    info: Arc::new(info),
+                });
+            }
+            Record::Part(part) => self.window.add_part(&PartEntry {
+                msn: part.msn,
+                segment: part.segment,
+                start_90k: part.start_90k,
+                duration_90k: part.duration_90k,
+                independent: part.independent,
+                part_target_90k: part.part_target_90k,
+                len: part.len,
+            }),
+            Record::SegmentEnd { msn } => self.window.apply(&Output::SegmentEnd { msn }),
+            Record::SessionBegin { .. } => self.on_air = true,
+            Record::SessionEnd { .. } => self.on_air = false,
+            Record::Ended { .. } => {
+                self.window.end();
+                self.ended = true;
+                self.on_air = false;
+            }
+        }
+    }
+
+    /// Drops the parts that the segments' files do not hold whole, and whatever came after the first of them; the
+    /// segments that left entirely are returned. `file_len` answers the length in bytes of a segment's file, or `None`
+    /// when it is missing. Numbers of what was dropped are not used again.
+    pub fn truncate_to(&mut self, file_len: impl Fn(u64) -> Option<u64>) -> Vec<Arc<Segment>> {
+        self.window.truncate_to(file_len)
+    }
+
+    /// Moves the next media sequence number ahead by `skip`: after a power loss viewers may have seen numbers that no
+    /// file and no line tells of.
     pub fn after_power_loss(&mut self, skip: u64) {
-        let _ = skip;
+        self.window.close_open();
+        let position = &mut self.window.position;
+        position.next_msn = position.next_msn.saturating_add(skip);
+        let skip_inits = u32::try_from(skip).unwrap_or(u32::MAX);
+        position.next_init = position.next_init.saturating_add(skip_inits);
     }
 }
 
@@ -93,15 +203,77 @@ impl Recovered {
 /// # Errors
 /// `Invalid` when not even the header is whole.
 pub fn replay(bytes: &[u8]) -> Result<Recovered, Error> {
-    let _ = bytes;
-    Err(Error::Invalid {
+    let mut recovered: Option<Recovered> = None;
+    let mut valid_len = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let Some(record) = decode(line) else { break };
+        match (&mut recovered, record) {
+            (None, Record::Header(header)) => recovered = Some(Recovered::new(header)),
+            (None, _) => break,
+            (Some(recovered), record) => recovered.apply(record),
+        }
+        valid_len += line.len() as u64;
+    }
+    let mut recovered = recovered.ok_or_else(|| Error::Invalid {
         what: "window journal",
-        reason: "no whole header".to_owned(),
-    })
+        reason: "it does not begin with a whole header".to_owned(),
+    })?;
+    recovered.valid_len = valid_len;
+    Ok(recovered)
 }
 
-/// The records that rebuild the window: what a rewritten journal begins with.
+/// A whole line's record; `None` when it is torn or damaged.
+fn decode(line: &[u8]) -> Option<Record> {
+    let line = line.strip_suffix(b"\n")?;
+    let (crc, json) = line.split_at_checked(CRC_DIGITS + 1)?;
+    let crc = std::str::from_utf8(crc.strip_suffix(b" ")?).ok()?;
+    let crc = u32::from_str_radix(crc, 16).ok()?;
+    if crc != crc32fast::hash(json) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}
+
+/// The records that rebuild the window: what a rewritten journal begins with. An open session must be told after them.
 pub fn compact(window: &Window) -> Vec<u8> {
-    let _ = window;
-    Vec::new()
+    let mut out = Vec::with_capacity(16 * 1_024);
+    encode(&Record::Header(window.header().clone()), &mut out);
+    for init in window.inits() {
+        let (number, len, info) = (init.number, init.len, init.info.as_ref().clone());
+        encode(&Record::Init { number, len, info }, &mut out);
+    }
+    for segment in window.segments() {
+        compact_segment(segment, window.part_target_90k().unwrap_or(0), &mut out);
+    }
+    encode(
+        &Record::Position(SavedPosition(window.position.clone())),
+        &mut out,
+    );
+    out
+}
+
+fn compact_segment(segment: &Segment, part_target_90k: u32, out: &mut Vec<u8>) {
+    let mut start = Some(SegmentStart {
+        init: segment.init,
+        discontinuity: segment.discontinuity,
+        program_date_time_ms: segment.program_date_time_ms,
+    });
+    let mut start_90k = segment.start_90k;
+    for part in &segment.parts {
+        let saved = SavedPart {
+            msn: segment.msn,
+            segment: start.take(),
+            start_90k,
+            duration_90k: part.duration_90k,
+            independent: part.independent,
+            part_target_90k,
+            len: part.len,
+            at_ms: 0,
+        };
+        encode(&Record::Part(saved), out);
+        start_90k += i64::from(part.duration_90k);
+    }
+    if segment.closed {
+        encode(&Record::SegmentEnd { msn: segment.msn }, out);
+    }
 }

@@ -9,13 +9,24 @@
 //! Two rules hold in here. Everything is a function of its arguments, time included: nothing reads a clock or a file.
 //! And everything is bounded: what waits, what is listed, what one part may hold.
 
+mod audio;
+mod boxes;
+mod cadence;
 mod fragment;
 mod init;
 pub mod journal;
+mod key_frames;
 pub mod names;
 mod packager;
 mod playlist;
+mod segmenter;
+mod session;
+mod timeline;
+mod track_wait;
 mod window;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -1,9 +1,18 @@
-//! Units in, parts out: the state machine.
+//! Units in, parts out: the life of a broadcast over its publisher sessions.
+//!
+//! ```text
+//! begin_session ─► waiting for tracks ─► running ─► end_session ─► (the next begin_session)
+//!                  (track_wait)          (session)
+//! ```
+//!
+//! Nothing in here reads a clock: the wall-clock time of each call is its `now_ms`.
 
 use std::time::Duration;
 
-use super::Output;
-use crate::unit::Unit;
+use super::{
+    Output, key_frames::KeyFrames, segmenter::Segmenter, session::Session, track_wait::TrackWait,
+};
+use crate::unit::{CLOCK_90K, Unit};
 
 /// How a broadcast is cut.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +34,7 @@ pub struct Continuation {
     pub next_init: u32,
     /// Where the timeline goes on.
     pub end_90k: i64,
-    /// Sequence number of the next movie fragment.
+    /// Movie fragments written so far; the next one's sequence number is one more.
     pub next_fragment: u32,
     /// PART-TARGET, once a part of the broadcast has settled it.
     pub part_target_90k: Option<u32>,
@@ -34,53 +43,127 @@ pub struct Continuation {
 /// Turns the units of one broadcast, over any number of publisher sessions, into parts and segments.
 #[derive(Debug)]
 pub struct Packager {
-    settings: PackagerSettings,
-    from: Continuation,
+    track_wait_ms: i64,
+    broadcast: Broadcast,
+    phase: Phase,
+}
+
+/// What outlives a publisher session.
+#[derive(Debug)]
+pub(super) struct Broadcast {
+    pub(super) segment_min_90k: i64,
+    pub(super) target_duration_90k: i64,
+    pub(super) segmenter: Segmenter,
+    pub(super) key_frames: KeyFrames,
+    /// Where the next session starts.
+    pub(super) end_90k: i64,
+    pub(super) dropped: u64,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// No publisher, or the state while one moves to the next.
+    Idle,
+    Waiting(TrackWait),
+    Running(Box<Session>),
 }
 
 impl Packager {
     /// A packager for a new broadcast, or for one that goes on after a restart.
     pub fn new(settings: PackagerSettings, from: Option<Continuation>) -> Self {
+        let segment_min_90k = ticks(settings.segment_min);
+        let end_90k = from.as_ref().map_or(0, |from| from.end_90k.max(0));
         Self {
-            settings,
-            from: from.unwrap_or_default(),
+            track_wait_ms: i64::try_from(settings.track_wait.as_millis()).unwrap_or(i64::MAX),
+            broadcast: Broadcast {
+                segment_min_90k,
+                target_duration_90k: i64::from(settings.target_duration_s.max(1)) * CLOCK_90K,
+                segmenter: Segmenter::new(ticks(settings.part_target).max(1), from),
+                key_frames: KeyFrames::new(segment_min_90k),
+                end_90k,
+                dropped: 0,
+            },
+            phase: Phase::Idle,
         }
     }
 
-    /// A publisher takes over: closes what is open, and opens the new session's first segment with a discontinuity,
-    /// unless it is the broadcast's first.
+    /// A publisher takes over: closes what is open. The new session's first segment opens with a discontinuity, unless
+    /// it is the broadcast's first.
     pub fn begin_session(&mut self, now_ms: i64, out: &mut Vec<Output>) {
         self.end_session(now_ms, out);
+        self.broadcast.segmenter.discontinue();
+        self.broadcast.key_frames.interrupt();
+        self.phase = Phase::Waiting(TrackWait::new(self.track_wait_ms));
     }
 
-    /// Takes the next unit of the session.
+    /// Takes the session's next unit. Outside a session it is counted as dropped.
     pub fn push(&mut self, unit: Unit, now_ms: i64, out: &mut Vec<Output>) {
-        let _ = (unit, now_ms, out);
+        match &mut self.phase {
+            Phase::Idle => self.broadcast.dropped += 1,
+            Phase::Waiting(wait) => {
+                if !wait.push(unit, now_ms) {
+                    self.broadcast.dropped += 1;
+                }
+                self.tick(now_ms, out);
+            }
+            Phase::Running(session) => session.push(unit, &mut self.broadcast, out),
+        }
     }
 
     /// When [`Packager::tick`] must be called if no unit comes before.
     pub fn next_deadline_ms(&self) -> Option<i64> {
-        None
+        match &self.phase {
+            Phase::Waiting(wait) => wait.deadline_ms(),
+            Phase::Idle | Phase::Running(_) => None,
+        }
     }
 
-    /// Lets wall-clock time pass: a track wait may end.
+    /// Lets wall-clock time pass: the wait for the other track may end.
     pub fn tick(&mut self, now_ms: i64, out: &mut Vec<Output>) {
-        let _ = (now_ms, out);
+        if matches!(&self.phase, Phase::Waiting(wait) if wait.is_over(now_ms)) {
+            self.run(out);
+        }
     }
 
-    /// The publisher is gone: every whole unit that arrived goes out, and the open segment ends.
-    pub fn end_session(&mut self, now_ms: i64, out: &mut Vec<Output>) {
-        let _ = (now_ms, out, &self.from, &self.settings);
+    /// The publisher is gone: every whole unit that arrived goes out, and the open segment ends. A last picture lasts
+    /// as long as the one before it.
+    pub fn end_session(&mut self, _now_ms: i64, out: &mut Vec<Output>) {
+        if matches!(&self.phase, Phase::Waiting(wait) if wait.has_media()) {
+            self.run(out);
+        }
+        if let Phase::Running(mut session) = std::mem::replace(&mut self.phase, Phase::Idle) {
+            session.finish(&mut self.broadcast, out);
+        }
     }
 
-    /// Units left out so far: before the first key frame, unusable, or too far behind.
+    /// Units left out so far: before the first key frame, without configuration, too far behind, or a flood.
     pub fn dropped(&self) -> u64 {
-        0
+        self.broadcast.dropped
     }
 
     /// The TARGETDURATION that fits this broadcast's key-frame interval: the smallest of 2…6 s. `None` until one whole
-    /// interval was seen.
+    /// interval was seen, as for audio alone.
     pub fn next_target_duration_s(&self) -> Option<u32> {
-        None
+        self.broadcast.key_frames.target_duration_s()
     }
+
+    /// Ends the wait and hands its units to the session.
+    fn run(&mut self, out: &mut Vec<Output>) {
+        let Phase::Waiting(wait) = std::mem::replace(&mut self.phase, Phase::Idle) else {
+            return;
+        };
+        let mut start = wait.finish();
+        let units = std::mem::take(&mut start.units);
+        let Some(mut session) = Session::start(start, &units, &mut self.broadcast) else {
+            return;
+        };
+        for arrived in units {
+            session.push(arrived.unit, &mut self.broadcast, out);
+        }
+        self.phase = Phase::Running(Box::new(session));
+    }
+}
+
+fn ticks(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros() * 9 / 100).unwrap_or(i64::MAX)
 }

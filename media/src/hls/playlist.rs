@@ -1,6 +1,22 @@
 //! Playlists (RFC 8216bis), rendered from a window.
+//!
+//! Durations are printed with five decimals, so that sums do not drift. A part's never exceeds PART-TARGET, and a
+//! segment's, rounded to whole seconds, never TARGETDURATION: the packager cuts accordingly, and where a single picture
+//! outlasts a part the attribute is capped.
 
-use super::Window;
+use std::fmt::Write;
+
+use super::{Segment, Window, names};
+
+/// PART-HOLD-BACK in part targets (RFC 8216bis §4.4.3.8: at least two, three recommended).
+const HOLD_BACK_PARTS: u32 = 3;
+/// CAN-SKIP-UNTIL in target durations (RFC 8216bis §4.4.3.8: at least six).
+const SKIP_UNTIL_TARGETS: i64 = 6;
+/// Parts are listed for so many target durations from the live edge (RFC 8216bis §6.2.2).
+const PARTS_FOR_TARGETS: i64 = 3;
+/// EXT-X-SKIP needs version 9, EXT-X-MAP without I-frames 6, fragmented MP4 7.
+const VERSION_LOW_LATENCY: u32 = 9;
+const VERSION_STANDARD: u32 = 7;
 
 /// What a client asked of a media playlist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,14 +25,268 @@ pub struct MediaOptions {
     pub skip: bool,
 }
 
-/// The media playlist. URIs are relative to it: `{broadcast}/{name}`.
+/// The media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first part it
+/// lists nothing.
 pub fn media_playlist(window: &Window, options: MediaOptions) -> String {
-    let _ = (window, options);
-    String::new()
+    MediaPlaylist::new(window).render(options)
 }
 
-/// The multivariant playlist: one rendition, `media.m3u8`.
+/// The multivariant playlist: one rendition, `media.m3u8`. Before the first part it has none.
 pub fn multivariant_playlist(window: &Window) -> String {
-    let _ = window;
-    String::new()
+    let mut text = format!("#EXTM3U\n#EXT-X-VERSION:{}\n", version(window));
+    let (Some(info), Some(bandwidth)) = (window.stream_info(), window.bandwidth()) else {
+        return text;
+    };
+    put(
+        &mut text,
+        format_args!(
+            "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
+            bandwidth.peak_bps, bandwidth.average_bps, info.codecs
+        ),
+    );
+    if let Some((width, height)) = info.resolution {
+        put(&mut text, format_args!(",RESOLUTION={width}x{height}"));
+    }
+    if let Some(rate) = info.frame_rate {
+        put(&mut text, format_args!(",FRAME-RATE={rate:.3}"));
+    }
+    text.push_str("\nmedia.m3u8\n");
+    text
+}
+
+fn version(window: &Window) -> u32 {
+    if window.header().low_latency {
+        VERSION_LOW_LATENCY
+    } else {
+        VERSION_STANDARD
+    }
+}
+
+struct MediaPlaylist<'a> {
+    window: &'a Window,
+    broadcast: &'a str,
+    low_latency: bool,
+    target_90k: i64,
+    part_target_90k: u32,
+    /// Duration of everything listed.
+    total_90k: i64,
+    text: String,
+}
+
+impl<'a> MediaPlaylist<'a> {
+    fn new(window: &'a Window) -> Self {
+        let header = window.header();
+        let low_latency = header.low_latency;
+        let listed = window
+            .segments()
+            .filter(|segment| low_latency || segment.closed);
+        Self {
+            window,
+            broadcast: &header.broadcast,
+            low_latency,
+            target_90k: i64::from(header.target_duration_s) * 90_000,
+            part_target_90k: window.part_target_90k().unwrap_or(0),
+            total_90k: listed.map(|segment| i64::from(segment.duration_90k)).sum(),
+            text: String::with_capacity(4_096),
+        }
+    }
+
+    fn render(mut self, options: MediaOptions) -> String {
+        self.head();
+        let skipped = if options.skip && self.low_latency {
+            self.skippable()
+        } else {
+            0
+        };
+        if skipped > 0 {
+            put(
+                &mut self.text,
+                format_args!("#EXT-X-SKIP:SKIPPED-SEGMENTS={skipped}\n"),
+            );
+        }
+        self.segments(skipped);
+        self.tail();
+        self.text
+    }
+
+    fn head(&mut self) {
+        let window = self.window;
+        let first_msn = window
+            .segments()
+            .next()
+            .map_or(window.next().0, |segment| segment.msn);
+        put(
+            &mut self.text,
+            format_args!(
+                "#EXTM3U\n#EXT-X-VERSION:{}\n#EXT-X-TARGETDURATION:{}\n",
+                version(window),
+                window.header().target_duration_s
+            ),
+        );
+        if self.low_latency && self.part_target_90k > 0 {
+            let part_target = Seconds(i64::from(self.part_target_90k));
+            let hold_back = Seconds(i64::from(self.part_target_90k * HOLD_BACK_PARTS));
+            let skip_until = Seconds(self.target_90k * SKIP_UNTIL_TARGETS);
+            put(
+                &mut self.text,
+                format_args!(
+                    "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK={hold_back},\
+                     CAN-SKIP-UNTIL={skip_until}\n#EXT-X-PART-INF:PART-TARGET={part_target}\n"
+                ),
+            );
+        }
+        put(
+            &mut self.text,
+            format_args!("#EXT-X-MEDIA-SEQUENCE:{first_msn}\n"),
+        );
+        let discontinuity_sequence = window.discontinuity_sequence();
+        if discontinuity_sequence > 0 {
+            put(
+                &mut self.text,
+                format_args!("#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"),
+            );
+        }
+    }
+
+    /// How many of the oldest segments lie wholly before the skip boundary (RFC 8216bis §6.2.5.1).
+    fn skippable(&self) -> usize {
+        let boundary_90k = self.total_90k - self.target_90k * SKIP_UNTIL_TARGETS;
+        let mut end_90k = 0;
+        self.window
+            .segments()
+            .take_while(|segment| {
+                end_90k += i64::from(segment.duration_90k);
+                segment.closed && end_90k <= boundary_90k
+            })
+            .count()
+    }
+
+    fn segments(&mut self, skipped: usize) {
+        let parts_from_90k = self.total_90k - self.target_90k * PARTS_FOR_TARGETS;
+        let mut end_90k = 0;
+        let mut init = None;
+        for (index, segment) in self.window.segments().enumerate() {
+            end_90k += i64::from(segment.duration_90k);
+            if !segment.closed && !self.low_latency {
+                break;
+            }
+            if index < skipped {
+                init = Some(segment.init);
+                continue;
+            }
+            self.segment_tags(segment, init);
+            init = Some(segment.init);
+            if self.low_latency && end_90k > parts_from_90k {
+                self.parts(segment);
+            }
+            if segment.closed {
+                self.segment_uri(segment);
+            }
+        }
+    }
+
+    fn segment_tags(&mut self, segment: &Segment, previous_init: Option<u32>) {
+        if segment.discontinuity {
+            self.text.push_str("#EXT-X-DISCONTINUITY\n");
+        }
+        if previous_init != Some(segment.init) {
+            let name = names::init_name(segment.init);
+            put(
+                &mut self.text,
+                format_args!("#EXT-X-MAP:URI=\"{}/{name}\"\n", self.broadcast),
+            );
+        }
+        self.text.push_str("#EXT-X-PROGRAM-DATE-TIME:");
+        put_date_time(&mut self.text, segment.program_date_time_ms);
+        self.text.push('\n');
+    }
+
+    fn parts(&mut self, segment: &Segment) {
+        for (index, part) in (0..).zip(&segment.parts) {
+            let duration = Seconds(i64::from(part.duration_90k.min(self.part_target_90k)));
+            let name = names::part_name(segment.msn, index);
+            let independent = if part.independent {
+                ",INDEPENDENT=YES"
+            } else {
+                ""
+            };
+            put(
+                &mut self.text,
+                format_args!(
+                    "#EXT-X-PART:DURATION={duration},URI=\"{}/{name}\"{independent}\n",
+                    self.broadcast
+                ),
+            );
+        }
+    }
+
+    fn segment_uri(&mut self, segment: &Segment) {
+        let duration = Seconds(i64::from(segment.duration_90k));
+        let name = names::segment_name(segment.msn);
+        put(
+            &mut self.text,
+            format_args!("#EXTINF:{duration},\n{}/{name}\n", self.broadcast),
+        );
+    }
+
+    fn tail(&mut self) {
+        if self.window.is_ended() {
+            self.text.push_str("#EXT-X-ENDLIST\n");
+        } else if self.low_latency && self.part_target_90k > 0 {
+            let (msn, part) = self.window.next();
+            let name = names::part_name(msn, part);
+            put(
+                &mut self.text,
+                format_args!(
+                    "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"{}/{name}\"\n",
+                    self.broadcast
+                ),
+            );
+        }
+    }
+}
+
+fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments)
+        .expect("a String takes everything");
+}
+
+/// Ticks of the 90 kHz clock, shown as seconds with five decimals, rounded to the nearest.
+struct Seconds(i64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hundred_thousandths = (self.0 * 10 + 4) / 9;
+        let (whole, rest) = (hundred_thousandths / 100_000, hundred_thousandths % 100_000);
+        write!(formatter, "{whole}.{rest:05}")
+    }
+}
+
+/// ISO 8601 in UTC with milliseconds.
+fn put_date_time(text: &mut String, unix_ms: i64) {
+    let (days, ms) = (
+        unix_ms.div_euclid(86_400_000),
+        unix_ms.rem_euclid(86_400_000),
+    );
+    let (year, month, day) = civil_date(days);
+    let (hour, minute) = (ms / 3_600_000, ms / 60_000 % 60);
+    let (second, ms) = (ms / 1_000 % 60, ms % 1_000);
+    put(
+        text,
+        format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"),
+    );
+}
+
+/// The proleptic Gregorian date of a day counted from 1970-01-01, by eras of 400 years that begin on 1 March.
+fn civil_date(days: i64) -> (i64, i64, i64) {
+    let from_march_0000 = days + 719_468;
+    let era = from_march_0000.div_euclid(146_097);
+    let day_of_era = from_march_0000.rem_euclid(146_097);
+    let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leap_days) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }

@@ -7,7 +7,12 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Continuation, Output, StreamInfo};
+use super::{Continuation, Output, SegmentStart, StreamInfo};
+
+/// An audio frame starts before its part's end and may reach over it; none lasts longer than this.
+const AUDIO_OVERHANG_90K: i64 = 20_000;
+/// The rate of a segment shorter than half a second says little.
+const SHORTEST_MEASURED_90K: u32 = 45_000;
 
 /// What holds for a whole broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +63,21 @@ pub struct Segment {
     pub len: u64,
 }
 
+impl Segment {
+    /// The segment with only those parts that lie within its file's first `len` bytes; `None` without any.
+    fn cut_to(&self, len: u64) -> Option<Self> {
+        let whole = |part: &&PartInfo| part.offset + u64::from(part.len) <= len;
+        let parts: Vec<PartInfo> = self.parts.iter().take_while(whole).copied().collect();
+        let last = parts.last()?;
+        Some(Self {
+            len: last.offset + u64::from(last.len),
+            duration_90k: parts.iter().map(|part| part.duration_90k).sum(),
+            parts,
+            ..self.clone()
+        })
+    }
+}
+
 /// How much stays listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimits {
@@ -76,14 +96,28 @@ pub struct Bandwidth {
 /// The listed part of a broadcast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    header: Arc<Header>,
-    closed: VecDeque<Arc<Segment>>,
-    open: Option<Segment>,
-    inits: Vec<InitInfo>,
-    next_msn: u64,
-    discontinuity_sequence: u64,
-    part_target_90k: Option<u32>,
-    ended: bool,
+    pub(super) header: Arc<Header>,
+    pub(super) closed: VecDeque<Arc<Segment>>,
+    pub(super) open: Option<Segment>,
+    /// Segments that had to leave at once because numbers were skipped; the next retirement hands them out.
+    cut_off: Vec<Arc<Segment>>,
+    pub(super) inits: Vec<InitInfo>,
+    pub(super) position: Position,
+}
+
+/// The counters of a broadcast, which outlive what is listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Position {
+    /// Number of the next segment that opens.
+    pub(super) next_msn: u64,
+    pub(super) next_init: u32,
+    /// Parts ever written.
+    pub(super) fragments: u32,
+    pub(super) end_90k: i64,
+    pub(super) discontinuity_sequence: u64,
+    pub(super) part_target_90k: Option<u32>,
+    pub(super) ended: bool,
 }
 
 impl Window {
@@ -93,29 +127,143 @@ impl Window {
             header: Arc::new(header),
             closed: VecDeque::new(),
             open: None,
+            cut_off: Vec::new(),
             inits: Vec::new(),
-            next_msn: 0,
-            discontinuity_sequence: 0,
-            part_target_90k: None,
-            ended: false,
+            position: Position::default(),
         }
     }
 
     /// Takes the packager's next output.
     pub fn apply(&mut self, output: &Output) {
-        let _ = output;
+        match output {
+            Output::Init(init) => self.add_init(InitInfo {
+                number: init.number,
+                len: init.data.len() as u64,
+                info: Arc::clone(&init.info),
+            }),
+            Output::Part(part) => self.add_part(&PartEntry {
+                msn: part.msn,
+                segment: part.segment,
+                start_90k: part.start_90k,
+                duration_90k: part.duration_90k,
+                independent: part.independent,
+                part_target_90k: part.part_target_90k,
+                len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
+            }),
+            Output::SegmentEnd { msn } => {
+                if self.open.as_ref().is_some_and(|open| open.msn == *msn) {
+                    self.close_open();
+                }
+            }
+        }
     }
 
-    /// Takes segments off the list: those not needed for `list_for` seconds and `min_segments` segments. They are
-    /// returned, oldest first, and no longer listed.
+    pub(super) fn add_init(&mut self, init: InitInfo) {
+        self.position.next_init = self.position.next_init.max(init.number.saturating_add(1));
+        self.inits.push(init);
+    }
+
+    /// Appends a part to the open segment, or opens one. A part that continues no open segment is passed over.
+    pub(super) fn add_part(&mut self, part: &PartEntry) {
+        if let Some(start) = &part.segment {
+            self.begin_segment(part, start);
+        }
+        let Some(open) = self.open.as_mut().filter(|open| open.msn == part.msn) else {
+            return;
+        };
+        open.parts.push(PartInfo {
+            offset: open.len,
+            len: part.len,
+            duration_90k: part.duration_90k,
+            independent: part.independent,
+        });
+        open.len += u64::from(part.len);
+        open.duration_90k = open.duration_90k.saturating_add(part.duration_90k);
+        let position = &mut self.position;
+        position.fragments = position.fragments.wrapping_add(1);
+        position.end_90k = part.start_90k.saturating_add(i64::from(part.duration_90k));
+        position.part_target_90k = Some(part.part_target_90k);
+    }
+
+    fn begin_segment(&mut self, part: &PartEntry, start: &SegmentStart) {
+        self.close_open();
+        // Numbers in a playlist follow each other: what lies before a gap cannot stay in it.
+        if self
+            .closed
+            .back()
+            .is_some_and(|last| last.msn + 1 != part.msn)
+        {
+            let cut_off: Vec<_> = self.closed.drain(..).collect();
+            cut_off.iter().for_each(|segment| self.count_out(segment));
+            self.cut_off.extend(cut_off);
+        }
+        self.open = Some(Segment {
+            msn: part.msn,
+            init: start.init,
+            discontinuity: start.discontinuity,
+            program_date_time_ms: start.program_date_time_ms,
+            start_90k: part.start_90k,
+            duration_90k: 0,
+            parts: Vec::new(),
+            closed: false,
+            len: 0,
+        });
+        self.position.next_msn = part.msn + 1;
+    }
+
+    /// Ends the open segment, as after a restart, when nobody continues it; its number.
+    pub fn close_open(&mut self) -> Option<u64> {
+        let mut segment = self.open.take()?;
+        segment.closed = true;
+        segment.parts.shrink_to_fit();
+        let msn = segment.msn;
+        self.closed.push_back(Arc::new(segment));
+        Some(msn)
+    }
+
+    /// Takes segments off the list: the oldest, as long as what stays lasts `list_for` and has `min_segments` closed
+    /// ones. They are returned, oldest first; their bytes stay fetchable for a while (RFC 8216 §6.2.2).
     pub fn retire(&mut self, keep: WindowLimits) -> Vec<Arc<Segment>> {
-        let _ = keep;
-        Vec::new()
+        let list_for_90k = i64::try_from(keep.list_for.as_millis() * 90).unwrap_or(i64::MAX);
+        let most = keep.most_segments();
+        let mut listed_90k: i64 = self
+            .segments()
+            .map(|segment| i64::from(segment.duration_90k))
+            .sum();
+        let mut retired = std::mem::take(&mut self.cut_off);
+        while let Some(oldest) = self.closed.front() {
+            let left_90k = listed_90k - i64::from(oldest.duration_90k);
+            let dispensable = left_90k >= list_for_90k && self.closed.len() > keep.min_segments;
+            if !dispensable && self.closed.len() <= most {
+                break;
+            }
+            listed_90k = left_90k;
+            let segment = self.closed.pop_front().expect("there is a front");
+            self.count_out(&segment);
+            retired.push(segment);
+        }
+        if !retired.is_empty() {
+            self.forget_unused_inits();
+        }
+        retired
     }
 
-    /// Closes the broadcast: ENDLIST.
+    /// EXT-X-DISCONTINUITY-SEQUENCE counts the discontinuities that left with their segments.
+    fn count_out(&mut self, segment: &Segment) {
+        self.position.discontinuity_sequence += u64::from(segment.discontinuity);
+    }
+
+    fn forget_unused_inits(&mut self) {
+        let oldest = self.segments().map(|segment| segment.init).min();
+        let newest = self.inits.last().map(|init| init.number);
+        let needed_from = oldest.or(newest).unwrap_or(0);
+        self.inits.retain(|init| init.number >= needed_from);
+    }
+
+    /// Closes the broadcast: no segment follows, ENDLIST.
     pub fn end(&mut self) {
-        self.ended = true;
+        self.close_open();
+        self.position.ended = true;
     }
 
     pub fn header(&self) -> &Header {
@@ -124,7 +272,10 @@ impl Window {
 
     /// Listed segments, oldest first; the last may be open.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> {
-        self.closed.iter().map(Arc::as_ref).chain(self.open.iter())
+        self.closed
+            .iter()
+            .map(Arc::as_ref)
+            .chain(self.open.as_ref())
     }
 
     /// The segment that still grows.
@@ -142,37 +293,145 @@ impl Window {
         &self.inits
     }
 
+    /// What the newest segment shows, or before the first one what the newest init section describes.
+    pub fn stream_info(&self) -> Option<&StreamInfo> {
+        let newest = self.segments().next_back().map(|segment| segment.init);
+        let describes = |init: &&InitInfo| newest.is_none_or(|number| init.number == number);
+        self.inits
+            .iter()
+            .rev()
+            .find(describes)
+            .map(|init| init.info.as_ref())
+    }
+
     /// What comes next: media sequence number and part index. The preload hint; a blocking reload compares with it.
     pub fn next(&self) -> (u64, u32) {
-        (self.next_msn, 0)
+        match &self.open {
+            Some(open) => (open.msn, open.parts.len() as u32),
+            None => (self.position.next_msn, 0),
+        }
     }
 
     /// Whether the playlist holds, or is past, what `_HLS_msn` and `_HLS_part` ask for (RFC 8216bis §6.2.5.2). A part
-    /// index past a closed segment's end means the next segment's first part.
+    /// index past a closed segment's end means the next segment's first part. After the end nothing is waited for.
     pub fn has(&self, msn: u64, part: Option<u32>) -> bool {
-        let _ = part;
-        msn < self.next_msn
+        if self.position.ended {
+            return true;
+        }
+        let last_closed = self.closed.back().map(|segment| segment.msn);
+        let Some(part) = part else {
+            return last_closed.is_some_and(|last| msn <= last);
+        };
+        let Some(segment) = self.segment(msn) else {
+            let last = self.open.as_ref().map(|open| open.msn).or(last_closed);
+            return last.is_some_and(|last| msn < last);
+        };
+        if (part as usize) < segment.parts.len() {
+            return true;
+        }
+        // Past the end of a closed segment: a following segment is listed only once it has its first part.
+        segment.closed
+            && self
+                .segments()
+                .next_back()
+                .is_some_and(|last| last.msn > msn)
     }
 
-    /// What a packager needs to go on with this broadcast.
+    /// What a packager needs to go on with this broadcast. The timeline goes on a little after the last part, because
+    /// audio may reach over a part's end.
     pub fn continuation(&self) -> Continuation {
-        Continuation::default()
+        let position = &self.position;
+        let slack_90k = if position.fragments == 0 {
+            0
+        } else {
+            AUDIO_OVERHANG_90K
+        };
+        Continuation {
+            next_msn: position.next_msn,
+            next_init: position.next_init,
+            end_90k: position.end_90k.saturating_add(slack_90k),
+            next_fragment: position.fragments,
+            part_target_90k: position.part_target_90k,
+        }
     }
 
-    /// `None` before the first part.
+    /// Over the listed segments; an open one counts for the peak only when nothing is closed. `None` before the first
+    /// part.
     pub fn bandwidth(&self) -> Option<Bandwidth> {
-        None
+        let rate = |len: u64, duration_90k: u64| len * 8 * 90_000 / duration_90k.max(1);
+        let closed = self.closed.iter().map(Arc::as_ref);
+        let peak = closed
+            .filter(|segment| segment.duration_90k >= SHORTEST_MEASURED_90K)
+            .map(|segment| rate(segment.len, u64::from(segment.duration_90k)))
+            .max();
+        let (len, duration_90k) = self.segments().fold((0, 0), |(len, duration), segment| {
+            (
+                len + segment.len,
+                duration + u64::from(segment.duration_90k),
+            )
+        });
+        if duration_90k == 0 {
+            return None;
+        }
+        let average_bps = rate(len, duration_90k).max(1);
+        Some(Bandwidth {
+            peak_bps: peak.unwrap_or(average_bps).max(average_bps),
+            average_bps,
+        })
+    }
+
+    /// See [`Recovered::truncate_to`](super::journal::Recovered::truncate_to).
+    pub(super) fn truncate_to(
+        &mut self,
+        file_len: impl Fn(u64) -> Option<u64>,
+    ) -> Vec<Arc<Segment>> {
+        self.close_open();
+        let whole = self
+            .closed
+            .iter()
+            .position(|segment| file_len(segment.msn) < Some(segment.len));
+        let Some(first_damaged) = whole else {
+            return Vec::new();
+        };
+        let mut left: Vec<_> = self.closed.drain(first_damaged..).collect();
+        let kept = left[0].cut_to(file_len(left[0].msn).unwrap_or(0));
+        if let Some(kept) = kept {
+            self.closed.push_back(Arc::new(kept));
+            left.remove(0);
+        }
+        left
     }
 
     pub fn is_ended(&self) -> bool {
-        self.ended
+        self.position.ended
     }
 
+    /// `None` before the first part.
     pub fn part_target_90k(&self) -> Option<u32> {
-        self.part_target_90k
+        self.position.part_target_90k
     }
 
     pub fn discontinuity_sequence(&self) -> u64 {
-        self.discontinuity_sequence
+        self.position.discontinuity_sequence
     }
+}
+
+impl WindowLimits {
+    /// However short segments are: a publisher whose clock jumps all the time makes many.
+    fn most_segments(&self) -> usize {
+        let seconds = usize::try_from(self.list_for.as_secs()).unwrap_or(usize::MAX);
+        seconds.saturating_add(self.min_segments).saturating_add(64)
+    }
+}
+
+/// A part without its bytes: what the journal keeps of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PartEntry {
+    pub(super) msn: u64,
+    pub(super) segment: Option<SegmentStart>,
+    pub(super) start_90k: i64,
+    pub(super) duration_90k: u32,
+    pub(super) independent: bool,
+    pub(super) part_target_90k: u32,
+    pub(super) len: u32,
 }

@@ -1,0 +1,154 @@
+//! The journal: what was written is what comes back, up to the first damage.
+
+use proptest::prelude::*;
+
+use super::{super::journal::*, encoder::Encoder, *};
+
+/// A broadcast of some sessions, its journal, and its window.
+fn recorded(seconds: &[f64], retire: bool) -> (Vec<u8>, Window) {
+    let mut packager = Packager::new(settings(4), None);
+    let mut window = Window::new(header(4));
+    let mut journal = Vec::new();
+    encode(&Record::Header(header(4)), &mut journal);
+    for (session, &seconds) in (0_i64..).zip(seconds) {
+        let now_ms = NOON_MS + session * 60_000;
+        let mut out = Vec::new();
+        packager.begin_session(now_ms, &mut out);
+        encode(&Record::SessionBegin { at_ms: now_ms }, &mut journal);
+        for unit in (Encoder {
+            name: session as u8,
+            ..Encoder::default()
+        })
+        .units(seconds)
+        {
+            packager.push(unit, now_ms, &mut out);
+        }
+        for output in &out {
+            window.apply(output);
+            encode(&Record::of(output, now_ms), &mut journal);
+        }
+    }
+    if retire {
+        window.retire(WindowLimits {
+            list_for: Duration::from_secs(8),
+            min_segments: 3,
+        });
+    }
+    (journal, window)
+}
+
+proptest! {
+    #![proptest_config(sampled(40))]
+
+    #[test]
+    fn a_rewritten_journal_is_the_window(
+        seconds in prop::collection::vec(0.0..12.0_f64, 0..4),
+        retire: bool,
+        end: bool,
+    ) {
+        let (_, mut window) = recorded(&seconds, retire);
+        if end {
+            window.end();
+        }
+        let recovered = replay(&compact(&window)).unwrap();
+        prop_assert_eq!(&recovered.window, &window);
+        prop_assert_eq!(recovered.ended, end);
+        prop_assert_eq!(compact(&recovered.window), compact(&window));
+    }
+
+    #[test]
+    fn a_torn_or_damaged_line_ends_the_journal(cut in 0.0..1.0_f64, flip in any::<u8>()) {
+        let (journal, _) = recorded(&[3.0], false);
+        let cut = (journal.len() as f64 * cut) as usize;
+        let torn = &journal[..cut];
+        let mut damaged = journal.clone();
+        damaged[cut] ^= flip;
+        for bytes in [torn, &damaged[..]] {
+            let Ok(recovered) = replay(bytes) else { continue };
+            let valid = &bytes[..recovered.valid_len as usize];
+            prop_assert!(valid.is_empty() || valid.ends_with(b"\n"));
+            prop_assert_eq!(replay(valid).unwrap(), recovered);
+        }
+    }
+}
+
+#[test]
+fn the_running_journal_gives_the_window_too() {
+    let (journal, window) = recorded(&[5.0, 3.0], false);
+    let recovered = replay(&journal).unwrap();
+    assert_eq!(recovered.window, window);
+    assert_eq!(recovered.valid_len, journal.len() as u64);
+    assert_eq!(recovered.last_ms, NOON_MS + 60_000);
+    assert!(recovered.on_air && !recovered.ended);
+}
+
+#[test]
+fn a_journal_without_a_whole_header_is_invalid() {
+    let (journal, _) = recorded(&[], false);
+    for bytes in [
+        &b""[..],
+        b"\n",
+        b"00000000 {}\n",
+        &journal[..20],
+        &journal[9..],
+    ] {
+        assert!(replay(bytes).is_err());
+    }
+}
+
+#[test]
+fn parts_that_no_file_holds_are_dropped_and_their_numbers_are_not_used_again() {
+    let (journal, window) = recorded(&[7.0], false);
+    let whole = |msn: u64| window.segment(msn).map(|segment| segment.len);
+    let next_msn = window.continuation().next_msn;
+
+    let mut intact = replay(&journal).unwrap();
+    assert!(intact.truncate_to(whole).is_empty());
+    assert_eq!(intact.window.segments().count(), 4);
+
+    let mut torn = replay(&journal).unwrap();
+    let left = torn.truncate_to(|msn| whole(msn).map(|len| if msn == 2 { len / 2 } else { len }));
+    assert_eq!(
+        left.iter().map(|segment| segment.msn).collect::<Vec<_>>(),
+        [3]
+    );
+    let kept = torn.window.segment(2).unwrap();
+    assert!(kept.closed && kept.parts.len() < 10 && kept.len <= whole(2).unwrap() / 2);
+    assert_eq!(torn.window.continuation().next_msn, next_msn);
+
+    let mut missing = replay(&journal).unwrap();
+    let left = missing.truncate_to(|msn| whole(msn).filter(|_| msn != 1));
+    assert_eq!(left.len(), 3);
+    assert_eq!(missing.window.segments().count(), 1);
+}
+
+#[test]
+fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
+    let (journal, _) = recorded(&[7.0], false);
+    let mut recovered = replay(&journal).unwrap();
+    recovered.after_power_loss(16);
+    let continuation = recovered.window.continuation();
+    assert_eq!((continuation.next_msn, continuation.next_init), (20, 17));
+    assert_eq!(recovered.window.segments().count(), 4, "still served");
+    assert!(
+        !recovered.window.has(4, None),
+        "a reload waits for what comes"
+    );
+
+    let mut packager = Packager::new(settings(4), Some(continuation));
+    let mut out = Vec::new();
+    packager.begin_session(NOON_MS, &mut out);
+    for unit in Encoder::default().units(3.0) {
+        packager.push(unit, NOON_MS, &mut out);
+    }
+    let mut window = recovered.window;
+    out.iter().for_each(|output| window.apply(output));
+    let listed: Vec<u64> = window.segments().map(|segment| segment.msn).collect();
+    assert_eq!(listed, [20, 21]);
+    assert!(window.has(4, None) && window.has(4, Some(0)));
+    let keep = WindowLimits {
+        list_for: Duration::from_secs(20),
+        min_segments: 6,
+    };
+    assert_eq!(window.retire(keep).len(), 4);
+}

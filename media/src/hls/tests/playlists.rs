@@ -1,0 +1,199 @@
+//! Playlists as text: exact where the text is the contract, and read by another implementation.
+
+use super::{encoder::Encoder, reader, *};
+
+/// Outputs of sessions of so many seconds.
+fn broadcast(seconds: &[f64]) -> Vec<Output> {
+    let mut packager = Packager::new(settings(4), None);
+    let mut out = Vec::new();
+    for (session, &seconds) in (0_i64..).zip(seconds) {
+        let now_ms = NOON_MS + session * 60_000;
+        packager.begin_session(now_ms, &mut out);
+        for unit in Encoder::default().units(seconds) {
+            packager.push(unit, now_ms, &mut out);
+        }
+    }
+    out
+}
+
+fn render(window: &Window) -> String {
+    media_playlist(window, MediaOptions::default())
+}
+
+fn parse(text: &str) -> m3u8_rs::MediaPlaylist {
+    let (_, playlist) = m3u8_rs::parse_media_playlist(text.as_bytes()).unwrap();
+    playlist
+}
+
+#[test]
+fn the_first_parts_as_text() {
+    let window = window_of(&broadcast(&[0.5]), 4);
+    let expected = "#EXTM3U\n\
+        #EXT-X-VERSION:9\n\
+        #EXT-X-TARGETDURATION:4\n\
+        #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=0.60300,CAN-SKIP-UNTIL=24.00000\n\
+        #EXT-X-PART-INF:PART-TARGET=0.20100\n\
+        #EXT-X-MEDIA-SEQUENCE:0\n\
+        #EXT-X-MAP:URI=\"8fJ2/init0.mp4\"\n\
+        #EXT-X-PROGRAM-DATE-TIME:2026-11-21T11:00:00.000Z\n\
+        #EXT-X-PART:DURATION=0.20000,URI=\"8fJ2/0.0.m4s\",INDEPENDENT=YES\n\
+        #EXT-X-PART:DURATION=0.20000,URI=\"8fJ2/0.1.m4s\"\n\
+        #EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"8fJ2/0.2.m4s\"\n";
+    assert_eq!(render(&window), expected);
+}
+
+#[test]
+fn before_the_first_part_nothing_is_listed() {
+    let window = Window::new(header(4));
+    let expected = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n";
+    assert_eq!(render(&window), expected);
+    assert_eq!(
+        multivariant_playlist(&window),
+        "#EXTM3U\n#EXT-X-VERSION:9\n"
+    );
+    assert_eq!(window.next(), (0, 0));
+    assert!(!window.has(0, None) && !window.has(0, Some(0)));
+}
+
+#[test]
+fn parts_are_listed_for_three_target_durations() {
+    let window = window_of(&broadcast(&[21.0]), 4);
+    let text = render(&window);
+    let with_parts: Vec<u64> = (0..11)
+        .filter(|msn| text.contains(&format!("URI=\"8fJ2/{msn}.0.m4s\"")))
+        .collect();
+    // 20.8 s are listed, so parts reach back to 8.8 s.
+    assert_eq!(with_parts, [4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(parse(&text).segments.len(), 10);
+}
+
+#[test]
+fn a_delta_update_skips_what_lies_before_the_boundary() {
+    let skipping = |seconds: f64, target_duration_s: u32| {
+        let window = window_of(&broadcast(&[seconds]), target_duration_s);
+        media_playlist(&window, MediaOptions { skip: true })
+    };
+    assert!(!skipping(23.0, 4).contains("EXT-X-SKIP"), "24 s must stay");
+    let text = skipping(21.0, 2);
+    // 20.8 s are listed and 12 s stay: four segments end before 8.8 s.
+    assert!(
+        text.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n#EXT-X-PROGRAM-DATE-TIME"),
+        "{text}"
+    );
+    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:0\n"));
+    assert!(!text.contains("8fJ2/3.m4s") && text.contains("8fJ2/4.m4s"));
+    assert!(
+        !text.contains("EXT-X-MAP"),
+        "the init section is known from before"
+    );
+}
+
+#[test]
+fn an_independent_reader_agrees() {
+    let out = broadcast(&[9.0, 5.0]);
+    let window = window_of(&out, 4);
+    let playlist = parse(&render(&window));
+    let segments = reader::segments(&out);
+    assert_eq!(playlist.target_duration, 4);
+    assert_eq!(
+        playlist.segments.len(),
+        segments.iter().filter(|segment| segment.ended).count()
+    );
+    for (listed, segment) in playlist.segments.iter().zip(&segments) {
+        assert!((f64::from(listed.duration) - segment.duration_s()).abs() < 1e-4);
+        assert_eq!(listed.discontinuity, segment.discontinuity());
+        let start = segment.parts[0].part.segment.unwrap();
+        let date_time = listed.program_date_time.unwrap();
+        assert_eq!(date_time.timestamp_millis(), start.program_date_time_ms);
+        assert_eq!(
+            listed.uri,
+            format!("8fJ2/{}.m4s", segment.parts[0].part.msn)
+        );
+    }
+}
+
+#[test]
+fn segments_leave_and_their_discontinuities_are_counted() {
+    let mut window = Window::new(header(4));
+    let mut left = 0;
+    for output in broadcast(&[5.0, 5.0, 5.0, 30.0]) {
+        window.apply(&output);
+        let keep = WindowLimits {
+            list_for: Duration::from_secs(20),
+            min_segments: 6,
+        };
+        left += window.retire(keep).len() as u64;
+    }
+    let playlist = parse(&render(&window));
+    assert_eq!(playlist.media_sequence, left);
+    assert_eq!(playlist.discontinuity_sequence, 3);
+    let listed: f32 = playlist
+        .segments
+        .iter()
+        .map(|segment| segment.duration)
+        .sum();
+    assert!((20.0..22.1).contains(&listed), "{listed}");
+    assert_eq!(window.inits().len(), 1);
+}
+
+#[test]
+fn the_end_has_no_hint_and_nothing_is_waited_for() {
+    let mut window = window_of(&broadcast(&[5.0]), 4);
+    assert!(!window.has(9, Some(3)));
+    window.end();
+    let text = render(&window);
+    assert!(text.ends_with("8fJ2/2.m4s\n#EXT-X-ENDLIST\n"), "{text}");
+    assert!(!text.contains("PRELOAD-HINT"));
+    assert!(window.has(9, Some(3)) && window.is_ended());
+}
+
+#[test]
+fn standard_latency_is_a_plain_playlist() {
+    let mut window = Window::new(Header {
+        low_latency: false,
+        ..header(4)
+    });
+    broadcast(&[5.0])
+        .iter()
+        .for_each(|output| window.apply(output));
+    let text = render(&window);
+    assert!(text.starts_with("#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n"));
+    for tag in ["EXT-X-PART", "PRELOAD-HINT", "SERVER-CONTROL", "2.0.m4s"] {
+        assert!(!text.contains(tag), "{tag}");
+    }
+    assert!(text.ends_with("#EXTINF:2.00000,\n8fJ2/1.m4s\n"));
+}
+
+#[test]
+fn what_a_blocking_reload_waits_for() {
+    let window = window_of(&broadcast(&[4.5]), 4);
+    assert_eq!(window.next(), (2, 2));
+    // msn, part, whether the playlist already has it.
+    let cases = [
+        (0, None, true),
+        (1, None, true),
+        (2, None, false),
+        (0, Some(9), true),
+        (1, Some(9), true),
+        (1, Some(10), true),
+        (2, Some(1), true),
+        (2, Some(2), false),
+        (3, Some(0), false),
+    ];
+    for (msn, part, expected) in cases {
+        assert_eq!(window.has(msn, part), expected, "{msn} {part:?}");
+    }
+}
+
+#[test]
+fn the_multivariant_playlist() {
+    let window = window_of(&broadcast(&[5.0]), 4);
+    let bandwidth = window.bandwidth().unwrap();
+    assert!(bandwidth.peak_bps >= bandwidth.average_bps && bandwidth.average_bps > 1_000);
+    let expected = format!(
+        "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},\
+         CODECS=\"avc1.640028,mp4a.40.2\",RESOLUTION=1920x1080,FRAME-RATE=30.000\nmedia.m3u8\n",
+        bandwidth.peak_bps, bandwidth.average_bps
+    );
+    assert_eq!(multivariant_playlist(&window), expected);
+}
