@@ -11,7 +11,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::{Failure, rtmp::CHUNK_SIZE};
+use super::{Failure, rtmp::CHUNK_SIZE};
 
 /// Length of the file; the publishers repeat it.
 const CLIP_SECONDS: u32 = 20;
@@ -53,15 +53,18 @@ impl Clip {
             println!("making {} (once, under a minute)", path.display());
             encode(&path, bitrate_bps)?;
         }
-        Ok(Arc::new(Self::read(&std::fs::read(&path)?)?))
+        Ok(Arc::new(Self::read(
+            &std::fs::read(&path)?,
+            CLIP_SECONDS * 1000,
+        )?))
     }
 
-    /// Reads FLV (Adobe Flash Video File Format 10.1, annex E).
-    fn read(flv: &[u8]) -> Result<Self, Failure> {
+    /// Reads the first `duration_ms` of FLV (Adobe Flash Video File Format 10.1, annex E).
+    pub(crate) fn read(flv: &[u8], duration_ms: u32) -> Result<Self, Failure> {
         let mut clip = Self {
             opening: Vec::new(),
             tags: Vec::new(),
-            duration_ms: CLIP_SECONDS * 1000,
+            duration_ms,
         };
         let mut rest = flv
             .strip_prefix(b"FLV\x01")

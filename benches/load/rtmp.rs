@@ -1,11 +1,13 @@
 //! The publisher's half of RTMP 1.0: the simple handshake, messages out, and as much of the answers as it needs.
+//!
+//! `tests/it/support/publisher` takes this file and `clip.rs` in by path.
 
 use std::collections::HashMap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::{Failure, clip::Tag};
+use super::{Failure, clip::Tag};
 
 /// What OBS sends.
 pub(crate) const CHUNK_SIZE: usize = 4096;

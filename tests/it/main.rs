@@ -1,1 +1,4 @@
-fn main() {}
+//! The whole service as a user meets it: the real binary, real encoders, strict viewers.
+
+mod smoke;
+mod support;

@@ -1,0 +1,41 @@
+//! What scenarios are made of: clips, encoders, viewers, a strict playlist checker and the service under test.
+//!
+//! Everything here waits for conditions with deadlines, and ends what it started when it is dropped.
+#![allow(dead_code, unused_imports, reason = "each scenario uses a part of it")]
+
+pub mod checker;
+pub mod encoder;
+pub mod fmp4;
+pub mod http;
+pub mod media;
+pub mod publisher;
+pub mod server;
+pub mod viewer;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// Every failure ends the scenario, so a text is enough.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Between two looks at a condition that nothing announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Looks until `condition` gives a value; fails with `what` after `deadline`.
+pub async fn eventually<T>(
+    what: &str,
+    deadline: Duration,
+    mut condition: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Failure> {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition().await {
+            return Ok(value);
+        }
+        if started.elapsed() > deadline {
+            return Err(format!("not within {deadline:?}: {what}").into());
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}

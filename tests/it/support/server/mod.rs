@@ -1,0 +1,321 @@
+//! The service under test: the real binary on loopback ports, killed and started again as a scenario asks.
+
+mod api;
+
+use std::{
+    fs::{File, OpenOptions},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, timeout},
+};
+
+pub use self::api::{Api, Input};
+use super::{Failure, eventually, http, media::target_folder};
+
+/// The bootstrap key: `svc_` and 43 base62 characters.
+pub const API_KEY: &str = "svc_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
+pub const ADMIN_PASSWORD: &str = "correct horse battery staple";
+
+/// A first start migrates a database and hashes a password, in a debug build on a busy machine.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+const STOP_DEADLINE: Duration = Duration::from_secs(40);
+/// Of the log, shown when a scenario fails.
+const SHOWN_BYTES: usize = 16 * 1024;
+
+/// How to start the service.
+#[derive(Debug, Default)]
+pub struct Settings {
+    environment: Vec<(String, String)>,
+    data_dir: Option<PathBuf>,
+    tls: bool,
+}
+
+/// `{data_dir}/addresses.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Addresses {
+    pub http: SocketAddr,
+    pub https: bool,
+    pub rtmp: SocketAddr,
+    pub rtmps: Option<SocketAddr>,
+}
+
+/// The service and the folder it lives in. The process is killed when this is dropped, and its log's end printed, which
+/// the test harness shows for a scenario that failed.
+#[derive(Debug)]
+pub struct Server {
+    /// Kept for its end.
+    _folder: TempDir,
+    log: PathBuf,
+    data_dir: PathBuf,
+    environment: Vec<(String, String)>,
+    child: Option<Child>,
+    addresses: Addresses,
+    ready_after: Duration,
+}
+
+impl Settings {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For instance `SLUICE_LIVE__WINDOW`, `60s`.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// An existing folder instead of a fresh one.
+    pub fn data_dir(mut self, path: &Path) -> Self {
+        self.data_dir = Some(path.to_owned());
+        self
+    }
+
+    /// HTTPS and RTMPS with a certificate that nobody trusts.
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// Starts the service and waits until it is ready.
+    pub async fn start(self) -> Result<Server, Failure> {
+        let scratch = target_folder().join("tmp");
+        std::fs::create_dir_all(&scratch)?;
+        let folder = TempDir::with_prefix_in("it-", scratch)?;
+        let mut environment: Vec<(String, String)> = [
+            ("SLUICE_HTTP__LISTEN", "127.0.0.1:0"),
+            ("SLUICE_RTMP__LISTEN", "127.0.0.1:0"),
+            ("SLUICE_RTMP__TLS_LISTEN", "127.0.0.1:0"),
+            ("SLUICE_BOOTSTRAP__API_KEY", API_KEY),
+            ("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        if self.tls {
+            environment.extend(certificate(folder.path())?);
+        }
+        environment.extend(self.environment);
+        let mut server = Server {
+            log: folder.path().join("sluice.log"),
+            data_dir: self.data_dir.unwrap_or_else(|| folder.path().join("data")),
+            _folder: folder,
+            environment,
+            child: None,
+            addresses: Addresses {
+                http: ([127, 0, 0, 1], 0).into(),
+                https: false,
+                rtmp: ([127, 0, 0, 1], 0).into(),
+                rtmps: None,
+            },
+            ready_after: Duration::ZERO,
+        };
+        server.launch().await?;
+        Ok(server)
+    }
+}
+
+impl Server {
+    /// With default settings and a fresh data folder.
+    pub async fn start() -> Result<Self, Failure> {
+        Settings::new().start().await
+    }
+
+    /// Starts the killed or stopped service again: the same data, the same ports.
+    pub async fn restart(&mut self) -> Result<(), Failure> {
+        if self.child.is_some() {
+            return Err("the service still runs".into());
+        }
+        self.launch().await
+    }
+
+    async fn launch(&mut self) -> Result<(), Failure> {
+        let announced = self.data_dir.join("addresses.json");
+        // Gone, so that what stands there later was written by this start.
+        if announced.exists() {
+            std::fs::remove_file(&announced)?;
+        }
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)?;
+        let started = Instant::now();
+        self.child = Some(self.command(log)?.spawn()?);
+        let addresses = eventually("addresses.json", START_DEADLINE, async || {
+            if !self.is_running() {
+                return Some(Err("the service ended at its start"));
+            }
+            let json = std::fs::read(&announced).ok()?;
+            serde_json::from_slice::<Addresses>(&json).ok().map(Ok)
+        });
+        self.addresses = addresses.await??;
+        self.wait_ready(START_DEADLINE).await?;
+        self.ready_after = started.elapsed();
+        Ok(())
+    }
+
+    fn command(&self, log: File) -> Result<Command, Failure> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        command
+            .arg("serve")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env("SLUICE_STORE__DATA_DIR", &self.data_dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true);
+        if self.addresses.http.port() != 0 {
+            command.env("SLUICE_HTTP__LISTEN", self.addresses.http.to_string());
+            command.env("SLUICE_RTMP__LISTEN", self.addresses.rtmp.to_string());
+        }
+        if let Some(rtmps) = self.addresses.rtmps {
+            command.env("SLUICE_RTMP__TLS_LISTEN", rtmps.to_string());
+        }
+        Ok(command)
+    }
+
+    /// Waits for `/readyz` to answer 200.
+    pub async fn wait_ready(&self, deadline: Duration) -> Result<(), Failure> {
+        let (client, url) = (http::client(), format!("{}/readyz", self.base_url()));
+        eventually("/readyz is 200", deadline, async || {
+            let answer = client.get(&url).send().await.ok()?;
+            (answer.status() == 200).then_some(())
+        })
+        .await
+    }
+
+    /// From the process's start to the first 200 of `/readyz`.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Without a slash at its end.
+    pub fn base_url(&self) -> String {
+        let scheme = if self.addresses.https {
+            "https"
+        } else {
+            "http"
+        };
+        format!("{scheme}://{}", self.addresses.http)
+    }
+
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// With the bootstrap key.
+    pub fn api(&self) -> Api {
+        Api::new(
+            self.base_url(),
+            API_KEY,
+            self.addresses.rtmp,
+            self.addresses.rtmps,
+        )
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child
+            .as_mut()
+            .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
+    }
+
+    /// kill -9, and gone when this returns.
+    pub async fn kill(&mut self) -> Result<(), Failure> {
+        let mut child = self.child.take().ok_or("the service does not run")?;
+        Ok(child.kill().await?)
+    }
+
+    /// SIGTERM, and gone when this returns.
+    pub async fn terminate(&mut self) -> Result<ExitStatus, Failure> {
+        self.signal(Signal::TERM)?;
+        self.wait(STOP_DEADLINE).await
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<(), Failure> {
+        let id = self.process_id().ok_or("the service does not run")?;
+        let pid = Pid::from_raw(i32::try_from(id)?).ok_or("no process id")?;
+        Ok(kill_process(pid, signal)?)
+    }
+
+    /// Waits for the process's end.
+    pub async fn wait(&mut self, deadline: Duration) -> Result<ExitStatus, Failure> {
+        let mut child = self.child.take().ok_or("the service does not run")?;
+        match timeout(deadline, child.wait()).await {
+            Ok(status) => Ok(status?),
+            Err(_) => {
+                self.child = Some(child);
+                Err(format!("the service runs on after {deadline:?}").into())
+            }
+        }
+    }
+
+    /// Resident memory in KiB.
+    pub fn resident_kib(&self) -> Result<u64, Failure> {
+        self.status_field("VmRSS:")
+    }
+
+    pub fn threads(&self) -> Result<u64, Failure> {
+        self.status_field("Threads:")
+    }
+
+    pub fn open_files(&self) -> Result<usize, Failure> {
+        let id = self.process_id().ok_or("the service does not run")?;
+        Ok(std::fs::read_dir(format!("/proc/{id}/fd"))?.count())
+    }
+
+    fn status_field(&self, name: &str) -> Result<u64, Failure> {
+        let id = self.process_id().ok_or("the service does not run")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|rest| rest.split_whitespace().next());
+        Ok(number
+            .ok_or_else(|| format!("no {name} in {status}"))?
+            .parse()?)
+    }
+
+    /// Everything that the service wrote, over all its starts.
+    pub fn log(&self) -> String {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let log = self.log();
+        let from = log.len().saturating_sub(SHOWN_BYTES);
+        let from = (from..=log.len())
+            .find(|&at| log.is_char_boundary(at))
+            .unwrap_or(0);
+        eprintln!("--- the service's log:\n{}---", &log[from..]);
+    }
+}
+
+/// Makes a certificate for loopback; the settings that name it.
+fn certificate(folder: &Path) -> Result<[(String, String); 2], Failure> {
+    let made =
+        rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::write(&cert, made.cert.pem())?;
+    std::fs::write(&key, made.signing_key.serialize_pem())?;
+    let setting = |name: &str, path: PathBuf| (name.to_owned(), path.display().to_string());
+    Ok([
+        setting("SLUICE_HTTP__TLS_CERT", cert),
+        setting("SLUICE_HTTP__TLS_KEY", key),
+    ])
+}
