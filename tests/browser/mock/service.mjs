@@ -221,6 +221,7 @@ export class MockService {
     json(response, 200, {
       state: this.state,
       version: version(),
+      broadcast: this.live?.name ?? null,
       reconnectUntil: this.reconnectUntil,
       latency: "low",
     });

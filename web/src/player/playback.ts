@@ -34,6 +34,8 @@ export class Playback implements SourceListener {
   private advancedAtMs = Number.NEGATIVE_INFINITY;
   private bufferedAtMs = 0;
   private movedAtMs = 0;
+  /** Since when the service says that media is coming. */
+  private liveSinceMs: number | null = null;
 
   constructor(
     private readonly url: string,
@@ -156,19 +158,21 @@ export class Playback implements SourceListener {
   /** Called a few times a second. @param live the service says that media is coming */
   tend(live: boolean): void {
     this.observe();
+    this.liveSinceMs = live ? (this.liveSinceMs ?? performance.now()) : null;
     if (!this.source) return;
     if (live && this.source.complete() && !this.draining) {
       this.onBroken();
       return;
     }
+    const startedMs = Math.max(this.attachedAtMs, this.liveSinceMs ?? 0);
     const move = nextMove({
       nowMs: performance.now(),
       live,
       paused: this.paused,
       following: this.following,
       position: this.video.currentTime,
-      advancedAtMs: Math.max(this.advancedAtMs, this.attachedAtMs),
-      bufferedAtMs: this.bufferedAtMs,
+      advancedAtMs: Math.max(this.advancedAtMs, startedMs),
+      bufferedAtMs: Math.max(this.bufferedAtMs, startedMs),
       movedAtMs: this.movedAtMs,
       nextRangeStart: nextRangeStart(this.video),
       edge: this.source.edge(),

@@ -24,9 +24,9 @@ export interface Observation {
   /** False once the viewer went back on purpose. */
   following: boolean;
   position: number;
-  /** When the position last moved by itself, or the source was attached. */
+  /** When the position last moved by itself; no earlier than media could come: attached, and on air. */
   advancedAtMs: number;
-  /** When media last entered the buffer, or the source was attached. */
+  /** When media last entered the buffer; no earlier than it could come. */
   bufferedAtMs: number;
   /** When the last move was made. */
   movedAtMs: number;

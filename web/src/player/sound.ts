@@ -5,10 +5,14 @@
  */
 
 const REMEMBERED = "sluice.volume";
+/** A press of the mute control this soon after the first gesture is that gesture: the sound it asks for is already on. */
+const SAME_GESTURE_MS = 500;
 
 export class Sound {
   /** Muted by the browser's policy alone; the first gesture undoes it. */
   private mutedByPolicy = false;
+  /** When a gesture last undid that. */
+  private allowedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param onChange called whenever what the viewer hears, or could hear, has changed */
   constructor(
@@ -48,16 +52,15 @@ export class Sound {
   allow(): void {
     if (!this.mutedByPolicy) return;
     this.mutedByPolicy = false;
+    this.allowedAtMs = performance.now();
     this.video.muted = false;
     if (this.video.paused) void this.video.play().catch(() => undefined);
     this.onChange();
   }
 
   toggle(): void {
-    if (this.mutedByPolicy) {
-      this.allow();
-      return;
-    }
+    const isSameGesture = performance.now() - this.allowedAtMs < SAME_GESTURE_MS;
+    if (isSameGesture) return;
     this.video.muted = !this.video.muted;
     if (!this.video.muted && this.video.volume === 0) this.video.volume = 0.5;
   }

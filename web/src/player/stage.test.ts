@@ -59,6 +59,10 @@ test("a source is loaded anew for another broadcast and for nothing else", () =>
     const previous = before === null ? null : reply(before);
     assert.equal(isNewBroadcast(previous, reply(after)), expected, `${before} → ${after}`);
   }
+  const named = (broadcast: string): Reply => ({ ...reply("live"), broadcast });
+  assert.equal(isNewBroadcast(named("a"), named("a")), false);
+  assert.equal(isNewBroadcast(named("a"), named("b")), true, "one broadcast ended and another began unseen");
+  assert.equal(isNewBroadcast(reply("live"), named("b")), false);
 });
 
 test("what is not an answer of the service is refused", () => {
@@ -79,5 +83,6 @@ test("what is not an answer of the service is refused", () => {
     version: "a",
     reconnectUntil: null,
     latency: "low",
+    broadcast: null,
   });
 });

@@ -10,6 +10,8 @@ export interface Reply {
   /** Until when the service keeps the broadcast open for the encoder, ISO 8601. */
   reconnectUntil?: string | null;
   latency?: "low" | "standard";
+  /** The broadcast on air, when the service names it. */
+  broadcast?: string | null;
 }
 
 /** How the question to the service stands. */
@@ -81,16 +83,18 @@ export function isPlayable(reply: Reply): boolean {
 
 /**
  * Whether `next` belongs to another broadcast than `previous`, so that the source must be loaded anew. Between two
- * broadcasts the input is always idle, ended or starting; inside one it is only live and reconnecting.
+ * broadcasts the input is always idle, ended or starting; a page that was cut off meanwhile goes by the name.
  */
 export function isNewBroadcast(previous: Reply | null, next: Reply): boolean {
-  return isPlayable(next) && previous !== null && !isPlayable(previous);
+  if (previous === null || !isPlayable(next)) return false;
+  const isRenamed = Boolean(previous.broadcast && next.broadcast && previous.broadcast !== next.broadcast);
+  return isRenamed || !isPlayable(previous);
 }
 
 /** Reads an answer of the service; null when it is not one (a proxy's page, say). */
 export function parseReply(body: unknown): Reply | null {
   if (typeof body !== "object" || body === null) return null;
-  const { state, version, reconnectUntil, latency } = body as Record<string, unknown>;
+  const { state, version, reconnectUntil, latency, broadcast } = body as Record<string, unknown>;
   if (typeof version !== "string") return null;
   switch (state) {
     case "idle":
@@ -103,6 +107,7 @@ export function parseReply(body: unknown): Reply | null {
         version,
         reconnectUntil: typeof reconnectUntil === "string" ? reconnectUntil : null,
         latency: latency === "standard" ? "standard" : "low",
+        broadcast: typeof broadcast === "string" ? broadcast : null,
       };
     default:
       return null;

@@ -20,7 +20,7 @@ export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
     case "live":
       return { title: "Live", detail: "" };
     case "stalled":
-      return { title: "Waiting for the picture", detail: "The connection is slower than the stream." };
+      return { title: "Waiting for the picture", detail: "It goes on as soon as enough has arrived." };
     case "reconnecting":
       return {
         title: "The encoder lost its connection",
