@@ -366,4 +366,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     await commands[line.trim()]?.();
     console.log(service.state);
   }
+  await service.stop();
 }
