@@ -84,6 +84,7 @@ impl ApiError {
         match self {
             Self::NotAvailableYet(_) => Some("not_available_yet"),
             Self::TooMany { .. } => Some("rate_limited"),
+            Self::NotFound(_) => Some("not_found"),
             _ => None,
         }
     }

@@ -157,6 +157,8 @@ pub struct PlaybackState {
     state: Phase,
     /// Changes with the state; pass it as `since`.
     version: String,
+    /// The broadcast that the playlist belongs to; a new one is a new playlist.
+    broadcast: Option<String>,
     /// The end of the reconnect window while the encoder is gone.
     #[schema(value_type = Option<String>, format = DateTime)]
     reconnect_until: Option<String>,
@@ -180,6 +182,7 @@ pub async fn state(request: HttpRequest, playback_id: web::Path<String>, query: 
         Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(PlaybackState {
             state: phase(&now),
             version: version(&now),
+            broadcast: now.view.as_ref().map(|view| view.window.header().broadcast.clone()),
             reconnect_until: until.map(|until| until.to_string()),
             latency: if access.playback.policy().low_latency { "low" } else { "standard" },
         }))
@@ -201,7 +204,7 @@ fn phase(now: &Published) -> Phase {
     }
 }
 
-/// The view that may be shown: from the first whole segment on.
+/// The view that may be shown, once a player can start with it.
 fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
     now.view.clone().filter(|view| view.is_playable()).ok_or(ApiError::NotFound("live stream"))
 }

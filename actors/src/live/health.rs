@@ -31,8 +31,8 @@ pub struct Health {
     pub protocol: Option<&'static str>,
     pub remote_address: Option<String>,
     pub encoder: Option<String>,
-    /// Unix milliseconds.
-    pub connected_at_ms: Option<i64>,
+    /// ISO 8601, UTC.
+    pub connected_at: Option<jiff::Timestamp>,
     #[serde(flatten)]
     pub measured: Measured,
     pub bytes_received: u64,

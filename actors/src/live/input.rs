@@ -371,7 +371,8 @@ impl LiveInput {
             encoder: report
                 .encoder
                 .or_else(|| session.and_then(|session| session.request.encoder.clone())),
-            connected_at_ms: session.map(|session| session.connected_ms),
+            connected_at: session
+                .and_then(|session| jiff::Timestamp::from_millisecond(session.connected_ms).ok()),
             measured: self.meter.snapshot(now_ms),
             bytes_received: report.bytes_received,
             damaged_units: report.damaged,

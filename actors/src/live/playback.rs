@@ -75,9 +75,14 @@ impl View {
             .clone()
     }
 
-    /// Whether a player can start: a whole segment is listed, or the playlist is closed.
+    /// Whether a player can start: the closed playlist, a whole segment, or as many parts as players hold back.
     pub fn is_playable(&self) -> bool {
-        self.window.is_ended() || self.window.segments().any(|segment| segment.closed)
+        let mut segments = self.window.segments();
+        let low_latency = self.window.header().low_latency;
+        self.window.is_ended()
+            || segments.any(|segment| {
+                segment.closed || (low_latency && segment.parts.len() >= HOLD_BACK_PARTS)
+            })
     }
 
     pub fn multivariant_playlist(&self) -> bytes::Bytes {
@@ -119,6 +124,9 @@ pub struct Playback {
     /// 0: not known yet.
     target_duration_s: AtomicU32,
 }
+
+/// Parts that players keep between themselves and the live edge (PART-HOLD-BACK).
+const HOLD_BACK_PARTS: usize = 3;
 
 /// No time yet.
 const NEVER: i64 = i64::MIN;

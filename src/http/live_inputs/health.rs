@@ -21,8 +21,8 @@ pub struct LiveInputHealth {
     remote_address: Option<String>,
     /// As the encoder calls itself.
     encoder: Option<String>,
-    /// Unix milliseconds.
-    connected_at_ms: Option<i64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    connected_at: Option<jiff::Timestamp>,
     /// `h264`, `hevc` or `av1`.
     video_codec: Option<String>,
     /// Profile and level, for instance `High 4.1`.
@@ -93,7 +93,7 @@ pub(super) fn idle() -> Value {
         protocol: None,
         remote_address: None,
         encoder: None,
-        connected_at_ms: None,
+        connected_at: None,
         measured: Default::default(),
         bytes_received: 0,
         damaged_units: 0,

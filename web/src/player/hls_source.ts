@@ -5,37 +5,10 @@ import Hls, {
   ErrorTypes,
   Events,
   type HlsConfig,
-  type Loader,
-  type LoaderCallbacks,
   type LoaderConfig,
-  type LoaderConfiguration,
-  type PlaylistLoaderConstructor,
-  type PlaylistLoaderContext,
   type RetryConfig,
 } from "hls.js/light";
-import { withLeadingGap } from "./early_playlist";
 import type { Source, SourceListener } from "./source";
-
-type PlaylistCallbacks = LoaderCallbacks<PlaylistLoaderContext>;
-
-const DefaultLoader = Hls.DefaultConfig.loader as new (config: HlsConfig) => Loader<PlaylistLoaderContext>;
-
-/** Reads playlists as hls.js does, and makes those of a broadcast's first moments playable. */
-class PlaylistLoader extends DefaultLoader {
-  override load(
-    context: PlaylistLoaderContext,
-    config: LoaderConfiguration,
-    callbacks: PlaylistCallbacks,
-  ): void {
-    super.load(context, config, {
-      ...callbacks,
-      onSuccess: (response, stats, loaded, details) => {
-        if (typeof response.data === "string") response.data = withLeadingGap(response.data);
-        callbacks.onSuccess(response, stats, loaded, details);
-      },
-    });
-  }
-}
 
 /** A second media error this soon after a repair means that repairing does not help. */
 const REPAIR_PAUSE_MS = 5000;
@@ -59,7 +32,6 @@ function settings(): Partial<HlsConfig> {
     backBufferLength: 20,
     maxBufferLength: 20,
     enableWorker: false,
-    pLoader: PlaylistLoader as PlaylistLoaderConstructor,
     manifestLoadPolicy: { default: patientPolicy(10_000) },
     playlistLoadPolicy: { default: patientPolicy(30_000) },
     fragLoadPolicy: { default: patientPolicy(10_000) },
