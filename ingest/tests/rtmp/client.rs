@@ -136,7 +136,7 @@ impl Client {
         tokio::time::timeout(DEADLINE, reading).await.unwrap();
     }
 
-    /// Reads until the server has closed, and returns whether it had sent this text.
+    /// Reads until the server has closed, and returns all that it sent.
     pub async fn read_to_end(&mut self) -> &[u8] {
         let reading =
             async { while matches!(self.socket.read_buf(&mut self.received).await, Ok(1..)) {} };

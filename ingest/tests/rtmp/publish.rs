@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sluice_ingest::gate::{Ended, Refusal};
+use sluice_ingest::gate::{Ended, Protocol, Refusal};
 use sluice_media::unit::{AudioUnit, Unit, VideoUnit};
 
 use crate::{
@@ -243,6 +243,26 @@ async fn a_refused_publisher_reads_why() {
         assert!(server.outcome().await.is_err(), "{app}");
         assert!(gate.notes().units.is_empty(), "{app}");
     }
+}
+
+#[tokio::test]
+async fn rtmps_is_the_same_behind_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ffmpeg::source(ffmpeg::DEBIAN, folder.path(), H264_AAC).await;
+    let gate = NotingGate::new();
+    let mut server = Server::start_tls(&gate).await;
+    let url = server.url("live", "slug.key").replace("rtmp:", "rtmps:");
+    let arguments = ["-i", &source, "-c", "copy", "-f", "flv", &url];
+    let run = ffmpeg::run(ffmpeg::DEBIAN, &arguments).await;
+    assert!(run.status.success(), "{}", ffmpeg::stderr(&run));
+    server.outcome().await.unwrap();
+    let notes = gate.notes();
+    assert_eq!(notes.requests[0].protocol, Protocol::Rtmps);
+    assert_eq!(
+        pictures(&notes).len(),
+        ffmpeg::packets(&source, "v").await.len()
+    );
+    assert_eq!(notes.ends, [Ended::Clean]);
 }
 
 /// Keeps a capture as a seed of the fuzz targets, when `SLUICE_WRITE_CORPUS` is set.

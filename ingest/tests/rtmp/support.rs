@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use rustls::pki_types::PrivateKeyDer;
 use sluice_ingest::{
     Error,
     gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal, SessionReport},
@@ -19,6 +20,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, watch},
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 /// How long any wait of a test may take.
@@ -139,10 +141,15 @@ pub struct Server {
 
 impl Server {
     pub async fn start(gate: &NotingGate) -> Self {
-        Self::start_with(gate, RtmpSettings::default()).await
+        Self::listen(gate, None).await
     }
 
-    pub async fn start_with(gate: &NotingGate, settings: RtmpSettings) -> Self {
+    /// The same behind TLS, with a certificate of its own.
+    pub async fn start_tls(gate: &NotingGate) -> Self {
+        Self::listen(gate, Some(tls_acceptor())).await
+    }
+
+    async fn listen(gate: &NotingGate, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -151,14 +158,21 @@ impl Server {
         let (gate, stopped, record) = (gate.clone(), stop.clone(), Arc::clone(&received));
         tokio::spawn(async move {
             while let Ok((socket, remote)) = listener.accept().await {
-                let (gate, settings) = (gate.clone(), settings.clone());
-                let (stop, outcome) = (stopped.clone(), outcome.clone());
+                let (gate, stop) = (gate.clone(), stopped.clone());
+                let (tls, outcome) = (tls.clone(), outcome.clone());
                 let socket = Recorded {
                     socket,
                     record: Arc::clone(&record),
                 };
                 tokio::spawn(async move {
-                    let ended = serve(socket, remote, Protocol::Rtmp, &gate, &settings, stop).await;
+                    let settings = RtmpSettings::default();
+                    let ended = match tls {
+                        None => serve(socket, remote, Protocol::Rtmp, &gate, &settings, stop).await,
+                        Some(tls) => {
+                            let socket = tls.accept(socket).await.unwrap();
+                            serve(socket, remote, Protocol::Rtmps, &gate, &settings, stop).await
+                        }
+                    };
                     let _ = outcome.send(ended);
                 });
             }
@@ -187,6 +201,19 @@ impl Server {
     pub fn received(&self) -> Vec<u8> {
         self.received.lock().unwrap().clone()
     }
+}
+
+fn tls_acceptor() -> TlsAcceptor {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 impl Drop for Server {
