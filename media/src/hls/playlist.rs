@@ -70,6 +70,8 @@ struct MediaPlaylist<'a> {
     part_target_90k: u32,
     /// Duration of everything listed.
     total_90k: i64,
+    /// No segment is whole yet: a gap of one part leads the list. hls.js and Apple's players refuse a list of parts alone.
+    gap_leads: bool,
     text: String,
 }
 
@@ -80,6 +82,10 @@ impl<'a> MediaPlaylist<'a> {
         let listed = window
             .segments()
             .filter(|segment| low_latency || segment.closed);
+        let gap_leads = low_latency
+            && window.part_target_90k().is_some()
+            && !window.is_ended()
+            && window.segments().all(|segment| !segment.closed);
         Self {
             window,
             broadcast: &header.broadcast,
@@ -87,6 +93,7 @@ impl<'a> MediaPlaylist<'a> {
             target_90k: i64::from(header.target_duration_s) * 90_000,
             part_target_90k: window.part_target_90k().unwrap_or(0),
             total_90k: listed.map(|segment| i64::from(segment.duration_90k)).sum(),
+            gap_leads,
             text: String::with_capacity(4_096),
         }
     }
@@ -114,7 +121,8 @@ impl<'a> MediaPlaylist<'a> {
         let first_msn = window
             .segments()
             .next()
-            .map_or(window.next().0, |segment| segment.msn);
+            .map_or(window.next().0, |segment| segment.msn)
+            .saturating_sub(u64::from(self.gap_leads));
         put(
             &mut self.text,
             format_args!(
@@ -146,6 +154,22 @@ impl<'a> MediaPlaylist<'a> {
                 format_args!("#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"),
             );
         }
+        if self.gap_leads {
+            self.gap(first_msn);
+        }
+    }
+
+    fn gap(&mut self, msn: u64) {
+        let duration = Seconds(i64::from(self.part_target_90k));
+        let (part, segment) = (names::part_name(msn, 0), names::segment_name(msn));
+        let broadcast = self.broadcast;
+        put(
+            &mut self.text,
+            format_args!(
+                "#EXT-X-GAP\n#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n\
+                 #EXTINF:{duration},\n{broadcast}/{segment}\n"
+            ),
+        );
     }
 
     /// How many of the oldest segments lie wholly before the skip boundary (RFC 8216bis §6.2.5.1).

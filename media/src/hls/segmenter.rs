@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    Continuation, InitSection, Output, Part, SegmentStart,
+    Continuation, FIRST_MSN, InitSection, Output, Part, SegmentStart,
     audio::AudioTrack,
     cadence::Cadence,
     fragment::{self, VideoSample},
@@ -61,7 +61,10 @@ pub(super) struct Segmenter {
 
 impl Segmenter {
     pub(super) fn new(wanted_part_90k: i64, from: Option<Continuation>) -> Self {
-        let from = from.unwrap_or_default();
+        let from = from.unwrap_or_else(|| Continuation {
+            next_msn: FIRST_MSN,
+            ..Continuation::default()
+        });
         Self {
             wanted_part_90k,
             part_target_90k: from.part_target_90k,
@@ -80,7 +83,7 @@ impl Segmenter {
             part_start_90k: from.end_90k,
             video: Vec::new(),
             video_bytes: 0,
-            begun: from.next_msn > 0,
+            begun: from.next_msn > FIRST_MSN,
         }
     }
 

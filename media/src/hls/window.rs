@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Continuation, Output, SegmentStart, StreamInfo};
+use super::{Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo};
 
 /// An audio frame starts before its part's end and may reach over it; none lasts longer than this.
 const AUDIO_OVERHANG_90K: i64 = 20_000;
@@ -129,7 +129,10 @@ impl Window {
             open: None,
             cut_off: Vec::new(),
             inits: Vec::new(),
-            position: Position::default(),
+            position: Position {
+                next_msn: FIRST_MSN,
+                ..Position::default()
+            },
         }
     }
 

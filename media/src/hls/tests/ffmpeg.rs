@@ -49,7 +49,11 @@ impl Drop for Folder {
 /// Runs a program; its standard output. `None`, with a loud word, when it is not there.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     // SVT-AV1 writes to the standard error unless it is told not to.
-    let Ok(output) = Command::new(program).env("SVT_LOG", "0").args(arguments).output() else {
+    let Ok(output) = Command::new(program)
+        .env("SVT_LOG", "0")
+        .args(arguments)
+        .output()
+    else {
         eprintln!("SKIPPED: {program} is not installed");
         return None;
     };

@@ -34,36 +34,49 @@ fn the_first_parts_as_text() {
         #EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=0.60300,CAN-SKIP-UNTIL=24.00000\n\
         #EXT-X-PART-INF:PART-TARGET=0.20100\n\
         #EXT-X-MEDIA-SEQUENCE:0\n\
+        #EXT-X-GAP\n\
+        #EXT-X-PART:DURATION=0.20100,URI=\"8fJ2/0.0.m4s\",GAP=YES\n\
+        #EXTINF:0.20100,\n\
+        8fJ2/0.m4s\n\
         #EXT-X-MAP:URI=\"8fJ2/init0.mp4\"\n\
         #EXT-X-PROGRAM-DATE-TIME:2026-11-21T11:00:00.000Z\n\
-        #EXT-X-PART:DURATION=0.20000,URI=\"8fJ2/0.0.m4s\",INDEPENDENT=YES\n\
-        #EXT-X-PART:DURATION=0.20000,URI=\"8fJ2/0.1.m4s\"\n\
-        #EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"8fJ2/0.2.m4s\"\n";
+        #EXT-X-PART:DURATION=0.20000,URI=\"8fJ2/1.0.m4s\",INDEPENDENT=YES\n\
+        #EXT-X-PART:DURATION=0.20000,URI=\"8fJ2/1.1.m4s\"\n\
+        #EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"8fJ2/1.2.m4s\"\n";
     assert_eq!(render(&window), expected);
+}
+
+#[test]
+fn the_gap_leaves_with_the_first_whole_segment() {
+    for (seconds, gaps, media_sequence) in [(1.9, 1, 0), (2.2, 0, 1), (9.0, 0, 1)] {
+        let playlist = render(&window_of(&broadcast(&[seconds]), 4));
+        assert_eq!(playlist.matches("#EXT-X-GAP").count(), gaps, "{seconds} s");
+        assert!(playlist.contains(&format!("#EXT-X-MEDIA-SEQUENCE:{media_sequence}\n")));
+    }
 }
 
 #[test]
 fn before_the_first_part_nothing_is_listed() {
     let window = Window::new(header(4));
-    let expected = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n";
+    let expected = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:1\n";
     assert_eq!(render(&window), expected);
     assert_eq!(
         multivariant_playlist(&window),
         "#EXTM3U\n#EXT-X-VERSION:9\n"
     );
-    assert_eq!(window.next(), (0, 0));
-    assert!(!window.has(0, None) && !window.has(0, Some(0)));
+    assert_eq!(window.next(), (1, 0));
+    assert!(!window.has(1, None) && !window.has(1, Some(0)));
 }
 
 #[test]
 fn parts_are_listed_for_three_target_durations() {
     let window = window_of(&broadcast(&[21.0]), 4);
     let text = render(&window);
-    let with_parts: Vec<u64> = (0..11)
+    let with_parts: Vec<u64> = (0..12)
         .filter(|msn| text.contains(&format!("URI=\"8fJ2/{msn}.0.m4s\"")))
         .collect();
     // 20.8 s are listed, so parts reach back to 8.8 s.
-    assert_eq!(with_parts, [4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(with_parts, [5, 6, 7, 8, 9, 10, 11]);
     assert_eq!(parse(&text).segments.len(), 10);
 }
 
@@ -80,8 +93,8 @@ fn a_delta_update_skips_what_lies_before_the_boundary() {
         text.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n#EXT-X-PROGRAM-DATE-TIME"),
         "{text}"
     );
-    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:0\n"));
-    assert!(!text.contains("8fJ2/3.m4s") && text.contains("8fJ2/4.m4s"));
+    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:1\n"));
+    assert!(!text.contains("8fJ2/4.m4s") && text.contains("8fJ2/5.m4s"));
     assert!(
         !text.contains("EXT-X-MAP"),
         "the init section is known from before"
@@ -125,7 +138,7 @@ fn segments_leave_and_their_discontinuities_are_counted() {
         left += window.retire(keep).len() as u64;
     }
     let playlist = parse(&render(&window));
-    assert_eq!(playlist.media_sequence, left);
+    assert_eq!(playlist.media_sequence, 1 + left);
     assert_eq!(playlist.discontinuity_sequence, 3);
     let listed: f32 = playlist
         .segments
@@ -142,7 +155,7 @@ fn the_end_has_no_hint_and_nothing_is_waited_for() {
     assert!(!window.has(9, Some(3)));
     window.end();
     let text = render(&window);
-    assert!(text.ends_with("8fJ2/2.m4s\n#EXT-X-ENDLIST\n"), "{text}");
+    assert!(text.ends_with("8fJ2/3.m4s\n#EXT-X-ENDLIST\n"), "{text}");
     assert!(!text.contains("PRELOAD-HINT"));
     assert!(window.has(9, Some(3)) && window.is_ended());
 }
@@ -158,27 +171,27 @@ fn standard_latency_is_a_plain_playlist() {
         .for_each(|output| window.apply(output));
     let text = render(&window);
     assert!(text.starts_with("#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n"));
-    for tag in ["EXT-X-PART", "PRELOAD-HINT", "SERVER-CONTROL", "2.0.m4s"] {
+    for tag in ["EXT-X-PART", "PRELOAD-HINT", "SERVER-CONTROL", "3.0.m4s"] {
         assert!(!text.contains(tag), "{tag}");
     }
-    assert!(text.ends_with("#EXTINF:2.00000,\n8fJ2/1.m4s\n"));
+    assert!(text.ends_with("#EXTINF:2.00000,\n8fJ2/2.m4s\n"));
 }
 
 #[test]
 fn what_a_blocking_reload_waits_for() {
     let window = window_of(&broadcast(&[4.5]), 4);
-    assert_eq!(window.next(), (2, 2));
+    assert_eq!(window.next(), (3, 2));
     // msn, part, whether the playlist already has it.
     let cases = [
-        (0, None, true),
         (1, None, true),
-        (2, None, false),
-        (0, Some(9), true),
+        (2, None, true),
+        (3, None, false),
         (1, Some(9), true),
-        (1, Some(10), true),
-        (2, Some(1), true),
-        (2, Some(2), false),
-        (3, Some(0), false),
+        (2, Some(9), true),
+        (2, Some(10), true),
+        (3, Some(1), true),
+        (3, Some(2), false),
+        (4, Some(0), false),
     ];
     for (msn, part, expected) in cases {
         assert_eq!(window.has(msn, part), expected, "{msn} {part:?}");

@@ -120,7 +120,7 @@ fn after_a_restart_the_broadcast_goes_on() {
         panic!("a new init section first")
     };
     assert_eq!(init.number, 1);
-    out.insert(before, Output::SegmentEnd { msn: 2 });
+    out.insert(before, Output::SegmentEnd { msn: 3 });
     let read = segments(&out);
     check_always(&read, 4);
     let breaks: Vec<bool> = read.iter().map(ReadSegment::discontinuity).collect();
