@@ -8,6 +8,8 @@ pub(crate) struct Listed {
     pub(crate) part: Option<u32>,
     pub(crate) duration_s: f64,
     pub(crate) uri: String,
+    /// A place that is counted and holds no media.
+    pub(crate) gap: bool,
 }
 
 /// A media playlist, full or a delta update.
@@ -27,7 +29,7 @@ impl Playlist {
     /// Reads what the harness needs; lines that it does not know are passed over.
     pub(crate) fn parse(text: &str) -> Self {
         let mut list = Self::default();
-        let mut segment_duration_s = 0.0;
+        let (mut duration_s, mut gap) = (0.0, false);
         for line in text.lines() {
             let (tag, value) = line.split_once(':').unwrap_or((line, ""));
             match tag {
@@ -42,11 +44,10 @@ impl Playlist {
                 "#EXT-X-MAP" => list.init = attribute(value, "URI").map(str::to_owned),
                 "#EXT-X-ENDLIST" => list.ended = true,
                 "#EXT-X-PART" => list.add_part(value),
-                "#EXTINF" => {
-                    segment_duration_s = value.trim_end_matches(',').parse().unwrap_or(0.0)
-                }
+                "#EXTINF" => duration_s = value.trim_end_matches(',').parse().unwrap_or(0.0),
+                "#EXT-X-GAP" => gap = true,
                 _ if !line.starts_with('#') && !line.is_empty() => {
-                    list.close_segment(segment_duration_s, line)
+                    list.close_segment(duration_s, line, std::mem::take(&mut gap))
                 }
                 _ => {}
             }
@@ -60,16 +61,18 @@ impl Playlist {
             part: Some(self.next_part),
             duration_s: number(attributes, "DURATION").unwrap_or(0.0),
             uri: attribute(attributes, "URI").unwrap_or_default().to_owned(),
+            gap: attribute(attributes, "GAP") == Some("YES"),
         });
         self.next_part += 1;
     }
 
-    fn close_segment(&mut self, duration_s: f64, uri: &str) {
+    fn close_segment(&mut self, duration_s: f64, uri: &str, gap: bool) {
         self.entries.push(Listed {
             msn: self.next_msn,
             part: None,
             duration_s,
             uri: uri.to_owned(),
+            gap,
         });
         self.next_msn += 1;
         self.next_part = 0;

@@ -76,7 +76,8 @@ impl Timings {
     }
 }
 
-/// Follows a broadcast from its first part on, by blocking reloads, and times every part against `log`.
+/// Follows a broadcast from its start on, by blocking reloads, and times every part against `log`. The parts of the first
+/// playlist set the clock only: a stream becomes visible when it has enough of them for a player.
 pub(crate) async fn watch(
     playback: &Playback,
     log: &SendLog,
@@ -89,35 +90,32 @@ pub(crate) async fn watch(
     if list.entries.first().is_some_and(|entry| entry.msn > 0) {
         return Err("the watcher came after the broadcast's first segment".into());
     }
-    let mut seen = Instant::now();
-    loop {
-        let target = Duration::from_secs_f64(
-            list.part_target_s
-                .ok_or("the playlist has no PART-TARGET")?,
-        );
+    clock.new_parts(&list.entries);
+    let part_target_s = list
+        .part_target_s
+        .ok_or("the playlist has no PART-TARGET")?;
+    while !list.ended {
+        let path = playback.reload(&list);
+        let answer = tokio::select! {
+            answer = client.get(&path) => answer?,
+            () = stop.cancelled() => break,
+        };
+        let seen = Instant::now();
+        if answer.status != 200 {
+            return Err(format!("{path}: status {}", answer.status).into());
+        }
+        list = Playlist::parse(&answer.text());
         for (from_ms, to_ms) in clock.new_parts(&list.entries) {
             if let Some((first, last)) = log.between(from_ms, to_ms) {
                 timings.note(
                     seen.duration_since(first),
                     seen.duration_since(last),
-                    target,
+                    Duration::from_secs_f64(part_target_s),
                 );
             }
         }
-        if list.ended {
-            return Ok(timings);
-        }
-        let path = playback.reload(&list);
-        let answer = tokio::select! {
-            answer = client.get(&path) => answer?,
-            () = stop.cancelled() => return Ok(timings),
-        };
-        seen = Instant::now();
-        if answer.status != 200 {
-            return Err(format!("{path}: status {}", answer.status).into());
-        }
-        list = Playlist::parse(&answer.text());
     }
+    Ok(timings)
 }
 
 /// The broadcast's timeline, summed up from the durations that the playlist gives.
@@ -134,13 +132,20 @@ impl Clock {
     fn new_parts(&mut self, entries: &[Listed]) -> Vec<(u64, u64)> {
         let mut parts = Vec::new();
         for entry in entries {
-            let duration_ms = entry.duration_s * 1000.0;
+            // No picture was sent for a gap.
+            let duration_ms = if entry.gap {
+                0.0
+            } else {
+                entry.duration_s * 1000.0
+            };
             match entry.part {
                 Some(part) if (entry.msn, part) == (self.msn, self.next_part) => {
                     let start_ms = self.part_start_ms;
                     self.part_start_ms += duration_ms;
                     self.next_part += 1;
-                    parts.push((frame_edge(start_ms), frame_edge(self.part_start_ms)));
+                    if !entry.gap {
+                        parts.push((frame_edge(start_ms), frame_edge(self.part_start_ms)));
+                    }
                 }
                 None if entry.msn == self.msn => {
                     self.msn += 1;
