@@ -86,6 +86,9 @@ impl Publish {
             "-flvflags",
             "no_duration_filesize",
         ]);
+        if self.url.starts_with("rtmps:") {
+            command.args(["-tls_verify", "0"]);
+        }
         command.arg(&self.url);
         Ffmpeg::spawn(command)
     }

@@ -27,6 +27,8 @@ const SURELY_WHITE: u8 = 170;
 /// Changes when clips of the same name would look different.
 const GENERATION: u32 = 1;
 const SECONDS: u32 = 40;
+/// Between two other pictures.
+const B_FRAMES: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VideoCodec {
@@ -96,6 +98,11 @@ impl Recipe {
             rate,
             ..Self::numbered(0)
         }
+    }
+
+    /// Another length than 40 s.
+    pub fn lasting(self, seconds: u32) -> Self {
+        Self { seconds, ..self }
     }
 
     /// Made by the [`modern_ffmpeg`], and only it can publish the clip.
@@ -303,7 +310,15 @@ pub fn read_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure> {
 pub fn read_numbers_of(path: &Path) -> Result<Vec<u32>, Failure> {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-i"]).arg(path);
-    command.args(["-map", "0:v:0", "-fps_mode", "passthrough"]);
+    // In the time base of the file: the guessed rate of milliseconds may be far off, and two pictures share a time then.
+    command.args([
+        "-map",
+        "0:v:0",
+        "-fps_mode",
+        "passthrough",
+        "-enc_time_base",
+        "-1",
+    ]);
     command.args(["-f", "rawvideo", "-pix_fmt", "gray", "-"]);
     let output = run(command, |_| Ok(()))?;
     if !output.stderr.is_empty() {
@@ -326,6 +341,20 @@ pub fn check_contiguous(numbers: &[u32], first: u32) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// [`check_contiguous`] for an encoder that was stopped anywhere: when that was between B-frames, the last picture, which
+/// they refer to, stands behind a hole.
+pub fn check_contiguous_to_a_cut(numbers: &[u32], first: u32) -> Result<(), Failure> {
+    let Some((&last, before)) = numbers.split_last() else {
+        return Ok(());
+    };
+    check_contiguous(before, first)?;
+    let next = first + u32::try_from(before.len())?;
+    match (next..=next + B_FRAMES).contains(&last) {
+        true => Ok(()),
+        false => Err(format!("picture {last} where {next} should be, in {numbers:?}").into()),
+    }
 }
 
 /// A planar 4:2:0 picture with the number's bars.
@@ -442,6 +471,12 @@ mod tests {
         assert!(check_contiguous(&[3, 5], 3).is_err());
         assert!(check_contiguous(&[3, 3], 3).is_err());
         assert!(check_contiguous(&[4], 3).is_err());
+        assert!(check_contiguous_to_a_cut(&[3, 4, 5], 3).is_ok());
+        assert!(check_contiguous_to_a_cut(&[3, 4, 7], 3).is_ok());
+        assert!(check_contiguous_to_a_cut(&[3, 4, 8], 3).is_err());
+        assert!(check_contiguous_to_a_cut(&[3, 5, 6], 3).is_err());
+        assert!(check_contiguous_to_a_cut(&[3, 4, 4], 3).is_err());
+        assert!(check_contiguous_to_a_cut(&[2], 3).is_err());
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub struct Update {
     pub at: Instant,
     /// As the text says it, with skipped segments put back.
     pub playlist: MediaPlaylist,
-    /// Segments that were not listed as whole before, oldest first.
+    /// Segments that were not listed as whole before, oldest first; gaps are not among them.
     pub segments: Vec<Segment>,
     /// Parts that were not listed before, in order. Those of segments that were never seen open are among them as far
     /// as they are listed.
@@ -208,7 +208,8 @@ impl Checker {
 
     fn remember(&mut self, segment: &Segment, update: &mut Update) {
         let known = self.seen.entry(segment.msn).or_default();
-        for (index, part) in segment.parts.iter().enumerate().skip(known.parts.len()) {
+        let new_parts = segment.parts.iter().enumerate().skip(known.parts.len());
+        for (index, part) in new_parts.filter(|(_, part)| !part.gap) {
             update.parts.push(NewPart {
                 msn: segment.msn,
                 index,
@@ -217,7 +218,7 @@ impl Checker {
                 range: segment.range,
             });
         }
-        if segment.is_closed() && !known.is_closed() {
+        if segment.is_closed() && !known.is_closed() && !segment.gap {
             update.segments.push(segment.clone());
         }
         let mut parts = std::mem::take(&mut known.parts);
@@ -275,6 +276,7 @@ fn check_same(known: &Segment, now: &Segment) -> Result<(), String> {
     }
     let facts = |segment: &Segment| {
         (
+            segment.gap,
             segment.map.clone(),
             segment.date_time_ms,
             segment.discontinuity,
@@ -283,7 +285,7 @@ fn check_same(known: &Segment, now: &Segment) -> Result<(), String> {
     };
     if facts(known) != facts(now) {
         return Err(format!(
-            "map, date, discontinuity or discontinuity sequence number change from {:?} to {:?}",
+            "gap, map, date, discontinuity or discontinuity sequence number change from {:?} to {:?}",
             facts(known),
             facts(now)
         ));

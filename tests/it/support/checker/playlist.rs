@@ -37,6 +37,8 @@ pub struct Segment {
     pub map: Option<String>,
     pub date_time_ms: Option<i64>,
     pub discontinuity: bool,
+    /// EXT-X-GAP: there are no media, and so neither map nor date.
+    pub gap: bool,
     /// Discontinuity sequence number: the playlist's, and one more for each tag up to here.
     pub range: u64,
     pub parts: Vec<Part>,
@@ -53,6 +55,7 @@ pub struct Part {
     pub uri: String,
     pub duration_s: f64,
     pub independent: bool,
+    pub gap: bool,
 }
 
 impl Segment {
@@ -136,6 +139,7 @@ impl Reader {
             _ if self.duration_s.is_some() => Err("EXTINF is not followed by its URI".into()),
             ("#EXT-X-ENDLIST", None) => self.end_list(),
             ("#EXT-X-DISCONTINUITY", None) => self.discontinuity(),
+            ("#EXT-X-GAP", None) => self.gap(),
             (
                 "#EXT-X-MAP" | "#EXT-X-PROGRAM-DATE-TIME" | "#EXT-X-PART" | "#EXTINF",
                 Some(value),
@@ -191,6 +195,15 @@ impl Reader {
         }
         self.tags_before_parts()?;
         self.open.discontinuity = true;
+        Ok(())
+    }
+
+    fn gap(&mut self) -> Result<(), String> {
+        self.in_segments = true;
+        if self.open.gap {
+            return Err("two gaps before one segment".into());
+        }
+        self.open.gap = true;
         Ok(())
     }
 
@@ -313,6 +326,7 @@ fn part(value: &str) -> Result<Part, String> {
         uri: attributes.quoted("URI")?.ok_or("no URI")?.to_owned(),
         duration_s: attributes.decimal("DURATION")?.ok_or("no DURATION")?,
         independent: attributes.yes("INDEPENDENT")?,
+        gap: attributes.yes("GAP")?,
     };
     attributes.finish()?;
     Ok(part)

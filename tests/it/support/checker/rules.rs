@@ -16,6 +16,8 @@ const SHORTEST_PART: f64 = 0.85;
 const PARTS_FOR_TARGETS: f64 = 3.0;
 /// What the programme's time may stray from the sum of durations inside a range.
 const DATE_DRIFT_MS: f64 = 50.0;
+/// The service numbers segments from here on; a gap may lead them.
+const FIRST_MSN: u64 = 1;
 
 pub fn check(list: &MediaPlaylist) -> Result<(), String> {
     check_head(list)?;
@@ -103,21 +105,15 @@ fn check_names(list: &MediaPlaylist) -> Result<(), String> {
     let Some(broadcast) = broadcast(list) else {
         return match list.segments.is_empty() {
             true => Ok(()),
-            false => Err("no EXT-X-MAP before the first segment".into()),
+            false => Err("no EXT-X-MAP at all".into()),
         };
     };
     for segment in &list.segments {
         let msn = segment.msn;
-        let map = segment
-            .map
-            .as_ref()
-            .ok_or_else(|| format!("segment {msn} has no EXT-X-MAP"))?;
-        let number = map
-            .strip_prefix(broadcast)
-            .and_then(|rest| rest.strip_prefix("/init"))
-            .and_then(|rest| rest.strip_suffix(".mp4"));
-        if number.is_none_or(|number| number.parse::<u32>().is_err()) {
-            return Err(format!("map {map} of broadcast {broadcast}"));
+        match &segment.map {
+            Some(map) => check_map(broadcast, map)?,
+            None if segment.gap => {}
+            None => return Err(format!("segment {msn} has no EXT-X-MAP")),
         }
         let whole = segment
             .whole
@@ -132,13 +128,27 @@ fn check_names(list: &MediaPlaylist) -> Result<(), String> {
     Ok(())
 }
 
+fn check_map(broadcast: &str, map: &str) -> Result<(), String> {
+    let number = map
+        .strip_prefix(broadcast)
+        .and_then(|rest| rest.strip_prefix("/init"))
+        .and_then(|rest| rest.strip_suffix(".mp4"));
+    match number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+        true => Ok(()),
+        false => Err(format!("map {map} of broadcast {broadcast}")),
+    }
+}
+
 fn check_segment(list: &MediaPlaylist, at: usize, is_near_end: bool) -> Result<(), String> {
     let segment = &list.segments[at];
     let is_last = at + 1 == list.segments.len();
     if !segment.is_closed() && !is_last {
         return Err("open, and not the last".into());
     }
-    if segment.date_time_ms.is_none() {
+    if segment.parts.iter().any(|part| part.gap != segment.gap) {
+        return Err("a gap, and not all of it".into());
+    }
+    if segment.date_time_ms.is_none() && !segment.gap {
         return Err("no EXT-X-PROGRAM-DATE-TIME".into());
     }
     if let Some(whole) = &segment.whole
@@ -152,7 +162,10 @@ fn check_segment(list: &MediaPlaylist, at: usize, is_near_end: bool) -> Result<(
     let previous = at
         .checked_sub(1)
         .and_then(|before| list.segments.get(before));
-    if previous.is_some_and(|previous| previous.map != segment.map) && !segment.discontinuity {
+    let other_map = |previous: &Segment| {
+        previous.map != segment.map && !(previous.gap && previous.map.is_none())
+    };
+    if previous.is_some_and(other_map) && !segment.discontinuity {
         return Err("another map without a discontinuity".into());
     }
     match list.part_target_s {
@@ -168,7 +181,7 @@ fn check_parts(segment: &Segment, part_target_s: f64, is_near_end: bool) -> Resu
             false => Ok(()),
         };
     };
-    let opens_range = segment.discontinuity || segment.msn == 0;
+    let opens_range = (segment.discontinuity || segment.msn <= FIRST_MSN) && !segment.gap;
     if opens_range && !first.independent {
         return Err("its first part opens a range and is not INDEPENDENT".into());
     }
@@ -204,7 +217,7 @@ fn check_dates(list: &MediaPlaylist) -> Result<(), String> {
     // By range: where its first listed segment began, and how much was listed since.
     let mut ranges: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     let mut end_ms = f64::MIN;
-    for segment in &list.segments {
+    for segment in list.segments.iter().filter(|segment| !segment.gap) {
         let date_ms = segment.date_time_ms.unwrap_or_default() as f64;
         let (began_ms, elapsed_ms) = ranges.entry(segment.range).or_insert((date_ms, 0.0));
         let expected_ms = *began_ms + *elapsed_ms;

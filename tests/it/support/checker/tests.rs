@@ -123,6 +123,31 @@ fn a_playlist_without_parts_passes() {
 }
 
 #[test]
+fn a_gap_may_lead_and_has_neither_map_nor_date() {
+    let gap = "#EXT-X-GAP\n#EXT-X-PART:DURATION=2.00000,URI=\"b/0.0.m4s\",GAP=YES\n#EXTINF:2.00000,\nb/0.m4s\n";
+    let led = |text: String| {
+        let text = changed(&text, "SEQUENCE:1\n", "SEQUENCE:0\n");
+        changed(&text, "#EXT-X-MAP", &format!("{gap}#EXT-X-MAP"))
+    };
+    let updates = observe(&[&led(long(1, 3, 0)), &led(long(1, 5, 0)), &long(2, 6, 0)]).unwrap();
+    let new: Vec<_> = updates[0].parts.iter().map(|part| part.msn).collect();
+    assert_eq!(new, [1, 2], "nothing can be fetched of a gap");
+    assert_eq!(updates[0].segments.len(), 2);
+    assert!(
+        observe(&[&led(long(1, 3, 0)), &long(1, 3, 0)]).is_err(),
+        "it leaves as segments leave"
+    );
+    for (from, to) in [
+        ("#EXT-X-GAP\n", ""),
+        (",GAP=YES", ""),
+        ("#EXT-X-GAP", "#EXT-X-GAP\n#EXT-X-GAP"),
+    ] {
+        let text = changed(&led(long(1, 3, 0)), from, to);
+        assert!(observe(&[&text]).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn one_thing_wrong_in_a_playlist_is_found() {
     let damages = [
         // The text.

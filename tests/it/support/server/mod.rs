@@ -163,6 +163,11 @@ impl Server {
 
     fn command(&self, log: File) -> Result<Command, Failure> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        // What the person at this machine has set is no part of the scenario.
+        let inherited = std::env::vars().map(|(name, _)| name);
+        for name in inherited.filter(|name| name.starts_with("SLUICE_")) {
+            command.env_remove(name);
+        }
         command
             .arg("serve")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

@@ -166,7 +166,8 @@ impl Follower {
     async fn take(&mut self, update: &Update) -> Result<(), Failure> {
         self.collection.playlists = self.checker.observed();
         self.collection.deltas = self.checker.deltas();
-        for segment in &update.playlist.segments {
+        let listed = &update.playlist.segments;
+        for segment in listed.iter().filter(|segment| !segment.gap) {
             self.list(segment).await?;
         }
         for part in &update.parts {
