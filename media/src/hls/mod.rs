@@ -79,6 +79,7 @@ pub struct StreamInfo {
 /// A partial segment: one movie fragment (`moof`, `mdat`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
+    /// Its segment's number, counted from 1 within the broadcast.
     pub msn: u64,
     /// Counted from 0 within the segment.
     pub index: u32,

@@ -30,6 +30,7 @@ pub struct PackagerSettings {
 /// What a later packager needs to go on with a broadcast after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuation {
+    /// Number of the next segment; a broadcast's first is 1.
     pub next_msn: u64,
     pub next_init: u32,
     /// Where the timeline goes on.

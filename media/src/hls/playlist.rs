@@ -26,7 +26,7 @@ pub struct MediaOptions {
 }
 
 /// The media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first part it
-/// lists nothing.
+/// lists nothing, and at low latency a gap leads the parts until a segment is whole.
 pub fn media_playlist(window: &Window, options: MediaOptions) -> String {
     MediaPlaylist::new(window).render(options)
 }
@@ -159,6 +159,7 @@ impl<'a> MediaPlaylist<'a> {
         }
     }
 
+    /// A segment of one part that nobody may fetch (RFC 8216bis §4.4.4.7). Without media it needs neither map nor date.
     fn gap(&mut self, msn: u64) {
         let duration = Seconds(i64::from(self.part_target_90k));
         let (part, segment) = (names::part_name(msn, 0), names::segment_name(msn));

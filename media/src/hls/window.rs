@@ -109,7 +109,7 @@ pub struct Window {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Position {
-    /// Number of the next segment that opens.
+    /// Number of the next segment that opens, [`FIRST_MSN`] at first.
     pub(super) next_msn: u64,
     pub(super) next_init: u32,
     /// Parts ever written.

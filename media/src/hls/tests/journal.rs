@@ -152,3 +152,37 @@ fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
     };
     assert_eq!(window.retire(keep).len(), 4);
 }
+
+#[test]
+fn after_a_power_loss_a_gap_leads_the_open_segment() {
+    let (journal, _) = recorded(&[7.0], false);
+    let mut recovered = replay(&journal).unwrap();
+    recovered.after_power_loss(16);
+    let mut window = recovered.window;
+    let render = |window: &Window| media_playlist(window, MediaOptions::default());
+    assert!(!render(&window).contains("GAP"), "whole ones are listed");
+
+    let mut packager = Packager::new(settings(4), Some(window.continuation()));
+    let mut out = Vec::new();
+    packager.begin_session(NOON_MS, &mut out);
+    for unit in Encoder::default().units(0.5) {
+        packager.push(unit, NOON_MS, &mut out);
+    }
+    out.iter().for_each(|output| window.apply(output));
+    let led = "#EXT-X-MEDIA-SEQUENCE:20\n\
+        #EXT-X-GAP\n\
+        #EXT-X-PART:DURATION=0.20100,URI=\"8fJ2/20.0.m4s\",GAP=YES\n\
+        #EXTINF:0.20100,\n\
+        8fJ2/20.m4s\n\
+        #EXT-X-DISCONTINUITY\n\
+        #EXT-X-MAP:URI=\"8fJ2/init17.mp4\"\n";
+    let text = render(&window);
+    assert!(text.contains(led), "{text}");
+
+    window.close_open();
+    let text = render(&window);
+    assert!(
+        text.contains("#EXT-X-MEDIA-SEQUENCE:21\n#EXT-X-DISCONTINUITY\n"),
+        "{text}"
+    );
+}

@@ -48,10 +48,81 @@ fn the_first_parts_as_text() {
 
 #[test]
 fn the_gap_leaves_with_the_first_whole_segment() {
-    for (seconds, gaps, media_sequence) in [(1.9, 1, 0), (2.2, 0, 1), (9.0, 0, 1)] {
-        let playlist = render(&window_of(&broadcast(&[seconds]), 4));
-        assert_eq!(playlist.matches("#EXT-X-GAP").count(), gaps, "{seconds} s");
-        assert!(playlist.contains(&format!("#EXT-X-MEDIA-SEQUENCE:{media_sequence}\n")));
+    let mut window = Window::new(header(4));
+    let mut media_sequences = Vec::new();
+    for output in broadcast(&[5.0]) {
+        window.apply(&output);
+        let text = render(&window);
+        let has_whole = window.segments().any(|segment| segment.closed);
+        let leads = window.open_segment().is_some() && !has_whole;
+        for mark in [
+            "#EXT-X-GAP\n",
+            "GAP=YES",
+            "\"8fJ2/0.0.m4s\"",
+            "\n8fJ2/0.m4s\n",
+        ] {
+            assert_eq!(text.matches(mark).count(), usize::from(leads), "{text}");
+        }
+        if window.part_target_90k().is_some() {
+            media_sequences.push(parse(&text).media_sequence);
+        }
+    }
+    media_sequences.dedup();
+    assert_eq!(media_sequences, [0, 1]);
+}
+
+#[test]
+fn a_delta_update_keeps_the_gap() {
+    let window = window_of(&broadcast(&[1.9]), 2);
+    let delta = media_playlist(&window, MediaOptions { skip: true });
+    assert!(delta.contains("#EXT-X-GAP\n"));
+    assert_eq!(delta, render(&window));
+}
+
+#[test]
+fn an_independent_reader_takes_the_gap_for_a_segment() {
+    let playlist = parse(&render(&window_of(&broadcast(&[0.5]), 4)));
+    assert_eq!(playlist.media_sequence, 0);
+    let [gap] = &playlist.segments[..] else {
+        panic!("the open segment is none yet: {:?}", playlist.segments)
+    };
+    assert_eq!(gap.uri, "8fJ2/0.m4s");
+    assert!((gap.duration - 0.201).abs() < 1e-4);
+    assert!(gap.map.is_none() && gap.program_date_time.is_none() && !gap.discontinuity);
+    assert!(gap.unknown_tags.iter().any(|tag| tag.tag == "X-GAP"));
+}
+
+#[test]
+fn no_gap_leads_at_standard_latency() {
+    let mut window = Window::new(Header {
+        low_latency: false,
+        ..header(4)
+    });
+    broadcast(&[0.5])
+        .iter()
+        .for_each(|output| window.apply(output));
+    assert!(window.open_segment().is_some());
+    let expected = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:1\n";
+    assert_eq!(render(&window), expected);
+}
+
+#[test]
+fn no_gap_leads_after_the_end() {
+    let open = window_of(&broadcast(&[0.5]), 4);
+    let mut lost = open.clone();
+    lost.truncate_to(|_| None);
+    assert_eq!(lost.segments().count(), 0);
+    assert!(render(&lost).contains("#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-GAP\n"));
+    for (mut window, media_sequence, listed) in [(open, 1, 1), (lost, 2, 0)] {
+        window.end();
+        let text = render(&window);
+        assert!(
+            !text.contains("GAP") && text.ends_with("#EXT-X-ENDLIST\n"),
+            "{text}"
+        );
+        let playlist = parse(&text);
+        assert_eq!(playlist.media_sequence, media_sequence);
+        assert_eq!(playlist.segments.len(), listed);
     }
 }
 
@@ -65,7 +136,9 @@ fn before_the_first_part_nothing_is_listed() {
         "#EXTM3U\n#EXT-X-VERSION:9\n"
     );
     assert_eq!(window.next(), (1, 0));
-    assert!(!window.has(1, None) && !window.has(1, Some(0)));
+    for msn in [0, 1] {
+        assert!(!window.has(msn, None) && !window.has(msn, Some(0)), "{msn}");
+    }
 }
 
 #[test]
@@ -93,7 +166,7 @@ fn a_delta_update_skips_what_lies_before_the_boundary() {
         text.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n#EXT-X-PROGRAM-DATE-TIME"),
         "{text}"
     );
-    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:1\n"));
+    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:1\n") && !text.contains("GAP"));
     assert!(!text.contains("8fJ2/4.m4s") && text.contains("8fJ2/5.m4s"));
     assert!(
         !text.contains("EXT-X-MAP"),
@@ -138,7 +211,7 @@ fn segments_leave_and_their_discontinuities_are_counted() {
         left += window.retire(keep).len() as u64;
     }
     let playlist = parse(&render(&window));
-    assert_eq!(playlist.media_sequence, 1 + left);
+    assert_eq!(playlist.media_sequence, FIRST_MSN + left);
     assert_eq!(playlist.discontinuity_sequence, 3);
     let listed: f32 = playlist
         .segments
@@ -183,6 +256,8 @@ fn what_a_blocking_reload_waits_for() {
     assert_eq!(window.next(), (3, 2));
     // msn, part, whether the playlist already has it.
     let cases = [
+        (0, None, true),
+        (0, Some(9), true),
         (1, None, true),
         (2, None, true),
         (3, None, false),
