@@ -229,6 +229,7 @@ async fn start_ingest(
         gate,
         settings: Arc::new(config.rtmp.clone()),
         tls: None,
+        read_beat: config.live.read_beat,
         permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
         sessions: TaskTracker::new(),
         stop: stop.child_token(),

@@ -71,10 +71,23 @@ impl Broadcast {
 
     /// Goes on with what is published: after a crash of the actor or of the process.
     pub fn resume(settings: &LiveSettings, view: &View, now_ms: i64) -> Self {
-        let from = Some(view.window.continuation());
-        let mut broadcast = Self::over(settings, view.window.clone(), view.shelf.clone(), from);
+        let (mut window, shelf) = (view.window.clone(), view.shelf.clone());
+        if let Some(msn) = window.close_open() {
+            shelf.close_segment(msn);
+        }
+        let from = Some(window.continuation());
+        let last = window.segments().next_back();
+        let last_media_ms =
+            last.map(|segment| segment.program_date_time_ms + i64::from(segment.duration_90k) / 90);
+        let mut broadcast = Self::over(settings, window, shelf, from);
+        broadcast.last_media_ms = last_media_ms;
         broadcast.rebuild(now_ms);
         broadcast
+    }
+
+    /// What viewers may see of a broadcast that nothing has been added to.
+    pub fn view(&self) -> View {
+        View::new(self.window.clone(), self.shelf.clone())
     }
 
     fn over(
@@ -320,6 +333,7 @@ fn job_of(output: &Output, now_ms: i64) -> Job {
         },
         Output::Part(part) => Job::Part {
             msn: part.msn,
+            is_first: part.index == 0,
             bytes: part.data.clone(),
             line,
         },

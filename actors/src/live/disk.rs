@@ -47,9 +47,11 @@ struct Shared {
 
 /// What the thread does next.
 pub(super) enum Job {
-    /// Appends a part to its segment's file, then its line to the journal.
+    /// Appends a part to its segment's file, then its line to the journal. The first part of a segment begins the file
+    /// anew: an earlier process may have left bytes in it that its journal never named.
     Part {
         msn: u64,
+        is_first: bool,
         bytes: Bytes,
         line: Vec<u8>,
     },
@@ -199,8 +201,13 @@ struct Writer {
 impl Writer {
     fn carry_out(&mut self, job: Job) -> io::Result<()> {
         match job {
-            Job::Part { msn, bytes, line } => {
-                self.segment(msn)?.write_all(&bytes)?;
+            Job::Part {
+                msn,
+                is_first,
+                bytes,
+                line,
+            } => {
+                self.segment(msn, is_first)?.write_all(&bytes)?;
                 self.journal()?.write_all(&line)
             }
             Job::Init {
@@ -227,10 +234,14 @@ impl Writer {
         }
     }
 
-    fn segment(&mut self, msn: u64) -> io::Result<&mut File> {
+    fn segment(&mut self, msn: u64, is_first: bool) -> io::Result<&mut File> {
         if self.segment.as_ref().is_none_or(|(open, _)| *open != msn) {
             let path = self.folder.join(names::segment_name(msn));
-            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let file = if is_first {
+                File::create(path)?
+            } else {
+                OpenOptions::new().create(true).append(true).open(path)?
+            };
             self.segment = Some((msn, file));
         }
         let (_, file) = self.segment.as_mut().expect("opened above");
@@ -279,6 +290,7 @@ mod tests {
     fn part(msn: u64, bytes: &'static [u8]) -> Job {
         Job::Part {
             msn,
+            is_first: false,
             bytes: Bytes::from_static(bytes),
             line: b"part\n".to_vec(),
         }

@@ -154,12 +154,9 @@ impl LiveInput {
             return;
         };
         let now_ms = unix_ms();
-        self.adopt(Broadcast::resume(
-            &self.args.services.settings,
-            &view,
-            now_ms,
-        ));
-        self.view = Some(view);
+        let broadcast = Broadcast::resume(&self.args.services.settings, &view, now_ms);
+        self.view = Some(Arc::new(broadcast.view()));
+        self.adopt(broadcast);
         if published.phase == Phase::Ended {
             self.phase = Phase::Ended;
             self.deadline_ms = Some(now_ms + self.args.services.settings.linger.as_millis() as i64);

@@ -13,7 +13,7 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_ingest::{
-    gate::{Gate, Protocol},
+    gate::{Gate, Protocol, PublishRequest, Refusal},
     rtmp::{self, RtmpSettings},
 };
 use tokio::{
@@ -25,7 +25,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument, debug, info_span, warn};
 
-use super::LiveGate;
+use super::{
+    LiveGate, LiveSession,
+    paced::{PaceSwitch, PacedStream},
+};
 use crate::{
     Error,
     concern::{Concern, RESTART_BUDGET, RESTART_WINDOW, Start},
@@ -45,6 +48,8 @@ pub struct Args {
     pub settings: Arc<RtmpSettings>,
     /// RTMPS when given.
     pub tls: Option<Acceptor>,
+    /// How often admitted publishers are read; zero: at every packet.
+    pub read_beat: Duration,
     pub permits: Arc<Semaphore>,
     pub sessions: TaskTracker,
     /// Ends every session politely.
@@ -169,29 +174,35 @@ async fn accept_all(args: Args) {
 
 async fn serve(socket: TcpStream, remote: SocketAddr, args: &Args) {
     let _ = socket.set_nodelay(true);
+    let switch = PaceSwitch::default();
+    let gate = PacingGate {
+        gate: args.gate.clone(),
+        switch: switch.clone(),
+    };
+    let socket = PacedStream::new(socket, switch, args.read_beat);
+    let settings = &args.settings;
     let served = match &args.tls {
         None => {
             rtmp::serve(
                 socket,
                 remote,
                 Protocol::Rtmp,
-                &args.gate,
-                &args.settings,
+                &gate,
+                settings,
                 args.stop.clone(),
             )
             .await
         }
         Some(acceptor) => {
-            match tokio::time::timeout(args.settings.handshake_timeout, acceptor().accept(socket))
-                .await
+            match tokio::time::timeout(settings.handshake_timeout, acceptor().accept(socket)).await
             {
                 Ok(Ok(socket)) => {
                     rtmp::serve(
                         socket,
                         remote,
                         Protocol::Rtmps,
-                        &args.gate,
-                        &args.settings,
+                        &gate,
+                        settings,
                         args.stop.clone(),
                     )
                     .await
@@ -206,8 +217,21 @@ async fn serve(socket: TcpStream, remote: SocketAddr, args: &Args) {
     }
 }
 
-/// Checks at compile time that the gate can be held by sessions on any thread.
-const _: fn() = || {
-    fn is_gate<G: Gate>() {}
-    is_gate::<LiveGate>();
-};
+/// Admits as the gate behind it, and has an admitted publisher's socket read at a pace.
+#[derive(Clone)]
+struct PacingGate {
+    gate: LiveGate,
+    switch: PaceSwitch,
+}
+
+impl Gate for PacingGate {
+    type Session = LiveSession;
+
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
+        let admitted = self.gate.admit(request).await;
+        if admitted.is_ok() {
+            self.switch.turn_on();
+        }
+        admitted
+    }
+}

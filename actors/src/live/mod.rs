@@ -16,6 +16,7 @@ mod input;
 mod inputs;
 mod ledger;
 pub mod listener;
+mod paced;
 mod playback;
 mod recovery;
 mod session;

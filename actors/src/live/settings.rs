@@ -23,6 +23,8 @@ pub struct LiveSettings {
     #[serde(with = "duration")]
     pub persist_wait: Duration,
     #[serde(with = "duration")]
+    pub read_beat: Duration,
+    #[serde(with = "duration")]
     pub displaced_for: Duration,
     #[serde(with = "duration")]
     pub fresh_for: Duration,
@@ -40,6 +42,7 @@ impl Default for LiveSettings {
             window_min_segments: 6,
             linger: Duration::from_secs(60),
             persist_wait: Duration::from_millis(250),
+            read_beat: Duration::from_millis(40),
             displaced_for: Duration::from_secs(60),
             fresh_for: Duration::from_secs(2),
             max_streams: 500,
@@ -69,6 +72,9 @@ impl LiveSettings {
         }
         if ms(self.persist_wait) > 5000 {
             return Err("live.persist_wait must be at most 5s".into());
+        }
+        if ms(self.read_beat) > 100 {
+            return Err("live.read_beat must be at most 100ms; 0ms reads at every packet".into());
         }
         if self.max_streams == 0 {
             return Err("live.max_streams must be at least 1".into());
