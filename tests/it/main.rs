@@ -1,4 +1,5 @@
 //! The whole service as a user meets it: the real binary, real encoders, strict viewers.
 
+mod hostile;
 mod smoke;
 mod support;

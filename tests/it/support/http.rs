@@ -1,6 +1,14 @@
 //! The HTTP client of the scenarios.
 
-use std::{sync::Once, time::Duration};
+use std::{net::SocketAddr, sync::Once, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::Failure;
 
 /// Longer than the longest blocking reload (three target durations of at most 6 s).
 const ANSWER_DEADLINE: Duration = Duration::from_secs(25);
@@ -20,4 +28,27 @@ pub fn client() -> reqwest::Client {
         .timeout(ANSWER_DEADLINE)
         .build()
         .expect("the client's settings are valid")
+}
+
+/// Sends a request byte by byte as given, which no client library would, and reads until the server closes. The request
+/// should carry `Connection: close`. Returns the status and the whole answer.
+pub async fn exchange(
+    address: SocketAddr,
+    request: impl AsRef<[u8]>,
+) -> Result<(u16, String), Failure> {
+    let mut socket = TcpStream::connect(address).await?;
+    // A server that has refused the head may not take the rest.
+    let _ = socket.write_all(request.as_ref()).await;
+    let mut answer = Vec::new();
+    let read = timeout(ANSWER_DEADLINE, socket.read_to_end(&mut answer)).await;
+    if read.is_err() {
+        return Err(format!("the connection is open after {ANSWER_DEADLINE:?}").into());
+    }
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer
+        .split_whitespace()
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| format!("no status in {answer:?}"))?;
+    Ok((status, answer))
 }

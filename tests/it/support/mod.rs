@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, reason = "each scenario uses a part of it")]
 
 pub mod checker;
+pub mod command;
 pub mod encoder;
 pub mod fmp4;
 pub mod http;

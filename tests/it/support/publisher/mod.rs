@@ -20,6 +20,7 @@ use bytes::{Buf, BytesMut};
 use tokio::time::{Instant, sleep_until};
 
 pub use self::answer::Status;
+pub(crate) use self::rtmp::shake_hands;
 use self::{
     clip::{Tag, VIDEO},
     rtmp::{Amf, put_command, put_tag},
@@ -148,6 +149,16 @@ impl Publisher {
         put_tag(&mut out, &tag, time_ms, self.wire.stream_id());
         out.truncate(out.remaining() - tag.chunked.len() / 2);
         self.wire.write(&mut out).await
+    }
+
+    /// The message stream that the server gave this session.
+    pub fn stream_id(&self) -> u32 {
+        self.wire.stream_id()
+    }
+
+    /// Sends chunks that no encoder makes.
+    pub async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.wire.write(&mut BytesMut::from(bytes)).await
     }
 
     /// The next tag and its time in the session, once it is due.
