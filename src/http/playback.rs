@@ -7,16 +7,17 @@ mod access;
 mod body;
 mod wait;
 
-use std::sync::Arc;
+use std::{str::FromStr, sync::Arc};
 
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{Method, header},
     web,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sluice_actors::live::{Phase, Playback, Published, View};
 use sluice_media::hls::names::{self, MediaName};
+use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use self::{access::Access, wait::Reload};
@@ -33,10 +34,16 @@ const LONGEST_STATE_WAIT_S: u64 = 25;
 /// The routes below `/live/v1/{playbackId}`.
 pub fn configure(routes: &mut web::ServiceConfig) {
     routes
-        .service(resource("/live/v1/{playback_id}/index.m3u8").route(on(Method::GET).to(multivariant)))
-        .service(resource("/live/v1/{playback_id}/media.m3u8").route(on(Method::GET).to(media_playlist)))
+        .service(
+            resource("/live/v1/{playback_id}/index.m3u8").route(on(Method::GET).to(multivariant)),
+        )
+        .service(
+            resource("/live/v1/{playback_id}/media.m3u8").route(on(Method::GET).to(media_playlist)),
+        )
         .service(resource("/live/v1/{playback_id}/state").route(on(Method::GET).to(state)))
-        .service(resource("/live/v1/{playback_id}/{broadcast}/{name}").route(on(Method::GET).to(media)));
+        .service(
+            resource("/live/v1/{playback_id}/{broadcast}/{name}").route(on(Method::GET).to(media)),
+        );
 }
 
 /// A resource that answers preflights from any site.
@@ -64,18 +71,44 @@ pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) 
 }
 
 /// What a client may ask of a media playlist (RFC 8216bis §6.2.5).
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Directives {
     /// Answer once the playlist has this media sequence number.
-    #[serde(rename = "_HLS_msn")]
+    #[param(rename = "_HLS_msn")]
     msn: Option<u64>,
     /// … and this part of it.
-    #[serde(rename = "_HLS_part")]
+    #[param(rename = "_HLS_part")]
     part: Option<u32>,
     /// `YES` or `v2`: a delta update.
-    #[serde(rename = "_HLS_skip")]
+    #[param(rename = "_HLS_skip")]
     skip: Option<String>,
+}
+
+impl Directives {
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut directives = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "_HLS_msn" => directives.msn = Some(number(&name, &value)?),
+                "_HLS_part" => directives.part = Some(number(&name, &value)?),
+                "_HLS_skip" => directives.skip = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(directives)
+    }
+}
+
+/// Queries are read inside [`answer`], so that a refusal can be read by pages of other sites, too.
+fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
+    let shown: String = text.chars().take(30).collect();
+    let refusal = || {
+        ApiError::Invalid(format!(
+            "{name} must be a whole number from 0, got `{shown}`"
+        ))
+    };
+    text.parse().map_err(|_| refusal())
 }
 
 /// The media playlist, with blocking reload and delta updates.
@@ -86,12 +119,9 @@ pub struct Directives {
         (status = 400, description = "A part without a sequence number, or one too far ahead", body = super::error::ErrorBody),
         (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
         (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
-pub async fn media_playlist(
-    request: HttpRequest,
-    playback_id: web::Path<String>,
-    directives: web::Query<Directives>,
-) -> HttpResponse {
+pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
+        let directives = Directives::parse(request.query_string())?;
         let skip = matches!(directives.skip.as_deref(), Some("YES" | "v2"));
         let view = match Reload::parse(directives.msn, directives.part)? {
             None => listed(&access.playback.now())?,
@@ -115,7 +145,10 @@ pub async fn media_playlist(
         (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
         (status = 404, description = "Not there, or no longer", body = super::error::ErrorBody),
         (status = 416, description = "No such range", body = super::error::ErrorBody)))]
-pub async fn media(request: HttpRequest, path: web::Path<(String, String, String)>) -> HttpResponse {
+pub async fn media(
+    request: HttpRequest,
+    path: web::Path<(String, String, String)>,
+) -> HttpResponse {
     let (playback_id, broadcast, name) = path.into_inner();
     answer(&request, &playback_id, async |access| {
         let name = names::parse(&name).ok_or(ApiError::NotFound("segment"))?;
@@ -127,9 +160,10 @@ pub async fn media(request: HttpRequest, path: web::Path<(String, String, String
         let (content_type, found) = match name {
             MediaName::Init(number) => ("video/mp4", view.shelf.init(number).map(body::memory)),
             MediaName::Segment(msn) => ("video/iso.segment", view.shelf.segment(msn)),
-            MediaName::Part(msn, part) => {
-                ("video/iso.segment", wait::for_part(&access, &view, (msn, part)).await)
-            }
+            MediaName::Part(msn, part) => (
+                "video/iso.segment",
+                wait::for_part(&access, &view, (msn, part)).await,
+            ),
         };
         let found = found.ok_or(ApiError::NotFound("segment"))?;
         body::respond(&request, found, content_type, MEDIA_CACHE).await
@@ -138,14 +172,27 @@ pub async fn media(request: HttpRequest, path: web::Path<(String, String, String
 }
 
 /// How a page asks for the state.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct StateQuery {
     /// Seconds to wait for a state other than `since`, at most 25.
-    #[serde(default)]
-    wait: u64,
+    wait: Option<u64>,
     /// The `version` of an earlier answer.
     since: Option<String>,
+}
+
+impl StateQuery {
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut asked = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "wait" => asked.wait = Some(number(&name, &value)?),
+                "since" => asked.since = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(asked)
+    }
 }
 
 /// What a player page waits for.
@@ -173,26 +220,41 @@ pub struct PlaybackState {
         (status = 200, description = "The state", body = PlaybackState),
         (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
         (status = 404, description = "Unknown playback id", body = super::error::ErrorBody)))]
-pub async fn state(request: HttpRequest, playback_id: web::Path<String>, query: web::Query<StateQuery>) -> HttpResponse {
+pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
-        let wait_s = query.wait.min(LONGEST_STATE_WAIT_S);
+        let query = StateQuery::parse(request.query_string())?;
+        let wait_s = query.wait.unwrap_or(0).min(LONGEST_STATE_WAIT_S);
         let same = |now: &Published| query.since.as_deref() == Some(version(now).as_str());
         let now = wait::for_change(&access, wait_s, same).await;
-        let until = now.reconnect_until_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-        Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(PlaybackState {
-            state: phase(&now),
-            version: version(&now),
-            broadcast: now.view.as_ref().map(|view| view.window.header().broadcast.clone()),
-            reconnect_until: until.map(|until| until.to_string()),
-            latency: if access.playback.policy().low_latency { "low" } else { "standard" },
-        }))
+        let until = now
+            .reconnect_until_ms
+            .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+        Ok(HttpResponse::Ok()
+            .insert_header((header::CACHE_CONTROL, "no-store"))
+            .json(PlaybackState {
+                state: phase(&now),
+                version: version(&now),
+                broadcast: now
+                    .view
+                    .as_ref()
+                    .map(|view| view.window.header().broadcast.clone()),
+                reconnect_until: until.map(|until| until.to_string()),
+                latency: if access.playback.policy().low_latency {
+                    "low"
+                } else {
+                    "standard"
+                },
+            }))
     })
     .await
 }
 
 /// A state that pages can tell apart, stable over a restart of the service.
 fn version(now: &Published) -> String {
-    let broadcast = now.view.as_ref().map_or("-", |view| view.window.header().broadcast.as_str());
+    let broadcast = now
+        .view
+        .as_ref()
+        .map_or("-", |view| view.window.header().broadcast.as_str());
     format!("{:?}.{broadcast}", phase(now)).to_lowercase()
 }
 
@@ -206,7 +268,10 @@ fn phase(now: &Published) -> Phase {
 
 /// The view that may be shown, once a player can start with it.
 fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
-    now.view.clone().filter(|view| view.is_playable()).ok_or(ApiError::NotFound("live stream"))
+    now.view
+        .clone()
+        .filter(|view| view.is_playable())
+        .ok_or(ApiError::NotFound("live stream"))
 }
 
 fn playlist(text: web::Bytes) -> HttpResponse {
@@ -221,8 +286,10 @@ async fn answer<F>(request: &HttpRequest, playback_id: &str, handler: F) -> Http
 where
     F: AsyncFnOnce(Access) -> Result<HttpResponse, ApiError>,
 {
-    let found: Result<Arc<Playback>, ApiError> =
-        AppState::of(request).live.playback(playback_id).ok_or(ApiError::NotFound("playback"));
+    let found: Result<Arc<Playback>, ApiError> = AppState::of(request)
+        .live
+        .playback(playback_id)
+        .ok_or(ApiError::NotFound("playback"));
     let playback = match found {
         Ok(playback) => playback,
         Err(error) => return access::open_to_all(error),
@@ -232,7 +299,8 @@ where
         Ok(()) => handler(Access::new(playback, request)).await,
         Err(error) => Err(error),
     };
-    let mut response = answered.unwrap_or_else(|error| actix_web::ResponseError::error_response(&error));
+    let mut response =
+        answered.unwrap_or_else(|error| actix_web::ResponseError::error_response(&error));
     cors.apply(response.headers_mut());
     response
 }

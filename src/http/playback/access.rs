@@ -21,7 +21,10 @@ pub(super) struct Access {
 
 impl Access {
     pub fn new(playback: Arc<Playback>, request: &HttpRequest) -> Self {
-        Self { playback, state: AppState::of(request).clone() }
+        Self {
+            playback,
+            state: AppState::of(request).clone(),
+        }
     }
 
     /// Leave to wait; `None` when `live.max_waiting_viewers` do.
@@ -70,26 +73,51 @@ fn vary(headers: &mut HeaderMap) {
 
 /// Whether the viewer's site may show this playback, and what its browser may read of the answer.
 pub(super) fn check(request: &HttpRequest, policy: &Policy) -> (Cors, Result<(), ApiError>) {
-    let read = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    decide(&policy.allowed_domains, read(header::ORIGIN), read(header::REFERER))
+    let read = |name: HeaderName| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    decide(
+        &policy.allowed_domains,
+        read(header::ORIGIN),
+        read(header::REFERER),
+    )
 }
 
-fn decide(allowed: &[String], origin: Option<&str>, referer: Option<&str>) -> (Cors, Result<(), ApiError>) {
+fn decide(
+    allowed: &[String],
+    origin: Option<&str>,
+    referer: Option<&str>,
+) -> (Cors, Result<(), ApiError>) {
     if allowed.is_empty() {
         return (Cors::Everyone, Ok(()));
     }
-    let host = origin.or(referer).and_then(|address| Url::parse(address).ok()?.host_str().map(str::to_owned));
+    let host = origin
+        .or(referer)
+        .and_then(|address| Url::parse(address).ok()?.host_str().map(str::to_owned));
     if !host.is_some_and(|host| allowed.iter().any(|domain| matches(domain, &host))) {
-        return (Cors::Nobody, Err(ApiError::Forbidden("this stream may not be shown on this site")));
+        return (
+            Cors::Nobody,
+            Err(ApiError::Forbidden(
+                "this stream may not be shown on this site",
+            )),
+        );
     }
-    (origin.map_or(Cors::Nobody, |origin| Cors::Origin(origin.to_owned())), Ok(()))
+    (
+        origin.map_or(Cors::Nobody, |origin| Cors::Origin(origin.to_owned())),
+        Ok(()),
+    )
 }
 
 /// Exact, or any sub-domain of `*.domain`; without case.
 fn matches(domain: &str, host: &str) -> bool {
     let (domain, host) = (domain.to_ascii_lowercase(), host.to_ascii_lowercase());
     match domain.strip_prefix("*.") {
-        Some(parent) => host.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+        Some(parent) => host
+            .strip_suffix(parent)
+            .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         None => domain == host,
     }
 }
@@ -101,21 +129,29 @@ pub(super) fn open_to_all(error: ApiError) -> HttpResponse {
     response
 }
 
-/// A preflight: players send `Range` across sites.
-pub(super) async fn preflight() -> HttpResponse {
-    let mut response = HttpResponse::NoContent();
-    response
-        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"))
+/// A preflight: players send `Range` across sites. It names the origins that the answer itself would name.
+pub(super) async fn preflight(request: HttpRequest) -> HttpResponse {
+    let playback_id = request.match_info().get("playback_id").unwrap_or_default();
+    let playback = AppState::of(&request).live.playback(playback_id);
+    let cors = playback.map_or(Cors::Everyone, |playback| {
+        check(&request, &playback.policy()).0
+    });
+    let mut response = HttpResponse::NoContent()
         .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"))
         .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, If-None-Match"))
-        .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"));
-    response.finish()
+        .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
+        .finish();
+    cors.apply(response.headers_mut());
+    response
 }
 
 /// Anything but GET, HEAD and OPTIONS.
 pub(super) async fn wrong_method(request: HttpRequest) -> HttpResponse {
     let method = request.method().to_string();
-    open_to_all(ApiError::MethodNotAllowed { method, allow: "GET, HEAD, OPTIONS".into() })
+    open_to_all(ApiError::MethodNotAllowed {
+        method,
+        allow: "GET, HEAD, OPTIONS".into(),
+    })
 }
 
 #[cfg(test)]
@@ -149,10 +185,16 @@ mod tests {
         assert_eq!(decide(&[], Some("https://any.net"), None).0, Cors::Everyone);
         let named = Cors::Origin("https://example.org".into());
         assert_eq!(decide(&allowed, Some("https://example.org"), None).0, named);
-        assert_eq!(decide(&allowed, Some("https://any.net"), None).0, Cors::Nobody);
+        assert_eq!(
+            decide(&allowed, Some("https://any.net"), None).0,
+            Cors::Nobody
+        );
         let mut headers = HeaderMap::new();
         named.apply(&mut headers);
         assert_eq!(headers.get("vary").unwrap(), "Origin, Referer");
-        assert_eq!(headers.get("access-control-allow-origin").unwrap(), "https://example.org");
+        assert_eq!(
+            headers.get("access-control-allow-origin").unwrap(),
+            "https://example.org"
+        );
     }
 }
