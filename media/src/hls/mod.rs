@@ -39,8 +39,8 @@ pub use self::{
     window::{Bandwidth, Header, InitInfo, PartInfo, Segment, Window, WindowLimits},
 };
 
-/// Number of a broadcast's first segment. The one before it is left for the gap that leads a low-latency playlist
-/// without a whole segment: players start from parts only behind a segment.
+/// Number of a broadcast's first segment. The one before it is left for the gap that leads a low-latency playlist:
+/// players start from parts only behind a segment.
 pub(super) const FIRST_MSN: u64 = 1;
 
 /// What the packager produces, in the order in which it must be stored and published.

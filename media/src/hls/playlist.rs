@@ -26,7 +26,7 @@ pub struct MediaOptions {
 }
 
 /// The media playlist. URIs are relative to it: `{broadcast}/{name}`. Renderable at any time; before the first part it
-/// lists nothing, and at low latency a gap leads the parts until a segment is whole.
+/// lists nothing, and at low latency a gap leads the list as long as the segment that began it.
 pub fn media_playlist(window: &Window, options: MediaOptions) -> String {
     MediaPlaylist::new(window).render(options)
 }
@@ -70,8 +70,9 @@ struct MediaPlaylist<'a> {
     part_target_90k: u32,
     /// Duration of everything listed.
     total_90k: i64,
-    /// No segment is whole yet: a gap of one part leads the list. hls.js and Apple's players refuse a list of parts alone.
-    gap_leads: bool,
+    /// Number of the gap that leads the list: hls.js and Apple's players refuse a list of parts alone. It leaves together
+    /// with the segment behind it, since no removal may leave less than three target durations (RFC 8216 §6.2.2).
+    gap: Option<u64>,
     text: String,
 }
 
@@ -82,10 +83,6 @@ impl<'a> MediaPlaylist<'a> {
         let listed = window
             .segments()
             .filter(|segment| low_latency || segment.closed);
-        let gap_leads = low_latency
-            && window.part_target_90k().is_some()
-            && !window.is_ended()
-            && window.segments().all(|segment| !segment.closed);
         Self {
             window,
             broadcast: &header.broadcast,
@@ -93,7 +90,7 @@ impl<'a> MediaPlaylist<'a> {
             target_90k: i64::from(header.target_duration_s) * 90_000,
             part_target_90k: window.part_target_90k().unwrap_or(0),
             total_90k: listed.map(|segment| i64::from(segment.duration_90k)).sum(),
-            gap_leads,
+            gap: window.gap(),
             text: String::with_capacity(4_096),
         }
     }
@@ -106,9 +103,10 @@ impl<'a> MediaPlaylist<'a> {
             0
         };
         if skipped > 0 {
+            let with_gap = skipped + usize::from(self.gap.is_some());
             put(
                 &mut self.text,
-                format_args!("#EXT-X-SKIP:SKIPPED-SEGMENTS={skipped}\n"),
+                format_args!("#EXT-X-SKIP:SKIPPED-SEGMENTS={with_gap}\n"),
             );
         }
         self.segments(skipped);
@@ -118,11 +116,6 @@ impl<'a> MediaPlaylist<'a> {
 
     fn head(&mut self) {
         let window = self.window;
-        let first_msn = window
-            .segments()
-            .next()
-            .map_or(window.next().0, |segment| segment.msn)
-            .saturating_sub(u64::from(self.gap_leads));
         put(
             &mut self.text,
             format_args!(
@@ -145,7 +138,7 @@ impl<'a> MediaPlaylist<'a> {
         }
         put(
             &mut self.text,
-            format_args!("#EXT-X-MEDIA-SEQUENCE:{first_msn}\n"),
+            format_args!("#EXT-X-MEDIA-SEQUENCE:{}\n", window.media_sequence()),
         );
         let discontinuity_sequence = window.discontinuity_sequence();
         if discontinuity_sequence > 0 {
@@ -154,22 +147,29 @@ impl<'a> MediaPlaylist<'a> {
                 format_args!("#EXT-X-DISCONTINUITY-SEQUENCE:{discontinuity_sequence}\n"),
             );
         }
-        if self.gap_leads {
-            self.gap(first_msn);
-        }
     }
 
     /// A segment of one part that nobody may fetch (RFC 8216bis §4.4.4.7). Without media it needs neither map nor date.
-    fn gap(&mut self, msn: u64) {
+    /// Its part is listed while the first segment's are.
+    fn gap(&mut self, msn: u64, parts_from_90k: i64) {
+        let first = self.window.segments().next();
+        let first_end_90k = first.map_or(0, |segment| i64::from(segment.duration_90k));
         let duration = Seconds(i64::from(self.part_target_90k));
-        let (part, segment) = (names::part_name(msn, 0), names::segment_name(msn));
         let broadcast = self.broadcast;
+        self.text.push_str("#EXT-X-GAP\n");
+        if first_end_90k > parts_from_90k {
+            let part = names::part_name(msn, 0);
+            put(
+                &mut self.text,
+                format_args!(
+                    "#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n"
+                ),
+            );
+        }
+        let segment = names::segment_name(msn);
         put(
             &mut self.text,
-            format_args!(
-                "#EXT-X-GAP\n#EXT-X-PART:DURATION={duration},URI=\"{broadcast}/{part}\",GAP=YES\n\
-                 #EXTINF:{duration},\n{broadcast}/{segment}\n"
-            ),
+            format_args!("#EXTINF:{duration},\n{broadcast}/{segment}\n"),
         );
     }
 
@@ -188,6 +188,9 @@ impl<'a> MediaPlaylist<'a> {
 
     fn segments(&mut self, skipped: usize) {
         let parts_from_90k = self.total_90k - self.target_90k * PARTS_FOR_TARGETS;
+        if let Some(msn) = self.gap.filter(|_| skipped == 0) {
+            self.gap(msn, parts_from_90k);
+        }
         let mut end_90k = 0;
         let mut init = None;
         for (index, segment) in self.window.segments().enumerate() {

@@ -111,6 +111,9 @@ pub struct Window {
 pub(super) struct Position {
     /// Number of the next segment that opens, [`FIRST_MSN`] at first.
     pub(super) next_msn: u64,
+    /// Number of the segment that opened when nothing was listed: the broadcast's first, or the one after a power loss.
+    #[serde(default)]
+    pub(super) led_msn: u64,
     pub(super) next_init: u32,
     /// Parts ever written.
     pub(super) fragments: u32,
@@ -199,6 +202,9 @@ impl Window {
             let cut_off: Vec<_> = self.closed.drain(..).collect();
             cut_off.iter().for_each(|segment| self.count_out(segment));
             self.cut_off.extend(cut_off);
+        }
+        if self.closed.is_empty() {
+            self.position.led_msn = part.msn;
         }
         self.open = Some(Segment {
             msn: part.msn,
@@ -291,6 +297,26 @@ impl Window {
         self.segments().find(|segment| segment.msn == msn)
     }
 
+    /// Media sequence number of the list's first entry, be it a gap. The gap's number counts before it is listed, so that
+    /// the media sequence never falls.
+    pub(super) fn media_sequence(&self) -> u64 {
+        let first = self.segments().next();
+        let first_msn = first.map_or(self.position.next_msn, |segment| segment.msn);
+        first_msn.saturating_sub(u64::from(self.has_place_for_gap()))
+    }
+
+    /// Number of the gap that leads the list: at low latency, since the first part, as long as the segment behind it.
+    pub(super) fn gap(&self) -> Option<u64> {
+        let begun = self.position.part_target_90k.is_some();
+        (begun && self.has_place_for_gap()).then(|| self.media_sequence())
+    }
+
+    fn has_place_for_gap(&self) -> bool {
+        let mut segments = self.segments();
+        let first = segments.next();
+        self.header.low_latency && first.is_none_or(|segment| segment.msn == self.position.led_msn)
+    }
+
     /// Init sections that listed segments need, and the newest.
     pub fn inits(&self) -> &[InitInfo] {
         &self.inits
@@ -322,11 +348,12 @@ impl Window {
             return true;
         }
         let last_closed = self.closed.back().map(|segment| segment.msn);
+        let last_whole = last_closed.or_else(|| self.gap());
         let Some(part) = part else {
-            return last_closed.is_some_and(|last| msn <= last);
+            return last_whole.is_some_and(|last| msn <= last);
         };
         let Some(segment) = self.segment(msn) else {
-            let last = self.open.as_ref().map(|open| open.msn).or(last_closed);
+            let last = self.open.as_ref().map(|open| open.msn).or(last_whole);
             return last.is_some_and(|last| msn < last);
         };
         if (part as usize) < segment.parts.len() {

@@ -154,21 +154,25 @@ fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
 }
 
 #[test]
-fn after_a_power_loss_a_gap_leads_the_open_segment() {
+fn after_a_power_loss_a_gap_leads_the_segment_that_begins_the_list() {
     let (journal, _) = recorded(&[7.0], false);
     let mut recovered = replay(&journal).unwrap();
     recovered.after_power_loss(16);
     let mut window = recovered.window;
     let render = |window: &Window| media_playlist(window, MediaOptions::default());
-    assert!(!render(&window).contains("GAP"), "whole ones are listed");
+    assert!(
+        render(&window).contains("#EXT-X-MEDIA-SEQUENCE:0\n#EXT-X-GAP\n"),
+        "the first segment is listed still"
+    );
 
     let mut packager = Packager::new(settings(4), Some(window.continuation()));
     let mut out = Vec::new();
     packager.begin_session(NOON_MS, &mut out);
-    for unit in Encoder::default().units(0.5) {
-        packager.push(unit, NOON_MS, &mut out);
+    let mut units = Encoder::default().units(30.0).into_iter();
+    while !matches!(out.last(), Some(Output::Part(_))) {
+        packager.push(units.next().unwrap(), NOON_MS, &mut out);
     }
-    out.iter().for_each(|output| window.apply(output));
+    out.drain(..).for_each(|output| window.apply(&output));
     let led = "#EXT-X-MEDIA-SEQUENCE:20\n\
         #EXT-X-GAP\n\
         #EXT-X-PART:DURATION=0.20100,URI=\"8fJ2/20.0.m4s\",GAP=YES\n\
@@ -179,10 +183,25 @@ fn after_a_power_loss_a_gap_leads_the_open_segment() {
     let text = render(&window);
     assert!(text.contains(led), "{text}");
 
-    window.close_open();
-    let text = render(&window);
-    assert!(
-        text.contains("#EXT-X-MEDIA-SEQUENCE:21\n#EXT-X-DISCONTINUITY\n"),
-        "{text}"
-    );
+    assert!(window.has(20, None) && !window.has(21, None));
+    assert_eq!(replay(&compact(&window)).unwrap().window.gap(), Some(20));
+
+    units.for_each(|unit| packager.push(unit, NOON_MS, &mut out));
+    for output in out {
+        window.apply(&output);
+        window.retire(WindowLimits {
+            list_for: Duration::from_secs(20),
+            min_segments: 6,
+        });
+        let first = window.segments().next().unwrap().msn;
+        let (media_sequence, is_led) = if first == 21 {
+            (20, true)
+        } else {
+            (first, false)
+        };
+        let text = render(&window);
+        assert!(text.contains(&format!("#EXT-X-MEDIA-SEQUENCE:{media_sequence}\n")));
+        assert_eq!(text.contains("#EXT-X-GAP\n"), is_led, "{text}");
+    }
+    assert!(window.segment(21).is_none(), "it left at last");
 }

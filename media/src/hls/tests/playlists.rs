@@ -2,6 +2,11 @@
 
 use super::{encoder::Encoder, reader, *};
 
+const KEPT: WindowLimits = WindowLimits {
+    list_for: Duration::from_secs(20),
+    min_segments: 6,
+};
+
 /// Outputs of sessions of so many seconds.
 fn broadcast(seconds: &[f64]) -> Vec<Output> {
     let mut packager = Packager::new(settings(4), None);
@@ -47,36 +52,60 @@ fn the_first_parts_as_text() {
 }
 
 #[test]
-fn the_gap_leaves_with_the_first_whole_segment() {
+fn the_gap_leaves_with_the_first_segment() {
     let mut window = Window::new(header(4));
     let mut media_sequences = Vec::new();
-    for output in broadcast(&[5.0]) {
+    for output in broadcast(&[30.0]) {
         window.apply(&output);
+        window.retire(KEPT);
         let text = render(&window);
-        let has_whole = window.segments().any(|segment| segment.closed);
-        let leads = window.open_segment().is_some() && !has_whole;
-        for mark in [
-            "#EXT-X-GAP\n",
-            "GAP=YES",
-            "\"8fJ2/0.0.m4s\"",
-            "\n8fJ2/0.m4s\n",
+        let first = window.segment(FIRST_MSN);
+        let has_parts = text.contains("\"8fJ2/1.0.m4s\"");
+        for (mark, listed) in [
+            ("#EXT-X-GAP\n", first.is_some()),
+            ("\n8fJ2/0.m4s\n", first.is_some()),
+            ("GAP=YES", has_parts),
+            ("\"8fJ2/0.0.m4s\"", has_parts),
         ] {
-            assert_eq!(text.matches(mark).count(), usize::from(leads), "{text}");
+            assert_eq!(text.matches(mark).count(), usize::from(listed), "{text}");
         }
-        if window.part_target_90k().is_some() {
-            media_sequences.push(parse(&text).media_sequence);
-        }
+        media_sequences.push(parse(&text).media_sequence);
     }
     media_sequences.dedup();
-    assert_eq!(media_sequences, [0, 1]);
+    assert_eq!(media_sequences, [0, 2, 3, 4, 5], "both leave at once");
+}
+
+#[test]
+fn no_removal_leaves_less_than_three_target_durations() {
+    let mut window = Window::new(header(4));
+    let (mut media_sequence, mut removals) = (parse(&render(&window)).media_sequence, 0);
+    for output in broadcast(&[0.5, 7.0, 30.0]) {
+        window.apply(&output);
+        // A viewer may see the list before and after segments are retired.
+        for retires in [false, true] {
+            if retires {
+                window.retire(KEPT);
+            }
+            let playlist = parse(&render(&window));
+            let whole_s: f32 = playlist.segments.iter().map(|listed| listed.duration).sum();
+            let now = playlist.media_sequence;
+            assert!(now >= media_sequence, "{now} after {media_sequence}");
+            assert!(now == media_sequence || whole_s >= 12.0, "{whole_s} s stay");
+            removals += u32::from(now > media_sequence);
+            media_sequence = now;
+        }
+    }
+    assert!(removals > 3, "{removals}");
 }
 
 #[test]
 fn a_delta_update_keeps_the_gap() {
-    let window = window_of(&broadcast(&[1.9]), 2);
-    let delta = media_playlist(&window, MediaOptions { skip: true });
-    assert!(delta.contains("#EXT-X-GAP\n"));
-    assert_eq!(delta, render(&window));
+    for seconds in [1.9, 13.9] {
+        let window = window_of(&broadcast(&[seconds]), 2);
+        let delta = media_playlist(&window, MediaOptions { skip: true });
+        assert!(delta.contains("#EXT-X-GAP\n"));
+        assert_eq!(delta, render(&window));
+    }
 }
 
 #[test]
@@ -107,17 +136,18 @@ fn no_gap_leads_at_standard_latency() {
 }
 
 #[test]
-fn no_gap_leads_after_the_end() {
+fn the_gap_stays_after_the_end() {
     let open = window_of(&broadcast(&[0.5]), 4);
     let mut lost = open.clone();
     lost.truncate_to(|_| None);
     assert_eq!(lost.segments().count(), 0);
     assert!(render(&lost).contains("#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-GAP\n"));
-    for (mut window, media_sequence, listed) in [(open, 1, 1), (lost, 2, 0)] {
+    for (mut window, media_sequence, listed) in [(open, 0, 2), (lost, 1, 1)] {
         window.end();
         let text = render(&window);
+        let led = format!("#EXT-X-MEDIA-SEQUENCE:{media_sequence}\n#EXT-X-GAP\n");
         assert!(
-            !text.contains("GAP") && text.ends_with("#EXT-X-ENDLIST\n"),
+            text.contains(&led) && text.ends_with("#EXT-X-ENDLIST\n"),
             "{text}"
         );
         let playlist = parse(&text);
@@ -129,7 +159,7 @@ fn no_gap_leads_after_the_end() {
 #[test]
 fn before_the_first_part_nothing_is_listed() {
     let window = Window::new(header(4));
-    let expected = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:1\n";
+    let expected = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n";
     assert_eq!(render(&window), expected);
     assert_eq!(
         multivariant_playlist(&window),
@@ -150,7 +180,8 @@ fn parts_are_listed_for_three_target_durations() {
         .collect();
     // 20.8 s are listed, so parts reach back to 8.8 s.
     assert_eq!(with_parts, [5, 6, 7, 8, 9, 10, 11]);
-    assert_eq!(parse(&text).segments.len(), 10);
+    assert!(text.contains("#EXT-X-GAP\n") && !text.contains("GAP=YES"));
+    assert_eq!(parse(&text).segments.len(), 11, "ten and the gap");
 }
 
 #[test]
@@ -161,16 +192,49 @@ fn a_delta_update_skips_what_lies_before_the_boundary() {
     };
     assert!(!skipping(23.0, 4).contains("EXT-X-SKIP"), "24 s must stay");
     let text = skipping(21.0, 2);
-    // 20.8 s are listed and 12 s stay: four segments end before 8.8 s.
+    // 20.8 s are listed and 12 s stay: four segments and the gap end before 8.8 s.
     assert!(
-        text.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n#EXT-X-PROGRAM-DATE-TIME"),
+        text.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS=5\n#EXT-X-PROGRAM-DATE-TIME"),
         "{text}"
     );
-    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:1\n") && !text.contains("GAP"));
+    assert!(text.contains("#EXT-X-MEDIA-SEQUENCE:0\n") && !text.contains("GAP"));
     assert!(!text.contains("8fJ2/4.m4s") && text.contains("8fJ2/5.m4s"));
     assert!(
         !text.contains("EXT-X-MAP"),
         "the init section is known from before"
+    );
+}
+
+#[test]
+fn a_delta_update_and_what_it_skips_are_the_whole_list() {
+    let mut window = Window::new(header(2));
+    let mut skips = Vec::new();
+    for output in broadcast(&[40.0]) {
+        window.apply(&output);
+        window.retire(KEPT);
+        let full = parse(&render(&window));
+        let text = media_playlist(&window, MediaOptions { skip: true });
+        let skipped = text
+            .split_once("SKIPPED-SEGMENTS=")
+            .and_then(|(_, rest)| rest.lines().next())
+            .map_or(0, |count| count.parse().unwrap());
+        let delta = parse(&text);
+        assert_eq!(delta.media_sequence, full.media_sequence);
+        let uris = |list: &m3u8_rs::MediaPlaylist| -> Vec<String> {
+            list.segments
+                .iter()
+                .map(|listed| listed.uri.clone())
+                .collect()
+        };
+        assert_eq!(uris(&delta), uris(&full)[skipped..]);
+        skips.push((full.media_sequence, skipped));
+    }
+    assert!(skips.contains(&(0, 2)), "the gap and the first: {skips:?}");
+    assert!(skips.iter().all(|&skip| skip != (0, 1)), "never it alone");
+    assert!(
+        skips
+            .iter()
+            .any(|&(first, skipped)| first > 0 && skipped > 0)
     );
 }
 
@@ -181,11 +245,13 @@ fn an_independent_reader_agrees() {
     let playlist = parse(&render(&window));
     let segments = reader::segments(&out);
     assert_eq!(playlist.target_duration, 4);
+    let (gap, whole) = playlist.segments.split_first().unwrap();
+    assert_eq!(gap.uri, "8fJ2/0.m4s");
     assert_eq!(
-        playlist.segments.len(),
+        whole.len(),
         segments.iter().filter(|segment| segment.ended).count()
     );
-    for (listed, segment) in playlist.segments.iter().zip(&segments) {
+    for (listed, segment) in whole.iter().zip(&segments) {
         assert!((f64::from(listed.duration) - segment.duration_s()).abs() < 1e-4);
         assert_eq!(listed.discontinuity, segment.discontinuity());
         let start = segment.parts[0].part.segment.unwrap();
@@ -204,11 +270,7 @@ fn segments_leave_and_their_discontinuities_are_counted() {
     let mut left = 0;
     for output in broadcast(&[5.0, 5.0, 5.0, 30.0]) {
         window.apply(&output);
-        let keep = WindowLimits {
-            list_for: Duration::from_secs(20),
-            min_segments: 6,
-        };
-        left += window.retire(keep).len() as u64;
+        left += window.retire(KEPT).len() as u64;
     }
     let playlist = parse(&render(&window));
     assert_eq!(playlist.media_sequence, FIRST_MSN + left);
@@ -270,6 +332,32 @@ fn what_a_blocking_reload_waits_for() {
     ];
     for (msn, part, expected) in cases {
         assert_eq!(window.has(msn, part), expected, "{msn} {part:?}");
+    }
+}
+
+#[test]
+fn a_reload_does_not_wait_for_the_gap() {
+    let low_latency = window_of(&broadcast(&[0.5]), 4);
+    let mut standard = Window::new(Header {
+        low_latency: false,
+        ..header(4)
+    });
+    broadcast(&[0.5])
+        .iter()
+        .for_each(|output| standard.apply(output));
+    for (window, has_gap) in [(low_latency, true), (standard, false)] {
+        let cases = [
+            (0, None, has_gap),
+            (0, Some(0), true),
+            (0, Some(1), true),
+            (1, None, false),
+            (1, Some(1), true),
+            (1, Some(2), false),
+            (2, Some(0), false),
+        ];
+        for (msn, part, expected) in cases {
+            assert_eq!(window.has(msn, part), expected, "{msn} {part:?} {has_gap}");
+        }
     }
 }
 
