@@ -170,8 +170,15 @@ fn key_frame_intervals_count_the_one_under_way() {
         key_every: 250,
         ..Encoder::new()
     };
-    assert_eq!(encoder.run(1).measured().key_frame_interval_s, None);
-    assert_eq!(encoder.run(150).measured().key_frame_interval_s, Some(5.0));
+    for pictures in [1, 9, 50] {
+        let measured = encoder.run(pictures).measured();
+        let intervals = (
+            measured.key_frame_interval_s,
+            measured.max_key_frame_interval_s,
+        );
+        assert_eq!(intervals, (None, None), "the first may end at any picture");
+    }
+    assert_eq!(encoder.run(91).measured().key_frame_interval_s, Some(5.0));
     assert_eq!(
         encoder.run(600).measured().key_frame_interval_s,
         Some(8.333)

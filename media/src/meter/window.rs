@@ -52,6 +52,9 @@ impl ByteWindow {
 
 const KEPT_INTERVALS: usize = 5;
 
+/// A distance under way says nothing of a broadcast's first key frames before it is so long: it may end at any picture.
+const TELLING_90K: i64 = 3 * CLOCK_90K;
+
 /// Distances between key frames, in media time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyFrames {
@@ -103,10 +106,15 @@ impl KeyFrames {
         (longest_90k > 0).then(|| seconds(longest_90k as f64))
     }
 
+    /// 0 while it says nothing.
     fn under_way_90k(&self) -> i64 {
-        self.last_key_90k.map_or(0, |last_key_90k| {
+        let under_way_90k = self.last_key_90k.map_or(0, |last_key_90k| {
             self.latest_90k.saturating_sub(last_key_90k)
-        })
+        });
+        if self.count == 0 && under_way_90k < TELLING_90K {
+            return 0;
+        }
+        under_way_90k
     }
 }
 
