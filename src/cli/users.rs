@@ -1,6 +1,6 @@
 //! `sluice users`: who may sign in to the dashboard.
 //!
-//! Listing works beside a running service. Changes need the data folder's lock, so the service has to be stopped.
+//! Everything works beside a running service, which sees a change with its next look at the database.
 
 use std::{
     io::{self, BufRead},
@@ -202,12 +202,7 @@ async fn reset(
 /// Opens the database that is there; a first one is the service's to make, with its first credentials.
 async fn open_to_change(settings: &StoreSettings) -> Result<Store, Error> {
     open_to_read(&settings.data_dir).await?.close().await;
-    Store::open(settings).await.map_err(|error| match error {
-        sluice_store::Error::Locked { holder, .. } => Error::Refused(format!(
-            "the service is running ({holder}): stop it, run this again, then start it. Encoders reconnect by themselves"
-        )),
-        other => other.into(),
-    })
+    Ok(Store::open_beside(settings).await?)
 }
 
 /// One line for each user under a heading.
@@ -250,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn users_are_changed_while_the_service_is_stopped_and_listed_at_any_time() {
+    async fn users_are_changed_and_listed_with_the_service_or_without() {
         let folder = tempfile::tempdir().unwrap();
         let settings = StoreSettings {
             data_dir: folder.path().join("data"),
@@ -268,13 +263,11 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(list(&settings).await.unwrap().len(), 1);
-        let refused = add(&settings, "bo".into(), Role::Member, hash("x"))
+        add(&settings, "beside".into(), Role::Member, hash("x"))
             .await
-            .unwrap_err();
-        assert!(
-            refused.to_string().contains("the service is running"),
-            "{refused}"
-        );
+            .unwrap();
+        let seen = users::list(&mut service.read().await.unwrap()).await;
+        assert_eq!(seen.unwrap().len(), 2, "the service sees the change");
         service.close().await;
 
         add(&settings, "Bo".into(), Role::Member, hash("first"))
@@ -296,7 +289,7 @@ mod tests {
 
         let shown = table(&list(&settings).await.unwrap());
         assert!(
-            shown.starts_with("name   role    since\nadmin  admin   20"),
+            shown.starts_with("name    role    since\nadmin   admin   20"),
             "{shown}"
         );
     }
