@@ -1,7 +1,7 @@
 //! The `sluice` binary: arguments, log and runtime; everything else is in the library.
 
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -67,8 +67,13 @@ fn serve(file: Option<&Path>) -> ExitCode {
 
 async fn run(config: Config) -> Result<(), app::Error> {
     let service = Service::start(config).await?;
-    eprint!("{}", service.greeting());
+    greet(&service);
     service.run_until_signal().await
+}
+
+/// To standard output: what is shown to a person once is no line of the log. Nobody may be reading it.
+fn greet(service: &Service) {
+    let _ = std::io::stdout().write_all(service.greeting().as_bytes());
 }
 
 /// Logs to standard error: text for people, JSON by setting. kameo's own target says too much at `info`.

@@ -306,11 +306,10 @@ fn names(server: &Server) -> Result<BTreeSet<String>, Failure> {
     Ok(names)
 }
 
-/// What the log says after its time stamps; what the first start shows a person stands without one.
+/// The log has its lines, and no secret in any of them.
 fn check_log(log: &str, inputs: &[&Input]) {
-    let is_logged = |line: &&str| line.starts_with("20");
-    let lines: Vec<&str> = log.lines().filter(is_logged).collect();
-    assert!(lines.len() > 10, "the log has its lines: {log}");
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines.len() > 10, "{log}");
     let keys = inputs.iter().map(|input| {
         let key = input.obs_stream_key.split_once('.');
         key.expect("slug and key").1

@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+use reqwest::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -19,7 +21,7 @@ use tokio::{
 };
 
 pub use self::api::{Api, Input};
-use super::{Failure, eventually, http, media::target_folder};
+use super::{Failure, checker::MediaPlaylist, eventually, http, media::target_folder};
 
 /// The bootstrap key: `svc_` and 43 base62 characters.
 pub const API_KEY: &str = "svc_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
@@ -54,6 +56,7 @@ pub struct Addresses {
 pub struct Server {
     /// Kept for its end.
     _folder: TempDir,
+    greeting: PathBuf,
     log: PathBuf,
     data_dir: PathBuf,
     environment: Vec<(String, String)>,
@@ -104,6 +107,7 @@ impl Settings {
         }
         environment.extend(self.environment);
         let mut server = Server {
+            greeting: folder.path().join("greeting.txt"),
             log: folder.path().join("sluice.log"),
             data_dir: self.data_dir.unwrap_or_else(|| folder.path().join("data")),
             _folder: folder,
@@ -142,12 +146,10 @@ impl Server {
         if announced.exists() {
             std::fs::remove_file(&announced)?;
         }
-        let log = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.log)?;
+        let append = |path: &Path| OpenOptions::new().create(true).append(true).open(path);
+        let (greeting, log) = (append(&self.greeting)?, append(&self.log)?);
         let started = Instant::now();
-        self.child = Some(self.command(log)?.spawn()?);
+        self.child = Some(self.command(greeting, log).spawn()?);
         let addresses = eventually("addresses.json", START_DEADLINE, async || {
             if !self.is_running() {
                 return Some(Err("the service ended at its start"));
@@ -161,7 +163,7 @@ impl Server {
         Ok(())
     }
 
-    fn command(&self, log: File) -> Result<Command, Failure> {
+    fn command(&self, greeting: File, log: File) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
         // What the person at this machine has set is no part of the scenario.
         let inherited = std::env::vars().map(|(name, _)| name);
@@ -173,7 +175,7 @@ impl Server {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("SLUICE_STORE__DATA_DIR", &self.data_dir)
             .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
+            .stdout(greeting)
             .stderr(log)
             .kill_on_drop(true);
         if self.addresses.http.port() != 0 {
@@ -183,7 +185,7 @@ impl Server {
         if let Some(rtmps) = self.addresses.rtmps {
             command.env("SLUICE_RTMP__TLS_LISTEN", rtmps.to_string());
         }
-        Ok(command)
+        command
     }
 
     /// Waits for `/readyz` to answer 200.
@@ -227,6 +229,26 @@ impl Server {
             self.addresses.rtmp,
             self.addresses.rtmps,
         )
+    }
+
+    /// What a viewer gets at a path, such as [`Input::playback_path`] gives.
+    pub async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), Failure> {
+        let url = format!("{}{path}", self.base_url());
+        let answer = http::client().get(url).send().await?;
+        Ok((answer.status(), answer.bytes().await?))
+    }
+
+    /// The media playlist of this moment; `None` when nothing is on air.
+    pub async fn playlist(&self, input: &Input) -> Result<Option<MediaPlaylist>, Failure> {
+        let (status, body) = self.get(&input.playback_path("media.m3u8")).await?;
+        match status {
+            StatusCode::OK => {
+                let text = String::from_utf8(body.into())?;
+                Ok(Some(MediaPlaylist::parse(&text)?))
+            }
+            StatusCode::NOT_FOUND => Ok(None),
+            status => Err(format!("media.m3u8: {status}").into()),
+        }
     }
 
     pub fn is_running(&mut self) -> bool {
@@ -293,10 +315,14 @@ impl Server {
             .parse()?)
     }
 
-    /// Everything that the service wrote, over all its starts.
+    /// Everything that the service logged, over all its starts.
     pub fn log(&self) -> String {
-        let log = std::fs::read(&self.log).unwrap_or_default();
-        String::from_utf8_lossy(&log).into_owned()
+        text(&self.log)
+    }
+
+    /// What the service showed at its starts, for a person at the terminal.
+    pub fn greeting(&self) -> String {
+        text(&self.greeting)
     }
 }
 
@@ -309,6 +335,10 @@ impl Drop for Server {
             .unwrap_or(0);
         eprintln!("--- the service's log:\n{}---", &log[from..]);
     }
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 
 /// Makes a certificate for loopback; the settings that name it.
