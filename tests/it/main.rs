@@ -1,7 +1,7 @@
 //! The whole service as a user meets it: the real binary, real encoders, strict viewers.
 
 mod hostile;
-mod publish;
 mod operations;
+mod publish;
 mod smoke;
 mod support;

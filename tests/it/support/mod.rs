@@ -6,6 +6,7 @@
 pub mod checker;
 pub mod command;
 pub mod encoder;
+pub mod ffprobe;
 pub mod fmp4;
 pub mod http;
 pub mod media;
@@ -13,7 +14,7 @@ pub mod publisher;
 pub mod server;
 pub mod viewer;
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
@@ -39,4 +40,10 @@ pub async fn eventually<T>(
         }
         sleep(LOOK_AGAIN).await;
     }
+}
+
+/// Says on the terminal, past the test harness, that a scenario was left out on this machine.
+pub fn skip(scenario: &str, reason: &str) {
+    // Nobody is there to hear of a terminal that is gone.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {scenario}: {reason}");
 }

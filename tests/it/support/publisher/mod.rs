@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 pub use self::answer::Status;
 pub(crate) use self::rtmp::shake_hands;
 use self::{
-    clip::{Tag, VIDEO},
+    clip::{AUDIO, Tag, VIDEO},
     rtmp::{Amf, put_command, put_tag},
     wire::Wire,
 };
@@ -75,15 +75,29 @@ pub struct Publisher {
     base_ms: Option<u32>,
     started: Instant,
     sent: Sent,
+    /// Leaves audio out.
+    muted: bool,
 }
 
 impl Publisher {
     /// Handshake and commands up to the server's permission.
     pub async fn open(target: &Target, clip: &media::Clip) -> Result<Self, PublishError> {
-        let clip = NumberedClip::read(clip)?;
+        Self::begin(target, NumberedClip::read(clip)?, false).await
+    }
+
+    /// As an encoder whose audio comes later: up to [`Publisher::unmute`] it sends neither audio nor its configuration.
+    pub async fn open_muted(target: &Target, clip: &media::Clip) -> Result<Self, PublishError> {
+        Self::begin(target, NumberedClip::read(clip)?, true).await
+    }
+
+    async fn begin(target: &Target, clip: NumberedClip, muted: bool) -> Result<Self, PublishError> {
         let mut wire = Wire::open(target).await?;
         let mut out = BytesMut::new();
-        for tag in &clip.opening {
+        for tag in clip
+            .opening
+            .iter()
+            .filter(|tag| !muted || tag.kind != AUDIO)
+        {
             put_tag(&mut out, tag, 0, wire.stream_id());
         }
         wire.write(&mut out).await?;
@@ -95,6 +109,7 @@ impl Publisher {
             base_ms: None,
             started: Instant::now(),
             sent: Sent::default(),
+            muted,
         })
     }
 
@@ -121,6 +136,9 @@ impl Publisher {
     pub async fn send_pictures(&mut self, total: usize, pace: Pace) -> Result<&Sent, Failure> {
         let mut out = BytesMut::new();
         while self.sent.pictures.len() < total {
+            if self.muted {
+                self.skip_audio();
+            }
             let (tag, time_ms) = self.due(pace).await?;
             put_tag(&mut out, &tag, time_ms, self.wire.stream_id());
             self.wire.write(&mut out).await?;
@@ -136,19 +154,30 @@ impl Publisher {
 
     /// Sends the next picture but for its second half, which never comes.
     pub async fn send_half_a_picture(&mut self) -> Result<(), Failure> {
-        while self
-            .clip
-            .numbers
-            .get(self.next)
-            .is_some_and(Option::is_none)
-        {
-            self.next += 1;
-        }
+        self.skip_audio();
         let (tag, time_ms) = self.due(Pace::RealTime).await?;
         let mut out = BytesMut::new();
         put_tag(&mut out, &tag, time_ms, self.wire.stream_id());
         out.truncate(out.remaining() - tag.chunked.len() / 2);
         self.wire.write(&mut out).await
+    }
+
+    /// Sends the audio configuration; audio goes along from here on.
+    pub async fn unmute(&mut self) -> Result<(), Failure> {
+        self.muted = false;
+        let (_, time_ms) = self.due(Pace::RealTime).await?;
+        let mut out = BytesMut::new();
+        for tag in self.clip.opening.iter().filter(|tag| tag.kind == AUDIO) {
+            put_tag(&mut out, tag, time_ms, self.wire.stream_id());
+        }
+        self.wire.write(&mut out).await
+    }
+
+    fn skip_audio(&mut self) {
+        let is_audio = |number: &Option<u32>| number.is_none();
+        while self.clip.numbers.get(self.next).is_some_and(is_audio) {
+            self.next += 1;
+        }
     }
 
     /// The message stream that the server gave this session.
