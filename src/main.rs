@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice::{
     app::{self, Service},
     cli,
@@ -51,9 +52,17 @@ fn serve(file: Option<&Path>) -> ExitCode {
         }
     };
     start_log(&loaded.config.log);
-    loaded.warnings.iter().for_each(|warning| warn!("{warning}"));
+    raise_file_limit();
+    loaded
+        .warnings
+        .iter()
+        .for_each(|warning| warn!("{warning}"));
     let system = actix_rt::System::with_tokio_rt(|| {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("the machine can start threads")
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(tree_threads())
+            .enable_all()
+            .build()
+            .expect("the machine can start threads")
     });
     match system.block_on(run(loaded.config)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,6 +72,12 @@ fn serve(file: Option<&Path>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Threads for actors and listeners; HTTP and the database have their own. More threads than the streams need only wake
+/// each other up.
+fn tree_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 async fn run(config: Config) -> Result<(), app::Error> {
@@ -76,10 +91,24 @@ fn greet(service: &Service) {
     let _ = std::io::stdout().write_all(service.greeting().as_bytes());
 }
 
+/// Each viewer and each encoder is an open file; the limit that a shell gives is meant for programs with few.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
 /// Logs to standard error: text for people, JSON by setting. kameo's own target says too much at `info`.
 fn start_log(log: &Log) {
     let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match log.format {
         LogFormat::Json => builder.json().flatten_event(true).init(),
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),

@@ -34,8 +34,10 @@ use super::{
 pub(super) const MAILBOX: usize = 64;
 /// An input's first broadcast has this target duration, in seconds (decisions.md §6).
 const FIRST_TARGET_DURATION_S: u32 = 4;
-/// How often deadlines are looked at and health is published.
+/// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(500);
+/// Health is measured all the time and put into words this often.
+const HEALTH_EVERY_MS: i64 = 1_000;
 /// How long a stopping input waits for its last parts to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Addresses of refused encoders shown in advice.
@@ -65,6 +67,7 @@ pub(super) struct LiveInput {
     sessions: u64,
     conflicts: u64,
     conflict_addresses: Vec<String>,
+    health_due_ms: i64,
     closed: Vec<Segment>,
 }
 
@@ -102,6 +105,7 @@ impl Actor for LiveInput {
             sessions: 0,
             conflicts: 0,
             conflict_addresses: Vec::new(),
+            health_due_ms: 0,
             closed: Vec::new(),
             args,
         };
@@ -615,7 +619,10 @@ impl Message<Tick> for LiveInput {
                 _ => self.say_quiet(),
             }
         }
-        self.publish_health(now_ms);
+        if now_ms >= self.health_due_ms {
+            self.publish_health(now_ms);
+            self.health_due_ms = now_ms + HEALTH_EVERY_MS;
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ledger: what SQL learns of live streams, later and in groups.
 //!
-//! No part ever waits for a row. Entries go into a bounded queue and are written every second in one transaction; while
+//! No part ever waits for a row. Entries go into a bounded queue and are written every five seconds in one transaction; while
 //! the database is locked they wait, and beyond the bound the oldest segments are left out: the window journal is the
 //! truth for playback, rows are for people and later capabilities.
 
@@ -20,7 +20,7 @@ use uuid::Uuid;
 const BOUND: usize = 8192;
 /// Entries written in one transaction.
 const GROUP: usize = 512;
-const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(5);
 
 /// One fact about a broadcast.
 #[derive(Clone, Debug, PartialEq)]

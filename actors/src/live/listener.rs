@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{Instrument, debug, info_span, warn};
+use tracing::{debug, warn};
 
 use super::{
     LiveGate, LiveSession,
@@ -163,12 +163,10 @@ async fn accept_all(args: Args) {
             continue;
         };
         let session = args.clone();
-        let span = info_span!("rtmp", %remote);
-        let serve = async move {
+        args.sessions.spawn(async move {
             serve(socket, remote, &session).await;
             drop(permit);
-        };
-        args.sessions.spawn(serve.instrument(span));
+        });
     }
 }
 
@@ -207,13 +205,13 @@ async fn serve(socket: TcpStream, remote: SocketAddr, args: &Args) {
                     )
                     .await
                 }
-                Ok(Err(error)) => return debug!(%error, "a TLS handshake failed"),
-                Err(_) => return debug!("a TLS handshake took too long"),
+                Ok(Err(error)) => return debug!(%remote, %error, "a TLS handshake failed"),
+                Err(_) => return debug!(%remote, "a TLS handshake took too long"),
             }
         }
     };
     if let Err(error) = served {
-        debug!(%error, "a publisher's connection ended");
+        debug!(%remote, %error, "a publisher's connection ended");
     }
 }
 

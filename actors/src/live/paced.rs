@@ -2,7 +2,7 @@
 //!
 //! An encoder sends some 77 small writes a second; waking up for each costs several times what reading them does. Once
 //! a publish is admitted, the socket leaves the event queue and is read when the process-wide beat comes: all
-//! publishers at the same moment, so that one wake-up serves them all. A beat of 40 ms delays a frame by 20 ms on
+//! publishers at the same moment, so that one wake-up serves them all. A beat of 50 ms delays a frame by 25 ms on
 //! average; a part lasts 200 ms.
 
 use std::{

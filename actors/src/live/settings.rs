@@ -42,7 +42,7 @@ impl Default for LiveSettings {
             window_min_segments: 6,
             linger: Duration::from_secs(60),
             persist_wait: Duration::from_millis(250),
-            read_beat: Duration::from_millis(40),
+            read_beat: Duration::from_millis(50),
             displaced_for: Duration::from_secs(60),
             fresh_for: Duration::from_secs(2),
             max_streams: 500,
