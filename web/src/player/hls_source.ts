@@ -4,7 +4,9 @@ import Hls, {
   ErrorDetails,
   ErrorTypes,
   Events,
+  type FragLoadingData,
   type HlsConfig,
+  type LevelUpdatedData,
   type LoaderConfig,
   type RetryConfig,
 } from "hls.js/light";
@@ -62,6 +64,8 @@ function isRefusal(status: number): boolean {
 export class HlsSource implements Source {
   private readonly hls = new Hls(settings());
   private repairedAtMs = Number.NEGATIVE_INFINITY;
+  /** Where loading last entered a segment: its number and the first part that was wanted of it. */
+  private entry = { msn: -1, part: 0 };
 
   constructor(
     url: string,
@@ -70,6 +74,8 @@ export class HlsSource implements Source {
   ) {
     this.hls.on(Events.ERROR, (_, error) => this.onError(error));
     this.hls.on(Events.BUFFER_APPENDED, () => listener.onBuffered());
+    this.hls.on(Events.FRAG_LOADING, (_, loading) => this.noteEntry(loading));
+    this.hls.on(Events.LEVEL_UPDATED, (_, level) => this.skipBeforeEntry(level));
     this.hls.loadSource(url);
     this.hls.attachMedia(video);
   }
@@ -96,6 +102,23 @@ export class HlsSource implements Source {
 
   detach(): void {
     this.hls.destroy();
+  }
+
+  private noteEntry({ frag, part }: FragLoadingData): void {
+    if (typeof frag.sn === "number" && frag.sn !== this.entry.msn) {
+      this.entry = { msn: frag.sn, part: part?.index ?? 0 };
+    }
+  }
+
+  /**
+   * Sound alone may be entered at any part. hls.js 1.7 then waits for the parts before the entry, which it never loads,
+   * and stops at the segment's end; parts that count as gaps are not waited for.
+   */
+  private skipBeforeEntry({ details }: LevelUpdatedData): void {
+    for (const part of details.partList ?? []) {
+      if (part.fragment.sn === this.entry.msn && part.index < this.entry.part && !part.loaded)
+        part.gap = true;
+    }
   }
 
   private onError(error: ErrorData): void {

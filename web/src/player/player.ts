@@ -99,6 +99,7 @@ class Player implements FeedListener {
       muted: this.page.video.muted,
       waitsForGesture: this.sound.waitsForGesture,
       hasMedia: playback.hasPlayed,
+      soundOnly: playback.hasPlayed && this.page.video.videoWidth === 0,
     });
   }
 

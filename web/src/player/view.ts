@@ -1,7 +1,7 @@
 /** Shows the stage: curtain, badge, notice, announcement. Writes to the page only what has changed. */
 import type { Page } from "./page";
 import type { Stage } from "./stage";
-import { formatLatency, wordsFor } from "./words";
+import { formatLatency, SOUND_ONLY, wordsFor } from "./words";
 
 export interface Shown {
   stage: Stage;
@@ -17,6 +17,8 @@ export interface Shown {
   /** Muted only until the first click. */
   waitsForGesture: boolean;
   hasMedia: boolean;
+  /** What plays has no picture. */
+  soundOnly: boolean;
 }
 
 const BADGE_TEXT: Partial<Record<Stage, string>> = {
@@ -34,12 +36,13 @@ export class View {
     const { page } = this;
     const words = wordsFor(shown.stage, shown.secondsLeft);
     const covered = shown.stage !== "live" && !shown.advancing;
+    const onCurtain = covered ? words : SOUND_ONLY;
 
     setData(page.screen, "stage", shown.stage);
     setData(page.screen, "paused", String(shown.paused));
-    page.curtain.hidden = !covered;
-    setText(page.title, words.title);
-    setText(page.detail, words.detail);
+    page.curtain.hidden = !covered && !shown.soundOnly;
+    setText(page.title, onCurtain.title);
+    setText(page.detail, onCurtain.detail);
     page.notice.hidden = covered || shown.stage === "live";
     setText(page.notice, [words.title, words.detail].filter(Boolean).join(". "));
 

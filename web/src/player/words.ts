@@ -8,6 +8,9 @@ export interface Words {
   detail: string;
 }
 
+/** What stands in the picture's place when there is none. */
+export const SOUND_ONLY: Words = { title: "Sound only", detail: "This stream has no picture." };
+
 /** @param secondsLeft how long the service still waits for the encoder; null when it does not say */
 export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
   switch (stage) {
