@@ -22,22 +22,15 @@ const CSP =
   "connect-src 'self'; img-src 'self' data:";
 const SEGMENT_MIN_S = 1.9;
 const LISTED_S = 20;
+const PART_TARGET_S = 0.25;
+/** A playlist answers once a player could start with it: from so many parts on. */
+const HOLD_BACK_PARTS = 3;
+/** The first segment's media sequence number; a gap may stand before it. */
+const FIRST_MSN = 1;
 
 export class MockService {
-  /**
-   * @param options.liveAt what has to exist before the playlist answers: its first "part" or first whole "segment"
-   * @param options.firstMsn 0 or 1, the first segment's number
-   * @param options.leadingGap lists number 0 as a gap that has a gap part, where the first real segment is number 1
-   */
-  constructor({
-    playbackId = "pb_mock",
-    reconnectWindowS = 30,
-    liveAt = "part",
-    firstMsn = 1,
-    leadingGap = false,
-    openapi,
-  } = {}) {
-    Object.assign(this, { playbackId, reconnectWindowS, liveAt, firstMsn, leadingGap, openapi });
+  constructor({ playbackId = "pb_mock", reconnectWindowS = 30, openapi } = {}) {
+    Object.assign(this, { playbackId, reconnectWindowS, openapi });
     this.state = "idle";
     this.version = 1;
     this.reconnectUntil = null;
@@ -87,18 +80,6 @@ export class MockService {
   beginBroadcast() {
     this.broadcasts += 1;
     this.live = { name: `b${this.broadcasts}`, inits: [], segments: [], seconds: 0, ended: false };
-    if (this.firstMsn === 1) {
-      const parts = [{ gap: true, seconds: 0.2 }];
-      this.live.segments.push({
-        msn: 0,
-        gap: true,
-        listed: this.leadingGap,
-        init: 0,
-        seconds: 0.2,
-        parts,
-        closed: true,
-      });
-    }
     this.become("starting");
   }
 
@@ -107,9 +88,8 @@ export class MockService {
     const cut = !open || open.closed || discontinuity || (part.independent && open.seconds >= SEGMENT_MIN_S);
     if (cut) {
       if (open) open.closed = true;
-      if (open?.gap) open.date = new Date(Date.now() - open.seconds * 1000);
       open = {
-        msn: live.segments.length,
+        msn: FIRST_MSN + live.segments.length,
         init,
         discontinuity,
         seconds: 0,
@@ -122,9 +102,7 @@ export class MockService {
     open.parts.push(part);
     open.seconds += part.seconds;
     live.seconds += part.seconds;
-    if (this.state !== "live" && (this.liveAt === "part" || live.segments.some((s) => s.closed && !s.gap))) {
-      this.become("live");
-    }
+    if (this.state !== "live" && isPlayable(live)) this.become("live");
     this.wake();
   }
 
@@ -133,7 +111,7 @@ export class MockService {
     this.encoder?.kill("SIGKILL");
     this.encoder = null;
     if (this.state !== "live" && this.state !== "starting") return;
-    this.live.segments.at(-1).closed = true;
+    close(this.live);
     this.become("reconnecting", new Date(Date.now() + this.reconnectWindowS * 1000));
   }
 
@@ -143,7 +121,7 @@ export class MockService {
     this.encoder = null;
     if (this.live) {
       this.live.ended = true;
-      this.live.segments.at(-1).closed = true;
+      close(this.live);
     }
     this.become("ended");
   }
@@ -236,7 +214,7 @@ export class MockService {
       () => live.ended || has(live, Number(msn), part === undefined ? null : Number(part)),
       15_000,
     );
-    const segment = live.segments[Number(msn)];
+    const segment = segmentOf(live, Number(msn));
     const data =
       part === undefined
         ? segment && Buffer.concat(segment.parts.map((p) => p.data))
@@ -268,8 +246,21 @@ function encoderArguments() {
   ];
 }
 
+function isPlayable(live) {
+  return live.ended || live.segments.some((s) => s.closed || s.parts.length >= HOLD_BACK_PARTS);
+}
+
+function close(live) {
+  const open = live.segments.at(-1);
+  if (open) open.closed = true;
+}
+
+function segmentOf(live, msn) {
+  return live.segments[msn - FIRST_MSN];
+}
+
 function has(live, msn, part) {
-  const segment = live.segments[msn];
+  const segment = segmentOf(live, msn);
   if (!segment) return false;
   return part === null ? segment.closed : segment.closed || part < segment.parts.length;
 }
@@ -286,25 +277,28 @@ function multivariant() {
 
 function mediaPlaylist(live) {
   const listed = listedSegments(live);
-  const gone = live.segments.slice(0, listed[0]?.msn ?? 0);
+  const firstMsn = listed[0]?.msn ?? FIRST_MSN;
+  const gone = live.segments.slice(0, firstMsn - FIRST_MSN);
+  // As the service does it: hls.js refuses a list of parts alone, so a gap leads it until the first segment leaves.
+  const gapLeads = firstMsn === FIRST_MSN || !listed.some((segment) => segment.closed);
   const lines = [
     "#EXTM3U",
     "#EXT-X-VERSION:9",
     "#EXT-X-TARGETDURATION:4",
-    "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=0.75",
-    "#EXT-X-PART-INF:PART-TARGET=0.25",
-    `#EXT-X-MEDIA-SEQUENCE:${listed[0]?.msn ?? 0}`,
+    `#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=${PART_TARGET_S * HOLD_BACK_PARTS}`,
+    `#EXT-X-PART-INF:PART-TARGET=${PART_TARGET_S}`,
+    `#EXT-X-MEDIA-SEQUENCE:${gapLeads ? firstMsn - 1 : firstMsn}`,
     `#EXT-X-DISCONTINUITY-SEQUENCE:${gone.filter((s) => s.discontinuity).length}`,
   ];
+  if (gapLeads) lines.push(...gap(live, firstMsn - 1));
   let init = null;
   for (const segment of listed) {
     if (segment.discontinuity) lines.push("#EXT-X-DISCONTINUITY");
     if (segment.init !== init) lines.push(`#EXT-X-MAP:URI="${live.name}/init${segment.init}.mp4"`);
     init = segment.init;
     lines.push(`#EXT-X-PROGRAM-DATE-TIME:${segment.date.toISOString()}`);
-    if (segment.gap) lines.push("#EXT-X-GAP");
     segment.parts.forEach((part, index) => {
-      const independent = part.gap ? ",GAP=YES" : part.independent ? ",INDEPENDENT=YES" : "";
+      const independent = part.independent ? ",INDEPENDENT=YES" : "";
       lines.push(
         `#EXT-X-PART:DURATION=${part.seconds.toFixed(5)},URI="${live.name}/${segment.msn}.${index}.m4s"${independent}`,
       );
@@ -316,10 +310,20 @@ function mediaPlaylist(live) {
     lines.push("#EXT-X-ENDLIST");
   } else {
     const last = live.segments.at(-1);
-    const [msn, part] = !last ? [0, 0] : last.closed ? [last.msn + 1, 0] : [last.msn, last.parts.length];
+    const [msn, part] = last?.closed === false ? [last.msn, last.parts.length] : [(last?.msn ?? 0) + 1, 0];
     lines.push(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="${live.name}/${msn}.${part}.m4s"`);
   }
   return `${lines.join("\n")}\n`;
+}
+
+/** One part long, without media. */
+function gap(live, msn) {
+  return [
+    "#EXT-X-GAP",
+    `#EXT-X-PART:DURATION=${PART_TARGET_S},URI="${live.name}/${msn}.0.m4s",GAP=YES`,
+    `#EXTINF:${PART_TARGET_S},`,
+    `${live.name}/${msn}.m4s`,
+  ];
 }
 
 function listedSegments(live) {
@@ -329,7 +333,7 @@ function listedSegments(live) {
     from -= 1;
     seconds += live.segments[from].seconds;
   }
-  return live.segments.slice(from).filter((segment) => segment.listed !== false);
+  return live.segments.slice(from);
 }
 
 function json(response, status, body) {
