@@ -1,8 +1,8 @@
 //! The ledger: what SQL learns of live streams, later and in groups.
 //!
-//! No part ever waits for a row. Entries go into a bounded queue and are written every five seconds in one transaction; while
-//! the database is locked they wait, and beyond the bound the oldest segments are left out: the window journal is the
-//! truth for playback, rows are for people and later capabilities.
+//! No part ever waits for a row. Entries go into a bounded queue and are written in groups: starts and ends at once,
+//! segments every five seconds. While the database is locked they wait, and beyond the bound the oldest segments are
+//! left out: the window journal is the truth for playback, rows are for people and later capabilities.
 
 use std::{
     collections::VecDeque,
@@ -54,7 +54,8 @@ pub(super) enum Entry {
 #[derive(Debug, Default)]
 struct Queue {
     entries: Mutex<VecDeque<Entry>>,
-    arrived: Notify,
+    /// Something came that people look at: the start or the end of a broadcast.
+    urgent: Notify,
 }
 
 /// The handle that actors write to; never blocks, never fails.
@@ -75,19 +76,17 @@ impl Ledger {
                 .unwrap_or(0);
             entries.remove(oldest);
         }
+        if !matches!(entry, Entry::Segment { .. }) {
+            self.0.urgent.notify_one();
+        }
         entries.push_back(entry);
-        drop(entries);
-        self.0.arrived.notify_one();
     }
 
     /// Writes until `stop`, then once more.
     pub async fn run(self, store: Store, stop: CancellationToken) {
         while !stop.is_cancelled() {
             tokio::select! {
-                () = self.0.arrived.notified() => {}
-                () = stop.cancelled() => {}
-            }
-            tokio::select! {
+                () = self.0.urgent.notified() => {}
                 () = tokio::time::sleep(EVERY) => {}
                 () = stop.cancelled() => {}
             }
@@ -113,8 +112,6 @@ impl Ledger {
             .into_iter()
             .rev()
             .for_each(|entry| entries.push_front(entry));
-        drop(entries);
-        self.0.arrived.notify_one();
     }
 }
 

@@ -53,9 +53,14 @@ pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<
             remove(&folder);
             continue;
         }
+        let last_ms = recovered.last_ms;
         match view(recovered, &folder, &services.boot_id) {
             Ok(Some(view)) => {
                 info!(input = %playback.input_id, broadcast = view.window.header().broadcast, ?phase, "broadcast recovered");
+                playback.set_started(view.window.header().started_ms);
+                if phase == Phase::Ended {
+                    playback.set_ended(last_ms);
+                }
                 playback.publish(phase, None, Some(Arc::new(view)));
             }
             Ok(None) => remove(&folder),
