@@ -3,12 +3,16 @@ import { writeFileSync } from "node:fs";
 
 /** How often the page's own account of itself is read. */
 const POLL_MS = 50;
+/** The picture went on by this much more than the time in between allows: it left media out. */
+const JUMP_S = 1;
+const FASTEST_RATE = 1.5;
 
 export class Observer {
   constructor(page) {
     this.page = page;
     this.openedAt = performance.now();
     this.states = [];
+    this.jumps = [];
     this.consoleErrors = [];
     this.foreignRequests = [];
     page.on("console", (message) => {
@@ -26,6 +30,8 @@ export class Observer {
     this.origin = new URL(url).origin;
     this.openedAt = performance.now();
     this.states = [];
+    this.jumps = [];
+    this.seen = null;
     await this.page.goto(url, { waitUntil: "domcontentloaded" });
     this.watching ??= setInterval(() => this.sample().catch(() => undefined), POLL_MS);
   }
@@ -40,7 +46,19 @@ export class Observer {
     if (seen.state && this.states.at(-1)?.state !== seen.state) {
       this.states.push({ state: seen.state, atMs: this.atMs, text: seen.text });
     }
-    return { atMs: this.atMs, ...seen };
+    const sample = { atMs: this.atMs, ...seen };
+    this.noteJump(sample);
+    return sample;
+  }
+
+  noteJump(sample) {
+    const before = this.seen;
+    this.seen = sample;
+    if (before?.state !== "live" || sample.state !== "live") return;
+    const allowedS = ((sample.atMs - before.atMs) / 1000) * FASTEST_RATE + JUMP_S;
+    if (sample.currentTime - before.currentTime > allowedS) {
+      this.jumps.push({ atMs: sample.atMs, from: before.currentTime, to: sample.currentTime });
+    }
   }
 
   /** Playwright's own `evaluate` and `screenshot` count as a user's gesture, which would allow sound; these do not. */
@@ -91,10 +109,23 @@ export class Observer {
     });
   }
 
+  /** As many elements as expected match the selector. */
+  async untilCount(selector, count, seconds) {
+    const matches = `() => document.querySelectorAll(${JSON.stringify(selector)}).length`;
+    const deadline = performance.now() + seconds * 1000;
+    let seen = null;
+    while (performance.now() < deadline) {
+      seen = await this.evaluate(matches);
+      if (seen === count) return { count };
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+    throw new Error(`not within ${seconds} s: ${count} of ${selector}; last seen ${seen}`);
+  }
+
   summary() {
     clearInterval(this.watching);
-    const { states, consoleErrors, foreignRequests } = this;
-    return { states, consoleErrors, foreignRequests };
+    const { states, jumps, consoleErrors, foreignRequests } = this;
+    return { states, jumps, consoleErrors, foreignRequests };
   }
 }
 

@@ -10,12 +10,15 @@
 //   expect-state STATE SECS    waits for the state
 //   expect-played S SECS       waits until the picture has moved on by S seconds of media
 //   expect-text WORDS…         waits up to 10 s for words on the page
+//   expect-sound SECS          waits until it plays with sound
+//   expect-count N SELECTOR    waits up to 10 s until so many elements match
 //   click [ID]                 clicks on the picture, or on the element with that id
 //   key KEY                    presses a key, "m" or "ArrowUp"
 //   open URL | reload          loads a page; times start anew
 //   size W H | scheme NAME     changes the window, the colour scheme
 //   screenshot PATH            writes a PNG
-//   summary                    states with their times so far, console errors, requests that left the origin
+//   summary                    states with their times so far, media left out while live, console errors, requests that
+//                              left the origin
 //   quit                       the same and the end; the end of stdin does it too
 //
 // Exit status 0 when every command succeeded and no request left the origin, else 1.
@@ -62,6 +65,9 @@ const commands = {
   "expect-played": (media, seconds = "10") => observer.untilPlayed(Number(media), Number(seconds)),
   "expect-text": (...words) =>
     observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
+  "expect-sound": (seconds = "10") =>
+    observer.until("sound", Number(seconds), (seen) => seen.muted === false),
+  "expect-count": (count, ...selector) => observer.untilCount(selector.join(" "), Number(count), 10),
   click: (id) => (id ? page.click(`#${id}`) : page.click("#screen", { position: { x: 40, y: 80 } })),
   key: (key) => page.keyboard.press(key),
   open: (url) => observer.open(url),

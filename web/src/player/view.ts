@@ -40,6 +40,7 @@ export class View {
 
     setData(page.screen, "stage", shown.stage);
     setData(page.screen, "paused", String(shown.paused));
+    setData(page.screen, "soundOnly", String(shown.soundOnly));
     page.curtain.hidden = !covered && !shown.soundOnly;
     setText(page.title, onCurtain.title);
     setText(page.detail, onCurtain.detail);
