@@ -53,8 +53,13 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 
 fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
     name(operation);
-    let needs_credential = operation.security.is_none();
-    if needs_credential {
+    let needs_credential = match &operation.security {
+        None => true,
+        Some(required) => required
+            .iter()
+            .any(|requirement| *requirement != SecurityRequirement::default()),
+    };
+    if operation.security.is_none() {
         operation.security = Some(
             ["bearer", "apiKey", "session"]
                 .map(|name| SecurityRequirement::new(name, [""; 0]))
@@ -71,7 +76,7 @@ fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
         errors.push(("429", "Too many requests; see Retry-After"));
         errors.push(("503", "Busy; see Retry-After"));
     }
-    if is_api && names_one {
+    if names_one {
         errors.push(("404", "Unknown id"));
     }
     if operation.request_body.is_some() {
