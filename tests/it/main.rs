@@ -1,5 +1,6 @@
 //! The whole service as a user meets it: the real binary, real encoders, strict viewers.
 
+mod api;
 mod hostile;
 mod operations;
 mod publish;
