@@ -26,6 +26,8 @@ use super::{
 
 /// Journal lines after which it is rewritten with the window alone.
 const COMPACT_AFTER: u32 = 8192;
+/// Segments that are served from memory, the open one included; older ones are in the page cache, behind their files.
+const SEGMENTS_IN_MEMORY: u64 = 2;
 /// Between two attempts to bring a failed disk up to date.
 const REBUILD_EVERY_MS: i64 = 2_000;
 
@@ -241,6 +243,13 @@ impl Broadcast {
                 .for_each(|output| self.put(output));
             newest = Some(pending.window);
         }
+        if let Some(window) = newest
+            .as_ref()
+            .filter(|_| healthy && self.pending.is_empty())
+        {
+            self.shelf
+                .drop_memory_before(window.next().0.saturating_sub(SEGMENTS_IN_MEMORY));
+        }
         newest.map(|window| View::new(window, self.shelf.clone()))
     }
 
@@ -267,14 +276,10 @@ impl Broadcast {
             list_for: self.settings.window,
             min_segments: self.settings.window_min_segments,
         };
-        let on_disk = self.disk().is_healthy();
         for segment in self.window.retire(limits) {
             let target_ms = i64::from(self.header().target_duration_s) * 1000;
             let until_ms = now_ms + 3 * target_ms + self.settings.window.as_millis() as i64;
             self.retired.push_back((until_ms, segment.msn));
-            if on_disk {
-                self.shelf.drop_memory(segment.msn);
-            }
         }
     }
 
@@ -296,12 +301,7 @@ impl Broadcast {
 
     /// Brings the folder up to date with what is published: every file that memory still holds, and a fresh journal.
     fn rebuild(&mut self, now_ms: i64) {
-        let in_memory = |segment: &Segment| {
-            self.shelf
-                .memory(segment.msn)
-                .map(|parts| (segment.msn, parts))
-        };
-        let segments = self.window.segments().filter_map(in_memory).collect();
+        let segments = self.shelf.in_memory();
         let journal = journal::compact(&self.window);
         self.disk().submit(Job::Rebuild(Rebuild {
             inits: self.shelf.inits(),

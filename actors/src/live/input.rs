@@ -40,6 +40,8 @@ const TICK: Duration = Duration::from_millis(500);
 const HEALTH_EVERY_MS: i64 = 1_000;
 /// How long a stopping input waits for its last parts to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// An ended session whose end was not told counts as dropped after this long.
+const LOST_END_MS: i64 = 3_000;
 /// Addresses of refused encoders shown in advice.
 const SHOWN_CONFLICTS: usize = 3;
 
@@ -606,6 +608,9 @@ impl Message<Tick> for LiveInput {
 
     async fn handle(&mut self, _: Tick, _: &mut Context<Self, ()>) {
         let now_ms = unix_ms();
+        if self.has_lost_its_end(now_ms) {
+            self.finish_session(Ended::Dropped);
+        }
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.tick(now_ms);
         }
@@ -627,6 +632,15 @@ impl Message<Tick> for LiveInput {
 }
 
 impl LiveInput {
+    /// Whether the session is over although nobody said so: the mailbox was full, or a taker-over never began.
+    fn has_lost_its_end(&self, now_ms: i64) -> bool {
+        let ended_for_ms = |session: &Session| session.ticket.ended_for_ms(now_ms);
+        self.session
+            .as_ref()
+            .and_then(ended_for_ms)
+            .is_some_and(|ended_for_ms| ended_for_ms > LOST_END_MS)
+    }
+
     fn say_quiet(&self) {
         if let Some(owner) = self.args.owner.upgrade() {
             let _ = owner

@@ -252,6 +252,7 @@ impl LiveInputs {
         let settings = &self.args.services.settings;
         let identity = Identity::from(request);
         let now_ms = unix_ms();
+        let mut displaced = None;
         if let Some(on_air) = self.on_air.get_mut(&entry.row.id) {
             let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
             let incumbent = open.map(|ticket| Incumbent {
@@ -281,7 +282,8 @@ impl LiveInputs {
                     on_air.displaced.remember(ticket.identity.clone(), now_ms);
                 }
                 info!(input = %entry.row.id, remote = %request.remote, "a newer publisher takes over");
-                ticket.closed.cancel();
+                ticket.hand_over();
+                displaced = Some(ticket.clone());
             }
         } else if self.sessions() >= settings.max_streams {
             warn!(
@@ -297,7 +299,11 @@ impl LiveInputs {
         }
         let on_air = self.on_air.get_mut(&entry.row.id).expect("started above");
         on_air.ticket = Some(ticket.clone());
-        Ok((on_air.actor.get().clone(), ticket))
+        Ok(Admitted {
+            input: on_air.actor.get().clone(),
+            ticket,
+            displaced,
+        })
     }
 
     /// Ends the running publish of an input, if any.
@@ -315,7 +321,14 @@ impl LiveInputs {
     }
 }
 
-type Admitted = (ActorRef<LiveInput>, Arc<Ticket>);
+/// A publisher that may begin.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub input: ActorRef<LiveInput>,
+    pub ticket: Arc<Ticket>,
+    /// The session it takes over from, whose last units belong before its own.
+    pub displaced: Option<Arc<Ticket>>,
+}
 
 /// A publisher asks to publish.
 pub(super) struct Admit(pub PublishRequest);

@@ -22,12 +22,14 @@ use super::{
     LiveInputs,
     admission::Identity,
     input::{Begin, Deliver, Finish, LiveInput, Report},
-    inputs::Admit,
+    inputs::{Admit, Admitted},
     unix_ms,
 };
 
 /// How long an encoder waits for admission before it is refused as [`Refusal::Busy`].
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a newer publisher waits for what has arrived of the one it displaces. Its last read takes at most 100 ms.
+const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a session and the tree know of each other, shared without messages.
 #[derive(Debug)]
@@ -37,7 +39,12 @@ pub(super) struct Ticket {
     pub identity: Identity,
     /// Cancelled when the service ends this publish.
     pub closed: CancellationToken,
-    ended: AtomicBool,
+    /// Cancelled when the session has delivered the last it had.
+    handed_over: CancellationToken,
+    /// A newer publisher goes on: the broadcast does not notice the end of this session.
+    taken_over: AtomicBool,
+    /// Unix milliseconds of the session's end; `i64::MIN` before.
+    ended_ms: AtomicI64,
     last_media_ms: AtomicI64,
 }
 
@@ -47,14 +54,43 @@ impl Ticket {
             generation,
             identity,
             closed: CancellationToken::new(),
-            ended: AtomicBool::new(false),
+            handed_over: CancellationToken::new(),
+            taken_over: AtomicBool::new(false),
+            ended_ms: AtomicI64::new(i64::MIN),
             last_media_ms: AtomicI64::new(i64::MIN),
         }
     }
 
     /// Whether the publisher may still send.
     pub fn is_open(&self) -> bool {
-        !self.ended.load(Ordering::Acquire) && !self.closed.is_cancelled()
+        self.ended_for_ms(0).is_none() && !self.closed.is_cancelled()
+    }
+
+    /// How long ago the session ended; `None` while it has not.
+    pub fn ended_for_ms(&self, now_ms: i64) -> Option<i64> {
+        let ended_ms = self.ended_ms.load(Ordering::Acquire);
+        (ended_ms != i64::MIN).then(|| now_ms - ended_ms)
+    }
+
+    /// Closes the session for a newer one, which begins after what this one still has.
+    pub fn hand_over(&self) {
+        self.taken_over.store(true, Ordering::Release);
+        self.closed.cancel();
+    }
+
+    /// Waits until everything that had arrived is delivered, or for [`HAND_OVER_TIMEOUT`].
+    async fn handed_over(&self) {
+        let handed_over = self.handed_over.cancelled();
+        if tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over).await.is_err() {
+            warn!("a displaced publisher did not hand over in time");
+        }
+    }
+
+    /// Notes the end; what is to be told of it, if anything.
+    fn end(&self, how: Ended) -> Option<Finish> {
+        self.ended_ms.store(unix_ms(), Ordering::Release);
+        let generation = self.generation;
+        (!self.taken_over.load(Ordering::Acquire)).then_some(Finish { generation, how })
     }
 
     /// Age of the newest media; `None` before the first.
@@ -85,7 +121,11 @@ impl Gate for LiveGate {
             .mailbox_timeout(ADMISSION_TIMEOUT)
             .reply_timeout(ADMISSION_TIMEOUT)
             .await;
-        let (input, ticket) = match admitted {
+        let Admitted {
+            input,
+            ticket,
+            displaced,
+        } = match admitted {
             Ok(admitted) => admitted,
             Err(kameo::error::SendError::HandlerError(refusal)) => return Err(refusal),
             Err(error) => {
@@ -102,6 +142,9 @@ impl Gate for LiveGate {
             ticket: session.ticket.clone(),
             request,
         };
+        if let Some(displaced) = displaced {
+            displaced.handed_over().await;
+        }
         match session
             .input
             .tell(begin)
@@ -123,10 +166,8 @@ pub struct LiveSession {
 }
 
 impl PublishSession for LiveSession {
+    /// A closed session may still deliver what had arrived, and learns by [`Closed`] that it is over.
     async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
-        if self.ticket.closed.is_cancelled() {
-            return Err(Closed);
-        }
         let carries_media = units
             .iter()
             .any(|unit| matches!(unit, Unit::Video(_) | Unit::Audio(_)));
@@ -140,14 +181,19 @@ impl PublishSession for LiveSession {
             units: std::mem::take(units),
         };
         let deliver = match self.input.tell(deliver).try_send() {
-            Ok(()) => return Ok(()),
+            Ok(()) => return self.go_on(),
             Err(kameo::error::SendError::MailboxFull(deliver)) => deliver,
             Err(_) => return Err(Closed),
         };
+        let overdue = async {
+            self.ticket.closed.cancelled().await;
+            tokio::time::sleep(HAND_OVER_TIMEOUT).await;
+        };
         tokio::select! {
-            sent = self.input.tell(deliver).send() => sent.map_err(|_| Closed),
-            () = self.ticket.closed.cancelled() => Err(Closed),
+            sent = self.input.tell(deliver).send() => sent.map_err(|_| Closed)?,
+            () = overdue => return Err(Closed),
         }
+        self.go_on()
     }
 
     fn report(&mut self, report: SessionReport) {
@@ -168,10 +214,10 @@ impl PublishSession for LiveSession {
 
     async fn end(mut self, how: Ended) {
         self.finished = true;
-        self.ticket.ended.store(true, Ordering::Release);
-        let finish = Finish {
-            generation: self.ticket.generation,
-            how,
+        let finish = self.ticket.end(how);
+        self.ticket.handed_over.cancel();
+        let Some(finish) = finish else {
+            return;
         };
         if self
             .input
@@ -185,18 +231,24 @@ impl PublishSession for LiveSession {
     }
 }
 
+impl LiveSession {
+    fn go_on(&self) -> Result<(), Closed> {
+        match self.ticket.closed.is_cancelled() {
+            false => Ok(()),
+            true => Err(Closed),
+        }
+    }
+}
+
 impl Drop for LiveSession {
     /// A session whose task panicked or was aborted counts as dropped.
     fn drop(&mut self) {
         if !self.finished {
-            self.ticket.ended.store(true, Ordering::Release);
-            let _ = self
-                .input
-                .tell(Finish {
-                    generation: self.ticket.generation,
-                    how: Ended::Dropped,
-                })
-                .try_send();
+            let finish = self.ticket.end(Ended::Dropped);
+            self.ticket.handed_over.cancel();
+            if let Some(finish) = finish {
+                let _ = self.input.tell(finish).try_send();
+            }
         }
     }
 }

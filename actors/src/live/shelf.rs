@@ -1,7 +1,8 @@
 //! The bytes of a broadcast: what is still in memory and what stands in segment files.
 //!
-//! The owner (`LiveInput`) puts, moves and removes; viewers only take. A part stays in memory while its segment is
-//! listed; later its file serves it. When the disk failed, memory keeps it until it may be forgotten.
+//! The owner (`LiveInput`) puts, moves and removes; viewers only take. The newest segments are in memory, where nearly
+//! every viewer is; older ones are served from their files. When the disk failed, memory keeps them until they may be
+//! forgotten.
 
 use std::{
     collections::BTreeMap,
@@ -61,6 +62,10 @@ struct Slot {
 impl Slot {
     fn len(&self) -> u64 {
         self.parts.iter().map(|(len, _)| u64::from(*len)).sum()
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.parts.iter().any(|(_, bytes)| bytes.is_some())
     }
 
     fn memory(&self, range: std::ops::Range<usize>) -> Option<Vec<Bytes>> {
@@ -132,14 +137,11 @@ impl Shelf {
             .insert(segment.msn, slot);
     }
 
-    /// Lets the segment's file serve it from now on.
-    pub fn drop_memory(&self, msn: u64) {
-        if let Some(slot) = self
-            .segments
-            .write()
-            .expect("no panic under this lock")
-            .get_mut(&msn)
-        {
+    /// Lets their files serve the segments before `msn` from now on. The caller knows that all of them are written.
+    pub fn drop_memory_before(&self, msn: u64) {
+        let mut segments = self.segments.write().expect("no panic under this lock");
+        let older = segments.range_mut(..msn).rev();
+        for (_, slot) in older.take_while(|(_, slot)| slot.is_in_memory()) {
             slot.parts.iter_mut().for_each(|(_, bytes)| *bytes = None);
         }
     }
@@ -201,11 +203,11 @@ impl Shelf {
         })
     }
 
-    /// The parts of a segment that are in memory, all or none: what a rebuild of its file needs.
-    pub fn memory(&self, msn: u64) -> Option<Vec<Bytes>> {
+    /// Segments that are whole in memory, with their parts: what a rebuild of the folder needs.
+    pub fn in_memory(&self) -> Vec<(u64, Vec<Bytes>)> {
         let segments = self.segments.read().expect("no panic under this lock");
-        let slot = segments.get(&msn)?;
-        slot.memory(0..slot.parts.len())
+        let whole = |(msn, slot): (&u64, &Slot)| Some((*msn, slot.memory(0..slot.parts.len())?));
+        segments.iter().filter_map(whole).collect()
     }
 
     /// Bytes held in memory, for metrics and tests.
@@ -246,7 +248,7 @@ mod tests {
     fn a_part_whose_memory_was_dropped_is_a_range_of_its_file() {
         let shelf = shelf();
         shelf.close_segment(7);
-        shelf.drop_memory(7);
+        shelf.drop_memory_before(8);
         assert_eq!(shelf.memory_bytes(), 0);
         let Some(Body::File { path, offset, len }) = shelf.part(7, 1) else {
             panic!("a file range")
