@@ -54,7 +54,7 @@ export class Observer {
   noteJump(sample) {
     const before = this.seen;
     this.seen = sample;
-    if (before?.state !== "live" || sample.state !== "live") return;
+    if (!["live", "stalled"].includes(before?.state) || sample.state !== "live") return;
     const allowedS = ((sample.atMs - before.atMs) / 1000) * FASTEST_RATE + JUMP_S;
     if (sample.currentTime - before.currentTime > allowedS) {
       this.jumps.push({ atMs: sample.atMs, from: before.currentTime, to: sample.currentTime });
