@@ -1,6 +1,7 @@
 //! The whole service as a user meets it: the real binary, real encoders, strict viewers.
 
 mod api;
+mod browser;
 mod hostile;
 mod operations;
 mod publish;

@@ -1,0 +1,292 @@
+//! The pages as a person meets them: Debian's Chromium opens them and `tests/browser/player.mjs` reports what it shows.
+//!
+//! One browser at a time: two would fight for the processor and with the encoders. A page is opened once in a scenario
+//! and never reloaded, whatever happens to the service.
+
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::{Mutex, Semaphore, SemaphorePermit},
+    time::{Instant, timeout},
+};
+
+use crate::support::{
+    Failure,
+    encoder::{Ffmpeg, Publish},
+    http,
+    media::{Clip, Recipe},
+    server::{Input, Server},
+};
+
+/// Starting Chromium on a busy machine, and every answer beyond what its command allows itself.
+const SLACK: Duration = Duration::from_secs(30);
+/// How long the page may take to show what has happened, in seconds.
+const SHOWN_S: u64 = 20;
+
+static ONE_AT_A_TIME: Semaphore = Semaphore::const_new(1);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), Failure> {
+    let Some(turn) = Turn::begin().await? else {
+        return Ok(());
+    };
+    let clip = Recipe::numbered(0).make()?;
+    let (server, input) = on_stage().await?;
+    let mut page = turn.open(&page_of(&server, &input)).await?;
+    page.expect_state("waiting").await?;
+    page.tell("expect-text Waiting for the stream to start")
+        .await?;
+
+    let started = Instant::now();
+    let mut encoder = publish(&clip, &input)?;
+    page.expect_state("live").await?;
+    eprintln!(
+        "from the encoder's start to the picture: {:?}",
+        started.elapsed()
+    );
+    let playing = page.expect_played(3).await?;
+    assert_eq!(playing["muted"], true, "{playing}");
+    assert_eq!(playing["tapForSound"], true, "{playing}");
+    assert!(playing["latency"].is_number(), "{playing}");
+    page.tell("click unmute").await?;
+    let heard = page.tell("expect-sound 5").await?;
+    assert_eq!(heard["tapForSound"], false, "{heard}");
+
+    encoder.stop().await?;
+    page.expect_state("ended").await?;
+    page.tell("expect-text The stream has ended").await?;
+    let _next = publish(&clip, &input)?;
+    page.expect_state("live").await?;
+    let next = page.expect_played(3).await?;
+    assert_eq!(next["muted"], false, "sound stays on: {next}");
+
+    let summary = page.quit().await?;
+    assert_eq!(summary["consoleErrors"], json!([]), "{summary}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_stays_open_over_a_lost_encoder_and_a_killed_service() -> Result<(), Failure> {
+    let Some(turn) = Turn::begin().await? else {
+        return Ok(());
+    };
+    let clip = Recipe::numbered(0).make()?;
+    let (mut server, input) = on_stage().await?;
+    let mut encoder = publish(&clip, &input)?;
+    let mut page = turn.open(&page_of(&server, &input)).await?;
+    page.expect_played(2).await?;
+
+    encoder.kill().await?;
+    page.expect_state("reconnecting").await?;
+    page.tell("expect-text The encoder lost its connection")
+        .await?;
+    let _returned = publish(&clip, &input)?;
+    page.expect_played(3).await?;
+
+    server.kill().await?;
+    page.expect_state("unreachable").await?;
+    page.tell("expect-text The service is restarting").await?;
+    server.restart().await?;
+    page.expect_state("reconnecting").await?;
+    let _again = publish(&clip, &input)?;
+    page.expect_played(3).await?;
+
+    let summary = page.quit().await?;
+    let errors = summary["consoleErrors"].as_array();
+    let unexpected = errors.into_iter().flatten().filter(|text| {
+        let text = text.as_str().unwrap_or_default();
+        !text.starts_with("Failed to load resource: net::")
+    });
+    assert_eq!(unexpected.count(), 0, "{summary}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn picture_alone_and_sound_alone_play() -> Result<(), Failure> {
+    let Some(turn) = Turn::begin().await? else {
+        return Ok(());
+    };
+    let (server, silent) = on_stage().await?;
+    let mut page = turn.open(&page_of(&server, &silent)).await?;
+    page.expect_state("waiting").await?;
+    let _pictures = publish(&Recipe::video_only().make()?, &silent)?;
+    page.expect_played(4).await?;
+
+    let blind = server.api().create(json!({"name": "radio"})).await?;
+    page.tell(&format!("open {}", page_of(&server, &blind)))
+        .await?;
+    page.expect_state("waiting").await?;
+    let _sound = publish(&Recipe::audio_only().make()?, &blind)?;
+    page.tell("expect-text Sound only").await?;
+    // Over the end of the segment that playback began in.
+    page.expect_played(5).await?;
+
+    let summary = page.quit().await?;
+    assert_eq!(summary["jumps"], json!([]), "{summary}");
+    assert_eq!(summary["consoleErrors"], json!([]), "{summary}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_reference_page_shows_every_operation() -> Result<(), Failure> {
+    let Some(turn) = Turn::begin().await? else {
+        return Ok(());
+    };
+    let server = Server::start().await?;
+    let url = format!("{}/openapi.json", server.base_url());
+    let document: Value = http::client().get(url).send().await?.json().await?;
+    let paths = document["paths"].as_object().ok_or("no paths")?;
+    let methods = ["get", "put", "post", "patch", "delete", "head", "options"];
+    let operations = paths
+        .values()
+        .flat_map(|path| {
+            methods
+                .iter()
+                .filter(move |&&method| path.get(method).is_some())
+        })
+        .count();
+    assert!(operations > 10, "{operations} operations");
+
+    let mut page = turn.open(&format!("{}/docs", server.base_url())).await?;
+    page.tell(&format!("expect-count {operations} .operation"))
+        .await?;
+    let summary = page.quit().await?;
+    assert_eq!(summary["consoleErrors"], json!([]), "{summary}");
+    Ok(())
+}
+
+async fn on_stage() -> Result<(Server, Input), Failure> {
+    let server = Server::start().await?;
+    let input = server.api().create(json!({"name": "page"})).await?;
+    Ok((server, input))
+}
+
+fn publish(clip: &Clip, input: &Input) -> Result<Ffmpeg, Failure> {
+    Publish::new(clip, &input.rtmp_url())?.looped().start()
+}
+
+fn page_of(server: &Server, input: &Input) -> String {
+    format!("{}/live/{}", server.base_url(), input.playback_id)
+}
+
+/// The right to have the browser.
+struct Turn {
+    permit: SemaphorePermit<'static>,
+}
+
+impl Turn {
+    /// `None`, said aloud, on a machine without a browser or its driver; under continuous integration that is a failure.
+    async fn begin() -> Result<Option<Self>, Failure> {
+        let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/node_modules");
+        let chromium = std::env::var_os("CHROMIUM").unwrap_or("/usr/bin/chromium".into());
+        let missing = [driver.as_path(), Path::new(&chromium)]
+            .into_iter()
+            .find(|path| !path.exists());
+        if let Some(path) = missing {
+            let reason = format!("no {}: `make test` installs it", path.display());
+            if std::env::var("CI").is_ok_and(|value| value == "true") {
+                return Err(reason.into());
+            }
+            eprintln!("SKIPPED: a scenario with a browser: {reason}");
+            return Ok(None);
+        }
+        let permit = ONE_AT_A_TIME.acquire().await?;
+        Ok(Some(Self { permit }))
+    }
+
+    async fn open(self, url: &str) -> Result<Page, Failure> {
+        let profile = TempDir::with_prefix("sluice-browser-")?;
+        let mut child = Command::new("node")
+            .arg("player.mjs")
+            .args(["--url", url])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser"))
+            .env("TMPDIR", profile.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut page = Page {
+            stdin: child.stdin.take().expect("piped above"),
+            answers: BufReader::new(child.stdout.take().expect("piped above")).lines(),
+            complaints: Arc::default(),
+            child,
+            _profile: profile,
+            _turn: self.permit,
+        };
+        page.keep_complaints();
+        page.answer("open", SLACK).await?;
+        Ok(page)
+    }
+}
+
+/// A page in Chromium. Both end when this is dropped: Chromium does when the pipe to its driver breaks.
+struct Page {
+    stdin: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    complaints: Arc<Mutex<String>>,
+    child: Child,
+    _profile: TempDir,
+    _turn: SemaphorePermit<'static>,
+}
+
+impl Page {
+    /// Waits until the page is in this state, as `window.sluice` says.
+    async fn expect_state(&mut self, state: &str) -> Result<Value, Failure> {
+        self.tell(&format!("expect-state {state} {SHOWN_S}")).await
+    }
+
+    /// Waits until the picture has moved on by `media_s` seconds.
+    async fn expect_played(&mut self, media_s: u64) -> Result<Value, Failure> {
+        self.tell(&format!("expect-played {media_s} {}", media_s + SHOWN_S))
+            .await
+    }
+
+    /// Gives a command of `player.mjs` and waits for its answer. Fails when the command did.
+    async fn tell(&mut self, command: &str) -> Result<Value, Failure> {
+        self.stdin
+            .write_all(format!("{command}\n").as_bytes())
+            .await?;
+        self.answer(command, Duration::from_secs(SHOWN_S) + SLACK)
+            .await
+    }
+
+    /// Closes the browser; what the page did. Fails when a request went to another origin or the driver has failed.
+    async fn quit(mut self) -> Result<Value, Failure> {
+        let summary = self.tell("quit").await?;
+        let status = timeout(SLACK, self.child.wait()).await??;
+        match status.success() && summary["foreignRequests"] == json!([]) {
+            true => Ok(summary),
+            false => Err(format!("{status}: {summary}").into()),
+        }
+    }
+
+    async fn answer(&mut self, command: &str, deadline: Duration) -> Result<Value, Failure> {
+        let line = timeout(deadline, self.answers.next_line()).await;
+        let Ok(Ok(Some(line))) = line else {
+            let complaints = self.complaints.lock().await;
+            return Err(format!("no answer to {command}: {line:?}: {complaints}").into());
+        };
+        let answer: Value = serde_json::from_str(&line)?;
+        match answer["ok"] == true {
+            true => Ok(answer),
+            false => Err(format!("{command}: {line}").into()),
+        }
+    }
+
+    fn keep_complaints(&mut self) {
+        let mut stderr = self.child.stderr.take().expect("piped above");
+        let kept = Arc::clone(&self.complaints);
+        tokio::spawn(async move {
+            let mut piece = [0; 4096];
+            while let Ok(length @ 1..) = stderr.read(&mut piece).await {
+                let text = String::from_utf8_lossy(&piece[..length]);
+                kept.lock().await.push_str(&text);
+            }
+        });
+    }
+}
