@@ -7,3 +7,4 @@ mod operations;
 mod publish;
 mod smoke;
 mod support;
+mod tls;
