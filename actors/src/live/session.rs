@@ -81,7 +81,10 @@ impl Ticket {
     /// Waits until everything that had arrived is delivered, or for [`HAND_OVER_TIMEOUT`].
     async fn handed_over(&self) {
         let handed_over = self.handed_over.cancelled();
-        if tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over).await.is_err() {
+        if tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over)
+            .await
+            .is_err()
+        {
             warn!("a displaced publisher did not hand over in time");
         }
     }

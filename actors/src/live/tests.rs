@@ -329,6 +329,38 @@ async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_newer_publisher_begins_after_what_had_arrived_of_the_older_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    let (gate, stream) = (&service.gate, stream(&first));
+    let mut older = gate.admit(request(&stream, 1)).await.unwrap();
+    send(&mut older, 0..30).await.unwrap();
+
+    let last_words = async {
+        older.closed().await;
+        let mut units: Vec<Unit> = (30..60).map(picture).collect();
+        assert_eq!(older.deliver(&mut units).await, Err(Closed));
+        older.end(Ended::Dropped).await;
+    };
+    let (newer, ()) = tokio::join!(gate.admit(request(&stream, 2)), last_words);
+    let mut newer = newer.unwrap();
+    send(&mut newer, 0..30).await.unwrap();
+    eventually("the newer one is listed", || {
+        listed_pictures(&playback) > 70
+    })
+    .await;
+    newer.end(Ended::Clean).await;
+    let what = "60 pictures of the older, 30 of the newer";
+    eventually(what, || listed_pictures(&playback) == 90).await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;

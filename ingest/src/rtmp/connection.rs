@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use sluice_media::unit::Unit;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    time::{Instant, Interval, MissedTickBehavior, interval, timeout},
+    time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,9 @@ const READ_PUBLISHING: usize = 64 << 10;
 const SMALLEST_READ: usize = 4 << 10;
 /// The gate answers sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
+/// What a publisher had sent when the service ended its publish is read within this: sockets may be read in beats of up
+/// to 100 ms.
+const LAST_READ: Duration = Duration::from_millis(120);
 /// How long, and how many bytes, a peer may go on sending after our last word. Closing at once would reset the
 /// connection, and the peer would lose that word.
 const LINGER: Duration = Duration::from_secs(1);
@@ -205,6 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             let delivered = self.deliver(publisher).await;
             self.flush().await?;
             if delivered.is_err() {
+                self.take_arrived(publisher).await?;
                 return Ok(PublishEnd::Ours);
             }
             let progress = progress?;
@@ -225,7 +229,37 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             match self.wait(publisher.closed()).await? {
                 Wake::Read | Wake::Tick => {}
                 Wake::PeerGone => return Ok(PublishEnd::PeerGone),
-                Wake::Stopped | Wake::Closed => return Ok(PublishEnd::Ours),
+                Wake::Stopped | Wake::Closed => {
+                    self.take_arrived(publisher).await?;
+                    return Ok(PublishEnd::Ours);
+                }
+            }
+        }
+    }
+
+    /// What had arrived before we ended the publish belongs to it: reads until the socket gives less than there is room
+    /// for.
+    async fn take_arrived<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Error> {
+        let deadline = Instant::now() + LAST_READ;
+        loop {
+            self.input.reserve(self.read_size);
+            let room = self.input.capacity() - self.input.len();
+            let Ok(read) = timeout_at(deadline, self.socket.read_buf(&mut self.input)).await else {
+                return Ok(());
+            };
+            let len = read?;
+            self.session.count_received(len);
+            let progress = loop {
+                let progress = self.decode();
+                // That the publish is closed is known.
+                let _ = self.deliver(publisher).await;
+                match progress? {
+                    Progress::Paused => tokio::task::yield_now().await,
+                    progress => break progress,
+                }
+            };
+            if len < room || !matches!(progress, Progress::Starved) {
+                return Ok(());
             }
         }
     }
