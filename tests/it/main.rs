@@ -2,6 +2,9 @@
 
 mod api;
 mod browser;
+mod continuity;
+mod crash;
+mod faults;
 mod hostile;
 mod operations;
 mod publish;

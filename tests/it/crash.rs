@@ -1,0 +1,245 @@
+//! The service is killed or stopped in mid-stream: the next start serves what was listed, and the encoder's return goes on
+//! in the same playlist.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Failure,
+    checker::MediaPlaylist,
+    encoder::Publish,
+    media::{check_contiguous_to_a_cut, numbered},
+    publisher::{Pace, Publisher},
+    server::{Input, Server, Settings},
+    viewer::{Collection, Viewer, Viewing},
+};
+
+/// For what happens at once, on a machine with other work.
+const SOON: Duration = Duration::from_secs(5);
+const PLAYED: Duration = Duration::from_secs(30);
+/// Issue 2: how soon after its start the service is ready again.
+const READY_WITHIN: Duration = Duration::from_secs(3);
+
+async fn restart(server: &mut Server) -> Result<(), Failure> {
+    server.restart().await?;
+    let took = server.ready_after();
+    assert!(took < READY_WITHIN, "ready only after {took:?}");
+    Ok(())
+}
+
+/// Every segment that is listed now, and that the viewer had whole before, has the same bytes as then.
+async fn check_bytes(
+    server: &Server,
+    input: &Input,
+    before: &Collection,
+) -> Result<usize, Failure> {
+    let list = server.playlist(input).await?.ok_or("no playlist")?;
+    let mut compared = 0;
+    for segment in list.segments.iter().filter(|segment| !segment.gap) {
+        let known = before.pieces.get(&segment.msn);
+        let (Some(listed), Some(known)) = (&segment.whole, known.and_then(|it| it.whole.as_ref()))
+        else {
+            continue;
+        };
+        let (status, bytes) = server.get(&input.playback_path(&listed.uri)).await?;
+        assert_eq!(status, StatusCode::OK, "{}", listed.uri);
+        assert!(bytes == *known, "{} is another one", listed.uri);
+        compared += 1;
+    }
+    Ok(compared)
+}
+
+fn last_msn(list: &MediaPlaylist) -> u64 {
+    list.segments.last().map_or(0, |segment| segment.msn)
+}
+
+/// A viewer whose connections break, and who goes on.
+fn watch(input: &Input) -> Viewing {
+    Viewer::new(&input.hls_url)
+        .tolerate_outages()
+        .with_delta_updates()
+        .start()
+}
+
+/// Every range shows its encoder's pictures once and in order, from these first ones on.
+fn check_ranges(seen: &Collection, firsts: &[u32]) -> Result<(), Failure> {
+    let ranges = seen.numbers()?;
+    assert_eq!(ranges.len(), firsts.len(), "{}", seen.summary());
+    for (range, first) in ranges.iter().zip(firsts) {
+        check_contiguous_to_a_cut(range, *first)?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_goes_on()
+-> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut viewing = watch(&input);
+    let mut encoder = Publish::new(&numbered(0), &input.rtmp_url())?.start()?;
+    viewing.until_pictures(160, PLAYED).await?;
+    let started = api.get(&input.id).await?["lastStartedAt"].clone();
+
+    server.kill().await?;
+    let before = viewing.collected();
+    restart(&mut server).await?;
+    let record = api.get(&input.id).await?;
+    assert_eq!(record["status"], "reconnecting");
+    assert_eq!(record["lastStartedAt"], started, "the broadcast goes on");
+    assert_eq!(record["lastEndedAt"], Value::Null);
+    let compared = check_bytes(&server, &input, &before).await?;
+    assert!(compared >= 2, "{compared} segments compared");
+    assert!(!encoder.wait(SOON).await?.success(), "its connection broke");
+
+    let mut encoder = Publish::new(&numbered(20_000), &input.rtmp_url())?.start()?;
+    viewing
+        .until_pictures(before.pictures() + 90, PLAYED)
+        .await?;
+    api.wait_status(&input.id, "live", SOON).await?;
+    encoder.stop().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    // That sequence numbers only grow, and that whole segments are their parts, is the viewer's rule.
+    check_ranges(&seen, &[0, 20_000])?;
+    assert!(seen.pictures() >= before.pictures() + 90);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_twice_in_a_row() -> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut viewing = watch(&input);
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(100, Pace::RealTime).await?;
+    server.kill().await?;
+    restart(&mut server).await?;
+
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(75, Pace::RealTime).await?;
+    server.kill().await?;
+    // And once more, with nothing but what was recovered.
+    restart(&mut server).await?;
+    server.kill().await?;
+    let before = viewing.collected();
+    restart(&mut server).await?;
+    check_bytes(&server, &input, &before).await?;
+
+    let mut encoder = Publisher::open(&input.target(), &numbered(40_000)).await?;
+    encoder.send_pictures(75, Pace::RealTime).await?;
+    let sent = encoder.end().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    check_ranges(&seen, &[0, 20_000, 40_000])?;
+    assert_eq!(seen.numbers()?[2], sent.pictures);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_politely_and_started_again_the_stream_goes_on() -> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut viewing = watch(&input);
+    let mut encoder = Publish::new(&numbered(0), &input.rtmp_url())?.start()?;
+    viewing.until_pictures(120, PLAYED).await?;
+
+    let status = server.terminate().await?;
+    assert!(status.success(), "{status}");
+    assert!(!encoder.wait(SOON).await?.success(), "it was told to go");
+    let before = viewing.collected();
+    restart(&mut server).await?;
+    assert_eq!(api.get(&input.id).await?["status"], "reconnecting");
+    check_bytes(&server, &input, &before).await?;
+
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(75, Pace::RealTime).await?;
+    let sent = encoder.end().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    check_ranges(&seen, &[0, 20_000])?;
+    assert_eq!(seen.numbers()?[1], sent.pictures);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_inside_the_reconnect_window_which_counts_from_readiness() -> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({"reconnectWindowSeconds": 6})).await?;
+    let mut viewing = watch(&input);
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(90, Pace::RealTime).await?;
+    let sent = encoder.reset().await?;
+    api.wait_status(&input.id, "reconnecting", SOON).await?;
+    viewing.until_pictures(sent.pictures.len(), SOON).await?;
+    let before = server.playlist(&input).await?.ok_or("no playlist")?;
+    let until = reconnect_until(&server, &input).await?;
+
+    server.kill().await?;
+    restart(&mut server).await?;
+    assert_eq!(api.get(&input.id).await?["status"], "reconnecting");
+    let after = server.playlist(&input).await?.ok_or("no playlist")?;
+    assert!(!after.ended && last_msn(&after) == last_msn(&before));
+    assert!(
+        reconnect_until(&server, &input).await? > until,
+        "the window begins again"
+    );
+
+    // Nobody returns: it ends, with all that had arrived.
+    let seen = viewing.until_ended(Duration::from_secs(20)).await?;
+    assert_eq!(seen.numbers()?, [sent.pictures]);
+    let record = api.wait_status(&input.id, "idle", SOON).await?;
+    assert!(record["lastEndedAt"].is_string(), "{record}");
+    Ok(())
+}
+
+/// The end of the reconnect window, as pages are told.
+async fn reconnect_until(server: &Server, input: &Input) -> Result<jiff::Timestamp, Failure> {
+    let (_, body) = server.get(&input.playback_path("state")).await?;
+    let state: Value = serde_json::from_slice(&body)?;
+    let until = state["reconnectUntil"].as_str();
+    Ok(until
+        .ok_or_else(|| format!("no window in {state}"))?
+        .parse()?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_right_after_the_end_the_closed_playlist_stays() -> Result<(), Failure> {
+    let mut server = Settings::new()
+        .env("SLUICE_LIVE__LINGER", "20s")
+        .start()
+        .await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut viewing = watch(&input);
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(75, Pace::RealTime).await?;
+    let sent = encoder.end().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    server.kill().await?;
+    restart(&mut server).await?;
+
+    let record = api.get(&input.id).await?;
+    assert_eq!(record["status"], "idle");
+    assert!(record["lastEndedAt"].is_string(), "{record}");
+    let list = server
+        .playlist(&input)
+        .await?
+        .ok_or("the playlist has gone")?;
+    assert!(list.ended);
+    let compared = check_bytes(&server, &input, &seen).await?;
+    assert_eq!(compared, seen.pieces.len());
+    let again = watch(&input).until_ended(SOON).await?;
+    assert_eq!(again.numbers()?, [sent.pictures]);
+
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(30, Pace::RealTime).await?;
+    api.wait_status(&input.id, "live", SOON).await?;
+    let sent = encoder.end().await?;
+    let seen = watch(&input).until_ended(SOON).await?;
+    assert_eq!(seen.numbers()?, [sent.pictures], "a broadcast of its own");
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! What fails beside the stream costs viewers nothing: health tells of it, and it mends itself.
+
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::support::{
+    Failure,
+    media::{check_contiguous_to_a_cut, numbered},
+    publisher::{Pace, Publisher},
+    server::{Server, Settings},
+    skip,
+    viewer::Viewer,
+};
+
+/// For what happens at once, on a machine with other work.
+const SOON: Duration = Duration::from_secs(5);
+const MENDED: Duration = Duration::from_secs(15);
+
+/// Another program's transaction that nobody else can write beside.
+struct DatabaseLock {
+    holder: Child,
+}
+
+impl DatabaseLock {
+    const SCRIPT: &str = "import sqlite3, sys\n\
+        database = sqlite3.connect(sys.argv[1], timeout=10, isolation_level=None)\n\
+        database.execute('BEGIN EXCLUSIVE')\n\
+        print('locked', flush=True)\n\
+        sys.stdin.read()";
+
+    /// `None` without Python.
+    async fn take(database: &Path) -> Result<Option<Self>, Failure> {
+        let mut command = Command::new("python3");
+        command.args(["-c", Self::SCRIPT]).arg(database);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let Ok(mut holder) = command.spawn() else {
+            return Ok(None);
+        };
+        let mut said = String::new();
+        let output = holder.stdout.take().expect("piped above");
+        BufReader::new(output).read_line(&mut said).await?;
+        match said.trim() {
+            "locked" => Ok(Some(Self { holder })),
+            other => Err(format!("the database is not locked: {other:?}").into()),
+        }
+    }
+
+    async fn release(mut self) -> Result<(), Failure> {
+        drop(self.holder.stdin.take());
+        self.holder.wait().await?;
+        Ok(())
+    }
+}
+
+fn trouble<'a>(health: &'a Value, of: &str) -> Option<&'a str> {
+    health["trouble"][of].as_str()
+}
+
+fn advises(health: &Value, words: &str) -> bool {
+    health["advice"].to_string().contains(words)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
+    let server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut viewing = Viewer::new(&input.hls_url).start();
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(60, Pace::RealTime).await?;
+
+    let database = server.data_dir().join("sluice.db");
+    let Some(lock) = DatabaseLock::take(&database).await? else {
+        skip("a locked database", "no python3");
+        return Ok(());
+    };
+    // 6 s of a stream, then another encoder's 6 s, all inside the lock.
+    encoder.send_pictures(240, Pace::RealTime).await?;
+    let first = encoder.reset().await?;
+    api.wait_status(&input.id, "reconnecting", SOON).await?;
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(180, Pace::RealTime).await?;
+    let told =
+        |health: &Value| trouble(health, "database").is_some() && advises(health, "database");
+    let health = api
+        .wait_health(&input.id, "the locked database", SOON, told)
+        .await?;
+    assert_eq!(health["status"], "live");
+    assert_eq!(trouble(&health, "disk"), None);
+    viewing.check()?;
+
+    lock.release().await?;
+    let mended = |health: &Value| trouble(health, "database").is_none();
+    let (health, sent) = tokio::join!(
+        api.wait_health(&input.id, "the database again", MENDED, mended),
+        encoder.send_pictures(270, Pace::RealTime)
+    );
+    assert!(!advises(&health?, "database"));
+    sent?;
+    api.patch(&input.id, json!({"name": "stored again"}))
+        .await?;
+    let second = encoder.end().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    assert_eq!(seen.numbers()?, [first.pictures, second.pictures]);
+    assert!(seen.outages.is_empty());
+    Ok(())
+}
+
+/// A small file system in memory; unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None` where this user may not mount.
+    async fn mount(folder: PathBuf) -> Result<Option<Self>, Failure> {
+        std::fs::create_dir_all(&folder)?;
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]);
+        let Ok(output) = command.arg(&folder).output().await else {
+            return Ok(None);
+        };
+        Ok(output.status.success().then_some(Self(folder)))
+    }
+
+    /// Takes all the space that is left, with a file to be deleted.
+    fn fill(&self) -> Result<PathBuf, Failure> {
+        let path = self.0.join("ballast");
+        let mut file = File::create(&path)?;
+        while file.write_all(&[0; 4096]).is_ok() {}
+        Ok(path)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the service may have files open that are gone with it.
+        let _ = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> Result<(), Failure>
+{
+    let folder = TempDir::new()?;
+    let Some(disk) = SmallDisk::mount(folder.path().join("live")).await? else {
+        skip("a full disk", "no right to mount a small file system");
+        return Ok(());
+    };
+    let mut server = Settings::new().data_dir(folder.path()).start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut viewing = Viewer::new(&input.hls_url).tolerate_outages().start();
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(75, Pace::RealTime).await?;
+
+    let ballast = disk.fill()?;
+    encoder.send_pictures(240, Pace::RealTime).await?;
+    let told = |health: &Value| trouble(health, "disk").is_some() && advises(health, "disk");
+    api.wait_health(&input.id, "the full disk", SOON, told)
+        .await?;
+    assert!(viewing.collected().outages.is_empty());
+
+    std::fs::remove_file(ballast)?;
+    let mended = |health: &Value| trouble(health, "disk").is_none();
+    let (mended, sent) = tokio::join!(
+        api.wait_health(&input.id, "the disk again", MENDED, mended),
+        encoder.send_pictures(330, Pace::RealTime)
+    );
+    mended?;
+    let sent = sent?.pictures.len();
+    // Parts that are still on their way come within their persist wait; the last is not whole without the next picture.
+    viewing.until_pictures(sent - 15, SOON).await?;
+    assert!(
+        viewing.collected().outages.is_empty(),
+        "viewers noticed nothing"
+    );
+    let before = server.playlist(&input).await?.ok_or("no playlist")?;
+
+    server.kill().await?;
+    server.restart().await?;
+    let after = server.playlist(&input).await?.ok_or("no playlist")?;
+    assert!(
+        after.next() >= before.next(),
+        "{:?} < {:?}",
+        after.next(),
+        before.next()
+    );
+    let mut newcomer = Viewer::new(&input.hls_url).start();
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(60, Pace::RealTime).await?;
+    let second = encoder.end().await?;
+    let ranges = viewing.until_ended(SOON).await?.numbers()?;
+    assert_eq!(ranges.len(), 2);
+    check_contiguous_to_a_cut(&ranges[0], 0)?;
+    assert_eq!(ranges[1], second.pictures);
+
+    // What the disk could not take at its time is served from it now.
+    let ranges = newcomer.until_ended(SOON).await?.numbers()?;
+    check_contiguous_to_a_cut(&ranges[0], ranges[0][0])?;
+    assert!(ranges[0].len() >= 240, "{ranges:?}");
+    Ok(())
+}
