@@ -11,9 +11,7 @@ ARGS ?=
 export PUPPETEER_SKIP_DOWNLOAD := 1
 export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD := 1
 NPM_FLAGS := --no-audit --no-fund --loglevel=error
-# `npm ci` refuses when a registry lacks an optional package of another platform; `install` takes the same versions and
-# checksums from the lock and leaves such a package out.
-NPM_CI := npm ci $(NPM_FLAGS) 2>/dev/null || npm install --no-save $(NPM_FLAGS)
+NPM_CI := npm ci $(NPM_FLAGS)
 
 # Tests find a current ffmpeg by either; Debian's own cannot publish HEVC, AV1 and Opus.
 test-rust test-browser: export SLUICE_TEST_FFMPEG ?= $(CURDIR)/target/tools/ffmpeg/ffmpeg
@@ -68,7 +66,7 @@ tests/browser/node_modules/.installed: tests/browser/package-lock.json | needs-b
 	cd tests/browser && { $(NPM_CI); }
 	@touch $@
 
-test-rust: needs-test web
+test-rust: needs-test web tests/browser/node_modules/.installed
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 test-web: web
