@@ -9,7 +9,7 @@ use crate::support::{
     checker::MediaPlaylist,
     encoder::Publish,
     eventually,
-    media::{check_contiguous_to_a_cut, numbered},
+    media::{Recipe, check_contiguous_to_a_cut, numbered},
     publisher::{Pace, Publisher, Sent},
     server::{Input, Server, Settings},
     viewer::{Collection, Viewer},
@@ -214,6 +214,33 @@ async fn a_clean_end_closes_the_playlist_which_stays_for_a_while() -> Result<(),
         (left == 0).then_some(())
     })
     .await
+}
+
+/// Half a second of video is over before playback has stopped waiting for audio.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shortest_broadcast_has_its_playlist_too() -> Result<(), Failure> {
+    let server = Settings::new()
+        .env("SLUICE_LIVE__LINGER", "3s")
+        .start()
+        .await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let clip = Recipe::video_only().lasting(8).make()?;
+    let mut encoder = Publisher::open(&input.target(), &clip).await?;
+    encoder.send_pictures(15, Pace::Unbounded).await?;
+    let sent = encoder.end().await?;
+    let ended_ms = now_ms();
+    let seen = Viewer::new(&input.hls_url)
+        .start()
+        .until_ended(SOON)
+        .await?;
+    check_sessions(&seen, &[sent])?;
+    eventually("no playlist", Duration::from_secs(10), async || {
+        matches!(server.playlist(&input).await, Ok(None)).then_some(())
+    })
+    .await?;
+    assert!(now_ms() - ended_ms > 2_000, "it stayed for a while");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -265,11 +265,11 @@ impl LiveInput {
         });
         self.args.playback.set_ended(ended_ms);
         self.args.playback.set_target_duration_s(target_duration_s);
+        // Of a very short broadcast nothing may be published yet: what it has is on its way to the disk.
+        let is_empty = broadcast.window().segments().next().is_none();
+        let linger_ms = self.args.services.settings.linger.as_millis() as i64;
         self.phase = Phase::Ended;
-        self.deadline_ms = Some(now_ms + self.args.services.settings.linger.as_millis() as i64);
-        if self.view.is_none() {
-            self.deadline_ms = Some(now_ms);
-        }
+        self.deadline_ms = Some(if is_empty { now_ms } else { now_ms + linger_ms });
         self.publish();
     }
 

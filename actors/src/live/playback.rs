@@ -75,14 +75,15 @@ impl View {
             .clone()
     }
 
-    /// Whether a player can start: the closed playlist, a whole segment, or as many parts as players hold back.
+    /// Whether a player can start: with anything of a closed playlist, a whole segment, or as many parts as players hold
+    /// back.
     pub fn is_playable(&self) -> bool {
-        let mut segments = self.window.segments();
         let low_latency = self.window.header().low_latency;
-        self.window.is_ended()
-            || segments.any(|segment| {
-                segment.closed || (low_latency && segment.parts.len() >= HOLD_BACK_PARTS)
-            })
+        self.window.segments().any(|segment| {
+            self.window.is_ended()
+                || segment.closed
+                || (low_latency && segment.parts.len() >= HOLD_BACK_PARTS)
+        })
     }
 
     pub fn multivariant_playlist(&self) -> bytes::Bytes {
