@@ -89,12 +89,22 @@ impl Service {
     /// Starts everything; when this returns, `/readyz` answers 200.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let store = Store::open(&config.store).await?;
-        let first = sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms()).await?;
+        let first =
+            sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms())
+                .await?;
         let inputs = live_inputs::all(&mut store.read().await?).await?;
 
         let branch = Branch::prepare(config.live.clone(), store.clone(), inputs).await?;
-        let (stop, lost, board) = (CancellationToken::new(), CancellationToken::new(), Board::default());
-        let root = Root::start(tree::Args { concerns: Vec::new(), board: board.clone(), lost: lost.clone() });
+        let (stop, lost, board) = (
+            CancellationToken::new(),
+            CancellationToken::new(),
+            Board::default(),
+        );
+        let root = Root::start(tree::Args {
+            concerns: Vec::new(),
+            board: board.clone(),
+            lost: lost.clone(),
+        });
         let (concern, started) = branch.concern();
         add(&root, concern).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
@@ -104,9 +114,22 @@ impl Service {
             Some((cert, key)) => Some(Certificates::load(cert, key)?),
             None => None,
         };
-        let ingest = start_ingest(&config, &root, LiveGate::new(inputs), certificates.as_ref(), &stop).await?;
+        let ingest = start_ingest(
+            &config,
+            &root,
+            LiveGate::new(inputs),
+            certificates.as_ref(),
+            &stop,
+        )
+        .await?;
 
-        let state = AppState::new(config, store.clone(), Arc::new(live.clone()), board, ingest.rtmp.port());
+        let state = AppState::new(
+            config,
+            store.clone(),
+            Arc::new(live.clone()),
+            board,
+            ingest.rtmp.port(),
+        );
         let state = web::Data::new(state);
         let server = http::server(state.clone(), certificates.clone()).await?;
         let addresses = Addresses {
@@ -128,7 +151,18 @@ impl Service {
         state.set_stage(Stage::Ready);
         info!(http = %addresses.http, rtmp = %addresses.rtmp, "ready");
         let sessions = ingest.sessions;
-        Ok(Self { state, addresses, first, live, root, http, sessions, stop, lost, background })
+        Ok(Self {
+            state,
+            addresses,
+            first,
+            live,
+            root,
+            http,
+            sessions,
+            stop,
+            lost,
+            background,
+        })
     }
 
     pub fn addresses(&self) -> Addresses {
@@ -143,7 +177,11 @@ impl Service {
     /// What a person wants to know at the terminal after a start.
     pub fn greeting(&self) -> String {
         let base = &self.state.config.http.base_url;
-        let scheme = if self.addresses.https { "https" } else { "http" };
+        let scheme = if self.addresses.https {
+            "https"
+        } else {
+            "http"
+        };
         let web = if base.is_empty() {
             format!("{scheme}://localhost:{}", self.addresses.http.port())
         } else {
@@ -151,8 +189,15 @@ impl Service {
         };
         let mut text = format!("\n  Sluice is running: {web}\n");
         if let Some(first) = &self.first {
-            let public = http::address::PublicAddress::of(base, &http::address::Seen::local(self.addresses.http.port(), self.addresses.https), &[]);
-            let server = public.rtmp_server(&self.state.config.rtmp.public_url, self.addresses.rtmp.port());
+            let public = http::address::PublicAddress::of(
+                base,
+                &http::address::Seen::local(self.addresses.http.port(), self.addresses.https),
+                &[],
+            );
+            let server = public.rtmp_server(
+                &self.state.config.rtmp.public_url,
+                self.addresses.rtmp.port(),
+            );
             let (slug, playback_id) = (&first.live_input.input_slug, &first.live_input.playback_id);
             text.push_str(&format!(
                 "\n  This is shown once:\n\
@@ -172,8 +217,16 @@ impl Service {
 
     /// Runs until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
     pub async fn run_until_signal(self) -> Result<(), Error> {
-        let hook = |kind| signal(kind).map_err(|source| Error::Io { what: "listening for signals".into(), source });
-        let (mut terminate, mut interrupt) = (hook(SignalKind::terminate())?, hook(SignalKind::interrupt())?);
+        let hook = |kind| {
+            signal(kind).map_err(|source| Error::Io {
+                what: "listening for signals".into(),
+                source,
+            })
+        };
+        let (mut terminate, mut interrupt) = (
+            hook(SignalKind::terminate())?,
+            hook(SignalKind::interrupt())?,
+        );
         let lost = self.lost.clone();
         tokio::select! {
             () = either(&mut terminate, &mut interrupt) => {}
@@ -184,7 +237,11 @@ impl Service {
             () = self.stop() => {}
             () = either(&mut terminate, &mut interrupt) => warn!("a second signal: ending at once"),
         }
-        if lost.is_cancelled() { Err(Error::LiveInputsLost) } else { Ok(()) }
+        if lost.is_cancelled() {
+            Err(Error::LiveInputsLost)
+        } else {
+            Ok(())
+        }
     }
 
     /// Ends in reverse of the start: publishers, viewers, tree, rows.
@@ -223,7 +280,10 @@ async fn start_ingest(
     stop: &CancellationToken,
 ) -> Result<Ingest, Error> {
     let socket = listener::bind(config.rtmp.listen).await?;
-    let rtmp = socket.local_addr().map_err(|source| Error::Io { what: "the RTMP socket".into(), source })?;
+    let rtmp = socket.local_addr().map_err(|source| Error::Io {
+        what: "the RTMP socket".into(),
+        source,
+    })?;
     let plain = listener::Args {
         socket,
         gate,
@@ -243,11 +303,19 @@ async fn start_ingest(
             let acceptor = TlsAcceptor::from(Arc::new(certificates.acceptor_config(&[])?));
             Arc::new(move || acceptor.clone())
         };
-        let encrypted = listener::Args { socket, tls: Some(tls), ..plain.clone() };
+        let encrypted = listener::Args {
+            socket,
+            tls: Some(tls),
+            ..plain.clone()
+        };
         add(root, Listener::concern("RTMPS listener", encrypted)).await;
     }
     add(root, Listener::concern("RTMP listener", plain)).await;
-    Ok(Ingest { rtmp, rtmps, sessions })
+    Ok(Ingest {
+        rtmp,
+        rtmps,
+        sessions,
+    })
 }
 
 fn fixed_credentials(config: &Config) -> Bootstrap {
@@ -261,10 +329,16 @@ fn fixed_credentials(config: &Config) -> Bootstrap {
 /// For scripts and tests that asked for port 0. Replaced by rename, so that nobody reads half of it.
 fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(addresses).expect("addresses are plain data");
-    let (path, fresh) = (data_dir.join("addresses.json"), data_dir.join("addresses.json.new"));
+    let (path, fresh) = (
+        data_dir.join("addresses.json"),
+        data_dir.join("addresses.json.new"),
+    );
     std::fs::write(&fresh, json)
         .and_then(|()| std::fs::rename(&fresh, &path))
-        .map_err(|source| Error::Io { what: format!("writing {}", path.display()), source })
+        .map_err(|source| Error::Io {
+            what: format!("writing {}", path.display()),
+            source,
+        })
 }
 
 async fn sweep(store: Store, stop: CancellationToken) {

@@ -12,7 +12,7 @@ use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
 use super::{
     context::AppState,
     error::ApiError,
-    middleware::{admit, observe, refuse_encoded},
+    middleware::{admit, end_unread, observe, refuse_encoded},
 };
 use crate::{
     config::Http,
@@ -93,6 +93,7 @@ pub(super) fn application(
         .wrap(from_fn(admit))
         .wrap(from_fn(refuse_encoded))
         .wrap(from_fn(observe))
+        .wrap(from_fn(end_unread))
 }
 
 fn workers(http: &Http) -> usize {

@@ -126,9 +126,21 @@ mod tests {
     #[test]
     fn idle_health_has_its_fields_and_no_measurement() {
         let health = idle();
-        assert_eq!((&health["status"], &health["advice"]), (&json!("idle"), &json!([])));
-        for field in ["protocol", "videoCodec", "frameRate", "broadcast", "viewers"] {
-            assert!(health.get(field).is_some_and(Value::is_null), "{field}: {health}");
+        assert_eq!(
+            (&health["status"], &health["advice"]),
+            (&json!("idle"), &json!([]))
+        );
+        for field in [
+            "protocol",
+            "videoCodec",
+            "frameRate",
+            "broadcast",
+            "viewers",
+        ] {
+            assert!(
+                health.get(field).is_some_and(Value::is_null),
+                "{field}: {health}"
+            );
         }
     }
 

@@ -125,7 +125,11 @@ async fn by_session(
     match sessions::authenticate(&mut db, token.expose(), now_ms()).await? {
         Some((session, user)) => {
             let account_id = user.account_id;
-            let signed_in = SignedIn { session, user, token };
+            let signed_in = SignedIn {
+                session,
+                user,
+                token,
+            };
             identity(&mut db, account_id, Scope::Admin, Some(signed_in)).await
         }
         None => Ok(Authentication::Wrong),

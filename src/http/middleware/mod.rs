@@ -1,9 +1,11 @@
-//! What happens around every handler, from the outside in: [`observe`], [`refuse_encoded`], [`admit`].
+//! What happens around every handler, from the outside in: [`end_unread`], [`observe`], [`refuse_encoded`], [`admit`].
 
 mod admission;
 mod encoding;
 mod observe;
+mod unread;
 
 pub use admission::admit;
 pub use encoding::refuse_encoded;
 pub use observe::observe;
+pub use unread::end_unread;

@@ -32,13 +32,18 @@ pub(super) async fn respond(
     cache: &'static str,
 ) -> Result<HttpResponse, ApiError> {
     let total = body.len();
-    let asked = request.headers().get(header::RANGE).and_then(|value| value.to_str().ok());
+    let asked = request
+        .headers()
+        .get(header::RANGE)
+        .and_then(|value| value.to_str().ok());
     let mut response = HttpResponse::Ok();
     let (start, len) = match asked.map_or(Asked::Whole, |range| parse(range, total)) {
         Asked::Whole => (0, total),
         Asked::Range { start, len } => {
             let range = format!("bytes {start}-{}/{total}", start + len - 1);
-            response.status(StatusCode::PARTIAL_CONTENT).insert_header((header::CONTENT_RANGE, range));
+            response
+                .status(StatusCode::PARTIAL_CONTENT)
+                .insert_header((header::CONTENT_RANGE, range));
             (start, len)
         }
         Asked::Unsatisfiable => return Ok(unsatisfiable(total)),
@@ -64,7 +69,10 @@ enum Asked {
 
 /// One byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
 fn parse(range: &str, total: u64) -> Asked {
-    let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
+    let Some((first, last)) = range
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'))
+    else {
         return Asked::Whole;
     };
     let number = |text: &str| text.trim().parse::<u64>().ok();
@@ -82,7 +90,10 @@ fn parse(range: &str, total: u64) -> Asked {
     if start >= total {
         return Asked::Unsatisfiable;
     }
-    Asked::Range { start, len: end - start + 1 }
+    Asked::Range {
+        start,
+        len: end - start + 1,
+    }
 }
 
 fn unsatisfiable(total: u64) -> HttpResponse {
@@ -115,14 +126,20 @@ fn cut(pieces: Vec<Bytes>, start: u64, len: u64) -> Bytes {
 async fn open(path: PathBuf) -> Result<Arc<File>, ApiError> {
     match tokio::task::spawn_blocking(move || File::open(path)).await {
         Ok(Ok(file)) => Ok(Arc::new(file)),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Err(ApiError::NotFound("segment")),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(ApiError::NotFound("segment"))
+        }
         Ok(Err(error)) => Err(ApiError::internal(error)),
         Err(error) => Err(ApiError::internal(error)),
     }
 }
 
 /// Reads on the blocking pool, one bounded piece at a time, as the viewer takes them.
-fn pieces_of(file: Arc<File>, offset: u64, len: u64) -> impl stream::Stream<Item = io::Result<Bytes>> {
+fn pieces_of(
+    file: Arc<File>,
+    offset: u64,
+    len: u64,
+) -> impl stream::Stream<Item = io::Result<Bytes>> {
     stream::try_unfold((file, offset, len), |(file, offset, left)| async move {
         if left == 0 {
             return Ok(None);
@@ -171,8 +188,18 @@ mod tests {
 
     #[test]
     fn a_range_over_several_pieces_is_cut_exactly() {
-        let pieces = || ["abc", "de", "", "fgh"].map(|text| Bytes::from_static(text.as_bytes())).to_vec();
-        for (start, len, expected) in [(0, 8, "abcdefgh"), (2, 3, "cde"), (3, 2, "de"), (7, 1, "h"), (1, 1, "b")] {
+        let pieces = || {
+            ["abc", "de", "", "fgh"]
+                .map(|text| Bytes::from_static(text.as_bytes()))
+                .to_vec()
+        };
+        for (start, len, expected) in [
+            (0, 8, "abcdefgh"),
+            (2, 3, "cde"),
+            (3, 2, "de"),
+            (7, 1, "h"),
+            (1, 1, "b"),
+        ] {
             assert_eq!(cut(pieces(), start, len), expected, "{start}+{len}");
         }
     }

@@ -21,7 +21,9 @@ impl Reload {
     /// `None` without a sequence number; 400 for a part without one.
     pub fn parse(msn: Option<u64>, part: Option<u32>) -> Result<Option<Self>, ApiError> {
         match (msn, part) {
-            (None, Some(_)) => Err(ApiError::Invalid("_HLS_part needs _HLS_msn beside it".into())),
+            (None, Some(_)) => Err(ApiError::Invalid(
+                "_HLS_part needs _HLS_msn beside it".into(),
+            )),
             (None, None) => Ok(None),
             (Some(msn), part) => Ok(Some(Self { msn, part })),
         }
@@ -51,13 +53,20 @@ pub(super) async fn for_playlist(access: &Access, reload: Reload) -> Result<Arc<
     let view = listed(&playback.now())?;
     reload.check(&view)?;
     if !reload.is_met(&playback.now()) {
-        until(access, longest(&view), |now| reload.is_met(now) || now.phase == Phase::Idle).await;
+        until(access, longest(&view), |now| {
+            reload.is_met(now) || now.phase == Phase::Idle
+        })
+        .await;
     }
     listed(&playback.now())
 }
 
 /// The bytes of a part; waits for the one that the playlist hints at.
-pub(super) async fn for_part(access: &Access, view: &View, (msn, part): (u64, u32)) -> Option<Body> {
+pub(super) async fn for_part(
+    access: &Access,
+    view: &View,
+    (msn, part): (u64, u32),
+) -> Option<Body> {
     let found = view.shelf.part(msn, part);
     let (next_msn, next_part) = view.window.next();
     let hinted = (msn, part) == (next_msn, next_part) || (msn, part) == (next_msn + 1, 0);
@@ -65,9 +74,15 @@ pub(super) async fn for_part(access: &Access, view: &View, (msn, part): (u64, u3
         return found;
     }
     let broadcast = &view.window.header().broadcast;
-    let other = |now: &Published| now.view.as_ref().is_none_or(|view| view.window.header().broadcast != *broadcast);
+    let other = |now: &Published| {
+        now.view
+            .as_ref()
+            .is_none_or(|view| view.window.header().broadcast != *broadcast)
+    };
     let moved_on = |now: &Published| {
-        now.view.as_ref().is_some_and(|view| view.window.is_ended() || view.window.has(msn, Some(part)))
+        now.view
+            .as_ref()
+            .is_some_and(|view| view.window.is_ended() || view.window.has(msn, Some(part)))
     };
     until(access, longest(view), |now| other(now) || moved_on(now)).await;
     view.shelf.part(msn, part)

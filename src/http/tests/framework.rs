@@ -207,7 +207,10 @@ fn every_route_is_described() {
             let operation = &document["paths"][path][method.to_ascii_lowercase()];
             assert!(operation.is_object(), "{method} {path} is not described");
             let name = operation["operationId"].as_str().unwrap().to_owned();
-            assert!(names.insert(name), "{method} {path}: its operationId is taken");
+            assert!(
+                names.insert(name),
+                "{method} {path}: its operationId is taken"
+            );
             let responses = operation["responses"].as_object().unwrap();
             assert!(
                 responses

@@ -51,8 +51,13 @@ async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
         .bearer_auth(site.first.api_key.expose())
         .send();
     let list: serde_json::Value = list.await.unwrap().json().await.unwrap();
-    let address = list["liveInputs"][0]["playback"]["hlsUrl"].as_str().unwrap();
-    assert!(address.starts_with(&format!("https://localhost:{port}/live/v1/")), "{address}");
+    let address = list["liveInputs"][0]["playback"]["hlsUrl"]
+        .as_str()
+        .unwrap();
+    assert!(
+        address.starts_with(&format!("https://localhost:{port}/live/v1/")),
+        "{address}"
+    );
 
     let second = issue();
     certificates.reload().unwrap();
