@@ -46,12 +46,10 @@ async fn short_session(input: &Input, first: u32) -> Result<Sent, Failure> {
     encoder.end().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_encoder_that_drops_in_mid_message_returns_to_the_same_playlist() -> Result<(), Failure>
-{
+async fn drop_and_return(latency: &str) -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
-    let input = api.create(json!({})).await?;
+    let input = api.create(json!({"latency": latency})).await?;
     let mut viewing = Viewer::new(&input.hls_url).with_delta_updates().start();
 
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
@@ -66,6 +64,17 @@ async fn an_encoder_that_drops_in_mid_message_returns_to_the_same_playlist() -> 
     let second = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
     check_sessions(&seen, &[first, second])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_encoder_that_drops_in_mid_message_returns_to_the_same_playlist() -> Result<(), Failure>
+{
+    drop_and_return("low").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_playlist_goes_on_as_well() -> Result<(), Failure> {
+    drop_and_return("standard").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -243,3 +243,26 @@ async fn killed_right_after_the_end_the_closed_playlist_stays() -> Result<(), Fa
     assert_eq!(seen.numbers()?, [sent.pictures], "a broadcast of its own");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_in_its_first_second_a_stream_is_reconnecting_too() -> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let api = server.api();
+    let input = api.create(json!({})).await?;
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(2, Pace::RealTime).await?;
+    let started = api.wait_status(&input.id, "live", SOON).await?["lastStartedAt"].clone();
+    server.kill().await?;
+    restart(&mut server).await?;
+
+    let record = api.get(&input.id).await?;
+    assert_eq!(record["status"], "reconnecting");
+    assert_eq!(record["lastStartedAt"], started);
+    let mut viewing = watch(&input);
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(60, Pace::RealTime).await?;
+    let sent = encoder.end().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    assert_eq!(seen.numbers()?.last(), Some(&sent.pictures));
+    Ok(())
+}

@@ -217,3 +217,32 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
     assert!(ranges[0].len() >= 240, "{ranges:?}");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_begins_and_ends_on_a_full_disk() -> Result<(), Failure> {
+    let folder = TempDir::new()?;
+    let Some(disk) = SmallDisk::mount(folder.path().join("live")).await? else {
+        skip("a full disk", "no right to mount a small file system");
+        return Ok(());
+    };
+    let server = Settings::new().data_dir(folder.path()).start().await?;
+    let input = server.api().create(json!({})).await?;
+    disk.fill()?;
+
+    let mut viewing = Viewer::new(&input.hls_url).start();
+    let mut sent = Vec::new();
+    for first in [0, 20_000] {
+        let mut encoder = Publisher::open(&input.target(), &numbered(first)).await?;
+        encoder.send_pictures(75, Pace::RealTime).await?;
+        sent.push(encoder.reset().await?.pictures);
+        server
+            .api()
+            .wait_status(&input.id, "reconnecting", SOON)
+            .await?;
+    }
+    let mut encoder = Publisher::open(&input.target(), &numbered(40_000)).await?;
+    encoder.send_pictures(75, Pace::RealTime).await?;
+    sent.push(encoder.end().await?.pictures);
+    assert_eq!(viewing.until_ended(SOON).await?.numbers()?, sent);
+    Ok(())
+}
