@@ -54,7 +54,7 @@ pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<
             continue;
         }
         let last_ms = recovered.last_ms;
-        match view(recovered, &folder, services) {
+        match view(recovered, &folder, &services.boot_id) {
             Ok(Some(view)) => {
                 info!(input = %playback.input_id, broadcast = view.window.header().broadcast, ?phase, "broadcast recovered");
                 playback.set_started(view.window.header().started_ms);
@@ -63,10 +63,7 @@ pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<
                 }
                 playback.publish(phase, None, Some(Arc::new(view)));
             }
-            Ok(None) => {
-                warn!(folder = %folder.display(), "a broadcast is not recovered: none of its segments is whole");
-                remove(&folder);
-            }
+            Ok(None) => remove(&folder),
             Err(error) => {
                 warn!(folder = %folder.display(), %error, "a broadcast could not be recovered");
                 remove(&folder);
@@ -100,26 +97,9 @@ fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
     Ok(newest)
 }
 
-/// Removals are not journalled: takes from the list what the predecessor had taken from it, and what its files lack.
-fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSettings) {
-    window.retire(WindowLimits {
-        list_for: settings.window,
-        min_segments: settings.window_min_segments,
-    });
-    let is_there = |segment: &&Segment| folder.join(names::segment_name(segment.msn)).exists();
-    let there = window.segments().rev().take_while(is_there).count();
-    if there > 0 && there < window.segments().count() {
-        window.retire(WindowLimits {
-            list_for: Duration::ZERO,
-            min_segments: there,
-        });
-    }
-}
-
 /// What can be served of a journal; `None` when the broadcast is over and nothing is left. One that was on air goes on
 /// even when nothing was listed yet.
 fn view(mut recovered: Recovered, folder: &Path, boot_id: &str) -> io::Result<Option<View>> {
-    list_what_is_there(&mut recovered.window, folder, settings);
     recovered.truncate_to(|msn| {
         fs::metadata(folder.join(names::segment_name(msn)))
             .ok()
