@@ -139,7 +139,7 @@ struct Beside {
 impl Stream {
     fn new(with_window: bool) -> Self {
         let mut packager = packager();
-        packager.begin_session(0, &mut Vec::new());
+        packager.begin_session(&mut Vec::new());
         for unit in configurations() {
             packager.push(unit, 0, &mut Vec::new());
         }

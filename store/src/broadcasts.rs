@@ -15,7 +15,7 @@ pub enum BroadcastState {
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Broadcast {
-    /// Base62, part of every media name.
+    /// Lower-case hexadecimal, part of every media name.
     pub id: String,
     pub input_id: Uuid,
     pub state: BroadcastState,

@@ -146,7 +146,7 @@ impl Broadcast {
     }
 
     pub fn begin_session(&mut self, now_ms: i64) {
-        self.packager.begin_session(now_ms, &mut self.outputs);
+        self.packager.begin_session(&mut self.outputs);
         self.note(&Record::SessionBegin { at_ms: now_ms });
     }
 
@@ -157,8 +157,8 @@ impl Broadcast {
         self.packager.push(unit, now_ms, &mut self.outputs);
     }
 
-    pub fn end_session(&mut self, now_ms: i64) {
-        self.packager.end_session(now_ms, &mut self.outputs);
+    pub fn end_session(&mut self) {
+        self.packager.end_session(&mut self.outputs);
     }
 
     /// Notes that the publisher is gone and the window open.

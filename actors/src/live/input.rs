@@ -123,7 +123,7 @@ impl Actor for LiveInput {
     ) -> Result<(), Infallible> {
         if let Some(broadcast) = self.broadcast.as_mut().filter(|_| reason.is_normal()) {
             let now_ms = unix_ms();
-            broadcast.end_session(now_ms);
+            broadcast.end_session();
             broadcast.settle(now_ms, &mut self.closed);
             let last = broadcast.disk().submit(super::disk::Job::Line(Vec::new()));
             let written = async {
@@ -236,7 +236,7 @@ impl LiveInput {
         else {
             return;
         };
-        broadcast.end_session(now_ms);
+        broadcast.end_session();
         broadcast.settle(now_ms, &mut self.closed);
         if how == Ended::Clean || self.args.row.reconnect_window_s == 0 {
             self.end_broadcast(now_ms);

@@ -128,10 +128,6 @@ pub struct Recovered {
     pub ended: bool,
     /// Unix milliseconds of the newest record that carries a time.
     pub last_ms: i64,
-    /// A publisher session was open.
-    pub on_air: bool,
-    /// Bytes of the journal that are whole: cut it here before appending.
-    pub valid_len: u64,
 }
 
 impl Recovered {
@@ -140,15 +136,13 @@ impl Recovered {
             last_ms: header.started_ms,
             window: Window::new(header),
             ended: false,
-            on_air: false,
-            valid_len: 0,
         }
     }
 
     fn apply(&mut self, record: Record) {
         self.last_ms = self.last_ms.max(record.at_ms().unwrap_or(i64::MIN));
         match record {
-            Record::Header(_) => {}
+            Record::Header(_) | Record::SessionBegin { .. } | Record::SessionEnd { .. } => {}
             Record::Position(SavedPosition(position)) => {
                 self.ended |= position.ended;
                 self.window.position = position;
@@ -170,12 +164,9 @@ impl Recovered {
                 len: part.len,
             }),
             Record::SegmentEnd { msn } => self.window.apply(&Output::SegmentEnd { msn }),
-            Record::SessionBegin { .. } => self.on_air = true,
-            Record::SessionEnd { .. } => self.on_air = false,
             Record::Ended { .. } => {
                 self.window.end();
                 self.ended = true;
-                self.on_air = false;
             }
         }
     }
@@ -204,7 +195,6 @@ impl Recovered {
 /// `Invalid` when not even the header is whole.
 pub fn replay(bytes: &[u8]) -> Result<Recovered, Error> {
     let mut recovered: Option<Recovered> = None;
-    let mut valid_len = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let Some(record) = decode(line) else { break };
         match (&mut recovered, record) {
@@ -212,23 +202,19 @@ pub fn replay(bytes: &[u8]) -> Result<Recovered, Error> {
             (None, _) => break,
             (Some(recovered), record) => recovered.apply(record),
         }
-        valid_len += line.len() as u64;
     }
-    let mut recovered = recovered.ok_or_else(|| Error::Invalid {
+    recovered.ok_or_else(|| Error::Invalid {
         what: "window journal",
         reason: "it does not begin with a whole header".to_owned(),
-    })?;
-    recovered.valid_len = valid_len;
-    Ok(recovered)
+    })
 }
 
 /// A whole line's record; `None` when it is torn or damaged.
 fn decode(line: &[u8]) -> Option<Record> {
     let line = line.strip_suffix(b"\n")?;
     let (crc, json) = line.split_at_checked(CRC_DIGITS + 1)?;
-    let crc = std::str::from_utf8(crc.strip_suffix(b" ")?).ok()?;
-    let crc = u32::from_str_radix(crc, 16).ok()?;
-    if crc != crc32fast::hash(json) {
+    let expected = format!("{:08x} ", crc32fast::hash(json));
+    if crc != expected.as_bytes() {
         return None;
     }
     serde_json::from_slice(json).ok()

@@ -90,8 +90,8 @@ impl Packager {
 
     /// A publisher takes over: closes what is open. The new session's first segment opens with a discontinuity, unless
     /// it is the broadcast's first.
-    pub fn begin_session(&mut self, now_ms: i64, out: &mut Vec<Output>) {
-        self.end_session(now_ms, out);
+    pub fn begin_session(&mut self, out: &mut Vec<Output>) {
+        self.end_session(out);
         self.broadcast.segmenter.discontinue();
         self.broadcast.key_frames.interrupt();
         self.phase = Phase::Waiting(TrackWait::new(self.track_wait_ms));
@@ -111,14 +111,6 @@ impl Packager {
         }
     }
 
-    /// When [`Packager::tick`] must be called if no unit comes before.
-    pub fn next_deadline_ms(&self) -> Option<i64> {
-        match &self.phase {
-            Phase::Waiting(wait) => wait.deadline_ms(),
-            Phase::Idle | Phase::Running(_) => None,
-        }
-    }
-
     /// Lets wall-clock time pass: the wait for the other track may end.
     pub fn tick(&mut self, now_ms: i64, out: &mut Vec<Output>) {
         if matches!(&self.phase, Phase::Waiting(wait) if wait.is_over(now_ms)) {
@@ -128,7 +120,7 @@ impl Packager {
 
     /// The publisher is gone: every whole unit that arrived goes out, and the open segment ends. A last picture lasts
     /// as long as the one before it.
-    pub fn end_session(&mut self, _now_ms: i64, out: &mut Vec<Output>) {
+    pub fn end_session(&mut self, out: &mut Vec<Output>) {
         if matches!(&self.phase, Phase::Waiting(wait) if wait.has_media()) {
             self.run(out);
         }

@@ -119,7 +119,7 @@ impl TrackWait {
     }
 
     /// When the wait ends at the latest; `None` while nothing is there that could start.
-    pub(super) fn deadline_ms(&self) -> Option<i64> {
+    fn deadline_ms(&self) -> Option<i64> {
         let since_ms = self.since_ms?;
         let Start { video, audio, .. } = &self.start;
         match (video.ready, audio.ready) {

@@ -18,7 +18,7 @@ const SHORTEST_MEASURED_90K: u32 = 45_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
-    /// Base62, part of every name.
+    /// Lower-case hexadecimal, part of every name.
     pub broadcast: String,
     /// Unix milliseconds.
     pub started_ms: i64,
@@ -285,11 +285,6 @@ impl Window {
             .iter()
             .map(Arc::as_ref)
             .chain(self.open.as_ref())
-    }
-
-    /// The segment that still grows.
-    pub fn open_segment(&self) -> Option<&Segment> {
-        self.open.as_ref()
     }
 
     /// The listed segment with this number.

@@ -164,11 +164,11 @@ fn audio_unit(body: &Bytes, pts_90k: i64) -> Option<Unit> {
 fn package(flv: &[u8]) -> (Vec<Output>, Vec<u8>) {
     let mut packager = Packager::new(settings(4), None);
     let mut out = Vec::new();
-    packager.begin_session(NOON_MS, &mut out);
+    packager.begin_session(&mut out);
     for unit in demux(flv) {
         packager.push(unit, NOON_MS, &mut out);
     }
-    packager.end_session(NOON_MS + 2_000, &mut out);
+    packager.end_session(&mut out);
     assert_eq!(packager.dropped(), 0);
     let mut movie = Vec::new();
     for output in &out {

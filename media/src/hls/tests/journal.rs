@@ -13,7 +13,7 @@ fn recorded(seconds: &[f64], retire: bool) -> (Vec<u8>, Window) {
     for (session, &seconds) in (0_i64..).zip(seconds) {
         let now_ms = NOON_MS + session * 60_000;
         let mut out = Vec::new();
-        packager.begin_session(now_ms, &mut out);
+        packager.begin_session(&mut out);
         encode(&Record::SessionBegin { at_ms: now_ms }, &mut journal);
         for unit in (Encoder {
             name: session as u8,
@@ -57,17 +57,16 @@ proptest! {
     }
 
     #[test]
-    fn a_torn_or_damaged_line_ends_the_journal(cut in 0.0..1.0_f64, flip in any::<u8>()) {
+    fn a_torn_or_damaged_line_ends_the_journal(cut in 0.0..1.0_f64, flip in 1_u8..) {
         let (journal, _) = recorded(&[3.0], false);
         let cut = (journal.len() as f64 * cut) as usize;
         let torn = &journal[..cut];
         let mut damaged = journal.clone();
         damaged[cut] ^= flip;
+        let last_line_end = torn.iter().rposition(|&byte| byte == b'\n');
+        let whole = last_line_end.map_or(0, |end| end + 1);
         for bytes in [torn, &damaged[..]] {
-            let Ok(recovered) = replay(bytes) else { continue };
-            let valid = &bytes[..recovered.valid_len as usize];
-            prop_assert!(valid.is_empty() || valid.ends_with(b"\n"));
-            prop_assert_eq!(replay(valid).unwrap(), recovered);
+            prop_assert_eq!(replay(bytes).ok(), replay(&journal[..whole]).ok());
         }
     }
 }
@@ -77,9 +76,8 @@ fn the_running_journal_gives_the_window_too() {
     let (journal, window) = recorded(&[5.0, 3.0], false);
     let recovered = replay(&journal).unwrap();
     assert_eq!(recovered.window, window);
-    assert_eq!(recovered.valid_len, journal.len() as u64);
     assert_eq!(recovered.last_ms, NOON_MS + 60_000);
-    assert!(recovered.on_air && !recovered.ended);
+    assert!(!recovered.ended);
 }
 
 #[test]
@@ -137,7 +135,7 @@ fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
 
     let mut packager = Packager::new(settings(4), Some(continuation));
     let mut out = Vec::new();
-    packager.begin_session(NOON_MS, &mut out);
+    packager.begin_session(&mut out);
     for unit in Encoder::default().units(3.0) {
         packager.push(unit, NOON_MS, &mut out);
     }
@@ -167,7 +165,7 @@ fn after_a_power_loss_a_gap_leads_the_segment_that_begins_the_list() {
 
     let mut packager = Packager::new(settings(4), Some(window.continuation()));
     let mut out = Vec::new();
-    packager.begin_session(NOON_MS, &mut out);
+    packager.begin_session(&mut out);
     let mut units = Encoder::default().units(30.0).into_iter();
     while !matches!(out.last(), Some(Output::Part(_))) {
         packager.push(units.next().unwrap(), NOON_MS, &mut out);

@@ -13,7 +13,7 @@ fn broadcast(seconds: &[f64]) -> Vec<Output> {
     let mut out = Vec::new();
     for (session, &seconds) in (0_i64..).zip(seconds) {
         let now_ms = NOON_MS + session * 60_000;
-        packager.begin_session(now_ms, &mut out);
+        packager.begin_session(&mut out);
         for unit in Encoder::default().units(seconds) {
             packager.push(unit, now_ms, &mut out);
         }
@@ -130,7 +130,7 @@ fn no_gap_leads_at_standard_latency() {
     broadcast(&[0.5])
         .iter()
         .for_each(|output| window.apply(output));
-    assert!(window.open_segment().is_some());
+    assert!(window.open.as_ref().is_some());
     let expected = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:1\n";
     assert_eq!(render(&window), expected);
 }

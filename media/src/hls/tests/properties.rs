@@ -46,7 +46,7 @@ fn run(steps: &[Step], target_duration_s: u32) -> (Packager, Vec<Output>, usize)
     let mut packager = Packager::new(settings(target_duration_s), None);
     let mut out = Vec::new();
     let (mut video_90k, mut audio_90k, mut now_ms, mut units) = (0_i64, 0_i64, NOON_MS, 0);
-    packager.begin_session(now_ms, &mut out);
+    packager.begin_session(&mut out);
     for (index, step) in (0_u32..).zip(steps) {
         let data = index.to_be_bytes().to_vec();
         let unit = match *step {
@@ -61,7 +61,7 @@ fn run(steps: &[Step], target_duration_s: u32) -> (Packager, Vec<Output>, usize)
             Step::VideoConfig(version) => Unit::VideoConfig(video_config(None, version)),
             Step::AudioConfig(rate) => Unit::AudioConfig(audio_config(rate)),
             Step::Session => {
-                packager.begin_session(now_ms, &mut out);
+                packager.begin_session(&mut out);
                 continue;
             }
             Step::Lull { ms } => {
@@ -74,7 +74,7 @@ fn run(steps: &[Step], target_duration_s: u32) -> (Packager, Vec<Output>, usize)
         now_ms += 10;
         packager.push(unit, now_ms, &mut out);
     }
-    packager.end_session(now_ms, &mut out);
+    packager.end_session(&mut out);
     (packager, out, units)
 }
 
@@ -116,11 +116,11 @@ proptest! {
         let encoder = Encoder { frame_rate, gop, b_frames, stamps, first_90k, ..Encoder::default() };
         let mut packager = Packager::new(settings(4), None);
         let mut out = Vec::new();
-        packager.begin_session(NOON_MS, &mut out);
+        packager.begin_session(&mut out);
         for unit in encoder.units(seconds) {
             packager.push(unit, NOON_MS, &mut out);
         }
-        packager.end_session(NOON_MS + 2_000, &mut out);
+        packager.end_session(&mut out);
         let read = segments(&out);
         check_always(&read, 4);
         if (20.0..70.0).contains(&frame_rate) {
