@@ -139,6 +139,36 @@ async fn killed_twice_in_a_row() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_had_left_the_list_before_the_kill_does_not_come_back() -> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let input = server.api().create(json!({})).await?;
+    let mut viewing = watch(&input);
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(780, Pace::RealTime).await?;
+    let before = server.playlist(&input).await?.ok_or("no playlist")?;
+    assert!(before.media_sequence > 1, "segments have left the list");
+    server.kill().await?;
+    restart(&mut server).await?;
+    let after = server.playlist(&input).await?.ok_or("no playlist")?;
+    assert!(after.media_sequence >= before.media_sequence);
+    assert!(
+        last_msn(&after) >= last_msn(&before),
+        "and nothing else is missing"
+    );
+    // A newcomer can play all that is listed.
+    let mut newcomer = watch(&input);
+
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.end().await?;
+    let seen = viewing.until_ended(SOON).await?;
+    check_ranges(&seen, &[0, 20_000])?;
+    let seen = newcomer.until_ended(SOON).await?;
+    let first = seen.numbers()?[0][0];
+    check_ranges(&seen, &[first, 20_000])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_politely_and_started_again_the_stream_goes_on() -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let api = server.api();

@@ -64,8 +64,9 @@ impl LiveSettings {
                     .into(),
             );
         }
-        if !(6_000..=3_600_000).contains(&ms(self.window)) {
-            return Err("live.window must be between 6s and 1h".into());
+        // Three of the longest target durations stay listed (RFC 8216 §6.2.2).
+        if !(18_000..=3_600_000).contains(&ms(self.window)) {
+            return Err("live.window must be between 18s and 1h".into());
         }
         if !(3..=1000).contains(&self.window_min_segments) {
             return Err("live.window_min_segments must be between 3 and 1000".into());
@@ -80,5 +81,21 @@ impl LiveSettings {
             return Err("live.max_streams must be at least 1".into());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_holds_three_target_durations() {
+        for (seconds, allowed) in [(17, false), (18, true), (3_600, true), (3_601, false)] {
+            let settings = LiveSettings {
+                window: Duration::from_secs(seconds),
+                ..LiveSettings::default()
+            };
+            assert_eq!(settings.check().is_ok(), allowed, "{seconds} s");
+        }
     }
 }
