@@ -106,7 +106,7 @@ fn view(mut recovered: Recovered, folder: &Path, boot_id: &str) -> io::Result<Op
             .map(|file| file.len())
     });
     if recovered.window.header().boot_id != boot_id {
-        recovered.after_power_loss(SKIP_AFTER_POWER_LOSS);
+        recovered.after_power_loss(SKIP_AFTER_POWER_LOSS, boot_id);
     }
     let window = recovered.window;
     if recovered.ended && window.segments().next().is_none() {

@@ -179,9 +179,10 @@ impl Recovered {
     }
 
     /// Moves the next media sequence number ahead by `skip`: after a power loss viewers may have seen numbers that no
-    /// file and no line tells of.
-    pub fn after_power_loss(&mut self, skip: u64) {
+    /// file and no line tells of. From now on the broadcast belongs to the boot `boot_id`.
+    pub fn after_power_loss(&mut self, skip: u64, boot_id: &str) {
         self.window.close_open();
+        Arc::make_mut(&mut self.window.header).boot_id = boot_id.to_owned();
         let position = &mut self.window.position;
         position.next_msn = position.next_msn.saturating_add(skip);
         let skip_inits = u32::try_from(skip).unwrap_or(u32::MAX);

@@ -124,7 +124,7 @@ fn parts_that_no_file_holds_are_dropped_and_their_numbers_are_not_used_again() {
 fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
     let (journal, _) = recorded(&[7.0], false);
     let mut recovered = replay(&journal).unwrap();
-    recovered.after_power_loss(16);
+    recovered.after_power_loss(16, "another boot");
     let continuation = recovered.window.continuation();
     assert_eq!((continuation.next_msn, continuation.next_init), (21, 17));
     assert_eq!(recovered.window.segments().count(), 4, "still served");
@@ -151,11 +151,31 @@ fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
     assert_eq!(window.retire(keep).len(), 4);
 }
 
+/// A restart as the service makes it: numbers are skipped only when the machine booted since.
+fn restart(journal: &[u8], boot_id: &str) -> Vec<u8> {
+    let mut recovered = replay(journal).unwrap();
+    if recovered.window.header().boot_id != boot_id {
+        recovered.after_power_loss(16, boot_id);
+    }
+    compact(&recovered.window)
+}
+
+#[test]
+fn a_power_loss_counts_once() {
+    let (mut journal, _) = recorded(&[7.0], false);
+    for (boot_id, next_msn) in [("second", 21), ("second", 21), ("third", 37), ("third", 37)] {
+        journal = restart(&journal, boot_id);
+        let window = replay(&journal).unwrap().window;
+        assert_eq!(window.continuation().next_msn, next_msn, "{boot_id}");
+        assert_eq!(window.header().boot_id, boot_id);
+    }
+}
+
 #[test]
 fn after_a_power_loss_a_gap_leads_the_segment_that_begins_the_list() {
     let (journal, _) = recorded(&[7.0], false);
     let mut recovered = replay(&journal).unwrap();
-    recovered.after_power_loss(16);
+    recovered.after_power_loss(16, "another boot");
     let mut window = recovered.window;
     let render = |window: &Window| media_playlist(window, MediaOptions::default());
     assert!(
