@@ -73,7 +73,10 @@ pub struct Service {
     root: ActorRef<Root>,
     http: ServerHandle,
     sessions: TaskTracker,
+    /// Ends publisher sessions.
     stop: CancellationToken,
+    /// Ends the background work, once nothing gives it work any more.
+    done: CancellationToken,
     lost: CancellationToken,
     background: Vec<JoinHandle<()>>,
 }
@@ -95,7 +98,8 @@ impl Service {
         let inputs = live_inputs::all(&mut store.read().await?).await?;
 
         let branch = Branch::prepare(config.live.clone(), store.clone(), inputs).await?;
-        let (stop, lost, board) = (
+        let (stop, done, lost, board) = (
+            CancellationToken::new(),
             CancellationToken::new(),
             CancellationToken::new(),
             Board::default(),
@@ -138,13 +142,11 @@ impl Service {
             rtmp: ingest.rtmp,
             rtmps: ingest.rtmps,
         };
-        let mut background = vec![
-            tokio::spawn(branch.run_background(stop.clone())),
-            tokio::spawn(sweep(store.clone(), stop.clone())),
+        let background = vec![
+            tokio::spawn(branch.run_background(done.clone())),
+            tokio::spawn(sweep(store.clone(), done.clone())),
+            tokio::spawn(follow_hangups(certificates, done.clone())),
         ];
-        if let Some(certificates) = certificates {
-            background.push(tokio::spawn(follow_hangups(certificates, stop.clone())));
-        }
         let http = server.server.handle();
         actix_rt::spawn(server.server);
         write_addresses(store.data_dir(), &addresses)?;
@@ -160,6 +162,7 @@ impl Service {
             http,
             sessions,
             stop,
+            done,
             lost,
             background,
         })
@@ -257,6 +260,7 @@ impl Service {
         self.http.stop(true).await;
         let _ = self.root.stop_gracefully().await;
         bounded("the actor tree", self.root.wait_for_shutdown()).await;
+        self.done.cancel();
         for task in self.background {
             bounded("background work", async { drop(task.await) }).await;
         }
@@ -279,7 +283,7 @@ async fn start_ingest(
     certificates: Option<&Arc<Certificates>>,
     stop: &CancellationToken,
 ) -> Result<Ingest, Error> {
-    let socket = listener::bind(config.rtmp.listen).await?;
+    let socket = listener::bind("rtmp.listen", config.rtmp.listen).await?;
     let rtmp = socket.local_addr().map_err(|source| Error::Io {
         what: "the RTMP socket".into(),
         source,
@@ -297,7 +301,7 @@ async fn start_ingest(
     let sessions = plain.sessions.clone();
     let mut rtmps = None;
     if let Some(certificates) = certificates {
-        let socket = listener::bind(config.rtmp.tls_listen).await?;
+        let socket = listener::bind("rtmp.tls_listen", config.rtmp.tls_listen).await?;
         rtmps = socket.local_addr().ok();
         let tls: Acceptor = {
             let acceptor = TlsAcceptor::from(Arc::new(certificates.acceptor_config(&[])?));
@@ -353,15 +357,30 @@ async fn sweep(store: Store, stop: CancellationToken) {
     }
 }
 
-async fn follow_hangups(certificates: Arc<Certificates>, stop: CancellationToken) {
+/// SIGHUP reads the certificate again. It is listened for without one too: its default action would end the service.
+async fn follow_hangups(certificates: Option<Arc<Certificates>>, stop: CancellationToken) {
+    let following = async {
+        match certificates {
+            Some(certificates) => certificates.follow_hangups().await,
+            None => ignore_hangups().await,
+        }
+    };
     tokio::select! {
-        ended = certificates.follow_hangups() => {
+        ended = following => {
             if let Err(error) = ended {
                 warn!(%error, "SIGHUP cannot be listened for: certificates are read at start only");
             }
         }
         () = stop.cancelled() => {}
     }
+}
+
+async fn ignore_hangups() -> std::io::Result<()> {
+    let mut hangups = signal(SignalKind::hangup())?;
+    while hangups.recv().await.is_some() {
+        info!("SIGHUP: there is no certificate to read again");
+    }
+    Ok(())
 }
 
 async fn either(one: &mut Signal, other: &mut Signal) {

@@ -1,7 +1,8 @@
 //! The root of the supervision tree.
 //!
 //! Root owns one [`Ward`] per concern. It holds no state that matters: what a concern needs after a restart is in the
-//! concern's own arguments. Mailbox 64; only timers and ended links write to it.
+//! concern's own arguments. Mailbox 64; only the start of the service, timers and ended links write to
+//! it.
 
 use std::{collections::HashMap, ops::ControlFlow};
 

@@ -11,7 +11,7 @@ use std::{
 use actix_web::{HttpRequest, web};
 use sluice_actors::concern::Board;
 use sluice_store::Store;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{error::ApiError, live_port::LivePort, rate_limit::RateLimit, sign_in::Attempts};
@@ -41,6 +41,8 @@ pub struct AppState {
     pub rtmp_port: u16,
     pub metrics: Metrics,
     /// Permits for viewers that wait for a part or a state.
+    /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
+    pub(super) live_changes: Mutex<()>,
     pub(super) waiting_viewers: Semaphore,
     /// Cancelled when the service stops: viewers that wait are answered at once.
     pub closing: CancellationToken,
@@ -66,6 +68,7 @@ impl AppState {
             password_checks: Semaphore::new(PASSWORD_CHECKS),
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
+            live_changes: Mutex::new(()),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
             closing: CancellationToken::new(),
             config,

@@ -162,7 +162,7 @@ pub async fn media(
             MediaName::Segment(msn) => ("video/iso.segment", view.shelf.segment(msn)),
             MediaName::Part(msn, part) => (
                 "video/iso.segment",
-                wait::for_part(&access, &view, (msn, part)).await,
+                wait::for_part(&access, &view, (msn, part)).await?,
             ),
         };
         let found = found.ok_or(ApiError::NotFound("segment"))?;
@@ -225,7 +225,7 @@ pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> Http
         let query = StateQuery::parse(request.query_string())?;
         let wait_s = query.wait.unwrap_or(0).min(LONGEST_STATE_WAIT_S);
         let same = |now: &Published| query.since.as_deref() == Some(version(now).as_str());
-        let now = wait::for_change(&access, wait_s, same).await;
+        let now = wait::for_change(&access, wait_s, same).await?;
         let until = now
             .reconnect_until_ms
             .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());

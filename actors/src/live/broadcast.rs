@@ -10,6 +10,7 @@
 
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
+use bytes::Bytes;
 use sluice_media::{
     hls::{
         Header, Output, Packager, PackagerSettings, Segment, Window, WindowLimits,
@@ -169,7 +170,7 @@ impl Broadcast {
     /// Closes the playlist; what had arrived is published with it.
     pub fn end(&mut self, ended_ms: i64, now_ms: i64, closed: &mut Vec<Segment>) {
         self.settle(now_ms, closed);
-        self.window.end();
+        self.window.end(ended_ms);
         let job = self.note(&Record::Ended { at_ms: ended_ms });
         self.pending.push_back(Pending {
             job,
@@ -253,6 +254,15 @@ impl Broadcast {
         newest.map(|window| View::new(window, self.shelf.clone()))
     }
 
+    /// Brings the folder up to date as far as it can be; returns the job after which it is.
+    pub fn flush(&mut self, now_ms: i64) -> u64 {
+        if self.disk().is_healthy() {
+            return self.disk().submit(Job::Line(Vec::new()));
+        }
+        let _ = self.advance(now_ms);
+        self.rebuild(now_ms)
+    }
+
     /// Deletes the folder; nobody may fetch anything of it any more.
     pub fn discard(&self) {
         self.disk().submit(Job::Discard);
@@ -300,26 +310,27 @@ impl Broadcast {
     }
 
     /// Brings the folder up to date with what is published: every file that memory still holds, and a fresh journal.
-    fn rebuild(&mut self, now_ms: i64) {
-        let segments = self.shelf.in_memory();
-        let journal = journal::compact(&self.window);
-        self.disk().submit(Job::Rebuild(Rebuild {
-            inits: self.shelf.inits(),
-            segments,
-            journal,
-        }));
+    fn rebuild(&mut self, now_ms: i64) -> u64 {
         self.rebuilt_ms = now_ms;
-        self.journal_lines = 0;
+        self.submit_rebuild(self.shelf.inits(), self.shelf.in_memory())
     }
 
     fn compact(&mut self) {
+        self.submit_rebuild(Vec::new(), Vec::new());
+    }
+
+    fn submit_rebuild(
+        &mut self,
+        inits: Vec<(u32, Bytes)>,
+        segments: Vec<(u64, Vec<Bytes>)>,
+    ) -> u64 {
+        self.journal_lines = 0;
         let journal = journal::compact(&self.window);
         self.disk().submit(Job::Rebuild(Rebuild {
-            inits: Vec::new(),
-            segments: Vec::new(),
+            inits,
+            segments,
             journal,
-        }));
-        self.journal_lines = 0;
+        }))
     }
 }
 

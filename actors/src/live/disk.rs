@@ -254,7 +254,18 @@ impl Writer {
             .ok_or_else(|| io::Error::other("the window journal is not open"))
     }
 
-    /// Files first, then the journal by rename: at no moment does a journal name bytes that are not there.
+    fn rewrite_segment(&self, msn: u64, parts: &[Bytes]) -> io::Result<()> {
+        let path = self.folder.join(names::segment_name(msn));
+        if is_whole(&path, parts.iter().map(|part| part.len() as u64).sum()) {
+            return Ok(());
+        }
+        let fresh = path.with_extension("new");
+        let mut file = File::create(&fresh)?;
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        fs::rename(&fresh, &path)
+    }
+
+    /// Files first, each by rename, then the journal: at no moment does a journal name bytes that are not there.
     fn rebuild(&mut self, rebuild: &Rebuild) -> io::Result<()> {
         self.segment = None;
         fs::create_dir_all(&self.folder)?;
@@ -262,8 +273,7 @@ impl Writer {
             fs::write(self.folder.join(names::init_name(*number)), bytes)?;
         }
         for (msn, parts) in &rebuild.segments {
-            let mut file = File::create(self.folder.join(names::segment_name(*msn)))?;
-            parts.iter().try_for_each(|part| file.write_all(part))?;
+            self.rewrite_segment(*msn, parts)?;
         }
         let fresh = self.folder.join("window.journal.new");
         let mut file = File::create(&fresh)?;
@@ -272,6 +282,11 @@ impl Writer {
         self.journal = Some(file);
         Ok(())
     }
+}
+
+/// Whether a file of this length stands there already.
+fn is_whole(path: &Path, len: u64) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.len() == len)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

@@ -112,6 +112,10 @@ impl Actor for LiveInput {
             args,
         };
         this.take_up_published();
+        if this.broadcast.is_none() {
+            // A publisher that was admitted and never begins must not leave an actor behind.
+            this.deadline_ms = Some(unix_ms() + LOST_END_MS);
+        }
         tokio::spawn(tick(me.downgrade()));
         Ok(this)
     }
@@ -125,7 +129,11 @@ impl Actor for LiveInput {
             let now_ms = unix_ms();
             broadcast.end_session();
             broadcast.settle(now_ms, &mut self.closed);
-            let last = broadcast.disk().submit(super::disk::Job::Line(Vec::new()));
+            let last = broadcast.flush(now_ms);
+            self.note_closed();
+            let Some(broadcast) = &self.broadcast else {
+                return Ok(());
+            };
             let written = async {
                 while broadcast.disk().persisted() < last {
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -183,7 +191,6 @@ impl LiveInput {
     }
 
     fn begin_broadcast(&mut self, now_ms: i64) -> std::io::Result<()> {
-        self.forget_broadcast();
         let Args {
             services,
             row,
@@ -211,6 +218,7 @@ impl LiveInput {
         info!(input = %row.id, broadcast = broadcast.header().broadcast, "broadcast begins");
         services.ledger.note(started);
         playback.set_started(now_ms);
+        self.forget_broadcast();
         self.adopt(broadcast);
         self.sessions = 0;
         self.meter = Meter::new();

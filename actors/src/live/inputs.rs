@@ -14,7 +14,7 @@ use std::{
 use kameo::{
     Actor,
     actor::{ActorId, ActorRef, Spawn, WeakActorRef},
-    error::{ActorStopReason, Infallible},
+    error::{ActorStopReason, Infallible, SendError},
     mailbox,
     message::{Context, Message},
 };
@@ -26,7 +26,9 @@ use uuid::Uuid;
 use super::{
     Phase, Services,
     admission::{Displaced, Identity, Incumbent, would_flap},
+    disk::Job,
     input::{self, LiveInput, Revoke},
+    ledger,
     playback::{Directory, Entry},
     session::Ticket,
     unix_ms,
@@ -63,6 +65,26 @@ struct OnAir {
     actor: Owned<LiveInput>,
     ticket: Option<Arc<Ticket>>,
     displaced: Displaced,
+}
+
+impl OnAir {
+    fn has_publisher(&self) -> bool {
+        self.ticket.as_ref().is_some_and(|ticket| ticket.is_open())
+    }
+
+    /// Tells the input; at once when its mailbox has room, so that messages keep their order.
+    fn tell<M>(&self, message: M)
+    where
+        LiveInput: Message<M, Reply = ()>,
+        M: Send + 'static,
+    {
+        let actor = self.actor.get().clone();
+        if let Err(SendError::MailboxFull(message)) = actor.tell(message).try_send() {
+            tokio::spawn(async move {
+                let _ = actor.tell(message).await;
+            });
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -144,7 +166,7 @@ impl Actor for LiveInputs {
                 self.start_input(&entry, &me).await;
             } else {
                 error!(input = %input_id, "the broadcast is given up: it crashed {CRASH_BUDGET} times within a minute");
-                entry.playback.publish(Phase::Idle, None, None);
+                self.give_up(&entry);
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -201,6 +223,25 @@ impl LiveInputs {
         crashes.count <= CRASH_BUDGET
     }
 
+    /// Forgets a broadcast that no actor survives: its playlist, its folder and its row.
+    fn give_up(&self, entry: &Entry) {
+        let Some(view) = entry.playback.now().view.clone() else {
+            return entry.playback.publish(Phase::Idle, None, None);
+        };
+        let header = view.window.header();
+        let now_ms = unix_ms();
+        self.args.services.ledger.note(ledger::Entry::Ended {
+            input_id: entry.row.id,
+            broadcast: header.broadcast.clone(),
+            at_ms: now_ms,
+            target_duration_s: None,
+            fence: header.fence as i64,
+        });
+        entry.playback.set_ended(now_ms);
+        entry.playback.publish(Phase::Idle, None, None);
+        view.shelf.disk().submit(Job::Discard);
+    }
+
     fn is_given_up(&self, input_id: Uuid) -> bool {
         self.crashed
             .get(&input_id)
@@ -234,12 +275,7 @@ impl LiveInputs {
     fn sessions(&self) -> usize {
         self.on_air
             .values()
-            .filter(|on_air| {
-                on_air
-                    .ticket
-                    .as_ref()
-                    .is_some_and(|ticket| ticket.is_open())
-            })
+            .filter(|on_air| on_air.has_publisher())
             .count()
     }
 
@@ -253,6 +289,17 @@ impl LiveInputs {
         let identity = Identity::from(request);
         let now_ms = unix_ms();
         let mut displaced = None;
+        let takes_over = self
+            .on_air
+            .get(&entry.row.id)
+            .is_some_and(OnAir::has_publisher);
+        if !takes_over && self.sessions() >= settings.max_streams {
+            warn!(
+                limit = settings.max_streams,
+                "a publisher was refused: live.max_streams is reached"
+            );
+            return Err(Refusal::Busy);
+        }
         if let Some(on_air) = self.on_air.get_mut(&entry.row.id) {
             let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
             let incumbent = open.map(|ticket| Incumbent {
@@ -285,12 +332,6 @@ impl LiveInputs {
                 ticket.hand_over();
                 displaced = Some(ticket.clone());
             }
-        } else if self.sessions() >= settings.max_streams {
-            warn!(
-                limit = settings.max_streams,
-                "a publisher was refused: live.max_streams is reached"
-            );
-            return Err(Refusal::Busy);
         }
         self.generation += 1;
         let ticket = Arc::new(Ticket::new(self.generation, identity));
@@ -314,10 +355,7 @@ impl LiveInputs {
         if let Some(ticket) = on_air.ticket.take() {
             ticket.closed.cancel();
         }
-        let actor = on_air.actor.get().clone();
-        tokio::spawn(async move {
-            let _ = actor.tell(revoke).await;
-        });
+        on_air.tell(revoke);
     }
 }
 
@@ -368,10 +406,7 @@ impl Message<Changed> for LiveInputs {
             self.on_air.get(&input_id),
             self.args.directory.entry(input_id),
         ) {
-            let actor = on_air.actor.get().clone();
-            tokio::spawn(async move {
-                let _ = actor.tell(input::Reconfigure(entry.row)).await;
-            });
+            on_air.tell(input::Reconfigure(entry.row));
         }
         let rotated = old.is_some_and(|old| old.stream_key_hash != key_hash);
         if !enabled {
@@ -425,7 +460,7 @@ impl Message<Quiet> for LiveInputs {
             on_air
                 .ticket
                 .as_ref()
-                .is_some_and(|ticket| ticket.generation > quiet.generation)
+                .is_some_and(|ticket| ticket.is_open() && ticket.generation > quiet.generation)
         };
         if self.on_air.get(&quiet.input_id).is_none_or(newer) {
             return;

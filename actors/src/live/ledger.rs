@@ -13,7 +13,7 @@ use std::{
 use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 use uuid::Uuid;
 
 /// Entries that may wait for the database.
@@ -69,17 +69,11 @@ impl Ledger {
 
     pub fn note(&self, entry: Entry) {
         let mut entries = self.0.entries.lock().expect("no panic under this lock");
-        if entries.len() == BOUND {
-            let oldest = entries
-                .iter()
-                .position(|entry| matches!(entry, Entry::Segment { .. }))
-                .unwrap_or(0);
-            entries.remove(oldest);
-        }
         if !matches!(entry, Entry::Segment { .. }) {
             self.0.urgent.notify_one();
         }
         entries.push_back(entry);
+        keep_bound(&mut entries);
     }
 
     /// Writes until `stop`, then once more.
@@ -91,10 +85,14 @@ impl Ledger {
                 () = stop.cancelled() => {}
             }
             while let Some(group) = self.next_group() {
-                if let Err(error) = write(&store, group.clone()).await {
-                    warn!(%error, "live rows are written later");
-                    self.put_back(group);
-                    break;
+                match write(&store, group.clone()).await {
+                    Ok(()) => {}
+                    Err(error) if error.is_retryable() => {
+                        warn!(%error, "live rows are written later");
+                        self.put_back(group);
+                        break;
+                    }
+                    Err(_) => write_one_by_one(&store, group).await,
                 }
             }
         }
@@ -112,6 +110,25 @@ impl Ledger {
             .into_iter()
             .rev()
             .for_each(|entry| entries.push_front(entry));
+        keep_bound(&mut entries);
+    }
+}
+
+/// Leaves out the oldest segments beyond the bound, and whatever is oldest when there are none.
+fn keep_bound(entries: &mut VecDeque<Entry>) {
+    while entries.len() > BOUND {
+        let is_segment = |entry: &Entry| matches!(entry, Entry::Segment { .. });
+        let oldest = entries.iter().position(is_segment).unwrap_or(0);
+        entries.remove(oldest);
+    }
+}
+
+/// One entry that the database refuses must not hold up the others.
+async fn write_one_by_one(store: &Store, group: Vec<Entry>) {
+    for entry in group {
+        if let Err(error) = write(store, vec![entry.clone()]).await {
+            error!(%error, ?entry, "a live row could not be written");
+        }
     }
 }
 
@@ -193,6 +210,17 @@ mod tests {
             bytes: 0,
             fence: 1,
         }
+    }
+
+    #[test]
+    fn what_is_put_back_keeps_the_bound() {
+        let ledger = Ledger::new();
+        (0..BOUND as i64).for_each(|msn| ledger.note(segment(msn)));
+        let group = ledger.next_group().unwrap();
+        (0..BOUND as i64).for_each(|msn| ledger.note(segment(BOUND as i64 + msn)));
+        ledger.put_back(group);
+        ledger.note(segment(-1));
+        assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND);
     }
 
     #[test]

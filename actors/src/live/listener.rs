@@ -1,9 +1,10 @@
 //! `Listener`: accepts publishers on one socket.
 //!
 //! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the
-//! accept loop costs no stream. Has no messages of its own; a connection beyond the permits is closed at once.
+//! accept loop costs no stream. Its one message tells that the accept loop panicked; a connection beyond the permits is
+//! closed at once.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use kameo::{
     Actor,
@@ -68,18 +69,22 @@ impl Drop for Listener {
     }
 }
 
-/// Binds a port; retried for 3 s, because a child of a killed predecessor may hold it for a moment.
-pub async fn bind(address: SocketAddr) -> Result<Arc<TcpListener>, Error> {
+/// Binds the address of a setting; a taken one is retried for 3 s, because a predecessor that was killed may hold it for
+/// a moment.
+pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<TcpListener>, Error> {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(3);
     loop {
         match TcpListener::bind(address).await {
             Ok(socket) => return Ok(Arc::new(socket)),
-            Err(_) if tokio::time::Instant::now() < deadline => {
-                tokio::time::sleep(ACCEPT_PAUSE).await
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse
+                    && tokio::time::Instant::now() < deadline =>
+            {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
             Err(source) => {
                 return Err(Error::Io {
-                    what: format!("listening on {address}"),
+                    what: format!("{setting}: {address} cannot be used"),
                     source,
                 });
             }

@@ -118,7 +118,7 @@ impl AsyncRead for PacedStream {
             };
             // Asking first costs less than clearing a whole buffer for what may be a tenth of it.
             let there = usize::try_from(ioctl_fionread(&*socket)?).unwrap_or(usize::MAX);
-            let room = there.clamp(1, buffer.remaining());
+            let room = there.max(1).min(buffer.remaining());
             match socket.read(buffer.initialize_unfilled_to(room)) {
                 Ok(count) => {
                     buffer.advance(count);

@@ -7,9 +7,11 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use sluice_media::hls::{
+    Segment, Window, WindowLimits,
     journal::{self, Recovered},
     names,
 };
@@ -17,7 +19,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::{
-    Phase, Services, View,
+    LiveSettings, Phase, Services, View,
     disk::{Disk, JOURNAL},
     playback::Directory,
     shelf::Shelf,
@@ -54,7 +56,7 @@ pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<
             continue;
         }
         let last_ms = recovered.last_ms;
-        match view(recovered, &folder, &services.boot_id) {
+        match view(recovered, &folder, services) {
             Ok(Some(view)) => {
                 info!(input = %playback.input_id, broadcast = view.window.header().broadcast, ?phase, "broadcast recovered");
                 playback.set_started(view.window.header().started_ms);
@@ -63,10 +65,12 @@ pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<
                 }
                 playback.publish(phase, None, Some(Arc::new(view)));
             }
-            Ok(None) => remove(&folder),
-            Err(error) => {
-                warn!(folder = %folder.display(), %error, "a broadcast could not be recovered");
+            Ok(None) => {
+                warn!(folder = %folder.display(), "a broadcast is not recovered: none of its segments is whole");
                 remove(&folder);
+            }
+            Err(error) => {
+                warn!(folder = %folder.display(), %error, "a broadcast is left alone: it could not be read");
             }
         }
     }
@@ -79,8 +83,17 @@ fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
     for folder in folders(input)? {
         let recovered = match fs::read(folder.join(JOURNAL)).map(|bytes| journal::replay(&bytes)) {
             Ok(Ok(recovered)) => recovered,
-            Ok(Err(_)) | Err(_) => {
+            Ok(Err(error)) => {
+                warn!(folder = %folder.display(), %error, "a broadcast is not recovered");
                 remove(&folder);
+                continue;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                remove(&folder);
+                continue;
+            }
+            Err(error) => {
+                warn!(folder = %folder.display(), %error, "a broadcast is left alone: its journal cannot be read");
                 continue;
             }
         };
@@ -97,16 +110,33 @@ fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
     Ok(newest)
 }
 
+/// Removals are not journalled: takes from the list what the predecessor had taken from it, and what its files lack.
+fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSettings) {
+    window.retire(WindowLimits {
+        list_for: settings.window,
+        min_segments: settings.window_min_segments,
+    });
+    let is_there = |segment: &&Segment| folder.join(names::segment_name(segment.msn)).exists();
+    let there = window.segments().rev().take_while(is_there).count();
+    if there > 0 && there < window.segments().count() {
+        window.retire(WindowLimits {
+            list_for: Duration::ZERO,
+            min_segments: there,
+        });
+    }
+}
+
 /// What can be served of a journal; `None` when the broadcast is over and nothing is left. One that was on air goes on
 /// even when nothing was listed yet.
-fn view(mut recovered: Recovered, folder: &Path, boot_id: &str) -> io::Result<Option<View>> {
+fn view(mut recovered: Recovered, folder: &Path, services: &Services) -> io::Result<Option<View>> {
+    list_what_is_there(&mut recovered.window, folder, &services.settings);
     recovered.truncate_to(|msn| {
         fs::metadata(folder.join(names::segment_name(msn)))
             .ok()
             .map(|file| file.len())
     });
-    if recovered.window.header().boot_id != boot_id {
-        recovered.after_power_loss(SKIP_AFTER_POWER_LOSS, boot_id);
+    if recovered.window.header().boot_id != services.boot_id {
+        recovered.after_power_loss(SKIP_AFTER_POWER_LOSS, &services.boot_id);
     }
     let window = recovered.window;
     if recovered.ended && window.segments().next().is_none() {

@@ -156,6 +156,18 @@ fn listed_pictures(playback: &Playback) -> i64 {
         .sum()
 }
 
+/// The newest listed picture's number, by the time line of a 30 frame stream.
+fn last_picture(playback: &Playback) -> i64 {
+    let now = playback.now();
+    let last = now
+        .view
+        .as_ref()
+        .and_then(|view| view.window.segments().next_back());
+    last.map_or(0, |segment| {
+        (segment.start_90k + i64::from(segment.duration_90k)) / FRAME_90K
+    })
+}
+
 fn msns(playback: &Playback) -> Vec<u64> {
     playback
         .now()
@@ -514,5 +526,66 @@ async fn a_failed_disk_costs_viewers_nothing_and_is_made_good_later() {
         100,
         "what the disk missed was written later"
     );
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broadcast_longer_than_its_window_survives_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    let mut session = service
+        .gate
+        .admit(request(&stream(&first), 1))
+        .await
+        .unwrap();
+    for second in 0..80 {
+        send(&mut session, second * 30..(second + 1) * 30)
+            .await
+            .unwrap();
+        eventually("the disk keeps up", || {
+            last_picture(&playback) + 90 >= second * 30
+        })
+        .await;
+    }
+    eventually("segments have left the list", || {
+        msns(&playback).first().is_some_and(|first| *first > 20)
+    })
+    .await;
+    let folder = dir
+        .path()
+        .join("live")
+        .join(first.live_input.id.to_string());
+    let broadcast = std::fs::read_dir(&folder)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    service.stop().await;
+    for msn in 1..=20 {
+        // Some may never have been written: units come faster here than any disk takes them.
+        let _ = std::fs::remove_file(broadcast.join(format!("{msn}.m4s")));
+    }
+
+    let (service, _) = start(dir.path()).await;
+    let playback = service
+        .live
+        .playback(&first.live_input.playback_id)
+        .unwrap();
+    assert_eq!(playback.now().phase, Phase::Reconnecting);
+    let view = playback.now().view.clone().unwrap();
+    assert!(view.window.segments().count() >= 6, "{:?}", msns(&playback));
+    for segment in view.window.segments() {
+        assert!(
+            view.shelf.segment(segment.msn).is_some(),
+            "{} answers",
+            segment.msn
+        );
+    }
     service.stop().await;
 }

@@ -14,6 +14,7 @@ use super::{
 use crate::Error;
 
 const CRC_DIGITS: usize = 8;
+const TICKS_PER_MS: i64 = 90;
 
 /// A line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ pub struct SavedPart {
     part_target_90k: u32,
     #[serde(rename = "n")]
     len: u32,
-    /// Unix milliseconds at which it went out; 0 in a rewritten journal.
+    /// Unix milliseconds at which it went out; in a rewritten journal, of its last sample.
     #[serde(rename = "w", default)]
     at_ms: i64,
 }
@@ -126,7 +127,7 @@ pub struct Recovered {
     pub window: Window,
     /// The broadcast was over.
     pub ended: bool,
-    /// Unix milliseconds of the newest record that carries a time.
+    /// Unix milliseconds of the end, or before it of the newest record that carries a time.
     pub last_ms: i64,
 }
 
@@ -144,7 +145,6 @@ impl Recovered {
         match record {
             Record::Header(_) | Record::SessionBegin { .. } | Record::SessionEnd { .. } => {}
             Record::Position(SavedPosition(position)) => {
-                self.ended |= position.ended;
                 self.window.position = position;
             }
             Record::Init { number, len, info } => {
@@ -164,10 +164,11 @@ impl Recovered {
                 len: part.len,
             }),
             Record::SegmentEnd { msn } => self.window.apply(&Output::SegmentEnd { msn }),
-            Record::Ended { .. } => {
-                self.window.end();
-                self.ended = true;
-            }
+            Record::Ended { at_ms } => self.window.end(at_ms),
+        }
+        if let Some(ended_ms) = self.window.ended_ms() {
+            self.ended = true;
+            self.last_ms = ended_ms;
         }
     }
 
@@ -247,6 +248,7 @@ fn compact_segment(segment: &Segment, part_target_90k: u32, out: &mut Vec<u8>) {
     });
     let mut start_90k = segment.start_90k;
     for part in &segment.parts {
+        let end_90k = start_90k + i64::from(part.duration_90k);
         let saved = SavedPart {
             msn: segment.msn,
             segment: start.take(),
@@ -255,10 +257,10 @@ fn compact_segment(segment: &Segment, part_target_90k: u32, out: &mut Vec<u8>) {
             independent: part.independent,
             part_target_90k,
             len: part.len,
-            at_ms: 0,
+            at_ms: segment.program_date_time_ms + (end_90k - segment.start_90k) / TICKS_PER_MS,
         };
         encode(&Record::Part(saved), out);
-        start_90k += i64::from(part.duration_90k);
+        start_90k = end_90k;
     }
     if segment.closed {
         encode(&Record::SegmentEnd { msn: segment.msn }, out);

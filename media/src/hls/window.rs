@@ -120,7 +120,9 @@ pub(super) struct Position {
     pub(super) end_90k: i64,
     pub(super) discontinuity_sequence: u64,
     pub(super) part_target_90k: Option<u32>,
-    pub(super) ended: bool,
+    /// Unix milliseconds of the broadcast's end.
+    #[serde(default)]
+    pub(super) ended_ms: Option<i64>,
 }
 
 impl Window {
@@ -269,10 +271,10 @@ impl Window {
         self.inits.retain(|init| init.number >= needed_from);
     }
 
-    /// Closes the broadcast: no segment follows, ENDLIST.
-    pub fn end(&mut self) {
+    /// Closes the broadcast: no segment follows, ENDLIST. `ended_ms` is the time of its end in Unix milliseconds.
+    pub fn end(&mut self, ended_ms: i64) {
         self.close_open();
-        self.position.ended = true;
+        self.position.ended_ms = Some(ended_ms);
     }
 
     pub fn header(&self) -> &Header {
@@ -339,7 +341,7 @@ impl Window {
     /// Whether the playlist holds, or is past, what `_HLS_msn` and `_HLS_part` ask for (RFC 8216bis §6.2.5.2). A part
     /// index past a closed segment's end means the next segment's first part. After the end nothing is waited for.
     pub fn has(&self, msn: u64, part: Option<u32>) -> bool {
-        if self.position.ended {
+        if self.is_ended() {
             return true;
         }
         let last_closed = self.closed.back().map(|segment| segment.msn);
@@ -428,7 +430,12 @@ impl Window {
     }
 
     pub fn is_ended(&self) -> bool {
-        self.position.ended
+        self.position.ended_ms.is_some()
+    }
+
+    /// Unix milliseconds of the broadcast's end; `None` before it.
+    pub fn ended_ms(&self) -> Option<i64> {
+        self.position.ended_ms
     }
 
     /// `None` before the first part.

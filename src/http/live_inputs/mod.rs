@@ -142,6 +142,7 @@ pub async fn change(
     Body(request): Body<ChangeLiveInput>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
+    let _in_order = state.live_changes.lock().await;
     let input = state
         .store
         .write(move |tx| {
@@ -165,6 +166,7 @@ pub async fn rotate_key(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
+    let _in_order = state.live_changes.lock().await;
     let (input, key) = state
         .store
         .write(move |tx| {
@@ -194,6 +196,7 @@ pub async fn delete(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
+    let _in_order = state.live_changes.lock().await;
     state
         .store
         .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }))

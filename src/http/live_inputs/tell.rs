@@ -46,6 +46,7 @@ async fn tell_until_known(state: web::Data<AppState>, id: Uuid) {
 }
 
 async fn tell_as_it_is(state: &AppState, id: Uuid) -> Result<(), Error> {
+    let _in_order = state.live_changes.lock().await;
     let row = live_inputs::by_id(&mut state.store.read().await?, id).await?;
     match row {
         Some(input) => state.live.changed(input).await,

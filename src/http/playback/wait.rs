@@ -56,7 +56,7 @@ pub(super) async fn for_playlist(access: &Access, reload: Reload) -> Result<Arc<
         until(access, longest(&view), |now| {
             reload.is_met(now) || now.phase == Phase::Idle
         })
-        .await;
+        .await?;
     }
     listed(&playback.now())
 }
@@ -66,12 +66,12 @@ pub(super) async fn for_part(
     access: &Access,
     view: &View,
     (msn, part): (u64, u32),
-) -> Option<Body> {
+) -> Result<Option<Body>, ApiError> {
     let found = view.shelf.part(msn, part);
     let (next_msn, next_part) = view.window.next();
     let hinted = (msn, part) == (next_msn, next_part) || (msn, part) == (next_msn + 1, 0);
     if found.is_some() || !hinted || view.window.is_ended() {
-        return found;
+        return Ok(found);
     }
     let broadcast = &view.window.header().broadcast;
     let other = |now: &Published| {
@@ -84,8 +84,8 @@ pub(super) async fn for_part(
             .as_ref()
             .is_some_and(|view| view.window.is_ended() || view.window.has(msn, Some(part)))
     };
-    until(access, longest(view), |now| other(now) || moved_on(now)).await;
-    view.shelf.part(msn, part)
+    until(access, longest(view), |now| other(now) || moved_on(now)).await?;
+    Ok(view.shelf.part(msn, part))
 }
 
 /// The published state once it differs from what the page knows, or after `wait_s` seconds.
@@ -93,11 +93,11 @@ pub(super) async fn for_change(
     access: &Access,
     wait_s: u64,
     same: impl Fn(&Published) -> bool,
-) -> Arc<Published> {
+) -> Result<Arc<Published>, ApiError> {
     if wait_s > 0 && same(&access.playback.now()) {
-        until(access, Duration::from_secs(wait_s), |now| !same(now)).await;
+        until(access, Duration::from_secs(wait_s), |now| !same(now)).await?;
     }
-    access.playback.now()
+    Ok(access.playback.now())
 }
 
 /// Three target durations (RFC 8216bis §6.2.5.2).
@@ -105,14 +105,21 @@ fn longest(view: &View) -> Duration {
     Duration::from_secs(3 * u64::from(view.window.header().target_duration_s))
 }
 
-/// Waits at most `longest`; not at all when too many viewers wait already or the service closes.
-async fn until(access: &Access, longest: Duration, met: impl Fn(&Published) -> bool) {
-    let Some(_permit) = access.permit() else {
-        return;
-    };
+/// Waits at most `longest`, or until the service closes. 503 when `live.max_waiting_viewers` wait already: an answer
+/// at once would make every player ask again at once.
+async fn until(
+    access: &Access,
+    longest: Duration,
+    met: impl Fn(&Published) -> bool,
+) -> Result<(), ApiError> {
+    let _permit = access.permit().ok_or(ApiError::Unavailable {
+        what: "live.max_waiting_viewers is reached: playback",
+        retry_after_s: 1,
+    })?;
     let mut states = access.playback.follow();
     tokio::select! {
         _ = tokio::time::timeout(longest, states.wait_for(|now| met(now))) => {}
         () = access.closing() => {}
     }
+    Ok(())
 }

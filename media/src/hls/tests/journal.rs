@@ -37,6 +37,15 @@ fn recorded(seconds: &[f64], retire: bool) -> (Vec<u8>, Window) {
     (journal, window)
 }
 
+/// The end, or the time of the newest sample, or of the beginning.
+fn last_ms(window: &Window) -> i64 {
+    let newest = window.segments().next_back();
+    let newest_ms = newest
+        .map(|it| it.program_date_time_ms + i64::from(it.duration_90k) / 90)
+        .unwrap_or(window.header().started_ms);
+    window.ended_ms().unwrap_or(newest_ms)
+}
+
 proptest! {
     #![proptest_config(sampled(40))]
 
@@ -48,11 +57,12 @@ proptest! {
     ) {
         let (_, mut window) = recorded(&seconds, retire);
         if end {
-            window.end();
+            window.end(NOON_MS + 90_000);
         }
         let recovered = replay(&compact(&window)).unwrap();
         prop_assert_eq!(&recovered.window, &window);
         prop_assert_eq!(recovered.ended, end);
+        prop_assert_eq!(recovered.last_ms, last_ms(&window));
         prop_assert_eq!(compact(&recovered.window), compact(&window));
     }
 
@@ -78,6 +88,20 @@ fn the_running_journal_gives_the_window_too() {
     assert_eq!(recovered.window, window);
     assert_eq!(recovered.last_ms, NOON_MS + 60_000);
     assert!(!recovered.ended);
+}
+
+/// An ended broadcast that is served again keeps the time of its end, however often the service restarts.
+#[test]
+fn the_end_keeps_its_time_over_rewritten_journals() {
+    let (mut journal, _) = recorded(&[5.0], false);
+    let ended_ms = NOON_MS + 5_000;
+    encode(&Record::Ended { at_ms: ended_ms }, &mut journal);
+    for restart in 0..3 {
+        let recovered = replay(&journal).unwrap();
+        assert!(recovered.ended, "{restart}");
+        assert_eq!(recovered.last_ms, ended_ms, "{restart}");
+        journal = compact(&recovered.window);
+    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn the_gap_stays_after_the_end() {
     assert_eq!(lost.segments().count(), 0);
     assert!(render(&lost).contains("#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-GAP\n"));
     for (mut window, media_sequence, listed) in [(open, 0, 2), (lost, 1, 1)] {
-        window.end();
+        window.end(NOON_MS + 90_000);
         let text = render(&window);
         let led = format!("#EXT-X-MEDIA-SEQUENCE:{media_sequence}\n#EXT-X-GAP\n");
         assert!(
@@ -288,7 +288,7 @@ fn segments_leave_and_their_discontinuities_are_counted() {
 fn the_end_has_no_hint_and_nothing_is_waited_for() {
     let mut window = window_of(&broadcast(&[5.0]), 4);
     assert!(!window.has(9, Some(3)));
-    window.end();
+    window.end(NOON_MS + 90_000);
     let text = render(&window);
     assert!(text.ends_with("8fJ2/3.m4s\n#EXT-X-ENDLIST\n"), "{text}");
     assert!(!text.contains("PRELOAD-HINT"));
