@@ -75,15 +75,9 @@ impl View {
             .clone()
     }
 
-    /// Whether a player can start: with anything of a closed playlist, a whole segment, or as many parts as players hold
-    /// back.
+    /// Whether a player can start.
     pub fn is_playable(&self) -> bool {
-        let low_latency = self.window.header().low_latency;
-        self.window.segments().any(|segment| {
-            self.window.is_ended()
-                || segment.closed
-                || (low_latency && segment.parts.len() >= HOLD_BACK_PARTS)
-        })
+        self.window.is_playable()
     }
 
     pub fn multivariant_playlist(&self) -> bytes::Bytes {
@@ -125,9 +119,6 @@ pub struct Playback {
     /// 0: not known yet.
     target_duration_s: AtomicU32,
 }
-
-/// Parts that players keep between themselves and the live edge (PART-HOLD-BACK).
-const HOLD_BACK_PARTS: usize = 3;
 
 /// No time yet.
 const NEVER: i64 = i64::MIN;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use super::{Segment, Window, names};
 
 /// PART-HOLD-BACK in part targets (RFC 8216bis §4.4.3.8: at least two, three recommended).
-const HOLD_BACK_PARTS: u32 = 3;
+pub(super) const HOLD_BACK_PARTS: u32 = 3;
 /// CAN-SKIP-UNTIL in target durations (RFC 8216bis §4.4.3.8: at least six).
 const SKIP_UNTIL_TARGETS: i64 = 6;
 /// Parts are listed for so many target durations from the live edge (RFC 8216bis §6.2.2).

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo};
+use super::{Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo, playlist::HOLD_BACK_PARTS};
 
 /// An audio frame starts before its part's end and may reach over it; none lasts longer than this.
 const AUDIO_OVERHANG_90K: i64 = 20_000;
@@ -431,6 +431,14 @@ impl Window {
 
     pub fn is_ended(&self) -> bool {
         self.position.ended_ms.is_some()
+    }
+
+    /// Whether a player can start: with anything of a closed playlist, a whole segment, or at low latency as many parts
+    /// of one as players hold back.
+    pub fn is_playable(&self) -> bool {
+        let enough = |parts: usize| self.header.low_latency && parts >= HOLD_BACK_PARTS as usize;
+        self.segments()
+            .any(|segment| self.is_ended() || segment.closed || enough(segment.parts.len()))
     }
 
     /// Unix milliseconds of the broadcast's end; `None` before it.

@@ -373,3 +373,38 @@ fn the_multivariant_playlist() {
     );
     assert_eq!(multivariant_playlist(&window), expected);
 }
+
+/// A broadcast of this many parts, and never a whole segment.
+fn begun(low_latency: bool, parts: usize) -> Window {
+    let mut window = Window::new(Header {
+        low_latency,
+        ..header(4)
+    });
+    let is_part = |output: &&Output| matches!(output, Output::Part(_));
+    let outputs = broadcast(&[1.9]);
+    let last = outputs.iter().filter(is_part).nth(parts);
+    outputs
+        .iter()
+        .take_while(|output| Some(*output) != last)
+        .for_each(|output| window.apply(output));
+    window
+}
+
+#[test]
+fn a_player_can_start_once_there_is_what_it_holds_back() {
+    let cases = [
+        ("nothing yet", begun(true, 0), false),
+        ("too few parts", begun(true, 2), false),
+        ("enough parts", begun(true, 3), true),
+        ("parts that are not listed", begun(false, 3), false),
+    ];
+    for (name, mut window, expected) in cases {
+        assert_eq!(window.is_playable(), expected, "{name}");
+        let has_media = window.segments().next().is_some();
+        let mut ended = window.clone();
+        ended.end(NOON_MS);
+        assert_eq!(ended.is_playable(), has_media, "{name}, ended");
+        window.close_open();
+        assert_eq!(window.is_playable(), has_media, "{name}, a whole segment");
+    }
+}
