@@ -21,7 +21,7 @@ use sqlx::{
 };
 use tokio::{
     sync::{mpsc, watch},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 use tracing::{error, info, warn};
 
@@ -148,8 +148,18 @@ impl Writer {
         }
     }
 
-    /// Opens a transaction that is sure to be able to write.
+    /// Opens a transaction that is sure to be able to write. A failure takes at least [`LOCK_WAIT`]: SQLite waits for a
+    /// lock, and any other failure is waited out here, so that repeating is no busy loop.
     async fn begin(&mut self) -> Result<SqliteConnection, Error> {
+        let earliest_failure = Instant::now() + LOCK_WAIT;
+        let begun = self.try_begin().await;
+        if begun.is_err() {
+            sleep_until(earliest_failure).await;
+        }
+        begun
+    }
+
+    async fn try_begin(&mut self) -> Result<SqliteConnection, Error> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.options.connect().await?,
@@ -166,8 +176,6 @@ impl Writer {
             }
             Err(broken) => {
                 let _ = connection.close().await;
-                // A lock is waited for by SQLite, any other failure here.
-                sleep(LOCK_WAIT).await;
                 Err(broken)
             }
         }
@@ -335,6 +343,27 @@ mod tests {
             .unwrap();
         // 2 is FULL: every commit flushes the log.
         assert_eq!(facts, (2, 1, "wal".into()));
+    }
+
+    /// A writer whose database cannot even be opened would otherwise try again at once, and again.
+    #[tokio::test]
+    async fn a_connection_that_fails_at_once_is_waited_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer {
+            queue: mpsc::channel(1).1,
+            commit_group: 1,
+            options: SqliteConnectOptions::new().filename(folder.path().join("missing/sluice.db")),
+            connection: None,
+            wal: folder.path().join("wal"),
+            wal_truncate_above: 0,
+            next_truncation: Instant::now(),
+            counters: Arc::default(),
+            trouble: watch::channel(None).0,
+            lock: None,
+        };
+        let since = Instant::now();
+        assert!(writer.begin().await.is_err());
+        assert!(since.elapsed() >= LOCK_WAIT);
     }
 
     /// A commit that fails takes its whole group with it, is retryable, and is over with the next one.
