@@ -1,9 +1,12 @@
 //! Broadcasts: one run of an input on air, across reconnects. Writes carry the owner's fence.
 
-use sqlx::query_as;
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
+
+/// Broadcasts that [`end_lost`] ends at once.
+pub const MOST_ENDED: u32 = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
@@ -75,6 +78,24 @@ pub async fn live(db: &mut impl Connection) -> Result<Vec<Broadcast>, Error> {
             .fetch_all(db.sqlite())
             .await?,
     )
+}
+
+/// Ends broadcasts that are noted as live and are not among `keep`: their process died, and nothing of them is left. For
+/// the start of the service, before anything is on air. `now_ms` stands for the time of their last media, which nobody
+/// knows. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
+pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u64, Error> {
+    let keep = serde_json::to_string(keep).expect("texts become JSON");
+    let ended = query(
+        "UPDATE broadcasts SET state = 'ended', ended_at = max($1, started_at) WHERE id IN (
+             SELECT id FROM broadcasts WHERE state = 'live' AND ended_at IS NULL
+             AND id NOT IN (SELECT value FROM json_each($2)) LIMIT $3)",
+    )
+    .bind(now_ms)
+    .bind(keep)
+    .bind(MOST_ENDED)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(ended.rows_affected())
 }
 
 /// Refuses the write of an owner that has been replaced.

@@ -4,6 +4,9 @@ use sqlx::{query, query_as};
 
 use crate::{Connection, Error, Tx, broadcasts};
 
+/// Rows that one deletion takes at most: more would hold up the writer.
+pub const MOST_DELETED: u32 = 5_000;
+
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct LiveSegment {
     pub broadcast_id: String,
@@ -70,7 +73,24 @@ pub async fn list(
     Ok(segments)
 }
 
-/// Deletes at most `limit` segments below `before_msn`; returns how many.
+/// The lowest media sequence number among the newest `count` segments (at least one); `None` when there are not more.
+pub async fn first_of_newest(
+    db: &mut impl Connection,
+    broadcast_id: &str,
+    count: u32,
+) -> Result<Option<i64>, Error> {
+    let newest: Vec<(i64,)> = query_as(
+        "SELECT msn FROM live_segments WHERE broadcast_id = $1 ORDER BY msn DESC LIMIT 2 OFFSET $2",
+    )
+    .bind(broadcast_id)
+    .bind(count.max(1) - 1)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(newest.first().filter(|_| newest.len() == 2).map(|it| it.0))
+}
+
+/// Deletes at most `limit` segments below `before_msn`, the oldest first and never more than [`MOST_DELETED`]; returns
+/// how many. What is left of a broadcast is swept a day after its end.
 pub async fn delete_before(
     tx: &mut Tx<'_>,
     broadcast_id: &str,
@@ -83,13 +103,14 @@ pub async fn delete_before(
     )
     .bind(broadcast_id)
     .bind(before_msn)
-    .bind(limit)
+    .bind(limit.min(MOST_DELETED))
     .execute(tx.sqlite())
     .await?;
     Ok(deleted.rows_affected())
 }
 
-/// Deletes at most `limit` segments of broadcasts that ended before `ended_before`; returns how many.
+/// Deletes at most `limit` segments of broadcasts that ended before `ended_before`, never more than [`MOST_DELETED`];
+/// returns how many.
 pub async fn delete_ended_before(
     tx: &mut Tx<'_>,
     ended_before: i64,
@@ -101,7 +122,7 @@ pub async fn delete_ended_before(
              WHERE b.ended_at < $1 LIMIT $2)",
     )
     .bind(ended_before)
-    .bind(limit)
+    .bind(limit.min(MOST_DELETED))
     .execute(tx.sqlite())
     .await?;
     Ok(deleted.rows_affected())

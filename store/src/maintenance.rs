@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{Error, Store, Tx, Work, live_segments, sessions};
+use crate::{
+    Error, Store, Tx, Work, broadcasts,
+    live_segments::{self, MOST_DELETED},
+    sessions,
+};
 
 /// How long a turn should hold the writer.
 const TURN: Duration = Duration::from_millis(20);
 /// Rows of the first turn.
 const FIRST_ROWS: u32 = 200;
-const MAX_ROWS: u32 = 5_000;
 /// Segments of a broadcast are of no use to anyone this long after its end.
 const SEGMENTS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// Newest segments that are kept of a broadcast on air.
+const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
-/// Deletes expired sessions and the segments of broadcasts that ended long ago; returns how many rows.
+/// Deletes expired sessions, the segments of broadcasts that ended long ago, and all but the newest of those on air;
+/// returns how many rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let sessions = in_turns(store, move |tx, rows| {
         Box::pin(sessions::delete_expired(tx, now_ms, rows))
@@ -25,7 +31,29 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(live_segments::delete_ended_before(tx, ended_before, rows))
     })
     .await?;
-    Ok(sessions + segments)
+    Ok(sessions + segments + sweep_on_air(store).await?)
+}
+
+/// Looks with a reader, so that the writer works only where there is something to delete.
+async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
+    let on_air = broadcasts::live(&mut store.read().await?).await?;
+    let mut total = 0;
+    for broadcast in on_air {
+        let mut reader = store.read().await?;
+        let first_kept =
+            live_segments::first_of_newest(&mut reader, &broadcast.id, SEGMENTS_KEPT_ON_AIR)
+                .await?;
+        drop(reader);
+        let Some(first_kept) = first_kept else {
+            continue;
+        };
+        total += in_turns(store, move |tx, rows| {
+            let id = broadcast.id.clone();
+            Box::pin(async move { live_segments::delete_before(tx, &id, first_kept, rows).await })
+        })
+        .await?;
+    }
+    Ok(total)
 }
 
 /// Repeats a deletion, each time of as many rows as fit a turn, until it finds fewer.
@@ -59,7 +87,7 @@ fn rows_of_next_turn(rows: u32, took: Duration) -> u32 {
     if took > TURN {
         (rows / 2).max(1)
     } else if took < TURN / 4 {
-        (rows * 2).min(MAX_ROWS)
+        (rows * 2).min(MOST_DELETED)
     } else {
         rows
     }
@@ -77,7 +105,7 @@ mod tests {
             (200, 20, 200),
             (200, 5, 200),
             (200, 4, 400),
-            (4_000, 0, MAX_ROWS),
+            (4_000, 0, MOST_DELETED),
         ];
         for (rows, took_ms, next) in cases {
             let took = Duration::from_millis(took_ms);

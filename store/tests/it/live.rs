@@ -402,6 +402,112 @@ async fn an_owner_that_was_replaced_cannot_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn broadcasts_that_nobody_continues_are_ended() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let lost = i64::from(broadcasts::MOST_ENDED) + 7;
+    store
+        .write(move |tx| {
+            Box::pin(async move {
+                for number in 0..lost {
+                    broadcasts::begin(tx, &format!("lost-{number}"), id, 0, NOW).await?;
+                }
+                broadcasts::begin(tx, "kept", id, 0, NOW).await?;
+                broadcasts::begin(tx, "over", id, 0, NOW).await?;
+                broadcasts::end(tx, "over", 0, NOW + 1).await
+            })
+        })
+        .await
+        .unwrap();
+    let end_lost = |keep: &'static [&'static str]| {
+        let keep: Vec<String> = keep.iter().map(ToString::to_string).collect();
+        store.write(move |tx| {
+            Box::pin(async move { broadcasts::end_lost(tx, &keep, NOW + 9).await })
+        })
+    };
+    let keep: &[&str] = &["kept", "unknown", "quo'te\""];
+    let bound = u64::from(broadcasts::MOST_ENDED);
+    for ended in [bound, 7, 0] {
+        assert_eq!(end_lost(keep).await.unwrap(), ended);
+    }
+    let mut reader = store.read().await.unwrap();
+    let live = broadcasts::live(&mut reader).await.unwrap();
+    assert_eq!(live.len(), 1);
+    assert_eq!(live[0].id, "kept");
+    for (id, ended_at) in [("lost-3", NOW + 9), ("over", NOW + 1)] {
+        let broadcast = broadcasts::get(&mut reader, id).await.unwrap();
+        assert_eq!(broadcast.state, BroadcastState::Ended, "{id}");
+        assert_eq!(broadcast.ended_at, Some(ended_at), "{id}");
+    }
+    drop(reader);
+    assert_eq!(end_lost(&[]).await.unwrap(), 1, "nothing is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_broadcast_on_air_the_newest_segments_are_kept() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    store
+        .write(move |tx| {
+            Box::pin(async move {
+                // The numbers of the last one have a gap, as after a power loss.
+                let broadcasts: [(&str, Vec<i64>); 4] = [
+                    ("none", vec![]),
+                    ("enough", (1..=1_000).collect()),
+                    ("long", (1..=7_500).collect()),
+                    ("gap", (1..=600).chain(9_000..9_600).collect()),
+                ];
+                for (broadcast, numbers) in broadcasts {
+                    broadcasts::begin(tx, broadcast, id, 0, NOW).await?;
+                    let segments: Vec<_> = numbers.into_iter().map(segment).collect();
+                    live_segments::insert(tx, broadcast, 0, &segments).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+        .unwrap();
+    assert_eq!(store.sweep(NOW).await.unwrap(), 6_500 + 200);
+    assert_eq!(store.sweep(NOW).await.unwrap(), 0);
+    for (broadcast, first, count) in [
+        ("enough", 1, 1_000),
+        ("long", 6_501, 1_000),
+        ("gap", 201, 1_000),
+    ] {
+        let mut reader = store.read().await.unwrap();
+        let left = live_segments::list(&mut reader, broadcast, 0, 10_000)
+            .await
+            .unwrap();
+        assert_eq!((left[0].msn, left.len()), (first, count), "{broadcast}");
+    }
+}
+
+/// Whatever the caller allows, one deletion is one short turn of the writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_is_bounded() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let bound = i64::from(live_segments::MOST_DELETED);
+    let deletions = store
+        .write(move |tx| {
+            Box::pin(async move {
+                broadcasts::begin(tx, "b1", id, 0, NOW).await?;
+                let segments: Vec<_> = (1..=bound + 3).map(segment).collect();
+                live_segments::insert(tx, "b1", 0, &segments).await?;
+                let first = live_segments::delete_before(tx, "b1", i64::MAX, u32::MAX).await?;
+                let second = live_segments::delete_before(tx, "b1", i64::MAX, u32::MAX).await?;
+                Ok((first, second))
+            })
+        })
+        .await
+        .unwrap();
+    assert_eq!(deletions, (bound as u64, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn segments_are_written_once_listed_in_order_and_swept() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
