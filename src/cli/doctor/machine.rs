@@ -14,7 +14,7 @@ use super::finding::Finding;
 const EARLIEST_SECONDS: u64 = 1_793_491_200;
 /// The kernel of Debian 11, the oldest that this is run on.
 const OLDEST_KERNEL: (u32, u32) = (5, 10);
-/// A usual shell allows 1 024, which a few hundred viewers use up.
+/// Where even the hard limit is 1 024, a few hundred viewers use it up.
 const ENOUGH_FILES: u64 = 4096;
 /// Made by systemd-timesyncd once the clock has been set.
 const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
@@ -98,10 +98,10 @@ fn packages() -> Finding {
 }
 
 fn open_files() -> Finding {
-    judge_open_files(getrlimit(Resource::Nofile).current)
+    judge_open_files(getrlimit(Resource::Nofile).maximum)
 }
 
-/// `None` is unlimited.
+/// Judges the hard limit, since `serve` raises its own up to there; `None` is unlimited.
 fn judge_open_files(allowed: Option<u64>) -> Finding {
     const CHECK: &str = "open files";
     match allowed {
@@ -112,9 +112,9 @@ fn judge_open_files(allowed: Option<u64>) -> Finding {
         Some(allowed) => Finding::warn(
             CHECK,
             format!(
-                "{allowed} allowed in this shell, and every viewer and encoder takes one or two"
+                "at most {allowed} allowed in this shell, and every viewer and encoder takes one or two"
             ),
-            "start the service under ulimit -n 65536, or by packaging/sluice.service, which sets LimitNOFILE",
+            "raise the hard limit (ulimit -Hn), or start by packaging/sluice.service, which sets LimitNOFILE",
         ),
     }
 }
