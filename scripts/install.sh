@@ -10,6 +10,8 @@ set -eu
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:$HOME/.cargo/bin
 tools=target/tools
+# The oldest Node that builds web/; Debian 12 has 18.
+node=18
 
 say() { printf '%s\n' "install: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -54,13 +56,34 @@ unpack() {
     rm -r "$folder/packages"
 }
 
+# What no package here brings, before anything is installed for nothing: Rust, and a Node that is there but too old.
+check_versions() {
+    rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    has cargo || fail "cargo is missing. $(rust_advice "$rust")"
+    found=$(cargo --version | cut -d' ' -f2)
+    at_least "$found" "$rust" || fail "cargo is $found. $(rust_advice "$rust")"
+    has node || return 0
+    found=$(node --version) && found=${found#v}
+    at_least "$found" "$node" || fail "node is $found ($(command -v node)), but the front end's build needs $node or newer: remove it or put a newer one first in PATH"
+}
+
+rust_advice() { # rust_advice VERSION
+    printf '%s\n' "Install Rust $1 or newer, then start make again:" \
+        "install:   curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" \
+        "install: (with rustup already there: rustup update stable)"
+}
+
+at_least() { # at_least FOUND NEEDED
+    [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
+}
+
 build_needs() {
+    check_versions
     want cc build-essential
     want pkg-config pkg-config
     want node nodejs
     want npm npm
     install_wanted
-    has cargo || fail "cargo is missing: install Rust $(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) or newer, then start make again"
 }
 
 test_needs() {
