@@ -2,7 +2,7 @@
 //!
 //! Protocols know nothing of accounts, actors or playlists: they ask the [`Gate`], and feed the session it returns.
 
-use std::{future::Future, net::SocketAddr};
+use std::{fmt, future::Future, net::SocketAddr};
 
 use sluice_media::unit::Unit;
 
@@ -28,7 +28,8 @@ impl Protocol {
 }
 
 /// What a publisher says of itself before it may send media. Every text is foreign and bounded by the protocol layer.
-#[derive(Clone, Debug)]
+/// `Debug` hides the stream name, for the key is in it.
+#[derive(Clone)]
 pub struct PublishRequest {
     pub protocol: Protocol,
     pub remote: SocketAddr,
@@ -38,6 +39,27 @@ pub struct PublishRequest {
     pub stream: String,
     /// The encoder's own name (RTMP: `flashVer` of `connect`, replaced by `encoder` of `onMetaData` once known).
     pub encoder: Option<String>,
+}
+
+impl fmt::Debug for PublishRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishRequest")
+            .field("protocol", &self.protocol)
+            .field("remote", &self.remote)
+            .field("app", &self.app)
+            .field("stream", &Hidden)
+            .field("encoder", &self.encoder)
+            .finish()
+    }
+}
+
+/// What `Debug` shows of a secret.
+pub(crate) struct Hidden;
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
 }
 
 /// Why a publish was refused. The text is shown to the person at the encoder and never contains a key.
@@ -119,4 +141,25 @@ pub struct SessionReport {
     /// In plain words, what the last of them was (for example "audio codec Speex is not carried").
     pub last_damage: Option<String>,
     pub bytes_received: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_does_not_show_its_key() {
+        let request = PublishRequest {
+            protocol: Protocol::Rtmp,
+            remote: SocketAddr::from(([127, 0, 0, 1], 1935)),
+            app: "live".to_owned(),
+            stream: "slug.secret".to_owned(),
+            encoder: None,
+        };
+        let shown = format!("{request:?}");
+        assert!(
+            shown.contains("live") && !shown.contains("secret"),
+            "{shown}"
+        );
+    }
 }

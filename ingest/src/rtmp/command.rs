@@ -22,8 +22,7 @@ const CAN_FORWARD: f64 = 4.0;
 /// CapsExMask: ModEx packets (4) with nanosecond offsets (8).
 const CAPS_EX: f64 = 12.0;
 
-/// One command as it was sent.
-#[derive(Debug)]
+/// One command as it was sent. It may hold a stream key, and is not for showing.
 pub(crate) struct Command {
     pub(crate) name: String,
     pub(crate) transaction: f64,

@@ -6,14 +6,14 @@
 //!
 //! While the gate is asked, nothing is decoded: the caller holds what was read. Time is the age of the connection.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use bytes::BytesMut;
 use sluice_media::unit::Unit;
 
 use crate::{
     Error,
-    gate::{Refusal, SessionReport},
+    gate::{Hidden, Refusal, SessionReport},
 };
 
 use super::{
@@ -62,12 +62,22 @@ pub enum Progress {
     Ended,
 }
 
-/// A wish to publish, in bounded texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A wish to publish, in bounded texts. `Debug` hides the stream name, for the key is in it.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Ask {
     pub app: String,
     pub stream: String,
     pub encoder: Option<String>,
+}
+
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("app", &self.app)
+            .field("stream", &Hidden)
+            .field("encoder", &self.encoder)
+            .finish()
+    }
 }
 
 /// The state machine.
