@@ -32,8 +32,9 @@ const SMALLEST_READ: usize = 4 << 10;
 /// The gate answers sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 /// What a publisher had sent when the service ended its publish is read within this: sockets may be read in beats of up
-/// to 100 ms.
+/// to 100 ms. Bytes that are there already are taken later too, up to the bound.
 const LAST_READ: Duration = Duration::from_millis(120);
+const LAST_READ_BYTES: usize = 4 << 20;
 /// How long, and how many bytes, a peer may go on sending after our last word. Closing at once would reset the
 /// connection, and the peer would lose that word.
 const LINGER: Duration = Duration::from_secs(1);
@@ -237,29 +238,37 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// What had arrived before we ended the publish belongs to it: reads until the socket gives less than there is room
-    /// for.
+    /// What had arrived before we ended the publish belongs to it: decodes what was read, then reads until nothing more
+    /// comes. How much one read gives says nothing: behind TLS it is a record.
     async fn take_arrived<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Error> {
         let deadline = Instant::now() + LAST_READ;
-        loop {
+        let mut taken = 0;
+        while let Progress::Starved = self.deliver_decoded(publisher).await? {
+            if taken >= LAST_READ_BYTES {
+                break;
+            }
             self.input.reserve(self.read_size);
-            let room = self.input.capacity() - self.input.len();
-            let Ok(read) = timeout_at(deadline, self.socket.read_buf(&mut self.input)).await else {
-                return Ok(());
+            let read = timeout_at(deadline, self.socket.read_buf(&mut self.input)).await;
+            let Ok(len @ 1..) = read.unwrap_or(Ok(0)) else {
+                break;
             };
-            let len = read?;
             self.session.count_received(len);
-            let progress = loop {
-                let progress = self.decode();
-                // That the publish is closed is known.
-                let _ = self.deliver(publisher).await;
-                match progress? {
-                    Progress::Paused => tokio::task::yield_now().await,
-                    progress => break progress,
-                }
-            };
-            if len < room || !matches!(progress, Progress::Starved) {
-                return Ok(());
+            taken += len;
+        }
+        Ok(())
+    }
+
+    /// Decodes all of the input for a publish that is known to be closed.
+    async fn deliver_decoded<P: PublishSession>(
+        &mut self,
+        publisher: &mut P,
+    ) -> Result<Progress, Error> {
+        loop {
+            let progress = self.decode();
+            let _ = self.deliver(publisher).await;
+            match progress? {
+                Progress::Paused => tokio::task::yield_now().await,
+                progress => return Ok(progress),
             }
         }
     }

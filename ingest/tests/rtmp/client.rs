@@ -2,9 +2,10 @@
 
 use sluice_ingest::rtmp::{amf0, message::kind};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
+use tokio_rustls::client::TlsStream;
 
 use crate::support::{DEADLINE, Server};
 
@@ -101,8 +102,8 @@ pub fn key_frame(timestamp_ms: u32) -> Vec<u8> {
 }
 
 /// A connection to the server under test.
-pub struct Client {
-    pub socket: TcpStream,
+pub struct Client<S = TcpStream> {
+    pub socket: S,
     received: Vec<u8>,
 }
 
@@ -120,9 +121,21 @@ impl Client {
         client.send(bytes).await;
         client
     }
+}
 
+impl Client<TlsStream<TcpStream>> {
+    pub async fn connect_tls(server: &Server) -> Self {
+        Self {
+            socket: server.connect_tls().await,
+            received: Vec::new(),
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub async fn send(&mut self, bytes: &[u8]) {
         let _ = self.socket.write_all(bytes).await;
+        let _ = self.socket.flush().await;
     }
 
     /// Reads until the server has sent this text.

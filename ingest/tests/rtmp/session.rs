@@ -13,7 +13,10 @@ use sluice_ingest::{
     },
 };
 use sluice_media::unit::Unit;
-use tokio::sync::watch;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+};
 
 use crate::{
     client::{self, Client, contains},
@@ -107,6 +110,60 @@ async fn the_service_ends_a_publish_politely() {
         drop(client);
         server.outcome().await.unwrap();
         assert_eq!(gate.notes().ends, [Ended::Dropped], "{name}");
+    }
+}
+
+/// Sends frames while the gate takes nothing, then closes the publish and lets the gate take.
+async fn frames_taken_at_the_end<S>(
+    mut client: Client<S>,
+    gate: &NotingGate,
+    taking: &watch::Sender<bool>,
+    frames: &[Vec<u8>],
+) -> usize
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    client.send(&client::opening("live", "slug.key")).await;
+    client.read_until("NetStream.Publish.Start").await;
+    client.send(&client::video_configuration()).await;
+    for frame in frames {
+        client.send(frame).await;
+    }
+    gate.close_all();
+    taking.send(true).unwrap();
+    let said = client.read_to_end().await;
+    assert!(contains(said, "NetStream.Unpublish.Success"));
+    let is_picture = |unit: &&Unit| matches!(unit, Unit::Video(_));
+    gate.notes().units.iter().filter(is_picture).count()
+}
+
+/// Most of it is not read yet, or is read and not decoded, when the service ends the publish.
+#[tokio::test]
+async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
+    let body = [
+        &[0x17, 1, 0, 0, 0, 0, 0, 0x7F, 0xFC, 0x65][..],
+        &[0x88; 0x7FFB],
+    ]
+    .concat();
+    let large: Vec<_> = (0..6)
+        .map(|n| client::message(4, kind::VIDEO, 1, n * 40, &body))
+        .collect();
+    let small: Vec<u8> = (0..1_500).flat_map(|n| client::key_frame(n * 40)).collect();
+    for (name, frames, expected) in [("large", large, 6), ("small", vec![small], 1_500)] {
+        for tls in [false, true] {
+            let (taking, is_taking) = watch::channel(false);
+            let gate = NotingGate::holding(is_taking);
+            let taken = if tls {
+                let server = Server::start_tls(&gate).await;
+                let client = Client::connect_tls(&server).await;
+                frames_taken_at_the_end(client, &gate, &taking, &frames).await
+            } else {
+                let server = Server::start(&gate).await;
+                let client = Client::connect(&server).await;
+                frames_taken_at_the_end(client, &gate, &taking, &frames).await
+            };
+            assert_eq!(taken, expected, "{name} frames, tls: {tls}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use sluice_ingest::{
     Error,
     gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal, SessionReport},
@@ -20,7 +20,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, watch},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
 use tokio_util::sync::CancellationToken;
 
 /// How long any wait of a test may take.
@@ -102,6 +102,7 @@ impl Gate for NotingGate {
 pub struct NotingSession(NotingGate);
 
 impl PublishSession for NotingSession {
+    /// Like the service's session, takes units that had arrived when it was closed.
     async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
         self.0
             .taking
@@ -112,7 +113,10 @@ impl PublishSession for NotingSession {
             notes.largest_delivery = notes.largest_delivery.max(units.len());
             notes.units.append(units);
         });
-        Ok(())
+        match self.0.close.is_cancelled() {
+            true => Err(Closed),
+            false => Ok(()),
+        }
     }
 
     fn report(&mut self, report: SessionReport) {
@@ -135,6 +139,8 @@ impl PublishSession for NotingSession {
 pub struct Server {
     pub address: SocketAddr,
     pub stop: CancellationToken,
+    /// What a client must trust; behind TLS only.
+    certificate: Option<CertificateDer<'static>>,
     outcomes: mpsc::UnboundedReceiver<Result<(), Error>>,
     received: Arc<Mutex<Vec<u8>>>,
 }
@@ -146,7 +152,27 @@ impl Server {
 
     /// The same behind TLS, with a certificate of its own.
     pub async fn start_tls(gate: &NotingGate) -> Self {
-        Self::listen(gate, Some(tls_acceptor())).await
+        let (acceptor, certificate) = tls_acceptor();
+        let mut server = Self::listen(gate, Some(acceptor)).await;
+        server.certificate = Some(certificate);
+        server
+    }
+
+    /// A client's socket behind TLS.
+    pub async fn connect_tls(&self) -> TlsStream<TcpStream> {
+        let mut trusted = rustls::RootCertStore::empty();
+        trusted.add(self.certificate.clone().unwrap()).unwrap();
+        let config = rustls::ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(trusted)
+            .with_no_client_auth();
+        let socket = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config))
+            .connect(name, socket)
+            .await
+            .unwrap()
     }
 
     async fn listen(gate: &NotingGate, tls: Option<TlsAcceptor>) -> Self {
@@ -180,6 +206,7 @@ impl Server {
         Self {
             address,
             stop,
+            certificate: None,
             outcomes,
             received,
         }
@@ -203,17 +230,21 @@ impl Server {
     }
 }
 
-fn tls_acceptor() -> TlsAcceptor {
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn tls_acceptor() -> (TlsAcceptor, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
         .unwrap();
-    TlsAcceptor::from(Arc::new(config))
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    (acceptor, made.cert.der().clone())
 }
 
 impl Drop for Server {
