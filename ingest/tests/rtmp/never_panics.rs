@@ -1,6 +1,6 @@
 //! Random and mutated bytes: whatever they are, decoding returns.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{path::Path, sync::OnceLock, time::Duration};
 
 use bytes::BytesMut;
 use proptest::prelude::*;
@@ -14,8 +14,9 @@ use sluice_ingest::rtmp::{
 
 use crate::client;
 
-/// Gives a session these bytes in pieces of this size, and admits whoever asks.
-fn drive(bytes: &[u8], piece: usize) {
+/// Gives a session these bytes in pieces of this size, and admits whoever asks; the number of units that came of it.
+fn drive(bytes: &[u8], piece: usize) -> usize {
+    let mut count = 0;
     let mut session = Session::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
     let mut input = BytesMut::new();
     let mut units = Vec::new();
@@ -26,14 +27,16 @@ fn drive(bytes: &[u8], piece: usize) {
             units.clear();
             let progress = session.receive(&mut input, Duration::ZERO, &mut units);
             session.output().clear();
+            count += units.len();
             match progress {
                 Ok(Progress::Asked(_)) => session.admit(Duration::ZERO),
                 Ok(Progress::Paused) => {}
                 Ok(Progress::Starved) => break,
-                Ok(Progress::Ended) | Err(_) => return,
+                Ok(Progress::Ended) | Err(_) => return count,
             }
         }
     }
+    count
 }
 
 /// A publish with every kind of message, all of them right.
@@ -121,4 +124,22 @@ fn the_capture_is_right() {
         damage.as_deref(),
         Some("only the first video track is carried")
     );
+}
+
+/// What real encoders sent, cut off in the middle: each is understood, however it is cut into reads.
+#[test]
+fn captures_of_encoders_give_the_same_units_in_any_pieces() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/session");
+    let mut count = 0;
+    for seed in std::fs::read_dir(seeds).unwrap() {
+        let path = seed.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let units = drive(&bytes, bytes.len());
+        assert!(units > 10, "{}: {units} units", path.display());
+        for piece in [1, 7, 1000] {
+            assert_eq!(drive(&bytes, piece), units, "{}", path.display());
+        }
+        count += 1;
+    }
+    assert_eq!(count, 4, "captures under fuzz/seeds/session");
 }
