@@ -27,7 +27,7 @@ use super::{
 
 /// Journal lines after which it is rewritten with the window alone.
 const COMPACT_AFTER: u32 = 8192;
-/// Segments that are served from memory, the open one included; older ones are in the page cache, behind their files.
+/// Whole segments that are served from memory beside the open one; older ones are in the page cache, behind their files.
 const SEGMENTS_IN_MEMORY: u64 = 2;
 /// Between two attempts to bring a failed disk up to date.
 const REBUILD_EVERY_MS: i64 = 2_000;

@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
+use super::unix_ms;
+
 /// Entries that may wait for the database.
 const BOUND: usize = 8192;
 /// Entries written in one transaction.
@@ -76,8 +78,12 @@ impl Ledger {
         keep_bound(&mut entries);
     }
 
-    /// Writes until `stop`, then once more.
-    pub async fn run(self, store: Store, stop: CancellationToken) {
+    /// Ends the rows of broadcasts that an earlier process left and nobody recovered, then writes until `stop`, and once
+    /// more then.
+    pub async fn run(self, store: Store, recovered: Vec<String>, stop: CancellationToken) {
+        if let Err(error) = end_lost(&store, recovered).await {
+            warn!(%error, "broadcasts that were lost stay noted as live");
+        }
         while !stop.is_cancelled() {
             tokio::select! {
                 () = self.0.urgent.notified() => {}
@@ -111,6 +117,21 @@ impl Ledger {
             .rev()
             .for_each(|entry| entries.push_front(entry));
         keep_bound(&mut entries);
+    }
+}
+
+async fn end_lost(store: &Store, recovered: Vec<String>) -> Result<(), StoreError> {
+    let recovered = Arc::new(recovered);
+    loop {
+        let keep = recovered.clone();
+        let ended = store
+            .write(move |tx| {
+                Box::pin(async move { broadcasts::end_lost(tx, &keep, unix_ms()).await })
+            })
+            .await?;
+        if ended == 0 {
+            return Ok(());
+        }
     }
 }
 

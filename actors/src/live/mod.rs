@@ -157,6 +157,8 @@ impl std::fmt::Debug for Services {
 pub struct Branch {
     services: Arc<Services>,
     directory: Arc<Directory>,
+    /// Broadcasts that go on.
+    recovered: Vec<String>,
 }
 
 impl Branch {
@@ -174,9 +176,10 @@ impl Branch {
             boot_id: boot_id(),
             ledger: ledger::Ledger::new(),
         };
-        let branch = Self {
+        let mut branch = Self {
             services: Arc::new(services),
             directory: Arc::default(),
+            recovered: Vec::new(),
         };
         for row in rows {
             branch.directory.put(row);
@@ -188,6 +191,14 @@ impl Branch {
         .await
         .expect("recovery does not panic")
         .map_err(Error::io("reading the live folder"))?;
+        let views = branch
+            .directory
+            .playbacks()
+            .into_iter()
+            .filter_map(|it| it.now().view.clone());
+        branch.recovered = views
+            .map(|view| view.window.header().broadcast.clone())
+            .collect();
         Ok(branch)
     }
 
@@ -228,11 +239,11 @@ impl Branch {
 
     /// What runs beside the actors: the ledger and the sync for power loss. Ends after `stop`, with all written.
     pub async fn run_background(self, stop: CancellationToken) {
-        let ledger = self
-            .services
-            .ledger
-            .clone()
-            .run(self.services.store.clone(), stop.clone());
+        let ledger = self.services.ledger.clone().run(
+            self.services.store.clone(),
+            self.recovered,
+            stop.clone(),
+        );
         let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
         tokio::join!(ledger, sync);
     }
