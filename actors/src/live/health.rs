@@ -1,7 +1,10 @@
 //! What is said of a stream on air: measurements, troubles and advice.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use sluice_media::meter::{AdviceContext, Measured, advice};
+
+use super::{broadcast::Broadcast, input::Session};
 
 /// What an input does now, as shown in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +35,7 @@ pub struct Health {
     pub remote_address: Option<String>,
     pub encoder: Option<String>,
     /// ISO 8601, UTC.
-    pub connected_at: Option<jiff::Timestamp>,
+    pub connected_at: Option<Timestamp>,
     #[serde(flatten)]
     pub measured: Measured,
     pub bytes_received: u64,
@@ -55,10 +58,73 @@ pub struct Health {
     pub advice: Vec<String>,
 }
 
+/// What a live input knows of itself.
+pub(super) struct Facts<'a> {
+    pub session: Option<&'a Session>,
+    pub broadcast: &'a Broadcast,
+    pub measured: Measured,
+    pub sessions: u64,
+    pub conflicts: u64,
+    pub conflict_addresses: &'a [String],
+    pub database_trouble: Option<String>,
+}
+
 impl Health {
-    /// Fills `advice` from everything else.
-    pub(super) fn advised(mut self, context: AdviceContext) -> Self {
-        self.advice = advice(&self.measured, &context);
-        self
+    /// Puts the facts together and into words.
+    pub(super) fn of(facts: Facts<'_>) -> Self {
+        let Facts {
+            session,
+            broadcast,
+            measured,
+            ..
+        } = facts;
+        let report = session
+            .map(|session| session.report.clone())
+            .unwrap_or_default();
+        let request = session.map(|session| &session.request);
+        let header = broadcast.header();
+        let advice = advice(
+            &measured,
+            &AdviceContext {
+                target_duration_s: header.target_duration_s,
+                low_latency: header.low_latency,
+                damaged_units: report.damaged,
+                last_damage: report.last_damage,
+                disk_trouble: broadcast.disk().error(),
+                database_trouble: facts.database_trouble.clone(),
+                conflicts: facts.conflicts,
+                conflict_addresses: facts.conflict_addresses.to_vec(),
+            },
+        );
+        Self {
+            status: session.map_or(InputStatus::Reconnecting, |_| InputStatus::Live),
+            broadcast: header.broadcast.clone(),
+            protocol: request.map(|request| request.protocol.as_str()),
+            remote_address: request.map(|request| request.remote.ip().to_string()),
+            encoder: report
+                .encoder
+                .or_else(|| request.and_then(|request| request.encoder.clone())),
+            connected_at: session
+                .and_then(|session| Timestamp::from_millisecond(session.connected_ms).ok()),
+            measured,
+            bytes_received: report.bytes_received,
+            damaged_units: report.damaged,
+            dropped_units: broadcast.dropped_units(),
+            lost_packets: None,
+            retransmitted_packets: None,
+            viewers: None,
+            sessions: facts.sessions,
+            conflicts: facts.conflicts,
+            target_duration_s: header.target_duration_s,
+            part_target_ms: broadcast
+                .window()
+                .part_target_90k()
+                .map(|ticks| f64::from(ticks) / 90.0),
+            trouble: Trouble {
+                disk: broadcast.disk().error(),
+                database: facts.database_trouble,
+            },
+            advice,
+        }
     }
 }

@@ -15,15 +15,16 @@ use kameo::{
 use sluice_ingest::gate::{Ended, PublishRequest, SessionReport};
 use sluice_media::{
     hls::{Header, Segment},
-    meter::{AdviceContext, Meter},
+    meter::Meter,
     unit::Unit,
 };
 use sluice_store::live_inputs::LiveInput as InputRow;
 use tracing::{error, info, warn};
 
 use super::{
-    Health, InputStatus, LiveInputs, Phase, Playback, Services, Trouble, View,
+    Health, LiveInputs, Phase, Playback, Services, View,
     broadcast::Broadcast,
+    health::Facts,
     inputs::{Quiet, is_low_latency},
     ledger::Entry,
     session::Ticket,
@@ -74,11 +75,11 @@ pub(super) struct LiveInput {
 }
 
 /// The publisher of this moment.
-struct Session {
+pub(super) struct Session {
     ticket: Arc<Ticket>,
-    request: PublishRequest,
-    report: SessionReport,
-    connected_ms: i64,
+    pub request: PublishRequest,
+    pub report: SessionReport,
+    pub connected_ms: i64,
 }
 
 impl std::fmt::Debug for LiveInput {
@@ -351,66 +352,16 @@ impl LiveInput {
             self.args.playback.set_health(None);
             return;
         };
-        self.args
-            .playback
-            .set_health(Some(self.health(broadcast, now_ms)));
-    }
-
-    fn health(&self, broadcast: &Broadcast, now_ms: i64) -> Health {
-        let session = self.session.as_ref();
-        let report = session
-            .map(|session| session.report.clone())
-            .unwrap_or_default();
-        let trouble = Trouble {
-            disk: broadcast.disk().error(),
-            database: self
-                .args
-                .services
-                .store
-                .trouble()
-                .map(|trouble| trouble.reason),
-        };
-        let health = Health {
-            status: if session.is_some() {
-                InputStatus::Live
-            } else {
-                InputStatus::Reconnecting
-            },
-            broadcast: broadcast.header().broadcast.clone(),
-            protocol: session.map(|session| session.request.protocol.as_str()),
-            remote_address: session.map(|session| session.request.remote.ip().to_string()),
-            encoder: report
-                .encoder
-                .or_else(|| session.and_then(|session| session.request.encoder.clone())),
-            connected_at: session
-                .and_then(|session| jiff::Timestamp::from_millisecond(session.connected_ms).ok()),
+        let trouble = self.args.services.store.trouble();
+        self.args.playback.set_health(Some(Health::of(Facts {
+            session: self.session.as_ref(),
+            broadcast,
             measured: self.meter.snapshot(now_ms),
-            bytes_received: report.bytes_received,
-            damaged_units: report.damaged,
-            dropped_units: broadcast.dropped_units(),
-            lost_packets: None,
-            retransmitted_packets: None,
-            viewers: None,
             sessions: self.sessions,
             conflicts: self.conflicts,
-            target_duration_s: broadcast.header().target_duration_s,
-            part_target_ms: broadcast
-                .window()
-                .part_target_90k()
-                .map(|ticks| f64::from(ticks) / 90.0),
-            trouble: trouble.clone(),
-            advice: Vec::new(),
-        };
-        health.advised(AdviceContext {
-            target_duration_s: broadcast.header().target_duration_s,
-            low_latency: broadcast.header().low_latency,
-            damaged_units: report.damaged,
-            last_damage: report.last_damage,
-            disk_trouble: trouble.disk,
-            database_trouble: trouble.database,
-            conflicts: self.conflicts,
-            conflict_addresses: self.conflict_addresses.clone(),
-        })
+            conflict_addresses: &self.conflict_addresses,
+            database_trouble: trouble.map(|trouble| trouble.reason),
+        })));
     }
 }
 

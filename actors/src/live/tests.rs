@@ -12,7 +12,9 @@ use sluice_media::{
 use sluice_store::{Bootstrap, FirstCredentials, Store, StoreSettings, live_inputs};
 use tokio_util::sync::CancellationToken;
 
-use super::{Branch, Live, LiveGate, LiveInputs, LiveSettings, Phase, Playback, inputs::Crash};
+use super::{
+    Branch, Live, LiveGate, LiveInputs, LiveSession, LiveSettings, Phase, Playback, inputs::Crash,
+};
 use crate::{
     concern::Board,
     tree::{Add, Args, Root},
@@ -78,6 +80,20 @@ async fn start(data_dir: &Path) -> (Service, Option<FirstCredentials>) {
 }
 
 impl Service {
+    fn playback(&self, first: &FirstCredentials) -> Arc<Playback> {
+        self.live
+            .playback(&first.live_input.playback_id)
+            .expect("the input exists")
+    }
+
+    /// Admits an encoder at 10.0.0.`octet` with the right key.
+    async fn publish(&self, first: &FirstCredentials, octet: u8) -> LiveSession {
+        self.gate
+            .admit(request(&stream(first), octet))
+            .await
+            .expect("the key is right")
+    }
+
     async fn stop(self) {
         self.live.drain().await.unwrap();
         self.root.stop_gracefully().await.unwrap();
@@ -190,17 +206,10 @@ async fn a_publish_is_listed_reconnects_and_ends() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
     assert_eq!(playback.now().phase, Phase::Idle);
 
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
     eventually("whole segments are listed", || {
         playback.now().phase == Phase::Live
@@ -217,11 +226,7 @@ async fn a_publish_is_listed_reconnects_and_ends() {
     .await;
     let before = msns(&playback);
 
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..70).await.unwrap();
     session.end(Ended::Clean).await;
     eventually("the broadcast ends", || {
@@ -302,22 +307,11 @@ async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
 
-    let mut older = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let mut older = service.publish(&first, 1).await;
     send(&mut older, 0..40).await.unwrap();
-    let mut newer = service
-        .gate
-        .admit(request(&stream(&first), 2))
-        .await
-        .unwrap();
+    let mut newer = service.publish(&first, 2).await;
     tokio::time::timeout(Duration::from_secs(5), older.closed())
         .await
         .expect("the older one is closed");
@@ -345,10 +339,7 @@ async fn a_newer_publisher_begins_after_what_had_arrived_of_the_older_one() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
     let (gate, stream) = (&service.gate, stream(&first));
     let mut older = gate.admit(request(&stream, 1)).await.unwrap();
     send(&mut older, 0..30).await.unwrap();
@@ -377,15 +368,8 @@ async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let playback = service.playback(&first);
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
     eventually("most of it is listed", || listed_pictures(&playback) >= 90).await;
     let (pictures, before) = (listed_pictures(&playback), msns(&playback));
@@ -405,11 +389,7 @@ async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
         "the encoder notices"
     );
 
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..70).await.unwrap();
     session.end(Ended::Clean).await;
     eventually("the broadcast ends", || {
@@ -429,16 +409,9 @@ async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
     eventually("whole segments are listed", || {
         playback.now().phase == Phase::Live
     })
@@ -447,10 +420,7 @@ async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
 
     let (service, again) = start(dir.path()).await;
     assert!(again.is_none());
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
     assert_eq!(playback.now().phase, Phase::Reconnecting);
     assert_eq!(listed_pictures(&playback), 100);
     let view = playback.now().view.clone().unwrap();
@@ -461,11 +431,7 @@ async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
             .expect("a listed segment answers");
         assert_eq!(body.len(), segment.len);
     }
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..70).await.unwrap();
     eventually("the playlist continues", || {
         listed_pictures(&playback) >= 160
@@ -485,15 +451,8 @@ async fn a_failed_disk_costs_viewers_nothing_and_is_made_good_later() {
         .join("live")
         .join(first.live_input.id.to_string());
     std::fs::write(&folder, b"a file where the folder should be").unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let playback = service.playback(&first);
+    let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
     eventually("the stream is listed from memory", || {
         listed_pictures(&playback) >= 90
@@ -517,10 +476,7 @@ async fn a_failed_disk_costs_viewers_nothing_and_is_made_good_later() {
     eventually("all is listed", || listed_pictures(&playback) == 100).await;
     service.stop().await;
     let (service, _) = start(dir.path()).await;
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
     assert_eq!(
         listed_pictures(&playback),
         100,
@@ -534,15 +490,8 @@ async fn a_broadcast_longer_than_its_window_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
-    let mut session = service
-        .gate
-        .admit(request(&stream(&first), 1))
-        .await
-        .unwrap();
+    let playback = service.playback(&first);
+    let mut session = service.publish(&first, 1).await;
     for second in 0..80 {
         send(&mut session, second * 30..(second + 1) * 30)
             .await
@@ -573,10 +522,7 @@ async fn a_broadcast_longer_than_its_window_survives_a_restart() {
     }
 
     let (service, _) = start(dir.path()).await;
-    let playback = service
-        .live
-        .playback(&first.live_input.playback_id)
-        .unwrap();
+    let playback = service.playback(&first);
     assert_eq!(playback.now().phase, Phase::Reconnecting);
     let view = playback.now().view.clone().unwrap();
     assert!(view.window.segments().count() >= 6, "{:?}", msns(&playback));
