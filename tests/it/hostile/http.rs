@@ -271,7 +271,7 @@ async fn clients_that_dawdle_are_not_waited_for() -> Result<(), Failure> {
     too_many_wait(&server, &clip).await
 }
 
-/// With room for two viewers that wait, the third is answered with the playlist as it is.
+/// With room for two viewers that wait, the third is told when to come again.
 async fn too_many_wait(server: &Server, clip: &Clip) -> Result<(), Failure> {
     let input = server.api().create(json!({})).await?;
     let mut publisher = Publisher::open(&input.target(), clip).await?;
@@ -292,7 +292,8 @@ async fn too_many_wait(server: &Server, clip: &Clip) -> Result<(), Failure> {
         );
     }
     let third = ask().await??;
-    assert_eq!(third.status(), StatusCode::OK);
+    assert_eq!(third.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(third.headers().contains_key("retry-after"));
     assert!(
         waiting.iter().all(|reload| !reload.is_finished()),
         "the first two wait on"
