@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, OnceLock, RwLock,
-        atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU32, Ordering},
     },
 };
 
@@ -38,8 +38,6 @@ pub enum Phase {
 /// The immutable state of a moment.
 #[derive(Debug)]
 pub struct Published {
-    /// Grows with every publication of this process.
-    pub version: u64,
     pub phase: Phase,
     /// Unix milliseconds; set while reconnecting.
     pub reconnect_until_ms: Option<i64>,
@@ -111,7 +109,6 @@ pub struct Playback {
     pub playback_id: String,
     policy: ArcSwap<Policy>,
     state: watch::Sender<Arc<Published>>,
-    version: AtomicU64,
     health: ArcSwapOption<Health>,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
@@ -126,7 +123,6 @@ const NEVER: i64 = i64::MIN;
 impl Playback {
     pub(super) fn new(row: &InputRow) -> Self {
         let idle = Published {
-            version: 0,
             phase: Phase::Idle,
             reconnect_until_ms: None,
             view: None,
@@ -136,7 +132,6 @@ impl Playback {
             playback_id: row.playback_id.clone(),
             policy: ArcSwap::from_pointee(Policy::from(row)),
             state: watch::Sender::new(Arc::new(idle)),
-            version: AtomicU64::new(0),
             health: ArcSwapOption::empty(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
@@ -186,9 +181,7 @@ impl Playback {
         reconnect_until_ms: Option<i64>,
         view: Option<Arc<View>>,
     ) {
-        let version = self.version.fetch_add(1, Ordering::Relaxed) + 1;
         self.state.send_replace(Arc::new(Published {
-            version,
             phase,
             reconnect_until_ms,
             view,

@@ -210,7 +210,8 @@ impl Shelf {
         segments.iter().filter_map(whole).collect()
     }
 
-    /// Bytes held in memory, for metrics and tests.
+    /// Bytes held in memory.
+    #[cfg(test)]
     pub fn memory_bytes(&self) -> u64 {
         let segments = self.segments.read().expect("no panic under this lock");
         segments

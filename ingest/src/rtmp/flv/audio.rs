@@ -6,7 +6,7 @@ use super::{
     Damage, Packet, Tag,
     cursor::Cursor,
     damage::fourcc_name,
-    enhanced::{Track, choose_track, packet_type, skip_mod_ex},
+    enhanced::{packet_type, skip_mod_ex, track_of},
 };
 
 const WHAT: &str = "audio tag";
@@ -53,20 +53,8 @@ fn enhanced(
     wanted: Option<u8>,
 ) -> Result<Option<Tag<AudioCodec>>, Damage> {
     let (packet_type, offset_ns) = skip_mod_ex(&mut cursor, first_type)?;
-    let track = if packet_type == packet_type::MULTITRACK_AUDIO {
-        choose_track(&mut cursor, wanted, "audio")?
-    } else {
-        Track {
-            fourcc: cursor.fourcc()?,
-            id: 0,
-            packet_type,
-            has_others: false,
-            body: cursor.rest(),
-        }
-    };
-    if wanted.is_some_and(|wanted| wanted != track.id) {
-        return Err(Damage::OtherTrack { what: "audio" });
-    }
+    let multitrack = packet_type::MULTITRACK_AUDIO;
+    let track = track_of(&mut cursor, packet_type, multitrack, wanted, "audio")?;
     let codec = codec_of(track.fourcc)?;
     let packet = match track.packet_type {
         // MP3 configures itself by its frames.

@@ -51,8 +51,33 @@ pub(super) struct Track {
     pub(super) body: Range<usize>,
 }
 
+/// The track that a packet carries: of a packet of the type `multitrack` the wanted one, else the only one.
+pub(super) fn track_of(
+    cursor: &mut Cursor<'_>,
+    packet_type: u8,
+    multitrack: u8,
+    wanted: Option<u8>,
+    what: &'static str,
+) -> Result<Track, Damage> {
+    let track = if packet_type == multitrack {
+        choose_track(cursor, wanted, what)?
+    } else {
+        Track {
+            fourcc: cursor.fourcc()?,
+            id: 0,
+            packet_type,
+            has_others: false,
+            body: cursor.rest(),
+        }
+    };
+    match wanted {
+        Some(wanted) if wanted != track.id => Err(Damage::OtherTrack { what }),
+        _ => Ok(track),
+    }
+}
+
 /// Reads the body of a multitrack packet: the wanted track, or the first one when none is wanted yet.
-pub(super) fn choose_track(
+fn choose_track(
     cursor: &mut Cursor<'_>,
     wanted: Option<u8>,
     what: &'static str,

@@ -6,7 +6,7 @@ use super::{
     Damage, Packet, Tag,
     cursor::Cursor,
     damage::fourcc_name,
-    enhanced::{Track, choose_track, packet_type, skip_mod_ex},
+    enhanced::{packet_type, skip_mod_ex, track_of},
 };
 
 const WHAT: &str = "video tag";
@@ -35,20 +35,8 @@ pub(super) fn parse(body: &[u8], wanted: Option<u8>) -> Result<Option<Tag<VideoC
     if frame_type == COMMAND_FRAME && packet_type != packet_type::METADATA {
         return Ok(None);
     }
-    let track = if packet_type == packet_type::MULTITRACK_VIDEO {
-        choose_track(&mut cursor, wanted, "video")?
-    } else {
-        Track {
-            fourcc: cursor.fourcc()?,
-            id: 0,
-            packet_type,
-            has_others: false,
-            body: cursor.rest(),
-        }
-    };
-    if wanted.is_some_and(|wanted| wanted != track.id) {
-        return Err(Damage::OtherTrack { what: "video" });
-    }
+    let multitrack = packet_type::MULTITRACK_VIDEO;
+    let track = track_of(&mut cursor, packet_type, multitrack, wanted, "video")?;
     let codec = codec_of(track.fourcc)?;
     let mut body = Cursor::new(&body[..track.body.end], WHAT);
     body.skip(track.body.start)?;
