@@ -1,7 +1,12 @@
 //! The service as a whole: opens the store, recovers what was on air, starts tree, listeners and HTTP, and stops them
 //! in reverse.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix_web::{dev::ServerHandle, web};
 use kameo::actor::ActorRef;
@@ -26,7 +31,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     config::Config,
-    http::{self, AppState, Stage},
+    http::{self, AppState, MediaHandles, Stage},
     tls::{Certificates, TlsError},
 };
 
@@ -113,6 +118,10 @@ impl Service {
         add(&root, concern).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
+        let media = MediaHandles::start(&config, &store, own_program()?);
+        for concern in media.concerns() {
+            add(&root, concern).await;
+        }
 
         let certificates = match config.http.tls() {
             Some((cert, key)) => Some(Certificates::load(cert, key)?),
@@ -132,6 +141,7 @@ impl Service {
             store.clone(),
             Arc::new(live.clone()),
             board,
+            media,
             ingest.rtmp.port(),
         );
         let state = web::Data::new(state);
@@ -319,6 +329,14 @@ async fn start_ingest(
         rtmp,
         rtmps,
         sessions,
+    })
+}
+
+/// Workers are this same program.
+fn own_program() -> Result<PathBuf, Error> {
+    std::env::current_exe().map_err(|source| Error::Io {
+        what: "finding the program's own file".into(),
+        source,
     })
 }
 

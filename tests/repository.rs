@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Our crates, each with those of ours that it may depend on (docs: "Dependencies point one way").
-const MAY_DEPEND_ON: [(&str, &str, &[&str]); 5] = [
+const MAY_DEPEND_ON: [(&str, &str, &[&str]); 6] = [
     (
         ".",
         "sluice",
@@ -16,16 +16,23 @@ const MAY_DEPEND_ON: [(&str, &str, &[&str]); 5] = [
             "sluice-ingest",
             "sluice-media",
             "sluice-store",
+            "sluice-worker",
         ],
     ),
     (
         "actors",
         "sluice-actors",
-        &["sluice-ingest", "sluice-media", "sluice-store"],
+        &[
+            "sluice-ingest",
+            "sluice-media",
+            "sluice-store",
+            "sluice-worker",
+        ],
     ),
     ("ingest", "sluice-ingest", &["sluice-media"]),
     ("media", "sluice-media", &[]),
     ("store", "sluice-store", &[]),
+    ("worker", "sluice-worker", &["sluice-media"]),
 ];
 
 /// Package registries. Each machine names its own (a mirror, say), so nothing here may. In two halves, for this file.

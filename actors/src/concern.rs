@@ -12,11 +12,13 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
 use kameo::{
     Actor,
-    actor::{ActorId, ActorRef, WeakActorRef},
+    actor::{ActorId, ActorRef, Spawn as _, WeakActorRef},
     error::{ActorStopReason, Infallible},
+    mailbox,
 };
 use serde::Serialize;
 
@@ -46,6 +48,59 @@ impl fmt::Debug for Concern {
             .field("name", &self.name)
             .field("vital", &self.vital)
             .finish_non_exhaustive()
+    }
+}
+
+impl Concern {
+    /// A branch whose one actor is restarted from `args`; `door` leads to it for as long as it runs.
+    pub fn of<A>(name: &'static str, args: A::Args, mailbox: usize, door: Door<A>) -> Self
+    where
+        A: Actor,
+        A::Args: Clone + Send + Sync + 'static,
+    {
+        let start: Start = Arc::new(move |ward| {
+            let (args, door) = (args.clone(), door.clone());
+            Box::pin(async move {
+                let actor = A::supervise(&ward, args)
+                    .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
+                    .spawn_with_mailbox(mailbox::bounded(mailbox))
+                    .await;
+                door.0.store(Some(Arc::new(actor)));
+            })
+        });
+        Self {
+            name,
+            vital: false,
+            start,
+        }
+    }
+}
+
+/// The way to a concern's actor: made before it starts, good over its restarts, closed while it is parked.
+pub struct Door<A: Actor>(Arc<ArcSwapOption<ActorRef<A>>>);
+
+impl<A: Actor> Door<A> {
+    /// `None` before the first start and while the concern is parked.
+    pub fn get(&self) -> Option<Arc<ActorRef<A>>> {
+        self.0.load_full().filter(|actor| actor.is_alive())
+    }
+}
+
+impl<A: Actor> Default for Door<A> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<A: Actor> Clone for Door<A> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<A: Actor> fmt::Debug for Door<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Door").field(&self.get().is_some()).finish()
     }
 }
 

@@ -1,13 +1,19 @@
-//! What media is: access units, codec configurations, the HLS packager. Pure: no I/O, no task, no actor.
+//! What media is: formats, operations, delivery requests, access units, codec configurations, the HLS packager. Pure: no I/O,
+//! no async task, no actor.
 //!
 //! Everything here takes foreign bytes and a time, and gives values back. It never panics on what it is given, and
 //! allocates by what arrived, never by a length that was declared.
 
 pub mod codec;
 mod error;
+pub mod format;
+pub mod geometry;
 pub mod hls;
 pub mod meter;
+pub mod operation;
 pub mod setting;
+pub mod task;
 pub mod unit;
+pub mod variant;
 
 pub use error::Error;

@@ -1,5 +1,7 @@
 //! How settings are written: with units, in the configuration file and in the environment alike.
 
+pub mod size;
+
 /// A [`std::time::Duration`] as text, for `#[serde(with = "sluice_media::setting::duration")]`.
 ///
 /// Whole numbers with the units `d`, `h`, `m`, `s` and `ms`, largest first, each at most once, blanks between them or

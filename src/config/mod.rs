@@ -6,7 +6,6 @@
 mod environment;
 mod plan;
 mod sections;
-mod size;
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +17,11 @@ use figment::{
     providers::{Format as _, Serialized, Toml},
 };
 use serde::{Deserialize, Serialize};
-use sluice_actors::live::LiveSettings;
+use sluice_actors::{
+    cdn::CdnSettings, compute::ComputeSettings, convert::ConvertSettings, live::LiveSettings,
+};
 use sluice_ingest::rtmp::RtmpSettings;
+use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
 pub use plan::Plan;
@@ -40,6 +42,9 @@ pub struct Config {
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
+    pub worker: ComputeSettings,
+    pub convert: ConvertSettings,
+    pub cdn: CdnSettings,
     pub sign_in: SignIn,
     pub outbound: Outbound,
     pub bootstrap: Bootstrap,
@@ -57,6 +62,9 @@ impl Default for Config {
             live: LiveSettings::default(),
             store: StoreSettings::default(),
             uploads: Uploads::default(),
+            worker: ComputeSettings::default(),
+            convert: ConvertSettings::default(),
+            cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
             outbound: Outbound::default(),
             bootstrap: Bootstrap::default(),
@@ -174,7 +182,10 @@ impl Config {
         self.sign_in.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;
-        self.live.check()
+        self.live.check()?;
+        self.worker.check()?;
+        self.convert.check()?;
+        self.cdn.check()
     }
 }
 

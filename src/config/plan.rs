@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
-
-use super::size;
+use sluice_media::setting::size;
 
 /// Bounds of one plan. In the counts and in `storage`, 0 means no bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,10 +11,8 @@ use std::{
 use bytesize::ByteSize;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sluice_media::setting::duration;
+use sluice_media::setting::{duration, size};
 use url::Url;
-
-use super::size;
 
 fn any_address(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)

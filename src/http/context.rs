@@ -1,6 +1,7 @@
 //! What handlers hold: handles and settings, shared by all HTTP workers.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -9,7 +10,12 @@ use std::{
 };
 
 use actix_web::{HttpRequest, web};
-use sluice_actors::concern::Board;
+use sluice_actors::{
+    cdn::Images,
+    compute::Compute,
+    concern::{Board, Concern},
+    convert::Conversions,
+};
 use sluice_store::Store;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -31,12 +37,41 @@ pub enum Stage {
     Draining,
 }
 
+/// The handles of everything that works on files.
+#[derive(Clone, Debug)]
+pub struct MediaHandles {
+    pub compute: Compute,
+    pub conversions: Conversions,
+    pub images: Images,
+}
+
+impl MediaHandles {
+    /// Starts the workers; the actors of `concerns` start with the tree.
+    pub fn start(config: &Config, store: &Store, program: PathBuf) -> Self {
+        let compute = Compute::start(&config.worker, program);
+        Self {
+            conversions: Conversions::new(config.convert.clone(), store.clone(), compute.clone()),
+            images: Images::new(config.cdn.clone(), store.clone(), compute.clone()),
+            compute,
+        }
+    }
+
+    pub fn concerns(&self) -> Vec<Concern> {
+        let mut concerns = self.conversions.concerns();
+        concerns.extend(self.images.concerns());
+        concerns
+    }
+}
+
 /// Everything that handlers share.
 pub struct AppState {
     pub config: Config,
     pub store: Store,
     pub live: Arc<dyn LivePort>,
     pub concerns: Board,
+    pub compute: Compute,
+    pub conversions: Conversions,
+    pub images: Images,
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
     pub metrics: Metrics,
@@ -59,6 +94,7 @@ impl AppState {
         store: Store,
         live: Arc<dyn LivePort>,
         concerns: Board,
+        media: MediaHandles,
         rtmp_port: u16,
     ) -> Self {
         let now = Instant::now();
@@ -75,6 +111,9 @@ impl AppState {
             store,
             live,
             concerns,
+            compute: media.compute,
+            conversions: media.conversions,
+            images: media.images,
             rtmp_port,
         }
     }

@@ -60,6 +60,23 @@ pub enum ApiError {
         message: &'static str,
         retry_after_s: u64,
     },
+    /// The month's media operations are used up (402).
+    #[error("the media operations of this month are used up: {used} of {limit}")]
+    OperationsUsedUp {
+        used: u64,
+        limit: u64,
+        upgrade_url: Option<String>,
+    },
+    /// The month's image deliveries are used up (429).
+    #[error("the image deliveries of this month are used up ({limit})")]
+    DeliveriesUsedUp {
+        limit: u64,
+        retry_after_s: u64,
+        upgrade_url: Option<String>,
+    },
+    /// The bytes are of the type, but this cannot be done on them (422).
+    #[error("{message}")]
+    Unprocessable { code: &'static str, message: String },
     /// The client was too slow with its body.
     #[error("{0}")]
     Timeout(String),
@@ -85,6 +102,9 @@ impl ApiError {
             Self::NotAvailableYet(_) => Some("not_available_yet"),
             Self::TooMany { .. } => Some("rate_limited"),
             Self::NotFound(_) => Some("not_found"),
+            Self::OperationsUsedUp { .. } => Some("operations_used_up"),
+            Self::DeliveriesUsedUp { .. } => Some("deliveries_used_up"),
+            Self::Unprocessable { code, .. } => Some(code),
             _ => None,
         }
     }
@@ -94,7 +114,15 @@ impl ApiError {
             error: self.to_string(),
             code: self.code().map(str::to_owned),
             detail: None,
-            upgrade_url: None,
+            upgrade_url: self.upgrade_url(),
+        }
+    }
+
+    fn upgrade_url(&self) -> Option<String> {
+        match self {
+            Self::OperationsUsedUp { upgrade_url, .. }
+            | Self::DeliveriesUsedUp { upgrade_url, .. } => upgrade_url.clone(),
+            _ => None,
         }
     }
 
@@ -107,7 +135,9 @@ impl ApiError {
             Self::MethodNotAllowed { allow, .. } => HeaderValue::from_str(allow)
                 .ok()
                 .map(|allow| (header::ALLOW, allow)),
-            Self::TooMany { retry_after_s, .. } | Self::Unavailable { retry_after_s, .. } => {
+            Self::TooMany { retry_after_s, .. }
+            | Self::DeliveriesUsedUp { retry_after_s, .. }
+            | Self::Unavailable { retry_after_s, .. } => {
                 Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_s)))
             }
             _ => None,
@@ -127,7 +157,9 @@ impl ResponseError for ApiError {
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooMany { .. } | Self::DeliveriesUsedUp { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::OperationsUsedUp { .. } => StatusCode::PAYMENT_REQUIRED,
+            Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
@@ -162,6 +194,30 @@ impl From<sluice_store::Error> for ApiError {
                 }
             }
             other => Self::internal(other),
+        }
+    }
+}
+
+impl From<sluice_media::task::Failure> for ApiError {
+    fn from(failure: sluice_media::task::Failure) -> Self {
+        use sluice_media::task::FailureCode as Code;
+        match failure.code {
+            Code::UnsupportedType | Code::Undecodable => Self::UnsupportedType(failure.message),
+            Code::TooLarge => Self::TooLarge(failure.message),
+            Code::Impossible => Self::Unprocessable {
+                code: "impossible",
+                message: failure.message,
+            },
+            Code::DecodeFailed => Self::Unprocessable {
+                code: "decode_failed",
+                message: failure.message,
+            },
+            Code::TimedOut => Self::Unprocessable {
+                code: "timed_out",
+                message: failure.message,
+            },
+            Code::NoSpace => Self::NoSpace,
+            Code::Internal => Self::internal(failure),
         }
     }
 }

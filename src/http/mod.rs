@@ -24,7 +24,7 @@ mod session;
 mod sign_in;
 mod table;
 
-pub use context::{AppState, Stage};
+pub use context::{AppState, MediaHandles, Stage};
 pub use error::ApiError;
 pub use extract::Reached;
 pub use live_port::LivePort;

@@ -29,7 +29,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::{AppState, LivePort, Stage, server::application};
+use super::{AppState, LivePort, MediaHandles, Stage, server::application};
 use crate::{config::Config, metrics::OnAir};
 
 const PASSWORD: &str = "correct horse";
@@ -163,7 +163,8 @@ impl Site {
             .unwrap()
             .unwrap();
         let live = Arc::new(FakeLive::default());
-        let state = AppState::new(config, store, live.clone(), Board::default(), 1935);
+        let media = MediaHandles::start(&config, &store, "/nonexistent".into());
+        let state = AppState::new(config, store, live.clone(), Board::default(), media, 1935);
         state.set_stage(Stage::Ready);
         Self {
             state: web::Data::new(state),

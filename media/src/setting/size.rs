@@ -17,7 +17,7 @@ const UNITS: [(u64, &str); 9] = [
 ];
 
 /// "64 MiB", "2 GB", "1500 B".
-pub(super) fn exact(size: ByteSize) -> String {
+pub fn exact(size: ByteSize) -> String {
     let bytes = size.as_u64();
     let (unit, name) = UNITS
         .into_iter()
@@ -26,14 +26,13 @@ pub(super) fn exact(size: ByteSize) -> String {
     format!("{} {name}", bytes / unit)
 }
 
-/// For `#[serde(with = "size")]`.
-pub(super) fn serialize<S: Serializer>(size: &ByteSize, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes what [`deserialize`] reads; for `#[serde(with = "sluice_media::setting::size")]`.
+pub fn serialize<S: Serializer>(size: &ByteSize, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&exact(*size))
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<ByteSize, D::Error> {
+/// Reads a size with or without a unit.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
     ByteSize::deserialize(deserializer)
 }
 

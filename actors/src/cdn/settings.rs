@@ -1,0 +1,49 @@
+//! The `[cdn]` section: tiers, bounds and what `auto` may choose.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::{Deserialize, Serialize};
+use sluice_media::setting::{duration, size};
+
+/// Settings of image delivery; every field is documented in `config/default.toml`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CdnSettings {
+    #[serde(with = "size")]
+    pub memory: ByteSize,
+    #[serde(with = "size")]
+    pub disk: ByteSize,
+    /// A delivery key may cause this many renders a minute; 0: no bound.
+    pub new_variants_per_minute: u32,
+    pub avif_in_auto: bool,
+    /// How long a failure is remembered.
+    #[serde(with = "duration")]
+    pub remember_failures: Duration,
+    /// How long a miss waits for its render before 503.
+    #[serde(with = "duration")]
+    pub render_wait: Duration,
+}
+
+impl Default for CdnSettings {
+    fn default() -> Self {
+        Self {
+            memory: ByteSize::mib(128),
+            disk: ByteSize::gb(10),
+            new_variants_per_minute: 600,
+            avif_in_auto: false,
+            remember_failures: Duration::from_secs(5),
+            render_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+impl CdnSettings {
+    /// Checks ranges; the message names the key and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        if self.render_wait < Duration::from_secs(1) {
+            return Err("cdn.render_wait must be at least 1s".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! The `[worker]` section: how many image workers, and what one of them may use.
+
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::{Deserialize, Serialize};
+use sluice_media::{
+    setting::{duration, size},
+    task::Limits,
+};
+
+/// Settings of the decode ring; every field is documented in `config/default.toml`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ComputeSettings {
+    /// 0: one for each core.
+    pub workers: usize,
+    pub sandbox: Sandbox,
+    /// Tasks that may wait, over both lanes; one more is refused as busy.
+    pub queue: usize,
+    #[serde(with = "duration")]
+    pub timeout: Duration,
+    pub recycle_after: u32,
+    #[serde(with = "size")]
+    pub recycle_above: ByteSize,
+    #[serde(with = "size")]
+    pub memory: ByteSize,
+    pub max_megapixels: u32,
+    pub max_frames: u32,
+    pub max_total_megapixels: u32,
+    #[serde(with = "size")]
+    pub max_output: ByteSize,
+    pub max_members: u32,
+}
+
+/// What happens on a machine whose kernel lacks a layer of the sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sandbox {
+    /// Decoding is refused.
+    #[default]
+    Required,
+    /// Decoding goes on with the layers that are there.
+    BestEffort,
+}
+
+impl Default for ComputeSettings {
+    fn default() -> Self {
+        Self {
+            workers: 0,
+            sandbox: Sandbox::Required,
+            queue: 512,
+            timeout: Duration::from_secs(60),
+            recycle_after: 2_000,
+            recycle_above: ByteSize::mib(400),
+            memory: ByteSize::gib(3),
+            max_megapixels: 120,
+            max_frames: 2_000,
+            max_total_megapixels: 400,
+            max_output: ByteSize::gib(1),
+            max_members: 1_000,
+        }
+    }
+}
+
+impl ComputeSettings {
+    /// What a task may take.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            max_pixels: u64::from(self.max_megapixels) * 1_000_000,
+            max_frames: self.max_frames,
+            max_total_pixels: u64::from(self.max_total_megapixels) * 1_000_000,
+            max_output_bytes: self.max_output.as_u64(),
+            max_members: self.max_members,
+        }
+    }
+
+    /// Checks ranges; the message names the key and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        if self.queue == 0 {
+            return Err("worker.queue must be at least 1".into());
+        }
+        if self.timeout < Duration::from_secs(1) {
+            return Err("worker.timeout must be at least 1s".into());
+        }
+        if self.memory < ByteSize::mib(256) {
+            return Err("worker.memory must be at least 256 MiB".into());
+        }
+        Ok(())
+    }
+}

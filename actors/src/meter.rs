@@ -1,0 +1,1 @@
+//! Monthly counters: blocks taken durably, spent from atomics that the façade reads.

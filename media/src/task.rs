@@ -1,0 +1,372 @@
+//! What an image worker is asked to do: plain data that the operation table and the delivery URL are turned into.
+//!
+//! A [`Task`] says everything that shapes the result and nothing about where bytes come from: inputs are numbered
+//! descriptors, outputs come back in order. Steps of a [`Render`] run in the order of its fields.
+
+use serde::{Deserialize, Serialize};
+
+use crate::format::Format;
+
+/// One piece of work for a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Task {
+    /// Facts of input 0; no output.
+    Inspect { format: Format },
+    /// Input 0 (and, for a watermark, input 1) → output 0.
+    Render(Box<Render>),
+    /// Input 0, a raster → output 0, an SVG.
+    Vectorize { source: Format, mono: bool },
+    /// All inputs in order → output 0, a PDF with one page each.
+    ImagesToPdf {
+        sources: Vec<Format>,
+        page_size: PageSize,
+    },
+    /// Facts (`members`) of input 0, a ZIP; no output.
+    ListArchive,
+    /// The member of that index of input 0, a ZIP → output 0, unpacked.
+    ExtractMember { index: u32 },
+    /// A few bytes of text that stand in for the image while it loads → output 0.
+    Placeholder {
+        source: Format,
+        page: u32,
+        style: Placeholder,
+    },
+}
+
+/// <https://blurha.sh> and <https://evanw.github.io/thumbhash/>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placeholder {
+    BlurHash,
+    ThumbHash,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageSize {
+    /// Each page as large as its image at 72 dpi … 300 dpi, whatever makes it fit A4's height.
+    Auto,
+    Letter,
+    A4,
+}
+
+/// One image → one image. Fields stand in the order of the steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Render {
+    pub source: Format,
+    /// 1-based; of PDF, TIFF, HEIF. Ignored for one-page images.
+    pub page: u32,
+    /// Keep every frame when source and output can be animated.
+    pub animate: bool,
+    /// Turn by the EXIF orientation first; everything below counts in turned pixels.
+    pub auto_orient: bool,
+    /// Cut away a border of even colour.
+    pub trim: bool,
+    pub crop: Option<Crop>,
+    pub resize: Option<Resize>,
+    /// Long edge, in pixels, at which an SVG without `resize` is rendered.
+    pub vector_long_edge: u32,
+    /// Degrees clockwise, −360 to 360; corners of odd angles are filled with `background` or transparent.
+    pub rotate: i32,
+    pub flip: bool,
+    pub flop: bool,
+    pub adjust: Adjust,
+    pub watermark: Option<Watermark>,
+    /// What stands behind transparency and around a contained image; `None`: transparent, white where the output has no alpha.
+    pub background: Option<Colour>,
+    pub keep_metadata: bool,
+    pub output: Encode,
+    /// For tests and benches; [`Path::Auto`] everywhere else.
+    pub path: Path,
+}
+
+impl Render {
+    /// The source as it is, oriented, in sRGB, without metadata, in another format.
+    pub fn new(source: Format, output: Encode) -> Self {
+        Self {
+            source,
+            page: 1,
+            animate: true,
+            auto_orient: true,
+            trim: false,
+            crop: None,
+            resize: None,
+            vector_long_edge: 1024,
+            rotate: 0,
+            flip: false,
+            flop: false,
+            adjust: Adjust::default(),
+            watermark: None,
+            background: None,
+            keep_metadata: false,
+            output,
+            path: Path::Auto,
+        }
+    }
+}
+
+/// Which code renders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Path {
+    /// Planar where it can, else libvips.
+    #[default]
+    Auto,
+    Planar,
+    Vips,
+}
+
+/// A rectangle of the oriented source, in pixels; what lies outside of it is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Crop {
+    pub left: u32,
+    pub top: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// The size asked for. At least one side is given.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resize {
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub fit: Fit,
+    pub gravity: Gravity,
+    /// Whether a raster may grow. Vectors are always rendered at the size.
+    pub enlarge: bool,
+    /// With [`Fit::Contain`]: the canvas is as large as asked, although the image on it is smaller.
+    pub exact_canvas: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    /// Fill the box, cut what hangs over.
+    Cover,
+    /// Fit into the box, fill up with background.
+    Contain,
+    /// Stretch to the box.
+    Fill,
+    /// Fit into the box.
+    Inside,
+    /// Fill the box, cut nothing.
+    Outside,
+}
+
+/// Which part stays when something is cut, and where an image stands on a canvas.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gravity {
+    /// Where attention goes (edges, skin tones, saturation).
+    Smart,
+    /// Shares of width and height, 0 to 1: the centre is (0.5, 0.5), north is (0.5, 0).
+    Point { x: f32, y: f32 },
+}
+
+impl Gravity {
+    pub const CENTER: Self = Self::Point { x: 0.5, y: 0.5 };
+}
+
+/// Light and colour; [`Default`] changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adjust {
+    /// Gaussian sigma in pixels of the output, 0: off.
+    pub blur: f32,
+    /// Sigma of an unsharp mask, 0: off.
+    pub sharpen: f32,
+    /// Factors, 1: unchanged.
+    pub brightness: f32,
+    pub contrast: f32,
+    pub saturation: f32,
+    /// Degrees.
+    pub hue: f32,
+    pub grayscale: bool,
+    pub invert: bool,
+}
+
+impl Default for Adjust {
+    fn default() -> Self {
+        Self {
+            blur: 0.0,
+            sharpen: 0.0,
+            brightness: 1.0,
+            contrast: 1.0,
+            saturation: 1.0,
+            hue: 0.0,
+            grayscale: false,
+            invert: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Watermark {
+    /// Drawn when there is no `image`, and under it otherwise.
+    pub text: Option<String>,
+    /// The format of input 1.
+    pub image: Option<Format>,
+    /// 1 top left … 5 centre … 9 bottom right, in reading order.
+    pub position: u8,
+    /// 0 to 1.
+    pub opacity: f32,
+    /// Pixels from the edges.
+    pub margin: u32,
+    /// Width of the mark in pixels; `None`: a fifth of the image's width.
+    pub width: Option<u32>,
+}
+
+/// sRGB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Colour {
+    pub red: u8,
+    pub green: u8,
+    pub blue: u8,
+}
+
+/// How the result is written.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Encode {
+    pub format: Format,
+    /// 1 to 100, higher is better.
+    pub quality: u8,
+    pub lossless: bool,
+    /// The best quality, up to `quality`, whose result is not larger; the smallest tried when none fits.
+    pub target_bytes: Option<u64>,
+    pub effort: Effort,
+}
+
+impl Encode {
+    pub fn new(format: Format, quality: u8) -> Self {
+        Self {
+            format,
+            quality,
+            lossless: false,
+            target_bytes: None,
+            effort: Effort::Balanced,
+        }
+    }
+}
+
+/// Time against bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Somebody waits (delivery).
+    Fast,
+    /// Conversions.
+    Balanced,
+}
+
+/// What a worker accepts; beyond it the task fails with [`FailureCode::TooLarge`] and the message names the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Width × height of one page or frame of the source.
+    pub max_pixels: u64,
+    pub max_frames: u32,
+    /// Pixels of all frames that are decoded together.
+    pub max_total_pixels: u64,
+    pub max_output_bytes: u64,
+    /// Members of an archive.
+    pub max_members: u32,
+}
+
+/// What came out of a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// In the order of the outputs.
+    pub outputs: Vec<OutputFacts>,
+    /// Of [`Task::Inspect`].
+    pub image: Option<ImageFacts>,
+    /// Of [`Task::ListArchive`].
+    pub members: Option<Vec<Member>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputFacts {
+    pub bytes: u64,
+    pub format: Option<Format>,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    /// Frames of an animation, pages of a document; 1 for a still.
+    pub pages: u32,
+    /// The quality used, when a size was asked for.
+    pub applied_quality: Option<u8>,
+    /// Which path rendered.
+    pub path: Option<Path>,
+}
+
+/// What is known of an image without decoding its pixels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageFacts {
+    pub format: Format,
+    /// As stored, before orientation.
+    pub width: u32,
+    pub height: u32,
+    /// EXIF, 1 to 8.
+    pub orientation: u8,
+    pub pages: u32,
+    pub animated: bool,
+    pub has_alpha: bool,
+    pub bands: u32,
+    pub bits_per_sample: u32,
+    /// `srgb`, `cmyk`, `b-w`, `rgb16` …
+    pub colour_space: String,
+    /// The description inside an embedded ICC profile.
+    pub profile: Option<String>,
+    /// Frame delays in milliseconds, of an animation.
+    pub delays: Vec<u32>,
+    pub density_dpi: Option<f64>,
+    /// EXIF tags by name, text, bounded in number and length; never GPS unless `inspect` was asked.
+    pub exif: std::collections::BTreeMap<String, String>,
+}
+
+/// One file inside an archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    pub index: u32,
+    /// The last part of its path, without folders.
+    pub filename: String,
+    pub size: u64,
+}
+
+/// Why a task failed, for the client. Stable: clients and tests match on these words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCode {
+    /// The bytes are not of a type that this operation reads (415).
+    UnsupportedType,
+    /// Of a known type, and they do not decode (415).
+    Undecodable,
+    /// Over a limit that the message names (413).
+    TooLarge,
+    /// The operation makes no sense on this image (422): a page that is not there, a crop outside.
+    Impossible,
+    /// The file killed its worker, twice (422).
+    DecodeFailed,
+    /// It took longer than it may (422).
+    TimedOut,
+    /// The output could not be written: the disk is full (507).
+    NoSpace,
+    /// A defect of ours (500).
+    Internal,
+}
+
+/// A failed task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub code: FailureCode,
+    /// For the user: what was expected and what came. No paths, no library's own words that could hold some.
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Delivery URLs as canonical requests (decisions.md §5).

@@ -1,0 +1,1 @@
+//! Blobs: immutable files named by their content, on the local disk.

@@ -1,0 +1,3 @@
+//! Compiles the C side of the planar path.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! libvips behind a small safe module of our own.

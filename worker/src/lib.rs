@@ -1,0 +1,13 @@
+//! The decode ring: untrusted media is decoded in processes of its own, never in the service's.
+//!
+//! Without features this crate is what the service needs to talk to workers: the job protocol and the handle of a worker
+//! process. The feature `codecs` adds the worker's side: sandbox, loop and image code. Only the binary turns it on.
+
+#[cfg(feature = "codecs")]
+pub mod image;
+pub mod process;
+pub mod protocol;
+#[cfg(feature = "codecs")]
+pub mod sandbox;
+#[cfg(feature = "codecs")]
+pub mod serve;

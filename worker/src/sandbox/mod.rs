@@ -1,0 +1,1 @@
+//! What a worker gives up before it reads the first foreign byte.
