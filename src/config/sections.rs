@@ -25,6 +25,8 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Empty: public addresses follow each request's own scheme and Host.
     pub base_url: String,
+    /// Where a larger plan can be had; empty: the service's own page of plans.
+    pub upgrade_url: String,
     /// PEM files; both empty: plain HTTP.
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,
@@ -50,6 +52,7 @@ impl Default for Http {
         Self {
             listen: any_address(8080),
             base_url: String::new(),
+            upgrade_url: String::new(),
             tls_cert: PathBuf::new(),
             tls_key: PathBuf::new(),
             trusted_proxies: Vec::new(),
@@ -74,6 +77,7 @@ impl Http {
 
     pub(super) fn check(&self) -> Result<(), String> {
         check_url("http.base_url", &self.base_url, &["http", "https"])?;
+        check_url("http.upgrade_url", &self.upgrade_url, &["http", "https"])?;
         for origin in &self.cors_origins {
             check_url("http.cors_origins", origin, &["http", "https"])?;
         }

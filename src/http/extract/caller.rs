@@ -12,7 +12,10 @@ use sluice_store::{Secret, api_keys::Scope, sessions::Session, users::User};
 use uuid::Uuid;
 
 use super::reached::Reached;
-use crate::http::error::ApiError;
+use crate::{
+    config::Plan,
+    http::{context::AppState, error::ApiError},
+};
 
 /// A dashboard session, as found by its cookie.
 #[derive(Debug)]
@@ -81,6 +84,16 @@ pub struct Caller<S> {
 impl<S> Caller<S> {
     pub fn account_id(&self) -> Uuid {
         self.identity.account_id
+    }
+
+    /// What the account's plan allows.
+    pub fn plan(&self, state: &AppState) -> Plan {
+        state.config.plan(&self.identity.plan)
+    }
+
+    /// The name of the account's plan.
+    pub fn plan_name(&self) -> &str {
+        &self.identity.plan
     }
 }
 

@@ -30,6 +30,14 @@ impl Reached {
         }
     }
 
+    /// Where a larger plan can be had (`upgradeUrl`).
+    pub fn upgrade_url(&self, state: &AppState) -> String {
+        match state.config.http.upgrade_url.as_str() {
+            "" => format!("{}/docs", self.address.origin()),
+            set => set.to_owned(),
+        }
+    }
+
     /// The client's address alone.
     pub fn client_of(request: &HttpRequest) -> Option<IpAddr> {
         let http = &AppState::of(request).config.http;
