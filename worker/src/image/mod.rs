@@ -1,26 +1,103 @@
 //! Image work: one [`Studio`] per worker process performs tasks with reused codecs and buffers.
+//!
+//! Two paths render (DEPENDENCIES.md §3): the planar one takes plain JPEGs that only shrink, libvips everything else.
+//! Nothing here panics on any bytes; what cannot be done is a [`Failure`] with words for the user.
 
-use sluice_media::task::{Done, Failure, FailureCode, Limits, Task};
+use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Path, Render, Task};
 
 pub mod planar;
 pub mod vips;
 
+/// An image in memory: 8-bit sRGB, rows from the top, without padding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raster {
+    pub width: u32,
+    pub height: u32,
+    /// 3: red, green, blue. 4: with alpha, not premultiplied.
+    pub bands: u8,
+    pub pixels: Vec<u8>,
+}
+
 /// The codecs of one process.
-pub struct Studio {}
+pub struct Studio {
+    planar: planar::Planar,
+}
 
 impl Studio {
     /// Starts libvips and loads everything that a sandboxed process can no longer open.
     pub fn new() -> Self {
-        Self {}
+        vips::start();
+        Self {
+            planar: planar::Planar::new(),
+        }
     }
 
     /// Performs a task on inputs in memory; the bytes of each output come beside the facts.
     pub fn perform(
         &mut self,
-        _task: &Task,
-        _inputs: &[&[u8]],
-        _limits: &Limits,
+        task: &Task,
+        inputs: &[&[u8]],
+        limits: &Limits,
     ) -> Result<(Done, Vec<Vec<u8>>), Failure> {
-        Err(Failure::new(FailureCode::Internal, "not built yet"))
+        match task {
+            Task::Inspect { format } => {
+                let image = vips::inspect(*format, first(inputs)?, limits)?;
+                Ok((
+                    Done {
+                        image: Some(image),
+                        ..Done::default()
+                    },
+                    Vec::new(),
+                ))
+            }
+            Task::Render(render) => self.render(render, inputs, limits).map(one_output),
+            Task::Vectorize { .. }
+            | Task::ImagesToPdf { .. }
+            | Task::ListArchive
+            | Task::ExtractMember { .. }
+            | Task::Placeholder { .. } => Err(Failure::new(FailureCode::Internal, "not built yet")),
+        }
     }
+
+    fn render(
+        &mut self,
+        render: &Render,
+        inputs: &[&[u8]],
+        limits: &Limits,
+    ) -> Result<(OutputFacts, Vec<u8>), Failure> {
+        let source = first(inputs)?;
+        if render.path != Path::Vips
+            && let Some(rendered) = self.planar.try_render(render, source, limits)
+        {
+            return rendered;
+        }
+        if render.path == Path::Planar {
+            return Err(Failure::new(
+                FailureCode::Impossible,
+                "this image or request is not for the planar path",
+            ));
+        }
+        vips::render(render, source, inputs.get(1).copied(), limits)
+    }
+}
+
+impl Default for Studio {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn first<'a>(inputs: &[&'a [u8]]) -> Result<&'a [u8], Failure> {
+    inputs
+        .first()
+        .copied()
+        .ok_or_else(|| Failure::new(FailureCode::Internal, "a task came without its input"))
+}
+
+fn one_output((facts, bytes): (OutputFacts, Vec<u8>)) -> (Done, Vec<Vec<u8>>) {
+    let done = Done {
+        outputs: vec![facts],
+        ..Done::default()
+    };
+    (done, vec![bytes])
 }
