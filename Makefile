@@ -20,8 +20,8 @@ test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/pytho
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build test bench fmt lint web needs-build needs-test needs-bench \
-        test-rust test-web test-browser test-proxies bench-micro bench-load
+.PHONY: help run build test corpus bench bench-peers fmt lint web needs-build needs-test needs-bench needs-peers \
+        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -34,7 +34,14 @@ build: needs-build web ## the release program with the front end inside: target/
 
 test: needs-test lint test-rust test-web test-browser test-proxies ## all checks and tests
 
-bench: bench-micro bench-load ## micro-benches, then the load harness with nginx-rtmp beside it
+corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
+	$(CARGO) test --locked --test corpus -- --nocapture
+
+bench: bench-micro bench-live bench-images ## micro-benches, then the load harness with nginx and vipsthumbnail beside it
+
+bench-peers: needs-peers build ## image delivery interleaved with the servers that registries have: oximg, ipx, thumbor
+	$(CARGO) bench --locked --bench load -- cdn-miss-unique --peers
+	$(CARGO) bench --locked --bench load -- cdn-miss-ladder --peers
 
 fmt: ## write the house format
 	$(CARGO) fmt --all
@@ -51,6 +58,9 @@ needs-test:
 
 needs-bench:
 	@scripts/install.sh bench
+
+needs-peers:
+	@scripts/install.sh peers
 
 web: web/dist/.built
 
@@ -81,6 +91,12 @@ test-proxies: needs-test
 bench-micro: needs-bench
 	$(CARGO) bench --locked --workspace --exclude sluice
 
-bench-load: needs-bench build
+bench-live: needs-bench build
 	$(CARGO) bench --locked --bench load -- live --publishers 10 --viewers 10 --peer nginx
 	$(CARGO) bench --locked --bench load -- live --publishers 100 --bitrate 1M --viewers 0
+
+bench-images: needs-bench build
+	$(CARGO) bench --locked --bench load -- cdn-hit
+	$(CARGO) bench --locked --bench load -- cdn-miss-unique
+	$(CARGO) bench --locked --bench load -- cdn-miss-ladder
+	$(CARGO) bench --locked --bench load -- convert

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs what `make` needs and the machine lacks: Debian packages, and programs unpacked under target/tools.
 #
-#   scripts/install.sh build|test|bench
+#   scripts/install.sh build|test|bench|peers
 #
-# It asks first (dpkg, command -v) and says nothing when all is there. Servers that only tests and benches start
-# (nginx, caddy) are unpacked under target/tools instead of installed, so that no service appears on the machine.
+# It asks first (command -v, pkg-config, the file itself) and says nothing when all is there. Servers that only tests and
+# benches start (nginx, caddy), test images and photographs are unpacked under target/tools instead of installed, so that
+# nothing appears on the machine that its user did not ask for.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -31,6 +32,17 @@ want() {
     has "$1" || { shift; wanted="$wanted $*"; }
 }
 
+# The same for a C library with its headers, by its pkg-config name; pkg-config must be there by now.
+want_library() { # want_library NAME PACKAGE…
+    pkg-config --exists "$1" || { shift; wanted="$wanted $*"; }
+}
+
+# The same for a typeface, by the name of its file: watermarks and text in SVGs are drawn with it.
+want_typeface() { # want_typeface FILE PACKAGE…
+    [ -n "$(find /usr/share/fonts /usr/local/share/fonts "$HOME/.fonts" -name "$1" 2>/dev/null | head -n 1)" ] \
+        || { shift; wanted="$wanted $*"; }
+}
+
 install_wanted() {
     [ -n "$wanted" ] || return 0
     has apt-get || fail "missing:$wanted (their Debian names). This machine has no apt-get: install them in its own way"
@@ -41,12 +53,12 @@ install_wanted() {
     wanted=
 }
 
-# Unpacks Debian packages without installing them: unpack FOLDER PROGRAM PACKAGE…; the program is then
-# target/tools/FOLDER/PROGRAM. A program that the machine has already is used as it is.
+# Unpacks Debian packages without installing them: unpack FOLDER FILE PACKAGE…; the file (a program, or one of the data)
+# is then target/tools/FOLDER/FILE. What the machine has already is used as it is.
 unpack() {
-    folder=$tools/$1 program=$2
+    folder=$tools/$1 file=$2
     shift 2
-    [ -x "$folder/$program" ] && return 0
+    [ -e "$folder/$file" ] && return 0
     has apt-get || { say "no apt-get: doing without $*"; return 0; }
     say "unpacking for tests and benches: $*"
     rm -rf "$folder" && mkdir -p "$folder/packages"
@@ -83,6 +95,14 @@ build_needs() {
     want pkg-config pkg-config
     want node nodejs
     want npm npm
+    # libjpeg-turbo 3 is built from the source in its crate: with cmake, and with nasm for its fast code.
+    want cmake cmake
+    want nasm nasm
+    install_wanted
+    # Their headers for the build; the program links the libraries themselves (libvips42, libavif15).
+    want_library vips libvips-dev
+    want_library libavif libavif-dev
+    want_typeface DejaVuSans.ttf fonts-dejavu-core
     install_wanted
 }
 
@@ -95,6 +115,9 @@ test_needs() {
     want curl curl
     install_wanted
     modern_ffmpeg
+    independent_decoder
+    corpus
+    photographs
     has nginx || unpack nginx usr/sbin/nginx nginx nginx-common
     has caddy || unpack caddy usr/bin/caddy caddy
 }
@@ -102,9 +125,39 @@ test_needs() {
 bench_needs() {
     build_needs
     want ffmpeg ffmpeg
+    want python3 python3
+    want pip3 python3-pip
+    want vipsthumbnail libvips-tools
     install_wanted
+    independent_decoder
+    photographs
+    more_photographs
     if has nginx && [ -e /usr/lib/nginx/modules/ngx_rtmp_module.so ]; then return 0; fi
     unpack nginx-rtmp usr/sbin/nginx nginx nginx-common libnginx-mod-rtmp
+}
+
+# Image servers that stand beside ours in `make bench-peers`. One that cannot be had is left out, and its row with it.
+peers_needs() {
+    bench_needs
+    [ -x "$tools/oximg/bin/oximg" ] || {
+        say "building oximg 0.18.1 (some minutes)"
+        cargo install --quiet --locked --root "$tools/oximg" oximg@0.18.1 || without oximg
+    }
+    [ -e "$tools/ipx/node_modules/ipx" ] || {
+        say "fetching ipx 3.1.1"
+        mkdir -p "$tools/ipx"
+        npm install --prefix "$tools/ipx" --no-audit --no-fund --loglevel=error ipx@3.1.1 || without ipx
+    }
+    [ -x "$tools/thumbor/bin/thumbor" ] || {
+        say "fetching thumbor 7.8.0"
+        { python3 -m venv "$tools/thumbor" \
+            && "$tools/thumbor/bin/pip" install --quiet --disable-pip-version-check thumbor==7.8.0; } \
+            || { rm -rf "$tools/thumbor"; without thumbor; }
+    }
+}
+
+without() { # without NAME
+    say "NOT MEASURED: $1 could not be installed; its rows will be missing"
 }
 
 # Debian's ffmpeg 5.1 cannot publish HEVC, AV1 and Opus by RTMP; the one in this Python package can. Without it the
@@ -121,10 +174,52 @@ modern_ffmpeg() {
     fi
 }
 
+# What reads our images back in tests and draws their inputs: Pillow with its own codecs, none of them ours.
+independent_decoder() {
+    folder=$tools/python
+    [ -e "$folder/complete" ] && return 0
+    say "fetching an independent image decoder for tests (Pillow with HEIF and JPEG XL)"
+    mkdir -p "$folder"
+    # packaging is what the JPEG XL plugin reads version numbers with.
+    if pip3 install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --upgrade --target "$folder" \
+        pillow==13.0.0 pillow-heif==1.8.1 pillow-jxl-plugin==1.3.8 packaging
+    then touch "$folder/complete"
+    else say "could not get it: the tests that need it will be skipped"
+    fi
+}
+
+# Files that were made to break image libraries: of gdk-pixbuf, librsvg and Pillow (tests/corpus).
+corpus() {
+    tests=usr/libexec/installed-tests
+    [ -e "/$tests/gdk-pixbuf" ] || unpack gdk-pixbuf-tests "$tests/gdk-pixbuf" gdk-pixbuf-tests
+    [ -e "/$tests/RSVG" ] || unpack librsvg2-tests "$tests/RSVG" librsvg2-tests
+    folder=$tools/pillow-source
+    [ -e "$folder/Tests/images" ] && return 0
+    say "fetching Pillow's test images (47 MB)"
+    # pip looks at the metadata of a source archive with the archive's own build tools; it compiles nothing here.
+    rm -rf "$folder" && mkdir -p "$folder"
+    if pip3 download --quiet --disable-pip-version-check --no-deps --no-binary pillow --dest "$folder" pillow==13.0.0 \
+        && tar -xzf "$folder"/pillow-*.tar.gz -C "$folder" --strip-components 1 --wildcards '*/Tests/images'
+    then rm "$folder"/pillow-*.tar.gz
+    else rm -rf "$folder"; say "could not get it: the corpus test does without"
+    fi
+}
+
+photographs() {
+    [ -e /usr/share/backgrounds/mate/nature ] \
+        || unpack mate-backgrounds usr/share/backgrounds/mate/nature mate-backgrounds
+}
+
+more_photographs() {
+    [ -e /usr/share/wallpapers/BytheWater ] \
+        || unpack plasma-wallpapers usr/share/wallpapers/BytheWater plasma-workspace-wallpapers
+}
+
 mkdir -p "$tools"
 case "${1:-}" in
     build) build_needs ;;
     test) test_needs ;;
     bench) bench_needs ;;
-    *) fail "usage: scripts/install.sh build|test|bench" ;;
+    peers) peers_needs ;;
+    *) fail "usage: scripts/install.sh build|test|bench|peers" ;;
 esac
