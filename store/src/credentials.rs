@@ -27,6 +27,11 @@ const STREAM_KEY: Form = Form {
     length: 32,
     alphabet: BASE62,
 };
+const DELIVERY_KEY: Form = Form {
+    prefix: "svc_pub_",
+    length: 32,
+    alphabet: BASE62,
+};
 const PLAYBACK_ID: Form = Form {
     prefix: "pb_",
     length: 20,
@@ -131,6 +136,11 @@ pub fn stream_key() -> Secret {
     Secret(STREAM_KEY.make())
 }
 
+/// `svc_pub_` and 32 base62.
+pub fn delivery_key() -> Secret {
+    Secret(DELIVERY_KEY.make())
+}
+
 /// `pb_` and 20 base62; public.
 pub fn playback_id() -> String {
     PLAYBACK_ID.make()
@@ -157,6 +167,10 @@ pub fn is_api_key(text: &str) -> bool {
 
 pub fn is_stream_key(text: &str) -> bool {
     STREAM_KEY.fits(text)
+}
+
+pub fn is_delivery_key(text: &str) -> bool {
+    DELIVERY_KEY.fits(text)
 }
 
 pub fn is_playback_id(text: &str) -> bool {
@@ -266,9 +280,10 @@ mod tests {
     #[test]
     fn what_is_made_has_its_form_and_no_other() {
         type Check = fn(&str) -> bool;
-        let checks: [(&str, Check); 5] = [
+        let checks: [(&str, Check); 6] = [
             ("API key", is_api_key),
             ("stream key", is_stream_key),
+            ("delivery key", is_delivery_key),
             ("playback id", is_playback_id),
             ("input slug", is_input_slug),
             ("session token", is_session_token),
@@ -276,6 +291,7 @@ mod tests {
         let made = [
             api_key().expose().to_owned(),
             stream_key().expose().to_owned(),
+            delivery_key().expose().to_owned(),
             playback_id(),
             input_slug(),
             session_token().expose().to_owned(),
@@ -285,7 +301,7 @@ mod tests {
                 assert_eq!(check(text), m == c, "{text} as {what}");
             }
         }
-        assert_eq!(made.map(|text| text.len()), [47, 41, 23, 12, 43]);
+        assert_eq!(made.map(|text| text.len()), [47, 41, 40, 23, 12, 43]);
     }
 
     #[test]

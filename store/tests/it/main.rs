@@ -2,6 +2,7 @@
 
 mod backup;
 mod data_folder;
+mod delivery;
 mod first_start;
 mod killed;
 mod live;

@@ -1,0 +1,142 @@
+//! Named sets of delivery parameters, by account. `params` is a canonical query string; its meaning is `media`'s.
+
+use sqlx::query_as;
+use uuid::Uuid;
+
+use crate::{Connection, Error, Tx};
+
+/// Presets of one account: a bound on what the service holds in memory.
+const MOST_PRESETS: i64 = 1_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Preset {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    /// Unique in the account.
+    pub name: String,
+    pub params: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// `Error::Conflict` when the account has a preset of that name, or too many.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    name: &str,
+    params: &str,
+    now_ms: i64,
+) -> Result<Preset, Error> {
+    let count: i64 = sqlx::query_scalar("SELECT count(*) FROM cdn_presets WHERE account_id = $1")
+        .bind(account_id)
+        .fetch_one(tx.sqlite())
+        .await?;
+    if count >= MOST_PRESETS {
+        return Err(Error::Conflict(format!(
+            "an account has at most {MOST_PRESETS} presets: delete one first"
+        )));
+    }
+    query_as(
+        "INSERT INTO cdn_presets (id, account_id, name, params, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)
+         ON CONFLICT (account_id, name) DO NOTHING RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(account_id)
+    .bind(name)
+    .bind(params)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or_else(|| taken(name))
+}
+
+/// `Error::NotFound` for an unknown id and for another account's.
+pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Preset, Error> {
+    query_as("SELECT * FROM cdn_presets WHERE id = $1 AND account_id = $2")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("preset"))
+}
+
+/// The account's presets, newest first; there are at most 1 000.
+pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Preset>, Error> {
+    let presets = query_as(
+        "SELECT * FROM cdn_presets WHERE account_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2",
+    )
+    .bind(account_id)
+    .bind(MOST_PRESETS)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(presets)
+}
+
+/// Every preset of every account, for the start of the service; read in pages.
+pub async fn all(db: &mut impl Connection) -> Result<Vec<Preset>, Error> {
+    const PAGE: usize = 500;
+    let mut presets: Vec<Preset> = Vec::new();
+    loop {
+        let after = presets.last().map_or(Uuid::nil(), |preset| preset.id);
+        let page: Vec<Preset> =
+            query_as("SELECT * FROM cdn_presets WHERE id > $1 ORDER BY id LIMIT $2")
+                .bind(after)
+                .bind(PAGE as i64)
+                .fetch_all(db.sqlite())
+                .await?;
+        let is_last = page.len() < PAGE;
+        presets.extend(page);
+        if is_last {
+            return Ok(presets);
+        }
+    }
+}
+
+/// Changes what is given; `Error::Conflict` when another preset has the name.
+pub async fn patch(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    name: Option<String>,
+    params: Option<String>,
+    now_ms: i64,
+) -> Result<Preset, Error> {
+    if let Some(name) = &name {
+        let other: Option<Preset> =
+            query_as("SELECT * FROM cdn_presets WHERE account_id = $1 AND name = $2 AND id <> $3")
+                .bind(account_id)
+                .bind(name)
+                .bind(id)
+                .fetch_optional(tx.sqlite())
+                .await?;
+        if other.is_some() {
+            return Err(taken(name));
+        }
+    }
+    query_as(
+        "UPDATE cdn_presets SET name = coalesce($3, name), params = coalesce($4, params), updated_at = $5
+         WHERE id = $1 AND account_id = $2 RETURNING *",
+    )
+    .bind(id)
+    .bind(account_id)
+    .bind(name)
+    .bind(params)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("preset"))
+}
+
+/// Deletes the preset, and returns what it was.
+pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Preset, Error> {
+    query_as("DELETE FROM cdn_presets WHERE id = $1 AND account_id = $2 RETURNING *")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(tx.sqlite())
+        .await?
+        .ok_or(Error::NotFound("preset"))
+}
+
+fn taken(name: &str) -> Error {
+    Error::Conflict(format!("there is a preset {name} already"))
+}
