@@ -17,6 +17,12 @@ pub enum Error {
     /// Nothing was changed; the same call may succeed later.
     #[error("the database is busy: {0}")]
     Busy(String),
+    /// The disk is full, or below `store.min_free`; nothing was changed.
+    #[error("the disk is full")]
+    Full,
+    /// The account's files would take more than its plan allows; nothing was changed.
+    #[error("the storage of the plan is used up: {used_bytes} of {limit_bytes} bytes are stored")]
+    OverQuota { used_bytes: u64, limit_bytes: u64 },
     /// Another process holds the data folder.
     #[error(
         "the data folder {} is in use by {holder}: stop that process first, or choose another folder with store.data_dir",
@@ -65,6 +71,21 @@ impl Error {
             action,
             path,
             source,
+        }
+    }
+}
+
+impl Error {
+    /// Like [`Error::file`], for what takes room on the disk: [`Error::Full`] when there is none.
+    pub(crate) fn write(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        let path = path.into();
+        move |source| match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full,
+            _ => Self::file(action, path)(source),
         }
     }
 }

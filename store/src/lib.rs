@@ -1,4 +1,5 @@
-//! Rows of the Sluice media service: one SQLite database behind one writer and a few readers.
+//! Rows and blobs of the Sluice media service: one SQLite database behind one writer and a few readers, and a folder of
+//! content-addressed files.
 //!
 //! - SQL stays inside this crate. Callers use the verbs of the resource modules ([`live_inputs`], [`users`] …).
 //! - Every change is a verb over a [`Tx`], so that several changes join one unit of work ([`Store::write`]).
@@ -9,17 +10,27 @@
 pub mod accounts;
 pub mod api_keys;
 pub mod backup;
+pub mod blob;
+pub mod blobs;
 pub mod broadcasts;
 pub mod credentials;
 pub mod deliveries;
 pub mod delivery_keys;
+pub mod files;
+pub mod folders;
 pub mod installation;
+pub mod lineage;
+pub mod jobs;
 pub mod live_inputs;
 pub mod live_segments;
+pub mod operations;
 pub mod presets;
 pub mod sessions;
+pub mod storage;
+pub mod uploads;
 pub mod users;
 pub mod variants;
+pub mod work;
 
 mod bootstrap;
 mod connection;

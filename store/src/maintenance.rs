@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::{
-    Error, Store, Tx, Work, broadcasts,
+    Error, Store, Tx, Work, blobs, broadcasts, jobs,
     live_segments::{self, MOST_DELETED},
-    sessions,
+    sessions, uploads,
 };
 
 /// How long a turn should hold the writer.
@@ -16,11 +16,13 @@ const TURN: Duration = Duration::from_millis(20);
 const FIRST_ROWS: u32 = 200;
 /// Segments of a broadcast are of no use to anyone this long after its end.
 const SEGMENTS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long the record of a job is kept after its end.
+const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 /// Newest segments that are kept of a broadcast on air.
 const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
-/// Deletes expired sessions, the segments of broadcasts that ended long ago, and all but the newest of those on air;
-/// returns how many rows.
+/// Deletes expired sessions and uploads, the segments of broadcasts that ended long ago, all but the newest of those on
+/// air, and blobs that nothing has named for long; returns how many rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let sessions = in_turns(store, move |tx, rows| {
         Box::pin(sessions::delete_expired(tx, now_ms, rows))
@@ -31,7 +33,36 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(live_segments::delete_ended_before(tx, ended_before, rows))
     })
     .await?;
-    Ok(sessions + segments + sweep_on_air(store).await?)
+    let media = segments + sweep_on_air(store).await?;
+    let jobs = sweep_jobs(store, now_ms).await?;
+    Ok(sessions + media + jobs + sweep_files(store, now_ms).await?)
+}
+
+/// Lets go of unfinished uploads, and then of the blobs that nothing names any more.
+async fn sweep_files(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let uploads = in_turns(store, move |tx, rows| {
+        Box::pin(uploads::delete_expired(tx, now_ms, rows))
+    })
+    .await?;
+    Ok(uploads + blobs::sweep(store, now_ms).await?)
+}
+
+/// Lets go of results that have expired, of old idempotency keys and of jobs that ended long ago.
+async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let results = in_turns(store, move |tx, rows| {
+        Box::pin(jobs::expire_results(tx, now_ms, rows))
+    })
+    .await?;
+    let keys = in_turns(store, move |tx, rows| {
+        Box::pin(jobs::delete_expired_keys(tx, now_ms, rows))
+    })
+    .await?;
+    let ended_before = now_ms - JOBS_KEPT_MS;
+    let old = in_turns(store, move |tx, rows| {
+        Box::pin(jobs::delete_ended_before(tx, ended_before, rows))
+    })
+    .await?;
+    Ok(results + keys + old)
 }
 
 /// Looks with a reader, so that the writer works only where there is something to delete.

@@ -29,6 +29,8 @@ pub struct StoreSettings {
     /// Size of the write-ahead log above which it is truncated.
     #[serde(serialize_with = "write_exactly")]
     pub wal_truncate_above: ByteSize,
+    /// Files that are hashed, written or flushed at a time; others wait.
+    pub file_work: usize,
 }
 
 impl Default for StoreSettings {
@@ -42,6 +44,7 @@ impl Default for StoreSettings {
             commit_group: 256,
             busy_timeout: Duration::from_secs(5),
             wal_truncate_above: ByteSize::mb(64),
+            file_work: 32,
         }
     }
 }
@@ -79,6 +82,9 @@ impl StoreSettings {
         }
         if self.wal_truncate_above < ByteSize::mb(1) {
             return Err(invalid("store.wal_truncate_above", "1 MB or more"));
+        }
+        if !(1..=256).contains(&self.file_work) {
+            return Err(invalid("store.file_work", "1 to 256"));
         }
         self.min_free_bytes(0).map(|_| ())
     }
@@ -131,7 +137,7 @@ mod tests {
         let written = serde_json::to_value(StoreSettings::default()).unwrap();
         let expected = serde_json::json!({
             "data_dir": "data", "database_url": "", "min_free": "5%", "readers": 4, "writer_queue": 1024,
-            "commit_group": 256, "busy_timeout": "5s", "wal_truncate_above": "64 MB",
+            "commit_group": 256, "busy_timeout": "5s", "wal_truncate_above": "64 MB", "file_work": 32,
         });
         assert_eq!(written, expected);
         assert_eq!(
@@ -172,7 +178,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_refused_with_its_key() {
         type Change = fn(&mut StoreSettings);
-        let cases: [(&str, Change); 12] = [
+        let cases: [(&str, Change); 14] = [
             ("store.data_dir", |s| s.data_dir = PathBuf::new()),
             ("store.readers", |s| s.readers = 0),
             ("store.readers", |s| s.readers = 65),
@@ -185,6 +191,8 @@ mod tests {
             ("store.wal_truncate_above", |s| {
                 s.wal_truncate_above = ByteSize::kb(1)
             }),
+            ("store.file_work", |s| s.file_work = 0),
+            ("store.file_work", |s| s.file_work = 257),
             ("store.min_free", |s| s.min_free = "".into()),
             ("store.min_free", |s| s.min_free = "100%".into()),
             ("store.min_free", |s| s.min_free = "-1%".into()),

@@ -22,11 +22,13 @@ use tokio::{
 
 use crate::{
     Error, Reader, StoreSettings, Tx,
+    blob::Blobs,
     folder::{self, FolderLock},
     installation, maintenance,
     migrate::{self, MIGRATIONS},
     now_ms,
     unit::{Queued, Submitted},
+    work,
     writer::{Counters, LOCK_WAIT, Writer},
 };
 
@@ -43,6 +45,7 @@ struct Shared {
     settings: StoreSettings,
     readers: SqlitePool,
     writer: WriterHandle,
+    blobs: Blobs,
 }
 
 /// The way to the writer, if there is one.
@@ -112,6 +115,7 @@ impl Store {
         settings.check()?;
         folder::create_private(&settings.data_dir)?;
         let lock = FolderLock::take(&settings.data_dir)?;
+        Blobs::new(settings).prepare()?;
         folder::create_private_file(&folder::database(&settings.data_dir))?;
         let mut connection = read_write(settings).foreign_keys(false).connect().await?;
         migrate::migrate(&mut connection, migrator, &settings.data_dir, now_ms()).await?;
@@ -145,15 +149,24 @@ impl Store {
 
     /// Starts writer and readers on a database that is up to date.
     async fn start(settings: &StoreSettings, lock: Option<FolderLock>) -> Result<Self, Error> {
+        let is_alone = lock.is_some();
         let store = Self {
             shared: Arc::new(Shared {
                 settings: settings.clone(),
                 readers: open_readers(&settings.data_dir, settings.readers, settings.busy_timeout),
                 writer: start_writer(settings, lock).await?,
+                blobs: Blobs::new(settings),
             }),
         };
         store
-            .write(|tx| Box::pin(async move { installation::get_or_create(tx, now_ms()).await }))
+            .write(move |tx| {
+                Box::pin(async move {
+                    if is_alone {
+                        work::void_leases(tx).await?;
+                    }
+                    installation::get_or_create(tx, now_ms()).await
+                })
+            })
             .await?;
         Ok(store)
     }
@@ -171,6 +184,7 @@ impl Store {
         Ok(Self {
             shared: Arc::new(Shared {
                 readers: open_readers(data_dir, settings.readers, settings.busy_timeout),
+                blobs: Blobs::new(&settings),
                 settings,
                 writer: WriterHandle::None,
             }),
@@ -257,6 +271,11 @@ impl Store {
         &self.shared.settings.data_dir
     }
 
+    /// The bytes of users.
+    pub fn blobs(&self) -> &Blobs {
+        &self.shared.blobs
+    }
+
     /// The database's file, for those who copy it.
     pub(crate) fn database(&self) -> PathBuf {
         folder::database(self.data_dir())
@@ -264,15 +283,7 @@ impl Store {
 
     /// Asks the file system; a system call.
     pub fn disk_space(&self) -> Result<DiskSpace, Error> {
-        let disk = rustix::fs::statvfs(self.data_dir()).map_err(|error| {
-            Error::file("cannot measure the disk of", self.data_dir())(error.into())
-        })?;
-        let total_bytes = disk.f_blocks * disk.f_frsize;
-        Ok(DiskSpace {
-            free_bytes: disk.f_bavail * disk.f_frsize,
-            total_bytes,
-            min_free_bytes: self.shared.settings.min_free_bytes(total_bytes)?,
-        })
+        disk_space(&self.shared.settings)
     }
 
     /// Deletes what has expired, in turns of about 20 ms with other work between them; returns how many rows.
@@ -358,6 +369,19 @@ pub(crate) fn read_only(database: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(database)
         .read_only(true)
+}
+
+/// The disk under the data folder now; a system call.
+pub(crate) fn disk_space(settings: &StoreSettings) -> Result<DiskSpace, Error> {
+    let disk = rustix::fs::statvfs(&settings.data_dir).map_err(|error| {
+        Error::file("cannot measure the disk of", &settings.data_dir)(error.into())
+    })?;
+    let total_bytes = disk.f_blocks * disk.f_frsize;
+    Ok(DiskSpace {
+        free_bytes: disk.f_bavail * disk.f_frsize,
+        total_bytes,
+        min_free_bytes: settings.min_free_bytes(total_bytes)?,
+    })
 }
 
 fn shutting_down() -> Error {

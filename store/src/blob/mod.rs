@@ -1,1 +1,208 @@
-//! Blobs: immutable files named by their content, on the local disk.
+//! Bytes of users, content-addressed on the local disk: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is `abcdef…`.
+//!
+//! - A file under a blob's name is whole: it was flushed under a temporary name on the same file system first.
+//! - A file stays while a row of [`crate::blobs`] names it; who has a [`Sealed`] keeps the bytes by a link of its own.
+//! - Everything that blocks runs on tokio's blocking pool behind `store.file_work` permits.
+
+mod hash;
+mod orphan;
+mod spool;
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use tokio::sync::Semaphore;
+
+use crate::{Error, StoreSettings, folder};
+
+pub use hash::BlobHash;
+pub use spool::{HEAD_BYTES, Sealed, Spool};
+
+pub(crate) use orphan::Shelf;
+
+const BLOBS: &str = "blobs";
+const TEMPORARY: &str = "tmp";
+
+/// What is known of a blob once its bytes are complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blob {
+    pub hash: BlobHash,
+    /// In bytes.
+    pub size: u64,
+    /// As ZIP archives have it (ISO 3309, polynomial 0x04C11DB7 reflected).
+    pub crc32: u32,
+}
+
+/// The blob folder of a store. Clones share it.
+#[derive(Clone)]
+pub struct Blobs {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    blobs: PathBuf,
+    temporary: PathBuf,
+    settings: StoreSettings,
+    /// For files hashed, written and flushed at a time.
+    permits: Arc<Semaphore>,
+    /// Where the slow search for files without a row goes on.
+    position: Mutex<crate::blobs::Position>,
+}
+
+impl std::fmt::Debug for Blobs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blobs")
+            .field("blobs", &self.shared.blobs)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Blobs {
+    /// A handle; touches nothing on the disk.
+    pub(crate) fn new(settings: &StoreSettings) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                blobs: settings.data_dir.join(BLOBS),
+                temporary: settings.data_dir.join(TEMPORARY),
+                permits: Arc::new(Semaphore::new(settings.file_work)),
+                settings: settings.clone(),
+                position: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Makes the folders and removes what an earlier process left unfinished. Only for the holder of the data folder's lock.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        let Shared {
+            blobs, temporary, ..
+        } = &*self.shared;
+        folder::create_private(blobs)?;
+        for shelf in Shelf::all() {
+            folder::create_private(&blobs.join(shelf.to_string()))?;
+        }
+        // A blob's name is durable only when the folder that holds it is.
+        folder::sync_folder(blobs)?;
+        folder::create_private(temporary)?;
+        let leftovers = fs::read_dir(temporary).map_err(Error::file("cannot list", temporary))?;
+        for entry in leftovers {
+            let path = entry.map_err(Error::file("cannot list", temporary))?.path();
+            fs::remove_file(&path).map_err(Error::file("cannot remove", &path))?;
+        }
+        Ok(())
+    }
+
+    /// A new temporary file. `Error::Full` when the disk is below `store.min_free`.
+    pub async fn spool(&self) -> Result<Spool, Error> {
+        Spool::create(self.clone()).await
+    }
+
+    /// Opens a blob for reading. `Error::NotFound` when its file is not there.
+    pub async fn open(&self, hash: &BlobHash) -> Result<File, Error> {
+        let path = self.path(hash);
+        self.blocking(move || match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::NotFound("blob")),
+            opened => opened.map_err(Error::file("cannot open", path)),
+        })
+        .await
+    }
+
+    pub(crate) fn path(&self, hash: &BlobHash) -> PathBuf {
+        let name = hash.to_string();
+        let (shelf, rest) = name.split_at(2);
+        self.shared.blobs.join(shelf).join(rest)
+    }
+
+    /// A name for a temporary file that nobody else has.
+    fn temporary_path(&self) -> PathBuf {
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        self.shared.temporary.join(name)
+    }
+
+    pub(crate) fn position(&self) -> &Mutex<crate::blobs::Position> {
+        &self.shared.position
+    }
+
+    /// Gives a finished, flushed file its blob's name beside the one it has, durably. A file that is there already has the
+    /// same bytes and stays, unless its length says otherwise.
+    pub(crate) fn place(&self, finished: &Path, blob: &Blob) -> Result<(), Error> {
+        let place = self.path(&blob.hash);
+        match fs::hard_link(finished, &place) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let length = fs::metadata(&place).map(|found| found.len());
+                if length.ok() != Some(blob.size) {
+                    let link = self.temporary_path();
+                    fs::hard_link(finished, &link).map_err(Error::write("cannot link", &link))?;
+                    fs::rename(&link, &place).map_err(Error::write("cannot replace", &place))?;
+                }
+            }
+            Err(error) => return Err(Error::write("cannot link", &place)(error)),
+        }
+        let shelf = place.parent().expect("a blob lies on a shelf");
+        folder::sync_folder(shelf)
+    }
+
+    /// Takes a blob's file out of its place to where it can be removed at leisure; `None` when there was none.
+    pub(crate) fn set_aside(&self, hash: &BlobHash) -> Result<Option<SetAside>, Error> {
+        let (place, aside) = (self.path(hash), self.temporary_path());
+        match fs::rename(&place, &aside) {
+            Ok(()) => Ok(Some(SetAside { place, aside })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::file("cannot move", place)(error)),
+        }
+    }
+
+    /// Runs what blocks on the blocking pool, once there is a permit.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = self.shared.permits.clone().acquire_owned().await;
+        let permit = permit.expect("the semaphore is never closed");
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        })
+        .await
+        .map_err(|error| Error::Internal(format!("work on a blob: {error}")))?
+    }
+
+    /// `Error::Full` when the disk is below `store.min_free`; blocks.
+    fn check_space(&self) -> Result<(), Error> {
+        match crate::store::disk_space(&self.shared.settings)?.is_low() {
+            true => Err(Error::Full),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A blob's file on its way out.
+#[derive(Debug)]
+pub(crate) struct SetAside {
+    place: PathBuf,
+    aside: PathBuf,
+}
+
+impl SetAside {
+    /// Removes it for good; a failure leaves it to the next start.
+    pub(crate) fn remove(self) {
+        if let Err(error) = fs::remove_file(&self.aside) {
+            tracing::warn!(%error, path = %self.aside.display(), "a deleted blob is removed at the next start");
+        }
+    }
+
+    /// Puts it back, because its row stays after all. What was written anew meanwhile is kept.
+    pub(crate) fn put_back(self) {
+        if let Err(error) = fs::hard_link(&self.aside, &self.place) {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                tracing::error!(%error, path = %self.place.display(), "a blob could not be put back");
+                return;
+            }
+        }
+        let _ = fs::remove_file(&self.aside);
+    }
+}

@@ -1,0 +1,124 @@
+//! The name of a blob: the SHA-256 of its bytes.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sqlx::{
+    Decode, Encode, Sqlite, Type,
+    encode::IsNull,
+    error::BoxDynError,
+    sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
+};
+
+use crate::{Error, credentials::hexadecimal};
+
+/// SHA-256 of a blob's bytes; 64 hexadecimal digits as text, 32 bytes in rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobHash(pub(crate) [u8; 32]);
+
+impl BlobHash {
+    /// Of a digest that somebody computed.
+    pub fn from_bytes(digest: [u8; 32]) -> Self {
+        Self(digest)
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hexadecimal(&self.0))
+    }
+}
+
+impl fmt::Debug for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobHash({self})")
+    }
+}
+
+impl FromStr for BlobHash {
+    type Err = Error;
+
+    /// 64 lower-case hexadecimal digits, as [`fmt::Display`] writes them.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let refusal = || Error::Invalid(format!("expected 64 hexadecimal digits, got {text:?}"));
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| refusal())?;
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+            let (high, low) = (nibble(pair[0]), nibble(pair[1]));
+            *byte = high.zip(low).map(|(h, l)| h << 4 | l).ok_or_else(refusal)?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl Serialize for BlobHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for BlobHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Type<Sqlite> for BlobHash {
+    fn type_info() -> SqliteTypeInfo {
+        <Vec<u8> as Type<Sqlite>>::type_info()
+    }
+
+    fn compatible(ty: &SqliteTypeInfo) -> bool {
+        <Vec<u8> as Type<Sqlite>>::compatible(ty)
+    }
+}
+
+impl<'q> Encode<'q, Sqlite> for BlobHash {
+    fn encode_by_ref(&self, buffer: &mut SqliteArgumentsBuffer) -> Result<IsNull, BoxDynError> {
+        <Vec<u8> as Encode<'q, Sqlite>>::encode(self.0.to_vec(), buffer)
+    }
+}
+
+impl<'r> Decode<'r, Sqlite> for BlobHash {
+    fn decode(value: SqliteValueRef<'r>) -> Result<Self, BoxDynError> {
+        let bytes = <&[u8] as Decode<Sqlite>>::decode(value)?;
+        Ok(Self(bytes.try_into()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written() {
+        let hash = BlobHash(std::array::from_fn(|n| (n * 37) as u8));
+        let text = hash.to_string();
+        assert_eq!(text.len(), 64);
+        assert_eq!(text.parse::<BlobHash>().unwrap(), hash);
+        let upper = text.to_uppercase();
+        for odd in [
+            "",
+            "ab",
+            &text[1..],
+            &format!("{text}0"),
+            &upper,
+            &"g".repeat(64),
+        ] {
+            assert!(odd.parse::<BlobHash>().is_err(), "{odd}");
+        }
+    }
+}

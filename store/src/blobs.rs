@@ -1,0 +1,359 @@
+//! Rows of blobs, and the sweeping of those that nothing names any more.
+//!
+//! - A row is written by [`record`] in the transaction of the row that names the blob; afterwards the file stays for as
+//!   long as something of [`REFERENCES`] names it, and a day longer.
+//! - Sweeping has two steps: mark what nothing names, delete what has been marked for a day and is still not named. Both
+//!   decisions are made by the writer, so that neither can pass an upload of the same bytes.
+//! - A file leaves its place inside the unit of work that deletes its row, by a rename; its blocks are freed afterwards.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
+
+use crate::{
+    Connection, Error, Store, Tx,
+    blob::{BlobHash, Blobs, Sealed, SetAside, Shelf},
+    connection::sealed::Driver as _,
+};
+
+/// Every column that names a blob, as (table, column). A blob is kept while one of them has its hash; each needs an index.
+pub const REFERENCES: &[(&str, &str)] = &[
+    ("files", "blob_hash"),
+    ("uploads", "blob_hash"),
+    ("jobs", "archive_blob"),
+    ("job_files", "result_blob"),
+    ("job_inputs", "blob"),
+];
+
+/// How long a blob that nothing names is kept, as a row or as a file without one.
+const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// Rows looked at in one statement of a reader, and deleted in one unit of work.
+const PAGE: usize = 200;
+/// Pages of rows that one sweep looks at.
+const PAGES_PER_SWEEP: usize = 50;
+/// Shelves on which one sweep looks for files without a row.
+const SHELVES_PER_SWEEP: usize = 8;
+
+/// What is known of a stored blob.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct BlobRow {
+    pub hash: BlobHash,
+    pub size_bytes: i64,
+    pub crc32: u32,
+    pub created_at: i64,
+    /// Since when nothing is known to name it.
+    pub marked_at: Option<i64>,
+}
+
+/// Where the sweeps go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Position {
+    /// Rows up to this hash have been looked at in this round.
+    after: Option<BlobHash>,
+    shelf: Shelf,
+}
+
+/// Makes the blob count, in the transaction of the row that names it: a new row, or a marked one revived. Its file is in its
+/// place afterwards, also when a sweep had taken it away.
+pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(), Error> {
+    let blob = sealed.blob();
+    query(
+        "INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (hash) DO UPDATE SET marked_at = NULL",
+    )
+    .bind(blob.hash)
+    .bind(i64::try_from(blob.size).map_err(|_| Error::Internal("a blob of 8 EiB".into()))?)
+    .bind(blob.crc32)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    // A look at the folder, in the writer on purpose: a sweep moves files only here, too.
+    sealed.ensure_placed()
+}
+
+/// `Error::NotFound` for a blob that nobody recorded.
+pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, Error> {
+    query_as("SELECT * FROM blobs WHERE hash = $1")
+        .bind(*hash)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("blob"))
+}
+
+/// How many blobs there are.
+pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {
+    Ok(query_scalar("SELECT count(*) FROM blobs")
+        .fetch_one(db.sqlite())
+        .await?)
+}
+
+/// Whether something names the blob `blobs.hash`, in SQL.
+fn is_named() -> String {
+    let exists = |(table, column): &(&str, &str)| {
+        format!("EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = blobs.hash)")
+    };
+    let each: Vec<String> = REFERENCES.iter().map(exists).collect();
+    format!("({})", each.join(" OR "))
+}
+
+/// Marks, deletes and looks for files without rows, a bounded part of each; returns how many blobs were deleted.
+pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    mark(store, now_ms).await?;
+    let swept = delete_marked(store, now_ms - KEPT_MS).await?;
+    Ok(swept + delete_unrecorded(store, now_ms - KEPT_MS).await?)
+}
+
+/// Goes on through the rows where the last sweep ended, and marks what nothing names.
+async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
+    for _ in 0..PAGES_PER_SWEEP {
+        let after = position(store.blobs()).after;
+        let page = unmarked_after(store, after).await?;
+        let is_last = page.len() < PAGE;
+        position(store.blobs()).after = match page.last() {
+            Some((hash, _)) if !is_last => Some(*hash),
+            _ => None,
+        };
+        let unnamed = page.into_iter().filter(|(_, is_named)| !is_named);
+        let unnamed: Vec<BlobHash> = unnamed.map(|(hash, _)| hash).collect();
+        if !unnamed.is_empty() {
+            store
+                .write(move |tx| Box::pin(async move { mark_unnamed(tx, &unnamed, now_ms).await }))
+                .await?;
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A page of rows without a mark, each with whether something names it.
+async fn unmarked_after(
+    store: &Store,
+    after: Option<BlobHash>,
+) -> Result<Vec<(BlobHash, bool)>, Error> {
+    let statement = format!(
+        "SELECT hash, {} FROM blobs WHERE hash > $1 AND marked_at IS NULL ORDER BY hash LIMIT $2",
+        is_named()
+    );
+    let after = after.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec());
+    let page = query_as(AssertSqlSafe(statement))
+        .bind(after)
+        .bind(PAGE as i64)
+        .fetch_all(store.read().await?.sqlite())
+        .await?;
+    Ok(page)
+}
+
+async fn mark_unnamed(tx: &mut Tx<'_>, hashes: &[BlobHash], now_ms: i64) -> Result<(), Error> {
+    let statement = format!(
+        "UPDATE blobs SET marked_at = $2 WHERE hash = $1 AND marked_at IS NULL AND NOT {}",
+        is_named()
+    );
+    for hash in hashes {
+        query(AssertSqlSafe(statement.clone()))
+            .bind(*hash)
+            .bind(now_ms)
+            .execute(tx.sqlite())
+            .await?;
+    }
+    Ok(())
+}
+
+/// Deletes what was marked before a time; a mark on what something names again is taken off.
+async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
+    let mut total = 0;
+    loop {
+        let (seen, deleted) = take_away(store, move |tx, blobs, aside| {
+            Box::pin(async move {
+                let marked: Vec<BlobHash> =
+                    query_scalar("SELECT hash FROM blobs WHERE marked_at < $1 LIMIT $2")
+                        .bind(before_ms)
+                        .bind(PAGE as i64)
+                        .fetch_all(tx.sqlite())
+                        .await?;
+                let mut deleted = 0;
+                for hash in &marked {
+                    deleted += u64::from(delete_one(tx, &blobs, hash, &aside).await?);
+                }
+                Ok((marked.len(), deleted))
+            })
+        })
+        .await?;
+        total += deleted;
+        if seen < PAGE {
+            return Ok(total);
+        }
+    }
+}
+
+/// Whether the blob went; it does not when something names it.
+async fn delete_one(
+    tx: &mut Tx<'_>,
+    blobs: &Blobs,
+    hash: &BlobHash,
+    aside: &Aside,
+) -> Result<bool, Error> {
+    let statement = format!("DELETE FROM blobs WHERE hash = $1 AND NOT {}", is_named());
+    let deleted = query(AssertSqlSafe(statement))
+        .bind(*hash)
+        .execute(tx.sqlite())
+        .await?;
+    if deleted.rows_affected() == 0 {
+        query("UPDATE blobs SET marked_at = NULL WHERE hash = $1")
+            .bind(*hash)
+            .execute(tx.sqlite())
+            .await?;
+        return Ok(false);
+    }
+    aside.extend(blobs.set_aside(hash)?);
+    Ok(true)
+}
+
+/// Removes old files that have no row: a crash came between their rename and their commit.
+async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> {
+    let mut total = 0;
+    for _ in 0..SHELVES_PER_SWEEP {
+        let shelf = {
+            let mut position = position(store.blobs());
+            let shelf = position.shelf;
+            position.shelf = shelf.next();
+            shelf
+        };
+        let found = store.blobs().on_shelf(shelf, before_ms).await?;
+        for hashes in found.chunks(PAGE) {
+            let suspects = without_row(store, hashes).await?;
+            if suspects.is_empty() {
+                continue;
+            }
+            total += take_away(store, move |tx, blobs, aside| {
+                let suspects = suspects.clone();
+                Box::pin(async move {
+                    let mut removed = 0;
+                    for hash in &suspects {
+                        // Asked again in the writer: an upload of the same bytes may have been recorded since.
+                        if !has_row(tx, hash).await? {
+                            aside.extend(blobs.set_aside(hash)?);
+                            removed += 1;
+                        }
+                    }
+                    Ok(removed)
+                })
+            })
+            .await?;
+        }
+    }
+    Ok(total)
+}
+
+async fn without_row(store: &Store, hashes: &[BlobHash]) -> Result<Vec<BlobHash>, Error> {
+    let mut reader = store.read().await?;
+    let mut without = Vec::new();
+    for hash in hashes {
+        if !has_row(&mut reader, hash).await? {
+            without.push(*hash);
+        }
+    }
+    Ok(without)
+}
+
+async fn has_row(db: &mut impl Connection, hash: &BlobHash) -> Result<bool, Error> {
+    let found: Option<i64> = query_scalar("SELECT 1 FROM blobs WHERE hash = $1")
+        .bind(*hash)
+        .fetch_optional(db.sqlite())
+        .await?;
+    Ok(found.is_some())
+}
+
+/// Files that a unit of work took out of their place.
+#[derive(Clone, Default)]
+struct Aside(Arc<Mutex<Vec<SetAside>>>);
+
+impl Aside {
+    fn extend(&self, file: Option<SetAside>) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(file);
+    }
+
+    fn take(&self) -> Vec<SetAside> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Runs a unit of work that takes files out of their place; they go for good when it was committed, and back when not.
+async fn take_away<T, F>(store: &Store, work: F) -> Result<T, Error>
+where
+    T: Send + 'static,
+    F: for<'t> FnOnce(&'t mut Tx<'_>, Blobs, Aside) -> crate::Work<'t, T> + Send + 'static,
+{
+    let (blobs, aside) = (store.blobs().clone(), Aside::default());
+    let taken = aside.clone();
+    let outcome = store.write(move |tx| work(tx, blobs, taken)).await;
+    let (files, is_committed) = (aside.take(), outcome.is_ok());
+    let settle = move || {
+        for file in files {
+            if is_committed {
+                file.remove();
+            } else {
+                file.put_back();
+            }
+        }
+        Ok(())
+    };
+    store.blobs().blocking(settle).await?;
+    outcome
+}
+
+fn position(blobs: &Blobs) -> std::sync::MutexGuard<'_, Position> {
+    blobs
+        .position()
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::StoreSettings;
+
+    /// A table that names blobs outside the list would lose its bytes after a day.
+    #[tokio::test]
+    async fn every_column_that_names_a_blob_is_in_the_list_and_indexed() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: folder.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let mut reader = store.read().await.unwrap();
+        let columns: Vec<(String, String)> = query_as(
+            "SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
+             WHERE t.type = 'table' AND (c.name LIKE '%blob%' AND c.type = 'BLOB' OR EXISTS (
+                 SELECT 1 FROM pragma_foreign_key_list(t.name) k WHERE k.\"table\" = 'blobs' AND k.\"from\" = c.name))",
+        )
+        .fetch_all(reader.sqlite())
+        .await
+        .unwrap();
+        let listed: BTreeSet<_> = REFERENCES
+            .iter()
+            .map(|(table, column)| ((*table).to_owned(), (*column).to_owned()))
+            .collect();
+        assert_eq!(columns.into_iter().collect::<BTreeSet<_>>(), listed);
+        for (table, column) in REFERENCES {
+            let indexed: Option<i64> = query_scalar(
+                "SELECT 1 FROM pragma_index_list($1) i JOIN pragma_index_info(i.name) c
+                 WHERE c.seqno = 0 AND c.name = $2",
+            )
+            .bind(*table)
+            .bind(*column)
+            .fetch_optional(reader.sqlite())
+            .await
+            .unwrap();
+            assert_eq!(indexed, Some(1), "an index on {table}.{column}");
+        }
+    }
+}

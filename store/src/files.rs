@@ -1,0 +1,286 @@
+//! Files: a name, a place and facts for a blob. The bytes never change under one id.
+
+use sqlx::{QueryBuilder, Sqlite, query, query_as, types::Json};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Page, Tx, blob::BlobHash, folders, lineage, storage};
+
+/// How a file came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum Role {
+    Uploaded,
+    Converted,
+    Recording,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Uploaded => "uploaded",
+            Self::Converted => "converted",
+            Self::Recording => "recording",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct File {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    /// `None`: at the top.
+    pub folder_id: Option<Uuid>,
+    /// Safe to be shown and sent: NFC, without control characters and path separators.
+    pub filename: String,
+    /// As the bytes were recognised, or the name.
+    pub mime_type: String,
+    pub size_bytes: i64,
+    #[sqlx(rename = "blob_hash")]
+    pub blob: BlobHash,
+    pub role: Role,
+    /// In pixels as shown, after orientation.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub duration_ms: Option<i64>,
+    focal_x: Option<f64>,
+    focal_y: Option<f64>,
+    pub description: Option<String>,
+    #[sqlx(json)]
+    pub tags: Vec<String>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+impl File {
+    /// What matters in the image, as shares of its width and height, 0 to 1.
+    pub fn focal_point(&self) -> Option<(f64, f64)> {
+        self.focal_x.zip(self.focal_y)
+    }
+}
+
+/// A file to be made of a blob that is recorded in the same transaction or named by another row.
+#[derive(Clone, Debug)]
+pub struct NewFile {
+    pub folder_id: Option<Uuid>,
+    pub filename: String,
+    pub mime_type: String,
+    pub size_bytes: u64,
+    pub blob: BlobHash,
+    pub role: Role,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub duration_ms: Option<i64>,
+}
+
+/// What to change; `None` leaves a field as it is, `Some(None)` empties it.
+#[derive(Clone, Debug, Default)]
+pub struct FilePatch {
+    pub filename: Option<String>,
+    pub folder_id: Option<Option<Uuid>>,
+    pub focal_point: Option<Option<(f64, f64)>>,
+    pub description: Option<Option<String>>,
+    pub tags: Option<Vec<String>>,
+}
+
+/// Which files of an account are wanted; everything without a wish.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// `Some(None)`: those at the top.
+    pub folder: Option<Option<Uuid>>,
+    /// The name contains this, in any case.
+    pub text: Option<String>,
+    /// The media type begins so, in any case.
+    pub mime_prefix: Option<String>,
+}
+
+impl Filter {
+    fn push<'q>(&'q self, account_id: Uuid, statement: &mut QueryBuilder<Sqlite>) {
+        statement.push(" WHERE account_id = ").push_bind(account_id);
+        if let Some(folder) = self.folder {
+            statement.push(" AND folder_id IS ").push_bind(folder);
+        }
+        if let Some(text) = &self.text {
+            statement.push(" AND instr(search_name, ");
+            statement.push_bind(text.to_lowercase()).push(") > 0");
+        }
+        if let Some(prefix) = &self.mime_prefix {
+            let prefix = prefix.to_ascii_lowercase();
+            statement.push(" AND substr(mime_type, 1, ");
+            statement.push_bind(prefix.chars().count() as i64);
+            statement.push(") = ").push_bind(prefix);
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        self.folder.is_none() && self.text.is_none() && self.mime_prefix.is_none()
+    }
+}
+
+/// Adds a file. `Error::NotFound` for a folder that the account does not have. Whether the account may store more is for
+/// [`storage::check`] to say, before.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    new: NewFile,
+    now_ms: i64,
+) -> Result<File, Error> {
+    if let Some(folder_id) = new.folder_id {
+        folders::get(tx, account_id, folder_id).await?;
+    }
+    let size_bytes = i64::try_from(new.size_bytes)
+        .map_err(|_| Error::Invalid("a file has at most 8 EiB".into()))?;
+    storage::add(tx, account_id, 1, size_bytes).await?;
+    let file = query_as(
+        "INSERT INTO files (id, account_id, folder_id, filename, search_name, mime_type, size_bytes, blob_hash, role,
+             width, height, duration_ms, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13) RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(account_id)
+    .bind(new.folder_id)
+    .bind(&new.filename)
+    .bind(new.filename.to_lowercase())
+    .bind(new.mime_type)
+    .bind(size_bytes)
+    .bind(new.blob)
+    .bind(new.role)
+    .bind(new.width)
+    .bind(new.height)
+    .bind(new.duration_ms)
+    .bind(now_ms)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(file)
+}
+
+/// `Error::NotFound` for an unknown id and for another account's.
+pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<File, Error> {
+    query_as("SELECT * FROM files WHERE id = $1 AND account_id = $2")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("file"))
+}
+
+/// Without regard to the account, for those who have been let in otherwise.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<File>, Error> {
+    Ok(query_as("SELECT * FROM files WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?)
+}
+
+/// The account's files that fit, newest first; `skip` counts from the page's beginning.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    filter: &Filter,
+    page: Page,
+    skip: u32,
+) -> Result<Vec<File>, Error> {
+    let (created_at, id) = page.before();
+    let mut statement = QueryBuilder::new("SELECT * FROM files");
+    filter.push(account_id, &mut statement);
+    statement
+        .push(" AND (created_at, id) < (")
+        .push_bind(created_at);
+    statement.push(", ").push_bind(id);
+    statement.push(") ORDER BY created_at DESC, id DESC LIMIT ");
+    statement
+        .push_bind(page.limit)
+        .push(" OFFSET ")
+        .push_bind(skip);
+    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
+}
+
+/// How many of the account's files fit.
+pub async fn count(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    filter: &Filter,
+) -> Result<u64, Error> {
+    if filter.is_everything() {
+        return Ok(storage::totals(db, account_id).await?.files);
+    }
+    let mut statement = QueryBuilder::new("SELECT count(*) FROM files");
+    filter.push(account_id, &mut statement);
+    let count: i64 = statement
+        .build_query_scalar()
+        .fetch_one(db.sqlite())
+        .await?;
+    Ok(count.unsigned_abs())
+}
+
+/// Changes what the patch names; returns the row as it is then. `Error::NotFound` for the file and for the folder.
+pub async fn patch(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    patch: FilePatch,
+    now_ms: i64,
+) -> Result<File, Error> {
+    if let Some(Some(folder_id)) = patch.folder_id {
+        folders::get(tx, account_id, folder_id).await?;
+    }
+    let focal_point = patch.focal_point.flatten();
+    query_as(
+        "UPDATE files SET
+             filename = coalesce($3, filename),
+             search_name = coalesce($4, search_name),
+             folder_id = CASE WHEN $5 THEN $6 ELSE folder_id END,
+             focal_x = CASE WHEN $7 THEN $8 ELSE focal_x END,
+             focal_y = CASE WHEN $7 THEN $9 ELSE focal_y END,
+             description = CASE WHEN $10 THEN $11 ELSE description END,
+             tags = coalesce($12, tags),
+             updated_at = $13
+         WHERE id = $1 AND account_id = $2 RETURNING *",
+    )
+    .bind(id)
+    .bind(account_id)
+    .bind(&patch.filename)
+    .bind(patch.filename.as_ref().map(|name| name.to_lowercase()))
+    .bind(patch.folder_id.is_some())
+    .bind(patch.folder_id.flatten())
+    .bind(patch.focal_point.is_some())
+    .bind(focal_point.map(|(x, _)| x))
+    .bind(focal_point.map(|(_, y)| y))
+    .bind(patch.description.is_some())
+    .bind(patch.description.flatten())
+    .bind(patch.tags.map(Json))
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("file"))
+}
+
+/// Notes what was found out about the bytes since: size in pixels and length.
+pub async fn set_facts(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    width: Option<u32>,
+    height: Option<u32>,
+    duration_ms: Option<i64>,
+) -> Result<(), Error> {
+    query("UPDATE files SET width = $2, height = $3, duration_ms = $4 WHERE id = $1")
+        .bind(id)
+        .bind(width)
+        .bind(height)
+        .bind(duration_ms)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+/// Deletes the file, and returns what it was. What was made from it stays, its source forgotten.
+pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<File, Error> {
+    let file: File = query_as("DELETE FROM files WHERE id = $1 AND account_id = $2 RETURNING *")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(tx.sqlite())
+        .await?
+        .ok_or(Error::NotFound("file"))?;
+    storage::add(tx, account_id, -1, -file.size_bytes).await?;
+    lineage::forget(tx, &lineage::Derived::file(id)).await?;
+    Ok(file)
+}

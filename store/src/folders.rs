@@ -1,0 +1,243 @@
+//! Folders: names in which files and other folders lie. Names may repeat, as users expect of files that they upload twice.
+
+use sqlx::{QueryBuilder, query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Page, Tx, files};
+
+/// How deep folders may lie in each other.
+const MAX_DEPTH: i64 = 100;
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Folder {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub name: String,
+    /// As the client named it.
+    pub color: Option<String>,
+    /// `None`: at the top.
+    pub parent_id: Option<Uuid>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewFolder {
+    pub name: String,
+    pub color: Option<String>,
+    pub parent_id: Option<Uuid>,
+}
+
+/// What to change; `None` leaves a field as it is, `Some(None)` empties it.
+#[derive(Clone, Debug, Default)]
+pub struct FolderPatch {
+    pub name: Option<String>,
+    pub color: Option<Option<String>>,
+    pub parent_id: Option<Option<Uuid>>,
+}
+
+/// `Error::NotFound` for a parent that the account does not have, `Error::Conflict` where it lies too deep.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    new: NewFolder,
+    now_ms: i64,
+) -> Result<Folder, Error> {
+    if let Some(parent_id) = new.parent_id {
+        get(tx, account_id, parent_id).await?;
+        check_depth(ancestors(tx, parent_id).await?.len() as i64 + 1)?;
+    }
+    let folder = query_as(
+        "INSERT INTO folders (id, account_id, name, color, parent_id, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(account_id)
+    .bind(new.name)
+    .bind(new.color)
+    .bind(new.parent_id)
+    .bind(now_ms)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(folder)
+}
+
+/// `Error::NotFound` for an unknown id and for another account's.
+pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Folder, Error> {
+    query_as("SELECT * FROM folders WHERE id = $1 AND account_id = $2")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("folder"))
+}
+
+/// The account's folders, newest first; of one parent only when it is given, `Some(None)` being the top.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    parent: Option<Option<Uuid>>,
+    page: Page,
+) -> Result<Vec<Folder>, Error> {
+    let (created_at, id) = page.before();
+    let mut statement = QueryBuilder::new("SELECT * FROM folders WHERE account_id = ");
+    statement.push_bind(account_id);
+    if let Some(parent) = parent {
+        statement.push(" AND parent_id IS ").push_bind(parent);
+    }
+    statement
+        .push(" AND (created_at, id) < (")
+        .push_bind(created_at);
+    statement.push(", ").push_bind(id);
+    statement.push(") ORDER BY created_at DESC, id DESC LIMIT ");
+    statement.push_bind(page.limit);
+    Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
+}
+
+/// Changes what the patch names; returns the row as it is then. `Error::Conflict` for a move into itself or below itself.
+pub async fn patch(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    patch: FolderPatch,
+    now_ms: i64,
+) -> Result<Folder, Error> {
+    if let Some(Some(parent_id)) = patch.parent_id {
+        get(tx, account_id, id).await?;
+        get(tx, account_id, parent_id).await?;
+        let ancestors = ancestors(tx, parent_id).await?;
+        if ancestors.contains(&id) {
+            return Err(Error::Conflict("a folder cannot lie in itself".into()));
+        }
+        check_depth(ancestors.len() as i64 + height(tx, id).await?)?;
+    }
+    query_as(
+        "UPDATE folders SET
+             name = coalesce($3, name),
+             color = CASE WHEN $4 THEN $5 ELSE color END,
+             parent_id = CASE WHEN $6 THEN $7 ELSE parent_id END,
+             updated_at = $8
+         WHERE id = $1 AND account_id = $2 RETURNING *",
+    )
+    .bind(id)
+    .bind(account_id)
+    .bind(patch.name)
+    .bind(patch.color.is_some())
+    .bind(patch.color.flatten())
+    .bind(patch.parent_id.is_some())
+    .bind(patch.parent_id.flatten())
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("folder"))
+}
+
+/// Deletes a folder in which nothing lies; `Error::Conflict` when something does.
+pub async fn delete_empty(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Folder, Error> {
+    let folder = get(tx, account_id, id).await?;
+    let is_used: bool = query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM files WHERE folder_id = $1)
+             OR EXISTS (SELECT 1 FROM folders WHERE parent_id = $1)",
+    )
+    .bind(id)
+    .fetch_one(tx.sqlite())
+    .await?;
+    if is_used {
+        return Err(Error::Conflict(
+            "the folder is not empty: delete with ?recursive=true, or empty it first".into(),
+        ));
+    }
+    query("DELETE FROM folders WHERE id = $1")
+        .bind(id)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(folder)
+}
+
+/// One turn of deleting a folder with all that lies in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Emptied {
+    /// Files that this turn deleted.
+    pub files: Vec<Uuid>,
+    /// Nothing is left, the folder itself included.
+    pub is_gone: bool,
+}
+
+/// Deletes up to `most` of the files below a folder, and the folders once there are no files; repeat until it is gone.
+/// `Error::NotFound` at the first turn for a folder that is not there.
+pub async fn delete_turn(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    most: u32,
+) -> Result<Emptied, Error> {
+    get(tx, account_id, id).await?;
+    let found: Vec<Uuid> = query_scalar(
+        "WITH RECURSIVE below (id) AS (
+             SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)
+         SELECT files.id FROM files WHERE folder_id IN (SELECT id FROM below) LIMIT $2",
+    )
+    .bind(id)
+    .bind(most)
+    .fetch_all(tx.sqlite())
+    .await?;
+    for file_id in &found {
+        files::delete(tx, account_id, *file_id).await?;
+    }
+    let is_gone = found.len() < most as usize;
+    if is_gone {
+        // Parents and children go in one statement; what is left is checked at its end.
+        query(
+            "WITH RECURSIVE below (id) AS (
+                 SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)
+             DELETE FROM folders WHERE id IN (SELECT id FROM below)",
+        )
+        .bind(id)
+        .execute(tx.sqlite())
+        .await?;
+    }
+    Ok(Emptied {
+        files: found,
+        is_gone,
+    })
+}
+
+/// The folder itself and those in which it lies, innermost first.
+pub async fn ancestors(db: &mut impl Connection, id: Uuid) -> Result<Vec<Uuid>, Error> {
+    let ids = query_scalar(
+        "WITH RECURSIVE above (id, depth) AS (
+             SELECT $1, 0 UNION
+             SELECT f.parent_id, depth + 1 FROM folders f JOIN above a ON f.id = a.id
+             WHERE f.parent_id IS NOT NULL AND depth < $2)
+         SELECT id FROM above ORDER BY depth",
+    )
+    .bind(id)
+    .bind(MAX_DEPTH)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(ids)
+}
+
+/// 1 for a folder without folders in it.
+async fn height(db: &mut impl Connection, id: Uuid) -> Result<i64, Error> {
+    let height = query_scalar(
+        "WITH RECURSIVE below (id, depth) AS (
+             SELECT $1, 1 UNION
+             SELECT f.id, depth + 1 FROM folders f JOIN below b ON f.parent_id = b.id WHERE depth <= $2)
+         SELECT max(depth) FROM below",
+    )
+    .bind(id)
+    .bind(MAX_DEPTH)
+    .fetch_one(db.sqlite())
+    .await?;
+    Ok(height)
+}
+
+fn check_depth(depth: i64) -> Result<(), Error> {
+    match depth > MAX_DEPTH {
+        true => Err(Error::Conflict(format!(
+            "folders lie at most {MAX_DEPTH} deep"
+        ))),
+        false => Ok(()),
+    }
+}

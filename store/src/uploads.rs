@@ -1,0 +1,185 @@
+//! Direct uploads: made by the API, filled by one signed PUT, completed as a file.
+//!
+//! A PUT claims the upload first, and its bytes count only while no later PUT has: so a new request takes over a dead one.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error, Tx,
+    blob::BlobHash,
+    files::{self, File, NewFile, Role},
+    folders, storage,
+};
+
+/// How far an upload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum State {
+    /// Waits for its bytes.
+    Pending,
+    /// Has them.
+    Received,
+    /// Is a file.
+    Completed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Upload {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub folder_id: Option<Uuid>,
+    pub filename: String,
+    /// As the client declared it; what the file becomes is decided by its bytes.
+    pub content_type: String,
+    /// Exactly so many bytes are taken.
+    pub size_bytes: i64,
+    pub state: State,
+    /// Rises with every PUT.
+    pub attempt: i64,
+    pub blob_hash: Option<BlobHash>,
+    pub mime_type: Option<String>,
+    /// `None` before it is completed, and when the file was deleted since.
+    pub file_id: Option<Uuid>,
+    pub created_at: i64,
+    pub expires_at: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewUpload {
+    pub folder_id: Option<Uuid>,
+    pub filename: String,
+    pub content_type: String,
+    pub size_bytes: u64,
+    pub expires_at: i64,
+}
+
+/// `Error::NotFound` for a folder that the account does not have.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    new: NewUpload,
+    now_ms: i64,
+) -> Result<Upload, Error> {
+    if let Some(folder_id) = new.folder_id {
+        folders::get(tx, account_id, folder_id).await?;
+    }
+    let size_bytes = i64::try_from(new.size_bytes)
+        .map_err(|_| Error::Invalid("a file has at most 8 EiB".into()))?;
+    let upload = query_as(
+        "INSERT INTO uploads (id, account_id, folder_id, filename, content_type, size_bytes, state, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8) RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(account_id)
+    .bind(new.folder_id)
+    .bind(new.filename)
+    .bind(new.content_type)
+    .bind(size_bytes)
+    .bind(now_ms)
+    .bind(new.expires_at)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(upload)
+}
+
+/// Without regard to the account, for the holder of a signed address.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Upload, Error> {
+    query_as("SELECT * FROM uploads WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("upload"))
+}
+
+/// A PUT begins: returns the upload with the attempt that [`receive`] needs. `Error::Conflict` once it is completed.
+pub async fn claim(tx: &mut Tx<'_>, id: Uuid) -> Result<Upload, Error> {
+    let upload: Upload =
+        query_as("UPDATE uploads SET attempt = attempt + 1 WHERE id = $1 RETURNING *")
+            .bind(id)
+            .fetch_optional(tx.sqlite())
+            .await?
+            .ok_or(Error::NotFound("upload"))?;
+    match upload.state {
+        State::Completed => Err(Error::Conflict("the upload is completed already".into())),
+        State::Pending | State::Received => Ok(upload),
+    }
+}
+
+/// The bytes are there, recorded in the same transaction. `Error::Conflict` when a later PUT has claimed the upload, or it
+/// was completed meanwhile.
+pub async fn receive(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    attempt: i64,
+    blob: BlobHash,
+    mime_type: &str,
+) -> Result<Upload, Error> {
+    query_as(
+        "UPDATE uploads SET state = 'received', blob_hash = $3, mime_type = $4
+         WHERE id = $1 AND attempt = $2 AND state <> 'completed' RETURNING *",
+    )
+    .bind(id)
+    .bind(attempt)
+    .bind(blob)
+    .bind(mime_type)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or_else(|| Error::Conflict("another request has taken this upload over".into()))
+}
+
+/// Makes the file, once: `(file, true)` when an earlier call made it. `Error::Conflict` while the bytes are missing,
+/// `Error::OverQuota` beyond `limit_bytes` of storage (0: no limit), `Error::NotFound` also for a file deleted since.
+pub async fn complete(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    limit_bytes: u64,
+    now_ms: i64,
+) -> Result<(File, bool), Error> {
+    let upload = by_id(tx, id).await?;
+    if upload.account_id != account_id {
+        return Err(Error::NotFound("upload"));
+    }
+    if upload.state == State::Completed {
+        let file_id = upload.file_id.ok_or(Error::NotFound("file"))?;
+        return Ok((files::get(tx, account_id, file_id).await?, true));
+    }
+    let (Some(blob), Some(mime_type)) = (upload.blob_hash, upload.mime_type) else {
+        return Err(Error::Conflict(
+            "the bytes of this upload have not arrived: PUT them to its signedUrl first".into(),
+        ));
+    };
+    let size_bytes = upload.size_bytes.unsigned_abs();
+    storage::check(tx, account_id, size_bytes, limit_bytes).await?;
+    let new = NewFile {
+        folder_id: upload.folder_id,
+        filename: upload.filename,
+        mime_type,
+        size_bytes,
+        blob,
+        role: Role::Uploaded,
+        width: None,
+        height: None,
+        duration_ms: None,
+    };
+    let file = files::create(tx, account_id, new, now_ms).await?;
+    query("UPDATE uploads SET state = 'completed', file_id = $2 WHERE id = $1")
+        .bind(id)
+        .bind(file.id)
+        .execute(tx.sqlite())
+        .await?;
+    Ok((file, false))
+}
+
+/// Deletes up to `rows` uploads that have expired, completed ones too; returns how many.
+pub(crate) async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, rows: u32) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM uploads WHERE id IN (SELECT id FROM uploads WHERE expires_at <= $1 LIMIT $2)",
+    )
+    .bind(now_ms)
+    .bind(rows)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
