@@ -9,6 +9,7 @@ pub mod encoder;
 pub mod ffprobe;
 pub mod fmp4;
 pub mod http;
+pub mod images;
 pub mod media;
 pub mod publisher;
 pub mod server;

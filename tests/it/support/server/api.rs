@@ -1,10 +1,13 @@
 //! The REST interface, as a user's script calls it.
 
+mod files;
+
 use std::{net::SocketAddr, time::Duration};
 
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
+pub use self::files::{Fetched, Form};
 use crate::support::{Failure, eventually, http::client, publisher::Target};
 
 /// A client with a key.

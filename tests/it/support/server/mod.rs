@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-pub use self::api::{Api, Input};
+pub use self::api::{Api, Fetched, Form, Input};
 use super::{Failure, checker::MediaPlaylist, eventually, http, media::target_folder};
 
 /// The bootstrap key: `svc_` and 43 base62 characters.
