@@ -1,0 +1,415 @@
+//! Conversion jobs: what was asked, what is done, and what came out. The row is the truth that actors work from.
+//!
+//! A job has items: one operation each, with its inputs and its one result. Its owner writes through a lease of the kind
+//! [`KIND`] ([`progress`](self::begin)); results can be downloaded until the job's expiry, inputs go when it ends.
+
+mod ending;
+mod expiry;
+mod idempotency;
+mod progress;
+
+use serde::{Deserialize, Serialize};
+use sqlx::{query, query_as, query_scalar, types::Json};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error, Month, Page, Tx,
+    blob::{BlobHash, Sealed},
+    blobs, operations,
+    work::{self, Lane},
+};
+
+pub use ending::{cancel, finish, give_up};
+pub(crate) use expiry::{delete_ended_before, expire_results};
+pub use idempotency::Idempotency;
+pub(crate) use idempotency::delete_expired as delete_expired_keys;
+pub use progress::{NewResult, begin, complete_item, expand, fail_item};
+
+/// Of a job's row in [`work`].
+pub const KIND: &str = "job";
+
+/// Free positions after each item of a request, which the members of an archive take in its place.
+const POSITIONS_BETWEEN: i64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum JobType {
+    Convert,
+    Compress,
+    /// One of the media tools.
+    Tool,
+}
+
+impl JobType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Convert => "convert",
+            Self::Compress => "compress",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum JobState {
+    Pending,
+    Processing,
+    /// At least one file came out.
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl JobState {
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::Processing,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    pub fn has_ended(self) -> bool {
+        !matches!(self, Self::Pending | Self::Processing)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum ItemState {
+    Pending,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// What the account's plan allowed when the job was made; 0 means no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// Files of the job, the members of archives among them.
+    pub files: u64,
+    /// Operations a month.
+    pub operations: u64,
+    /// Bytes of one input.
+    pub file_bytes: u64,
+    /// Bytes that the account may store.
+    pub storage_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Job {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub job_type: JobType,
+    /// The row of the operation table.
+    pub tool: String,
+    pub state: JobState,
+    pub lane: Lane,
+    /// Results become files, in the folder `folder_id`.
+    pub saves: bool,
+    pub folder_id: Option<Uuid>,
+    /// Results are packed into one archive.
+    pub archives: bool,
+    #[sqlx(json)]
+    pub allowance: Allowance,
+    /// The month that was charged.
+    pub month: Month,
+    pub total_files: u32,
+    pub completed_files: u32,
+    pub failed_files: u32,
+    pub archive_blob: Option<BlobHash>,
+    pub archive_size: Option<i64>,
+    pub error: Option<String>,
+    pub error_code: Option<String>,
+    pub created_at: i64,
+    pub started_at: Option<i64>,
+    pub completed_at: Option<i64>,
+    /// Until then results can be downloaded; `None` until the job ends, and once they are gone.
+    pub expires_at: Option<i64>,
+}
+
+/// One operation of a job and its result.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Item {
+    pub id: Uuid,
+    pub job_id: Uuid,
+    pub position: i64,
+    #[sqlx(json)]
+    pub operation: serde_json::Value,
+    /// What was charged for it.
+    pub operations: i64,
+    pub state: ItemState,
+    pub original_name: String,
+    pub original_size: i64,
+    /// The stored file it is made from.
+    pub source_file_id: Option<Uuid>,
+    pub result_blob: Option<BlobHash>,
+    pub result_name: Option<String>,
+    pub result_size: Option<i64>,
+    pub mime_type: Option<String>,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub applied_quality: Option<u8>,
+    /// What an inspection found.
+    #[sqlx(json(nullable))]
+    pub facts: Option<serde_json::Value>,
+    pub stored_file_id: Option<Uuid>,
+    pub error: Option<String>,
+    pub error_code: Option<String>,
+}
+
+/// What an operation reads.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Input {
+    pub blob: BlobHash,
+    pub filename: String,
+    pub size: i64,
+    /// The member of that number of the archive in `blob`.
+    pub member: Option<u32>,
+}
+
+/// A job to be made.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    pub account_id: Uuid,
+    pub job_type: JobType,
+    pub tool: String,
+    pub lane: Lane,
+    pub saves: bool,
+    pub folder_id: Option<Uuid>,
+    pub archives: bool,
+    pub allowance: Allowance,
+    /// In the order of the answer; at least one.
+    pub items: Vec<NewItem>,
+    pub idempotency: Option<Idempotency>,
+}
+
+/// One operation to be done.
+#[derive(Clone, Debug)]
+pub struct NewItem {
+    pub operation: serde_json::Value,
+    /// What it costs.
+    pub operations: u64,
+    pub source_file_id: Option<Uuid>,
+    /// The first one gives the item its name.
+    pub inputs: Vec<Input>,
+}
+
+/// The answer to [`submit`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    New(Job),
+    /// An earlier request had the same key and parameters; nothing was charged.
+    Known(Job),
+    /// The month's operations do not suffice; nothing was changed.
+    UsedUp {
+        used: u64,
+    },
+}
+
+/// Charges the account, records the blobs of its uploads and makes the job, with its row of [`work`]. Inputs name one of
+/// `uploads` or a blob that a file of the account names. `Error::Conflict` when the idempotency key was used for other
+/// parameters.
+pub async fn submit(
+    tx: &mut Tx<'_>,
+    new: &NewJob,
+    uploads: &[Sealed],
+    now_ms: i64,
+) -> Result<Submitted, Error> {
+    if let Some(wanted) = &new.idempotency
+        && let Some(job_id) = idempotency::find(tx, new.account_id, wanted, now_ms).await?
+    {
+        return Ok(Submitted::Known(get(tx, new.account_id, job_id).await?));
+    }
+    let cost = new.items.iter().map(|item| item.operations).sum();
+    let charge =
+        operations::charge(tx, new.account_id, cost, new.allowance.operations, now_ms).await?;
+    let month = match charge {
+        operations::Charge::Charged(month) => month,
+        operations::Charge::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
+    };
+    for upload in uploads {
+        blobs::record(tx, upload, now_ms).await?;
+    }
+    let job = insert(tx, new, month, now_ms).await?;
+    for (number, item) in new.items.iter().enumerate() {
+        let position = i64::try_from(number).unwrap_or(0) * POSITIONS_BETWEEN;
+        insert_item(tx, job.id, position, item).await?;
+    }
+    work::enqueue(tx, KIND, job.id, job.account_id, job.lane, now_ms).await?;
+    if let Some(wanted) = &new.idempotency {
+        idempotency::remember(tx, new.account_id, wanted, job.id, now_ms).await?;
+    }
+    Ok(Submitted::New(job))
+}
+
+async fn insert(tx: &mut Tx<'_>, new: &NewJob, month: Month, now_ms: i64) -> Result<Job, Error> {
+    Ok(query_as(
+        "INSERT INTO jobs (id, account_id, job_type, tool, state, lane, saves, folder_id, archives, allowance, month,
+             total_files, created_at)
+         VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12) RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(new.account_id)
+    .bind(new.job_type)
+    .bind(&new.tool)
+    .bind(new.lane)
+    .bind(new.saves)
+    .bind(new.folder_id)
+    .bind(new.archives)
+    .bind(Json(new.allowance))
+    .bind(month)
+    .bind(i64::try_from(new.items.len()).unwrap_or(i64::MAX))
+    .bind(now_ms)
+    .fetch_one(tx.sqlite())
+    .await?)
+}
+
+async fn insert_item(
+    tx: &mut Tx<'_>,
+    job_id: Uuid,
+    position: i64,
+    item: &NewItem,
+) -> Result<(), Error> {
+    let first = item
+        .inputs
+        .first()
+        .ok_or_else(|| Error::Internal("an item of a job needs at least one input".into()))?;
+    let id = Uuid::now_v7();
+    query(
+        "INSERT INTO job_files (id, job_id, position, operation, operations, state, original_name, original_size,
+             source_file_id)
+         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8)",
+    )
+    .bind(id)
+    .bind(job_id)
+    .bind(position)
+    .bind(Json(&item.operation))
+    .bind(i64::try_from(item.operations).unwrap_or(i64::MAX))
+    .bind(&first.filename)
+    .bind(item.inputs.iter().map(|input| input.size).sum::<i64>())
+    .bind(item.source_file_id)
+    .execute(tx.sqlite())
+    .await?;
+    for (number, input) in item.inputs.iter().enumerate() {
+        query("INSERT INTO job_inputs (job_file_id, number, blob, filename, size, member) VALUES ($1, $2, $3, $4, $5, $6)")
+            .bind(id)
+            .bind(i64::try_from(number).unwrap_or(i64::MAX))
+            .bind(input.blob)
+            .bind(&input.filename)
+            .bind(input.size)
+            .bind(input.member)
+            .execute(tx.sqlite())
+            .await?;
+    }
+    Ok(())
+}
+
+/// `Error::NotFound` for an unknown id and for another account's.
+pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Job, Error> {
+    query_as("SELECT * FROM jobs WHERE id = $1 AND account_id = $2")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("job"))
+}
+
+/// Without regard to the account, for actors.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Job, Error> {
+    query_as("SELECT * FROM jobs WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("job"))
+}
+
+/// The job's items in the order of the request.
+pub async fn items(db: &mut impl Connection, job_id: Uuid) -> Result<Vec<Item>, Error> {
+    Ok(
+        query_as("SELECT * FROM job_files WHERE job_id = $1 ORDER BY position")
+            .bind(job_id)
+            .fetch_all(db.sqlite())
+            .await?,
+    )
+}
+
+/// For a download of its result. `Error::NotFound` when there is none.
+pub async fn item(db: &mut impl Connection, id: Uuid) -> Result<Item, Error> {
+    query_as("SELECT * FROM job_files WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("result"))
+}
+
+/// What an item reads, in the order of its operation; empty once the job has ended.
+pub async fn inputs(db: &mut impl Connection, item_id: Uuid) -> Result<Vec<Input>, Error> {
+    Ok(query_as(
+        "SELECT blob, filename, size, member FROM job_inputs WHERE job_file_id = $1 ORDER BY number",
+    )
+    .bind(item_id)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// The account's jobs, newest first, `offset` rows after the page's start.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    state: Option<JobState>,
+    page: Page,
+    offset: u32,
+) -> Result<Vec<Job>, Error> {
+    let (created_at, id) = page.before();
+    Ok(query_as(
+        "SELECT * FROM jobs WHERE account_id = $1 AND (created_at, id) < ($2, $3) AND ($4 IS NULL OR state = $4)
+         ORDER BY created_at DESC, id DESC LIMIT $5 OFFSET $6",
+    )
+    .bind(account_id)
+    .bind(created_at)
+    .bind(id)
+    .bind(state)
+    .bind(page.limit)
+    .bind(offset)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// How many jobs of that state the account has.
+pub async fn count(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    state: Option<JobState>,
+) -> Result<u64, Error> {
+    let count: i64 = query_scalar(
+        "SELECT count(*) FROM jobs WHERE account_id = $1 AND ($2 IS NULL OR state = $2)",
+    )
+    .bind(account_id)
+    .bind(state)
+    .fetch_one(db.sqlite())
+    .await?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// Jobs of all accounts by state, for metrics; a state without jobs is missing.
+pub async fn count_by_state(db: &mut impl Connection) -> Result<Vec<(JobState, i64)>, Error> {
+    Ok(query_as("SELECT state, count(*) FROM jobs GROUP BY state")
+        .fetch_all(db.sqlite())
+        .await?)
+}

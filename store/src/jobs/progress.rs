@@ -1,0 +1,166 @@
+//! What a job's owner records while it works. Every write asks for its lease first, so that an owner that was replaced
+//! changes nothing and nothing is doubled.
+
+use sqlx::{query, query_as, types::Json};
+use uuid::Uuid;
+
+use super::{Item, ItemState, Job, NewItem, get, insert_item, item};
+use crate::{
+    Error, Tx,
+    blob::BlobHash,
+    operations::{self, Charge},
+    work::{self, Lease},
+};
+
+/// What came out of an item. Its blob is recorded, and its file made, by the caller in the same transaction.
+#[derive(Clone, Debug, Default)]
+pub struct NewResult {
+    /// `None` for an operation that only tells facts.
+    pub blob: Option<BlobHash>,
+    pub filename: String,
+    pub mime_type: String,
+    pub size: u64,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub applied_quality: Option<u8>,
+    pub facts: Option<serde_json::Value>,
+    pub stored_file_id: Option<Uuid>,
+}
+
+/// Notes that the job is being worked on, in the transaction that claims it; again after an interruption is fine.
+pub async fn begin(tx: &mut Tx<'_>, job_id: Uuid, now_ms: i64) -> Result<(), Error> {
+    query(
+        "UPDATE jobs SET state = 'processing', started_at = coalesce(started_at, $2)
+         WHERE id = $1 AND state IN ('pending', 'processing')",
+    )
+    .bind(job_id)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Puts the members of an archive in the place of the item that named it, and charges the difference.
+///
+/// `Error::Conflict` when the lease is lost, or when the item is not pending any more. An archive without members, or one
+/// that the account has no operations left for, is the caller's to fail.
+pub async fn expand(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    archive: &Item,
+    members: &[NewItem],
+    now_ms: i64,
+) -> Result<Charge, Error> {
+    work::progressed(tx, lease).await?;
+    let job = get(tx, lease.account_id, lease.id).await?;
+    let cost: u64 = members.iter().map(|member| member.operations).sum();
+    let charged = u64::try_from(archive.operations).unwrap_or(0);
+    let charge = operations::charge(
+        tx,
+        job.account_id,
+        cost.saturating_sub(charged),
+        job.allowance.operations,
+        now_ms,
+    )
+    .await?;
+    if let Charge::UsedUp { .. } = charge {
+        return Ok(charge);
+    }
+    let deleted = query("DELETE FROM job_files WHERE id = $1 AND state = 'pending'")
+        .bind(archive.id)
+        .execute(tx.sqlite())
+        .await?;
+    if deleted.rows_affected() == 0 {
+        return Err(Error::Conflict("the archive was taken apart before".into()));
+    }
+    for (number, member) in members.iter().enumerate() {
+        let position = archive.position + i64::try_from(number).unwrap_or(0);
+        insert_item(tx, job.id, position, member).await?;
+    }
+    query("UPDATE jobs SET total_files = total_files - 1 + $2 WHERE id = $1")
+        .bind(job.id)
+        .bind(i64::try_from(members.len()).unwrap_or(i64::MAX))
+        .execute(tx.sqlite())
+        .await?;
+    Ok(charge)
+}
+
+/// Records an item's result; the job as it is then. `Error::Conflict` when the lease is lost or the item has ended.
+pub async fn complete_item(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    item_id: Uuid,
+    result: NewResult,
+) -> Result<Job, Error> {
+    work::progressed(tx, lease).await?;
+    let completed = query(
+        "UPDATE job_files SET state = 'completed', result_blob = $3, result_name = $4, mime_type = $5, result_size = $6,
+             width = $7, height = $8, applied_quality = $9, facts = $10, stored_file_id = $11
+         WHERE id = $1 AND job_id = $2 AND state = 'pending'",
+    )
+    .bind(item_id)
+    .bind(lease.id)
+    .bind(result.blob)
+    .bind(&result.filename)
+    .bind(&result.mime_type)
+    .bind(i64::try_from(result.size).unwrap_or(i64::MAX))
+    .bind(result.width)
+    .bind(result.height)
+    .bind(result.applied_quality)
+    .bind(result.facts.map(Json))
+    .bind(result.stored_file_id)
+    .execute(tx.sqlite())
+    .await?;
+    check_pending(completed.rows_affected())?;
+    Ok(
+        query_as("UPDATE jobs SET completed_files = completed_files + 1 WHERE id = $1 RETURNING *")
+            .bind(lease.id)
+            .fetch_one(tx.sqlite())
+            .await?,
+    )
+}
+
+/// Records why an item failed, and gives back what it cost; the job as it is then. Errors as [`complete_item`].
+pub async fn fail_item(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    item_id: Uuid,
+    code: &str,
+    message: &str,
+) -> Result<Job, Error> {
+    work::progressed(tx, lease).await?;
+    let failed = query(
+        "UPDATE job_files SET state = 'failed', error = $3, error_code = $4 WHERE id = $1 AND job_id = $2 AND state = 'pending'",
+    )
+    .bind(item_id)
+    .bind(lease.id)
+    .bind(message)
+    .bind(code)
+    .execute(tx.sqlite())
+    .await?;
+    check_pending(failed.rows_affected())?;
+    let item = item(tx, item_id).await?;
+    debug_assert_eq!(item.state, ItemState::Failed);
+    let job: Job =
+        query_as("UPDATE jobs SET failed_files = failed_files + 1 WHERE id = $1 RETURNING *")
+            .bind(lease.id)
+            .fetch_one(tx.sqlite())
+            .await?;
+    operations::refund(
+        tx,
+        job.account_id,
+        job.month,
+        u64::try_from(item.operations).unwrap_or(0),
+    )
+    .await?;
+    Ok(job)
+}
+
+fn check_pending(rows: u64) -> Result<(), Error> {
+    match rows {
+        0 => Err(Error::Conflict(
+            "the file's result was recorded before".into(),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,91 @@
+//! The monthly meter of media operations: one operation is one file processed (decisions.md §2).
+//!
+//! A charge joins the transaction that makes the work, a refund the one that records the failure, so that neither can be
+//! doubled or lost. The counter's key includes the month (UTC). A clock that is set back never reopens a month: charges
+//! go on in the newest one that the account has.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Month, Tx};
+
+/// What an account has used of a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used {
+    pub month: Month,
+    pub operations: u64,
+}
+
+/// The answer to a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// Done; a refund names this month.
+    Charged(Month),
+    /// It would exceed the cap: nothing was changed.
+    UsedUp { used: u64 },
+}
+
+/// Charges `operations` to the account's current month, unless that exceeds `cap` (0: none).
+pub async fn charge(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    operations: u64,
+    cap: u64,
+    now_ms: i64,
+) -> Result<Charge, Error> {
+    let used = used(tx, account_id, now_ms).await?;
+    if cap > 0 && used.operations.saturating_add(operations) > cap {
+        return Ok(Charge::UsedUp {
+            used: used.operations,
+        });
+    }
+    query(
+        "INSERT INTO operation_months (account_id, month, operations) VALUES ($1, $2, $3)
+         ON CONFLICT (account_id, month) DO UPDATE SET operations = operations + excluded.operations",
+    )
+    .bind(account_id)
+    .bind(used.month)
+    .bind(i64::try_from(operations).unwrap_or(i64::MAX))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(Charge::Charged(used.month))
+}
+
+/// Gives operations back to the month that they were charged to; never below nothing.
+pub async fn refund(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    month: Month,
+    operations: u64,
+) -> Result<(), Error> {
+    query(
+        "UPDATE operation_months SET operations = max(operations - $3, 0) WHERE account_id = $1 AND month = $2",
+    )
+    .bind(account_id)
+    .bind(month)
+    .bind(i64::try_from(operations).unwrap_or(i64::MAX))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// What the account has used of its current month.
+pub async fn used(db: &mut impl Connection, account_id: Uuid, now_ms: i64) -> Result<Used, Error> {
+    let newest: Option<(Month, i64)> = query_as(
+        "SELECT month, operations FROM operation_months WHERE account_id = $1 ORDER BY month DESC LIMIT 1",
+    )
+    .bind(account_id)
+    .fetch_optional(db.sqlite())
+    .await?;
+    let month = Month::of(now_ms);
+    Ok(match newest {
+        Some((newest, operations)) if newest >= month => Used {
+            month: newest,
+            operations: u64::try_from(operations).unwrap_or(0),
+        },
+        _ => Used {
+            month,
+            operations: 0,
+        },
+    })
+}

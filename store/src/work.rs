@@ -1,0 +1,279 @@
+//! Leases: who works on which durable row, over crashes and restarts (ARCHITECTURE.md §5).
+//!
+//! A row of `work` stands for something unfinished: a job, a run, a delivery, named by its kind and id. It is put in with
+//! the entity's own row, and taken out with the change that ends it. Whoever claims it holds a [`Lease`] for a while;
+//! its fence rises with every claim, and every write of an owner first asks [`hold`], so that one that was replaced
+//! changes nothing. A claim counts before anything is tried: a row that was claimed [`MOST_CLAIMS`] times without an end
+//! or progress is not claimed again but given up, so that it cannot kill its owner for ever.
+
+use std::time::Duration;
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Error, Tx};
+
+/// Claims without an end or progress after which a row is given up.
+pub const MOST_CLAIMS: u32 = 3;
+
+/// The first and the longest pause before a row is tried again.
+const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
+const BACK_OFF_LONGEST: Duration = Duration::from_secs(300);
+
+/// Which rows go first when not all can be worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
+#[repr(i64)]
+pub enum Lane {
+    /// Somebody waits.
+    Interactive = 0,
+    Batch = 1,
+}
+
+/// The right to work on a row until it expires.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Lease {
+    pub kind: String,
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub lane: Lane,
+    /// Rises with every claim.
+    pub fence: i64,
+    /// Claims without an end or progress, this one included.
+    pub claims: u32,
+}
+
+/// What a claim found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claimed {
+    pub leases: Vec<Lease>,
+    /// Rows that were claimed too often. They are taken out of `work`: the caller ends their entities as failed, in the same
+    /// transaction.
+    pub given_up: Vec<Uuid>,
+}
+
+/// Puts a row in, due at once. One that is there already stays as it is.
+pub async fn enqueue(
+    tx: &mut Tx<'_>,
+    kind: &str,
+    id: Uuid,
+    account_id: Uuid,
+    lane: Lane,
+    now_ms: i64,
+) -> Result<(), Error> {
+    query(
+        "INSERT INTO work (kind, id, account_id, lane, due_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+    )
+    .bind(kind)
+    .bind(id)
+    .bind(account_id)
+    .bind(lane)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Claims at most `limit` rows that are due and that nobody holds: interactive ones first, then by due time.
+pub async fn claim(
+    tx: &mut Tx<'_>,
+    kind: &str,
+    owner: Uuid,
+    limit: usize,
+    lease: Duration,
+    now_ms: i64,
+) -> Result<Claimed, Error> {
+    let given_up: Vec<(Uuid,)> = query_as(
+        "DELETE FROM work WHERE kind = $1 AND due_at <= $2 AND claims >= $3
+             AND (lease_expires_at IS NULL OR lease_expires_at <= $2) RETURNING id",
+    )
+    .bind(kind)
+    .bind(now_ms)
+    .bind(MOST_CLAIMS)
+    .fetch_all(tx.sqlite())
+    .await?;
+    let leases = query_as(
+        "UPDATE work SET claims = claims + 1, fence = fence + 1, lease_owner = $3, lease_expires_at = $4
+         WHERE kind = $1 AND id IN (
+             SELECT id FROM work WHERE kind = $1 AND due_at <= $2
+                 AND (lease_expires_at IS NULL OR lease_expires_at <= $2)
+             ORDER BY lane, due_at, id LIMIT $5)
+         RETURNING kind, id, account_id, lane, fence, claims",
+    )
+    .bind(kind)
+    .bind(now_ms)
+    .bind(owner)
+    .bind(after(now_ms, lease))
+    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+    .fetch_all(tx.sqlite())
+    .await?;
+    Ok(Claimed {
+        leases,
+        given_up: given_up.into_iter().map(|(id,)| id).collect(),
+    })
+}
+
+/// Keeps every lease that `owner` holds on rows of that kind; returns the rows with their fences. What is missing there was
+/// taken away, and its work must stop.
+pub async fn heartbeat(
+    tx: &mut Tx<'_>,
+    kind: &str,
+    owner: Uuid,
+    lease: Duration,
+    now_ms: i64,
+) -> Result<Vec<(Uuid, i64)>, Error> {
+    let held = query_as(
+        "UPDATE work SET lease_expires_at = $3 WHERE kind = $1 AND lease_owner = $2 RETURNING id, fence",
+    )
+    .bind(kind)
+    .bind(owner)
+    .bind(after(now_ms, lease))
+    .fetch_all(tx.sqlite())
+    .await?;
+    Ok(held)
+}
+
+/// Asked first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was claimed anew,
+/// cancelled, or given up. A lease that merely expired, and that nobody has claimed since, still holds.
+pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
+    let held: Option<(i64,)> =
+        query_as("SELECT fence FROM work WHERE kind = $1 AND id = $2 AND fence = $3")
+            .bind(&lease.kind)
+            .bind(lease.id)
+            .bind(lease.fence)
+            .fetch_optional(tx.sqlite())
+            .await?;
+    held.map(|_| ()).ok_or_else(|| lost(lease))
+}
+
+/// Notes that the claim got somewhere, so that a long row is not given up for being interrupted often. Errors as [`hold`].
+pub async fn progressed(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
+    let changed =
+        query("UPDATE work SET claims = 1, retries = 0 WHERE kind = $1 AND id = $2 AND fence = $3")
+            .bind(&lease.kind)
+            .bind(lease.id)
+            .bind(lease.fence)
+            .execute(tx.sqlite())
+            .await?;
+    one(changed.rows_affected(), lease)
+}
+
+/// Takes the row out: the entity has ended in this transaction. Errors as [`hold`].
+pub async fn finish(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
+    let deleted = query("DELETE FROM work WHERE kind = $1 AND id = $2 AND fence = $3")
+        .bind(&lease.kind)
+        .bind(lease.id)
+        .bind(lease.fence)
+        .execute(tx.sqlite())
+        .await?;
+    one(deleted.rows_affected(), lease)
+}
+
+/// Takes the row out whoever holds it, for a cancellation; a row that is not there is fine.
+pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error> {
+    query("DELETE FROM work WHERE kind = $1 AND id = $2")
+        .bind(kind)
+        .bind(id)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+/// Gives the row back, to be tried again after a pause that grows with each such call; the claim ended in order and does
+/// not count. Errors as [`hold`].
+pub async fn retry(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
+    give_back(tx, lease, true, now_ms).await
+}
+
+/// Gives the row of an owner that crashed back, to be tried again after a pause; the claim counts. Errors as [`hold`].
+pub async fn retry_after_crash(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
+    give_back(tx, lease, false, now_ms).await
+}
+
+async fn give_back(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    in_order: bool,
+    now_ms: i64,
+) -> Result<(), Error> {
+    let retries: Option<(u32,)> = query_as(
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, retries = retries + 1,
+             claims = CASE WHEN $4 THEN max(claims - 1, 0) ELSE claims END
+         WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING retries",
+    )
+    .bind(&lease.kind)
+    .bind(lease.id)
+    .bind(lease.fence)
+    .bind(in_order)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    let (retries,) = retries.ok_or_else(|| lost(lease))?;
+    query("UPDATE work SET due_at = $3 WHERE kind = $1 AND id = $2")
+        .bind(&lease.kind)
+        .bind(lease.id)
+        .bind(after(now_ms, back_off(retries)))
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+/// Frees everything that `owner` holds of that kind, due at once; these claims do not count. For the orderly end of a
+/// process, and for an owner that starts again.
+pub async fn release_all(tx: &mut Tx<'_>, kind: &str, owner: Uuid) -> Result<u64, Error> {
+    let released = query(
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, claims = max(claims - 1, 0)
+         WHERE kind = $1 AND lease_owner = $2",
+    )
+    .bind(kind)
+    .bind(owner)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(released.rows_affected())
+}
+
+/// Voids the leases of an earlier process, at the start of the only one that has this database; their claims count.
+pub(crate) async fn void_leases(tx: &mut Tx<'_>) -> Result<u64, Error> {
+    let voided = query(
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL WHERE lease_owner IS NOT NULL",
+    )
+    .execute(tx.sqlite())
+    .await?;
+    Ok(voided.rows_affected())
+}
+
+/// How long to wait before the try after `retries`.
+fn back_off(retries: u32) -> Duration {
+    BACK_OFF_FIRST
+        .saturating_mul(1 << retries.saturating_sub(1).min(16))
+        .min(BACK_OFF_LONGEST)
+}
+
+fn after(now_ms: i64, pause: Duration) -> i64 {
+    now_ms.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn one(rows: u64, lease: &Lease) -> Result<(), Error> {
+    match rows {
+        0 => Err(lost(lease)),
+        _ => Ok(()),
+    }
+}
+
+fn lost(lease: &Lease) -> Error {
+    Error::Conflict(format!(
+        "the lease on {} {} is lost (fence {})",
+        lease.kind, lease.id, lease.fence
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_five_minutes() {
+        let seconds: Vec<u64> = [0, 1, 2, 3, 9, 10, 60]
+            .map(|retries| back_off(retries).as_secs())
+            .to_vec();
+        assert_eq!(seconds, [1, 1, 2, 4, 256, 300, 300]);
+    }
+}
