@@ -13,6 +13,7 @@ mod config;
 mod doctor;
 mod restore;
 mod users;
+mod worker;
 
 use std::{
     io::{self, Write},
@@ -38,6 +39,9 @@ pub enum Command {
     Doctor(doctor::Arguments),
     /// Check the settings, or show those in force
     Config(config::Arguments),
+    /// Decode for the service that starts it
+    #[command(hide = true)]
+    Worker(worker::Arguments),
 }
 
 /// Why a command did not do what it was asked.
@@ -65,6 +69,7 @@ impl Command {
             Self::Restore(arguments) => restore::run(&arguments, settings),
             Self::Doctor(arguments) => doctor::run(&arguments, settings),
             Self::Config(arguments) => config::run(&arguments, settings),
+            Self::Worker(arguments) => worker::run(arguments),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("sluice: {}", with_causes(&error));

@@ -1,1 +1,290 @@
 //! The service's handle of one worker process: spawn, one job at a time, deadline, kill.
+//!
+//! A worker is trusted with nothing but its job: it starts with an empty environment and no descriptor but its end of the
+//! [`Channel`] (as standard input) and a pipe for what libraries print. Dropping the handle kills and reaps it.
+
+use std::{
+    io,
+    os::{fd::BorrowedFd, unix::process::CommandExt},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use bytesize::ByteSize;
+use rustix::process::{Pid, Signal, kill_process_group};
+use sluice_media::task::{Done, Failure, FailureCode, Limits, Task};
+use tracing::debug;
+
+use crate::{
+    channel::{Channel, ChannelError, Patience},
+    postmortem::{End, Limit, Murmur},
+    protocol::{Job, Layers, Reply, VERSION},
+    resident::Resident,
+};
+
+/// All that a worker finds in its environment, beside the search path.
+///
+/// libvips says nothing about damaged files; two arenas keep memory flat where each thread of a codec would make one;
+/// GLib looks for no desktop; names of files are UTF-8.
+const ENVIRONMENT: [(&str, &str); 6] = [
+    ("VIPS_WARNING", "0"),
+    ("MALLOC_ARENA_MAX", "2"),
+    ("GIO_USE_VFS", "local"),
+    ("GIO_USE_VOLUME_MONITOR", "unix"),
+    ("HOME", "/nonexistent"),
+    ("LC_ALL", "C.UTF-8"),
+];
+/// A job may use this much processor time for each second it may last: codecs have threads.
+const CPU_PER_SECOND: u64 = 2;
+
+/// How workers are started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// A program that answers to `worker`, as this service's own does.
+    pub program: PathBuf,
+    /// The address space that a worker may use, in bytes.
+    pub memory_bytes: u64,
+    /// The largest file that it may write.
+    pub file_bytes: u64,
+    /// From the start until it must be ready.
+    pub ready_within: Duration,
+}
+
+/// One piece of work with its descriptors.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    pub task: &'a Task,
+    pub limits: Limits,
+    pub inputs: &'a [BorrowedFd<'a>],
+    pub outputs: &'a [BorrowedFd<'a>],
+    pub timeout: Duration,
+    /// The job is given up as soon as this can be read.
+    pub cancelled: BorrowedFd<'a>,
+}
+
+/// Why a job has no result. After all but `Failed` the process is gone.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The worker says so, and is ready for more, unless the code is [`FailureCode::Internal`].
+    Failed(Failure),
+    /// A limit ended the process; trying again would end the next.
+    Limit(Failure),
+    /// The process ended, nobody knows why.
+    Died(String),
+    /// It was not done in time and has been killed.
+    Deadline,
+    /// Nobody waits any more; it has been killed.
+    Cancelled,
+}
+
+/// Why a worker did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{program} cannot be started: {source}")]
+    Spawn { program: String, source: io::Error },
+    #[error("the worker was not ready: {0}")]
+    NotReady(String),
+}
+
+/// A worker that is ready.
+#[derive(Debug)]
+pub struct WorkerProcess {
+    child: Child,
+    channel: Channel,
+    murmur: Murmur,
+    resident: Resident,
+    layers: Layers,
+    launch: Launch,
+    jobs: u32,
+}
+
+impl WorkerProcess {
+    /// Starts a worker and waits until it is ready. The worker ends with the calling thread.
+    pub fn start(launch: &Launch) -> Result<Self, StartError> {
+        let until = Instant::now() + launch.ready_within;
+        let (child, channel, murmur) = spawn(launch).map_err(|source| StartError::Spawn {
+            program: launch.program.display().to_string(),
+            source,
+        })?;
+        let mut worker = Self {
+            resident: Resident::of(child.id()),
+            child,
+            channel,
+            murmur,
+            layers: Layers::default(),
+            launch: launch.clone(),
+            jobs: 0,
+        };
+        let patience = Patience {
+            until: Some(until),
+            cancelled: None,
+        };
+        match worker.channel.receive(patience) {
+            Ok(Reply::Ready { version, layers }) if version == VERSION => {
+                worker.layers = layers;
+                Ok(worker)
+            }
+            Ok(Reply::Ready { version, .. }) => Err(StartError::NotReady(format!(
+                "it speaks version {version} of the job protocol, this is {VERSION}: another program stands in the place of this one"
+            ))),
+            Ok(_) => Err(StartError::NotReady("it answered what nobody asked".into())),
+            Err(ChannelError::Closed) => Err(StartError::NotReady(worker.end().to_string())),
+            Err(error) => Err(StartError::NotReady(error.to_string())),
+        }
+    }
+
+    /// Which layers of the sandbox are in force.
+    pub fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    /// Jobs that were begun.
+    pub fn jobs(&self) -> u32 {
+        self.jobs
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Resident memory; `None` where the kernel does not tell.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.resident.bytes()
+    }
+
+    /// Whether the process still listens.
+    pub fn is_alive(&self) -> bool {
+        self.channel.is_open()
+    }
+
+    /// Performs one job and blocks until it ends, one way or another.
+    pub fn run(&mut self, order: &Order<'_>) -> Result<Done, Trouble> {
+        self.jobs += 1;
+        // What was printed between jobs would hide what a death prints.
+        self.murmur.forget();
+        let job = self.job(order)?;
+        let patience = Patience {
+            until: Some(Instant::now() + order.timeout),
+            cancelled: Some(order.cancelled),
+        };
+        let descriptors = [order.inputs, order.outputs].concat();
+        let answer = self
+            .channel
+            .send(&job, &descriptors, patience)
+            .and_then(|()| self.channel.receive(patience));
+        match answer {
+            Ok(Reply::Done { id, done }) if id == job.id => Ok(done),
+            Ok(Reply::Failed { id, failure }) if id == job.id => Err(Trouble::Failed(failure)),
+            Ok(_) => {
+                self.kill();
+                Err(Trouble::Died("it answered what nobody asked".into()))
+            }
+            Err(ChannelError::TimedOut) => {
+                self.kill();
+                Err(Trouble::Deadline)
+            }
+            Err(ChannelError::Cancelled) => {
+                self.kill();
+                Err(Trouble::Cancelled)
+            }
+            Err(ChannelError::Closed) => Err(self.explain(job.cpu_seconds)),
+            Err(error) => {
+                self.kill();
+                Err(Trouble::Died(error.to_string()))
+            }
+        }
+    }
+
+    fn job(&self, order: &Order<'_>) -> Result<Job, Trouble> {
+        let count = |descriptors: &[BorrowedFd<'_>]| {
+            u8::try_from(descriptors.len()).map_err(|_| {
+                Trouble::Failed(Failure::new(
+                    FailureCode::TooLarge,
+                    format!("{} files, at most 250 go into one task", descriptors.len()),
+                ))
+            })
+        };
+        let cpu_seconds = (order.timeout.as_secs() + 1).saturating_mul(CPU_PER_SECOND);
+        Ok(Job {
+            version: VERSION,
+            id: u64::from(self.jobs),
+            task: order.task.clone(),
+            limits: order.limits,
+            inputs: count(order.inputs)?,
+            outputs: count(order.outputs)?,
+            cpu_seconds: u32::try_from(cpu_seconds).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// What the end of the process says about the job.
+    fn explain(&mut self, cpu_seconds: u32) -> Trouble {
+        let end = self.end();
+        match end.limit() {
+            Some(Limit::Processor) => Trouble::Limit(Failure::new(
+                FailureCode::TimedOut,
+                format!("the task took more than {cpu_seconds} seconds of processor time"),
+            )),
+            Some(Limit::FileSize) => Trouble::Limit(Failure::new(
+                FailureCode::TooLarge,
+                format!(
+                    "the result is larger than {} (worker.max_output)",
+                    ByteSize::b(self.launch.file_bytes)
+                ),
+            )),
+            Some(Limit::Memory) => Trouble::Limit(Failure::new(
+                FailureCode::TooLarge,
+                format!(
+                    "the task takes more memory than {} (worker.memory)",
+                    ByteSize::b(self.launch.memory_bytes)
+                ),
+            )),
+            None => Trouble::Died(end.to_string()),
+        }
+    }
+
+    /// Ends and reaps the process. One that is dying already keeps the cause of its death.
+    fn end(&mut self) -> End {
+        let status = self.kill();
+        let printed = self.murmur.take();
+        debug!(worker = self.child.id(), ?status, printed, "a worker ended");
+        End { status, printed }
+    }
+
+    fn kill(&mut self) -> Option<ExitStatus> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return Some(status);
+        }
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // Whatever it started belongs to its group. A process that is gone is no failure.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        self.child.wait().ok()
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(launch: &Launch) -> io::Result<(Child, Channel, Murmur)> {
+    let (channel, theirs) = Channel::pair()?;
+    let (murmur, printing) = Murmur::new()?;
+    let child = Command::new(&launch.program)
+        .arg("worker")
+        .args(["--parent", &std::process::id().to_string()])
+        .args(["--memory", &launch.memory_bytes.to_string()])
+        .args(["--file-size", &launch.file_bytes.to_string()])
+        .env_clear()
+        .envs(ENVIRONMENT)
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+        .current_dir("/")
+        .process_group(0)
+        .stdin(theirs)
+        .stdout(Stdio::null())
+        .stderr(printing)
+        .spawn()?;
+    Ok((child, channel, murmur))
+}

@@ -10,8 +10,8 @@ use sluice_media::task::{Done, Failure, Limits, Task};
 pub const VERSION: u16 = 1;
 /// The longest frame, in bytes.
 pub const MAX_FRAME: usize = 1 << 20;
-/// Descriptors that a job may carry, inputs and outputs together.
-pub const MAX_DESCRIPTORS: usize = 64;
+/// Descriptors that a job may carry, inputs and outputs together: what the kernel takes in one message (`SCM_MAX_FD`).
+pub const MAX_DESCRIPTORS: usize = 253;
 
 /// Service → worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

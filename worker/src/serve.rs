@@ -1,1 +1,206 @@
-//! The worker's loop: takes a job, performs it, answers; ends when its socket closes.
+//! The worker's life: arrange itself, load the codecs, enter the sandbox, then one job after the other.
+//!
+//! It ends when the service closes its end of the channel, and after a panic, since nobody knows what state that left.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    os::{fd::AsFd as _, fd::OwnedFd, unix::fs::FileExt},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use sluice_media::task::{Done, Failure, FailureCode};
+
+use crate::{
+    channel::{Channel, ChannelError, Patience},
+    descriptors::{self, Mapped},
+    faults,
+    image::Studio,
+    protocol::{Job, Reply, VERSION},
+    sandbox::{
+        self, Choice,
+        limits::{self, Bounds},
+        own,
+    },
+};
+
+/// With what the service starts a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Args {
+    /// The service's process id.
+    pub parent: u32,
+    pub bounds: Bounds,
+    /// For tests: inputs may ask for misbehaviour ([`faults`]).
+    pub faults: bool,
+}
+
+/// Why a worker ends otherwise than by the service's wish.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+/// What comes after a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Job,
+    End,
+}
+
+/// Serves the channel that is this process's standard input until the service closes it.
+pub fn serve(args: Args) -> Result<(), ServeError> {
+    descriptors::close_inherited()?;
+    own::step_back();
+    let channel = Channel::new(io::stdin().as_fd().try_clone_to_owned()?);
+    let studio = Studio::new();
+    let layers = sandbox::enter(Choice::ALL, args.bounds, Some(args.parent))?;
+    let ready = Reply::Ready {
+        version: VERSION,
+        layers,
+    };
+    channel.send(&ready, &[], Patience::default())?;
+    let mut worker = Worker {
+        studio,
+        faults: args.faults,
+    };
+    loop {
+        let (job, descriptors) = match channel.receive_with_descriptors(Patience::default()) {
+            Ok(received) => received,
+            Err(ChannelError::Closed) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let (reply, next) = worker.answer(&job, descriptors);
+        send(&channel, &job, &reply)?;
+        if next == Next::End {
+            return Ok(());
+        }
+    }
+}
+
+/// A result that does not fit into a message is a failure that does.
+fn send(channel: &Channel, job: &Job, reply: &Reply) -> Result<(), ChannelError> {
+    match channel.send(reply, &[], Patience::default()) {
+        Err(ChannelError::Malformed(_)) => {
+            let failure = Failure::new(
+                FailureCode::TooLarge,
+                "what is known of this file is too long for one answer",
+            );
+            let reply = Reply::Failed {
+                id: job.id,
+                failure,
+            };
+            channel.send(&reply, &[], Patience::default())
+        }
+        sent => sent,
+    }
+}
+
+struct Worker {
+    studio: Studio,
+    faults: bool,
+}
+
+impl Worker {
+    fn answer(&mut self, job: &Job, descriptors: Vec<OwnedFd>) -> (Reply, Next) {
+        let performed = catch_unwind(AssertUnwindSafe(|| self.perform(job, descriptors)));
+        let (result, next) = match performed {
+            Ok(result) => (result, Next::Job),
+            Err(_) => (Err(internal("the image code gave up")), Next::End),
+        };
+        let reply = match result {
+            Ok(done) => Reply::Done { id: job.id, done },
+            Err(failure) => Reply::Failed {
+                id: job.id,
+                failure,
+            },
+        };
+        (reply, next)
+    }
+
+    fn perform(&mut self, job: &Job, mut descriptors: Vec<OwnedFd>) -> Result<Done, Failure> {
+        check(job, descriptors.len())?;
+        limits::allow_processor(job.cpu_seconds)
+            .map_err(|error| internal(format!("the processor time cannot be bounded: {error}")))?;
+        let outputs = descriptors.split_off(job.inputs.into());
+        let inputs = descriptors
+            .into_iter()
+            .map(Mapped::new)
+            .collect::<io::Result<Vec<Mapped>>>()
+            .map_err(|error| internal(format!("an input cannot be mapped: {error}")))?;
+        let inputs: Vec<&[u8]> = inputs.iter().map(|input| &**input).collect();
+        if self.faults
+            && let Some(fault) = inputs.first().copied().and_then(faults::asked)
+        {
+            faults::commit(fault);
+        }
+        let (done, results) = self.studio.perform(&job.task, &inputs, &job.limits)?;
+        write_all(results, outputs, job.limits.max_output_bytes)?;
+        Ok(done)
+    }
+}
+
+fn check(job: &Job, descriptors: usize) -> Result<(), Failure> {
+    if job.version != VERSION {
+        return Err(internal(format!(
+            "a job of protocol version {}, this worker speaks {VERSION}",
+            job.version
+        )));
+    }
+    let expected = usize::from(job.inputs) + usize::from(job.outputs);
+    if descriptors != expected {
+        return Err(internal(format!(
+            "{descriptors} descriptors came with a job of {expected}"
+        )));
+    }
+    Ok(())
+}
+
+fn write_all(results: Vec<Vec<u8>>, outputs: Vec<OwnedFd>, most: u64) -> Result<(), Failure> {
+    if results.len() != outputs.len() {
+        return Err(internal(format!(
+            "{} results for {} outputs",
+            results.len(),
+            outputs.len()
+        )));
+    }
+    for (bytes, output) in results.iter().zip(outputs) {
+        let length = bytes.len() as u64;
+        if length > most {
+            return Err(Failure::new(
+                FailureCode::TooLarge,
+                format!(
+                    "the result has {length} bytes, at most {most} are allowed (worker.max_output)"
+                ),
+            ));
+        }
+        write(bytes, output).map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+/// From the beginning; what the file held behind the result is cut off.
+fn write(bytes: &[u8], output: OwnedFd) -> io::Result<()> {
+    let file = File::from(output);
+    file.write_all_at(bytes, 0)?;
+    file.set_len(bytes.len() as u64)
+}
+
+fn unwritten(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Failure::new(FailureCode::NoSpace, "the disk is full")
+        }
+        ErrorKind::FileTooLarge => Failure::new(
+            FailureCode::TooLarge,
+            "the result is larger than worker.max_output allows",
+        ),
+        _ => internal(format!("the result cannot be written: {error}")),
+    }
+}
+
+fn internal(message: impl Into<String>) -> Failure {
+    Failure::new(FailureCode::Internal, message)
+}

@@ -1,0 +1,73 @@
+//! `sluice worker`: one process of the decode ring, started by the service. Not for people.
+//!
+//! Nothing is set up for it, no log and no runtime: it must have one thread until its sandbox is on.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use sluice_worker::{
+    prove::{self, Proof},
+    sandbox::limits::Bounds,
+    serve::{self, Args},
+};
+
+use super::{Error, show};
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The process id of the service: the worker ends with it
+    #[arg(long, default_value_t = 0)]
+    parent: u32,
+    /// The address space that it may use, in bytes
+    #[arg(long, default_value_t = 3 << 30)]
+    memory: u64,
+    /// The largest file that it may write, in bytes
+    #[arg(long, default_value_t = 1 << 30)]
+    file_size: u64,
+    /// For tests: inputs may ask for misbehaviour
+    #[arg(long)]
+    faults: bool,
+    /// For tests: put on only these layers of the sandbox (limits, privileges, files, calls, all, none) and try something
+    #[arg(long, value_name = "LAYERS", requires = "attempt")]
+    prove: Option<String>,
+    /// What is tried
+    #[arg(long, value_name = "NAME")]
+    attempt: Option<String>,
+    /// Where it is tried
+    #[arg(long, value_name = "FOLDER", default_value = "/tmp")]
+    folder: PathBuf,
+}
+
+/// Serves until the service closes the channel; with `--prove` tries one thing and says what came of it.
+pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
+    let bounds = Bounds {
+        memory_bytes: arguments.memory,
+        file_bytes: arguments.file_size,
+    };
+    if let Some(layers) = arguments.prove {
+        let choice = prove::choice(&layers)
+            .ok_or_else(|| Error::Refused(format!("{layers:?} names no layers")))?;
+        return try_out(&Proof {
+            choice,
+            bounds,
+            attempt: arguments.attempt.unwrap_or_default(),
+            folder: arguments.folder,
+        });
+    }
+    let args = Args {
+        parent: arguments.parent,
+        bounds,
+        faults: arguments.faults,
+    };
+    serve::serve(args).map_err(|error| Error::Refused(error.to_string()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn try_out(proof: &Proof) -> Result<ExitCode, Error> {
+    let outcome = prove::prove(proof).map_err(|source| Error::Io {
+        action: "cannot prove anything",
+        source,
+    })?;
+    let json = serde_json::to_string(&outcome).expect("an outcome is plain data");
+    show(&format!("{json}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,101 @@
+//! Misbehaviour on demand, for tests of what stands around a worker: it dies, hangs, spins or eats when its input says so.
+//!
+//! Only `sluice worker --faults` listens to it, and the service never starts a worker that way; tests put a script that
+//! does in the program's place. The demand stands at the very end of input 0, behind what the format ends with.
+
+use std::{thread, time::Duration};
+
+/// What precedes the name of a fault.
+pub const MARK: &[u8] = b"sluice-fault:";
+/// The mark and the longest demand lie in this many bytes at the end.
+const LOOKED_AT: usize = 64;
+const CHUNK_BYTES: usize = 16 << 20;
+
+/// What a worker can do wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Ends as by a failed assertion in a C library.
+    Crash,
+    Panic,
+    /// Uses the processor for ever.
+    Spin,
+    /// Takes memory until there is none.
+    Allocate,
+    /// Waits for ever.
+    Hang,
+    /// Waits so many milliseconds, then does its work.
+    Nap(u64),
+    /// Writes to standard error, more than anybody reads.
+    Shout,
+}
+
+/// The fault that an input asks for.
+pub fn asked(input: &[u8]) -> Option<Fault> {
+    let tail = &input[input.len().saturating_sub(LOOKED_AT)..];
+    let mark = tail
+        .windows(MARK.len())
+        .rposition(|window| window == MARK)?;
+    let demand = std::str::from_utf8(&tail[mark + MARK.len()..]).ok()?;
+    match demand.trim_end() {
+        "crash" => Some(Fault::Crash),
+        "panic" => Some(Fault::Panic),
+        "spin" => Some(Fault::Spin),
+        "allocate" => Some(Fault::Allocate),
+        "hang" => Some(Fault::Hang),
+        "shout" => Some(Fault::Shout),
+        other => other.strip_prefix("nap:")?.parse().ok().map(Fault::Nap),
+    }
+}
+
+/// Does it; comes back only from those that are over at some time.
+pub fn commit(fault: Fault) {
+    match fault {
+        Fault::Crash => std::process::abort(),
+        Fault::Panic => panic!("the input asked for it"),
+        Fault::Spin => spin(),
+        Fault::Allocate => allocate(),
+        Fault::Hang => loop {
+            thread::park();
+        },
+        Fault::Nap(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
+        Fault::Shout => (0..100_000).for_each(|line| eprintln!("line {line} of very many")),
+    }
+}
+
+/// Until the kernel ends it.
+pub(crate) fn spin() -> ! {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Until the allocator gives up.
+pub(crate) fn allocate() -> ! {
+    let mut taken = Vec::new();
+    loop {
+        taken.push(std::hint::black_box(vec![1_u8; CHUNK_BYTES]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demands_stand_at_the_end() {
+        for (input, fault) in [
+            (&b""[..], None),
+            (b"\x89PNG...IEND", None),
+            (b"...IENDsluice-fault:crash", Some(Fault::Crash)),
+            (b"sluice-fault:nap:250\n", Some(Fault::Nap(250))),
+            (b"sluice-fault:nap:soon", None),
+            (b"sluice-fault:dance", None),
+            (b"sluice-fault:spin and more behind it", None),
+        ] {
+            assert_eq!(asked(input), fault, "{}", String::from_utf8_lossy(input));
+        }
+        let mut far = b"sluice-fault:crash".to_vec();
+        far.resize(200, b' ');
+        assert_eq!(asked(&far), None);
+    }
+}

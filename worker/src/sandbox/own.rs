@@ -1,0 +1,26 @@
+//! What a worker arranges for itself before it loads anything: it is the first to wait and the first to go.
+
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, getppid, nice, set_parent_process_death_signal};
+
+/// Behind every thread of the service, so that no conversion costs a live stream its turn.
+const NICE: i32 = 10;
+/// The kernel takes a worker before anything else when memory runs out.
+const OOM_SCORE: &str = "1000";
+
+/// Steps back behind the rest of the machine. A machine that does not allow it loses comfort, not safety.
+pub fn step_back() {
+    let _ = nice(NICE);
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends; fails when that has happened already.
+pub fn end_with(parent: u32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let now = getppid().map(Pid::as_raw_pid);
+    match now.and_then(|pid| u32::try_from(pid).ok()) {
+        Some(pid) if pid == parent => Ok(()),
+        _ => Err(io::Error::other("the service has ended meanwhile")),
+    }
+}
