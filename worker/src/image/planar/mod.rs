@@ -1,23 +1,126 @@
 //! The planar path: JPEG → planes at a DCT scale → resized planes → JPEG, WebP or AVIF.
+//!
+//! A JPEG holds luma and chroma planes, and so do the results: what lies between (RGB at full size, and back) is left out,
+//! which is most of the work. Whatever is not plain, and every image that is damaged, is left to libvips, so that both
+//! paths give the same answers: this one renders or says nothing.
+//!
+//! Planes are scaled as they are stored and turned last, when they are small.
 
-use sluice_media::task::{Failure, Limits, OutputFacts, Render};
+mod codec;
+mod head;
+mod layout;
+mod plane;
+pub(crate) mod profile;
+pub(crate) mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use fast_image_resize::Resizer;
+use sluice_media::format::Format;
+use sluice_media::geometry::Rect;
+use sluice_media::task::{Failure, FailureCode, Limits, OutputFacts, Path, Render};
+
+use self::codec::{Compressor, Decompressor, Picture, Refused, Settings, Source, WebpEncoder};
+pub use self::head::Head;
+use self::layout::Layout;
+pub use self::layout::can_render;
+use self::plane::{Margin, Plane, Sampling};
+
+/// Memory of one plane that is kept for the next image.
+const KEPT_BYTES: usize = 32 * 1024 * 1024;
+
+/// Without colour.
+const NEUTRAL: u8 = 128;
 
 /// Reused codecs and buffers of the planar path.
-pub struct Planar {}
+pub struct Planar {
+    decompressor: Decompressor,
+    compressor: Compressor,
+    webp: WebpEncoder,
+    resizer: Resizer,
+    decoded: [Plane; 3],
+    scaled: [Vec<u8>; 3],
+    turned: [Vec<u8>; 3],
+}
 
 impl Planar {
     pub fn new() -> Self {
-        Self {}
+        Self {
+            decompressor: Decompressor::new().expect("a decoder needs only memory"),
+            compressor: Compressor::new().expect("an encoder needs only memory"),
+            webp: WebpEncoder::new(),
+            resizer: Resizer::new(),
+            decoded: Default::default(),
+            scaled: Default::default(),
+            turned: Default::default(),
+        }
     }
 
-    /// Renders `input`, or answers `None` when the request or the image is not for this path and libvips is to render it.
+    /// Renders `input`, or answers `None` when the request or the image is not for this path and libvips is to render it:
+    /// also for an image that is damaged or too large, which libvips then refuses. Fails when the result is too large.
     pub fn try_render(
         &mut self,
-        _render: &Render,
-        _input: &[u8],
-        _limits: &Limits,
+        render: &Render,
+        input: &[u8],
+        limits: &Limits,
     ) -> Option<Result<(OutputFacts, Vec<u8>), Failure>> {
-        None
+        let head = Head::read(input)?;
+        if !can_render(render, &head) {
+            return None;
+        }
+        let source = self.decompressor.open(input, limits.max_pixels).ok()?;
+        if (source.width, source.height) != (head.width, head.height) {
+            return None;
+        }
+        let layout = Layout::of(render, &head, source.sampling)?;
+        let from = source.sampling;
+        decode(source, &layout, &mut self.decoded).ok()?;
+        self.scale(&head, from, &layout).ok()?;
+        let bytes = self.encode(render, &layout).ok()?;
+        for plane in &mut self.decoded {
+            plane.keep_at_most(KEPT_BYTES);
+        }
+        Some(deliver(render, &layout, bytes, limits))
+    }
+
+    /// From the decoded planes to those of the result.
+    fn scale(&mut self, head: &Head, from: Sampling, layout: &Layout) -> Result<(), Refused> {
+        for component in 0..layout.sampling.components() {
+            let (across, down) = layout.sampling.pitch(component);
+            let size = (layout.padded.0 / across, layout.padded.1 / down);
+            let scaled = &mut self.scaled[component];
+            if component < from.components() {
+                let window = decoded_window(layout, from, component);
+                let plane = &mut self.decoded[component];
+                plane.extend_edges(true_size(head, layout, from, component));
+                plane.scale(&window, size, &mut self.resizer, scaled)?;
+            } else {
+                scaled.clear();
+                scaled.resize(size.0 as usize * size.1 as usize, NEUTRAL);
+            }
+            if layout.turn != Default::default() {
+                let turned = &mut self.turned[component];
+                layout.turn.apply(scaled, size.0 as usize, turned);
+                std::mem::swap(scaled, turned);
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self, render: &Render, layout: &Layout) -> Result<Vec<u8>, Refused> {
+        let [y, u, v] = &self.scaled;
+        let picture = Picture::new(layout.size, layout.sampling, [y, u, v])?;
+        let settings = Settings {
+            quality: render.output.quality.clamp(1, 100),
+            effort: render.output.effort,
+        };
+        match render.output.format {
+            Format::Jpg => self.compressor.encode(&picture, settings),
+            Format::Webp => self.webp.encode(&picture, settings),
+            Format::Avif => codec::encode_avif(&picture, settings),
+            _ => Err(Refused),
+        }
     }
 }
 
@@ -25,4 +128,65 @@ impl Default for Planar {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn decode(source: Source, layout: &Layout, planes: &mut [Plane; 3]) -> Result<(), Refused> {
+    for component in 0..source.sampling.components() {
+        let size = source.plane_size(component, layout.divisor);
+        let window = decoded_window(layout, source.sampling, component);
+        planes[component].reset(size, Margin::around(&window, size));
+    }
+    source.decode(layout.divisor, planes)
+}
+
+/// The layout's window in samples of a decoded plane.
+fn decoded_window(layout: &Layout, from: Sampling, component: usize) -> Rect {
+    let (across, down) = from.pitch(component);
+    let (x, y) = (
+        f64::from(across * layout.divisor),
+        f64::from(down * layout.divisor),
+    );
+    Rect {
+        left: layout.window.left / x,
+        top: layout.window.top / y,
+        width: layout.window.width / x,
+        height: layout.window.height / y,
+    }
+}
+
+/// The samples of a decoded plane that show something of the image; the rest is padding.
+fn true_size(head: &Head, layout: &Layout, from: Sampling, component: usize) -> (u32, u32) {
+    let (across, down) = from.pitch(component);
+    (
+        head.width.div_ceil(across * layout.divisor),
+        head.height.div_ceil(down * layout.divisor),
+    )
+}
+
+fn deliver(
+    render: &Render,
+    layout: &Layout,
+    bytes: Vec<u8>,
+    limits: &Limits,
+) -> Result<(OutputFacts, Vec<u8>), Failure> {
+    let length = bytes.len() as u64;
+    if length > limits.max_output_bytes {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the result has {length} bytes, more than the limit of {}",
+                limits.max_output_bytes
+            ),
+        ));
+    }
+    let facts = OutputFacts {
+        bytes: length,
+        format: Some(render.output.format),
+        width: Some(layout.size.0),
+        height: Some(layout.size.1),
+        pages: 1,
+        applied_quality: None,
+        path: Some(Path::Planar),
+    };
+    Ok((facts, bytes))
 }

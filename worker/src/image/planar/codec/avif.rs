@@ -1,0 +1,75 @@
+//! libavif with aom, on one thread: planes → AVIF. The other half is `avif.c`.
+
+use std::ptr;
+
+use libc::c_int;
+use sluice_media::task::Effort;
+
+use super::{Picture, Refused, Settings};
+use crate::image::planar::plane::Sampling;
+
+/// aom's fastest setting for still images.
+const FAST_SPEED: c_int = 9;
+const BALANCED_SPEED: c_int = 6;
+
+/// `struct sluice_avif_picture` of `avif.c`.
+#[repr(C)]
+struct AvifPicture {
+    planes: [*const u8; 3],
+    strides: [u32; 3],
+    width: u32,
+    height: u32,
+    full_chroma: c_int,
+    quantizer: c_int,
+    speed: c_int,
+}
+
+unsafe extern "C" {
+    fn sluice_avif_encode(
+        picture: *const AvifPicture,
+        bytes: *mut *mut u8,
+        length: *mut usize,
+    ) -> c_int;
+    fn sluice_avif_free(bytes: *mut u8, length: usize);
+}
+
+/// Encodes a 4:4:4 or 4:2:0 picture.
+pub fn encode(picture: &Picture, settings: Settings) -> Result<Vec<u8>, Refused> {
+    let full_chroma = match picture.sampling {
+        Sampling::FULL => 1,
+        Sampling::HALVED => 0,
+        _ => return Err(Refused),
+    };
+    let picture = AvifPicture {
+        planes: [
+            picture.luma.as_ptr(),
+            picture.chroma[0].as_ptr(),
+            picture.chroma[1].as_ptr(),
+        ],
+        strides: [0, 1, 2].map(|component| picture.stride(component) as u32),
+        width: picture.width as u32,
+        height: picture.height as u32,
+        full_chroma,
+        quantizer: quantizer(settings.quality),
+        speed: match settings.effort {
+            Effort::Fast => FAST_SPEED,
+            Effort::Balanced => BALANCED_SPEED,
+        },
+    };
+    let (mut bytes, mut length) = (ptr::null_mut(), 0);
+    // SAFETY: the planes have strides × rows samples (a rule of `Picture`) and are only read.
+    if unsafe { sluice_avif_encode(&picture, &mut bytes, &mut length) } != 0 || bytes.is_null() {
+        return Err(Refused);
+    }
+    // SAFETY: a success comes with `length` bytes, which are ours until they are freed, once.
+    unsafe {
+        let copy = std::slice::from_raw_parts(bytes, length).to_vec();
+        sluice_avif_free(bytes, length);
+        Ok(copy)
+    }
+}
+
+/// As libheif maps it, so that a quality means the same on both paths.
+fn quantizer(quality: u8) -> c_int {
+    ((100 - c_int::from(quality.clamp(1, 100))) * 63 + 50) / 100
+}

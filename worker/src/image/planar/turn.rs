@@ -1,0 +1,160 @@
+//! Turns and mirror images in steps of 90°: the eight ways a rectangle lies on itself.
+
+/// What is done to an image: first its columns and rows are swapped or not, then either axis is run backwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Rows become columns.
+    pub transpose: bool,
+    /// The result's left and right are changed over.
+    pub mirror: bool,
+    /// The result's top and bottom are changed over.
+    pub flip: bool,
+}
+
+impl Turn {
+    /// What sets an image with that EXIF orientation upright (EXIF 2.32, tag 0x0112); nothing for 1 and for no such value.
+    pub fn upright(orientation: u8) -> Self {
+        let (transpose, mirror, flip) = match orientation {
+            2 => (false, true, false),
+            3 => (false, true, true),
+            4 => (false, false, true),
+            5 => (true, false, false),
+            6 => (true, true, false),
+            7 => (true, true, true),
+            8 => (true, false, true),
+            _ => (false, false, false),
+        };
+        Self {
+            transpose,
+            mirror,
+            flip,
+        }
+    }
+
+    /// Clockwise; `None` when `degrees` is no multiple of 90.
+    pub fn clockwise(degrees: i32) -> Option<Self> {
+        match degrees.rem_euclid(360) {
+            0 => Some(Self::default()),
+            90 => Some(Self::upright(6)),
+            180 => Some(Self::upright(3)),
+            270 => Some(Self::upright(8)),
+            _ => None,
+        }
+    }
+
+    /// Left and right changed over, and top and bottom.
+    pub fn mirrored(mirror: bool, flip: bool) -> Self {
+        Self {
+            transpose: false,
+            mirror,
+            flip,
+        }
+    }
+
+    /// This turn and `next` after it, as one.
+    pub fn then(self, next: Self) -> Self {
+        let (mirror, flip) = if next.transpose {
+            (self.flip, self.mirror)
+        } else {
+            (self.mirror, self.flip)
+        };
+        Self {
+            transpose: self.transpose ^ next.transpose,
+            mirror: mirror ^ next.mirror,
+            flip: flip ^ next.flip,
+        }
+    }
+
+    /// The size of the result.
+    pub fn size<T>(self, (width, height): (T, T)) -> (T, T) {
+        if self.transpose {
+            (height, width)
+        } else {
+            (width, height)
+        }
+    }
+
+    /// Turns a plane of `width` columns without padding into `turned`.
+    pub fn apply(self, plane: &[u8], width: usize, turned: &mut Vec<u8>) {
+        turned.clear();
+        if plane.is_empty() || width == 0 {
+            return;
+        }
+        let height = plane.len() / width;
+        let (columns, rows) = self.size((width, height));
+        for row in 0..rows {
+            let row = if self.flip { rows - 1 - row } else { row };
+            let start = turned.len();
+            if self.transpose {
+                turned.extend((0..columns).map(|column| plane[column * width + row]));
+            } else {
+                turned.extend_from_slice(&plane[row * width..][..columns]);
+            }
+            if self.mirror {
+                turned[start..].reverse();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> impl Iterator<Item = Turn> {
+        (1..=8).map(Turn::upright)
+    }
+
+    fn turned(turn: Turn, plane: &[u8], width: usize) -> Vec<u8> {
+        let mut result = Vec::new();
+        turn.apply(plane, width, &mut result);
+        result
+    }
+
+    #[test]
+    fn orientations_lie_as_the_exif_specification_draws_them() {
+        let stored = [1, 2, 3, 4, 5, 6];
+        let cases: [(u8, [u8; 6]); 9] = [
+            (0, [1, 2, 3, 4, 5, 6]),
+            (1, [1, 2, 3, 4, 5, 6]),
+            (2, [3, 2, 1, 6, 5, 4]),
+            (3, [6, 5, 4, 3, 2, 1]),
+            (4, [4, 5, 6, 1, 2, 3]),
+            (5, [1, 4, 2, 5, 3, 6]),
+            (6, [4, 1, 5, 2, 6, 3]),
+            (7, [6, 3, 5, 2, 4, 1]),
+            (8, [3, 6, 2, 5, 1, 4]),
+        ];
+        for (orientation, expected) in cases {
+            assert_eq!(
+                turned(Turn::upright(orientation), &stored, 3),
+                expected,
+                "{orientation}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_turns_in_one_are_the_two_after_each_other() {
+        let stored = [1, 2, 3, 4, 5, 6];
+        for first in all() {
+            let once = turned(first, &stored, 3);
+            assert_eq!(turned(first.inverse(), &once, first.size((3, 2)).0), stored);
+            for second in all() {
+                assert_eq!(
+                    turned(second, &once, first.size((3, 2)).0),
+                    turned(first.then(second), &stored, 3),
+                    "{first:?} {second:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn degrees_go_clockwise_and_only_in_right_angles() {
+        assert_eq!(Turn::clockwise(-90), Some(Turn::upright(8)));
+        assert_eq!(Turn::clockwise(450), Some(Turn::upright(6)));
+        assert_eq!(Turn::clockwise(360), Some(Turn::default()));
+        assert_eq!(Turn::clockwise(45), None);
+    }
+}
