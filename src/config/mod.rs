@@ -179,6 +179,7 @@ impl Config {
         self.http.check()?;
         sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;
         self.srt.check()?;
+        self.uploads.check()?;
         self.sign_in.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;

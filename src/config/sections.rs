@@ -128,19 +128,64 @@ impl Srt {
     }
 }
 
-/// `[uploads]`: accepted now, used from the issue that brings files on.
+/// `[uploads]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Uploads {
     #[serde(with = "size")]
     pub max_file: ByteSize,
+    /// Requests that receive files at a time; each takes about half a MiB of memory.
+    pub max_active: usize,
+    /// Silence of a client in the midst of a file or form.
+    #[serde(with = "duration")]
+    pub idle_timeout: Duration,
+    pub max_fields: usize,
+    /// All text fields of a form together.
+    #[serde(with = "size")]
+    pub max_text: ByteSize,
+    /// How long a direct upload may take from its making to its completion.
+    #[serde(with = "duration")]
+    pub keep_unfinished: Duration,
+    /// How long the `download_url` of a stored file works.
+    #[serde(with = "duration")]
+    pub link_lifetime: Duration,
 }
 
 impl Default for Uploads {
     fn default() -> Self {
         Self {
             max_file: ByteSize::gb(100),
+            max_active: 256,
+            idle_timeout: Duration::from_secs(30),
+            max_fields: 100,
+            max_text: ByteSize::kib(64),
+            keep_unfinished: Duration::from_secs(24 * 3600),
+            link_lifetime: Duration::from_secs(5 * 60),
         }
+    }
+}
+
+impl Uploads {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.max_active == 0 {
+            return Err("uploads.max_active must be at least 1".into());
+        }
+        if !(1..=10_000).contains(&self.max_fields) {
+            return Err("uploads.max_fields must be between 1 and 10000".into());
+        }
+        if !(1024..=16 << 20).contains(&self.max_text.as_u64()) {
+            return Err("uploads.max_text must be between 1 KiB and 16 MiB".into());
+        }
+        for (key, value) in [
+            ("uploads.idle_timeout", self.idle_timeout),
+            ("uploads.keep_unfinished", self.keep_unfinished),
+            ("uploads.link_lifetime", self.link_lifetime),
+        ] {
+            if value.as_secs() == 0 {
+                return Err(format!("{key} must be at least 1s"));
+            }
+        }
+        Ok(())
     }
 }
 

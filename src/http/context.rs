@@ -79,6 +79,8 @@ pub struct AppState {
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
     pub(super) waiting_viewers: Semaphore,
+    /// Permits for requests that receive files.
+    pub(super) uploading: Arc<Semaphore>,
     /// Cancelled when the service stops: viewers that wait are answered at once.
     pub closing: CancellationToken,
     pub(super) rate_limit: RateLimit,
@@ -105,6 +107,7 @@ impl AppState {
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
             live_changes: Mutex::new(()),
+            uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
             closing: CancellationToken::new(),
             config,

@@ -77,6 +77,15 @@ pub enum ApiError {
     /// The bytes are of the type, but this cannot be done on them (422).
     #[error("{message}")]
     Unprocessable { code: &'static str, message: String },
+    /// The plan's storage is used up (413).
+    #[error(
+        "this would exceed the storage of the plan: {used_bytes} of {limit_bytes} bytes are used"
+    )]
+    StorageUsedUp {
+        used_bytes: u64,
+        limit_bytes: u64,
+        upgrade_url: Option<String>,
+    },
     /// The client was too slow with its body.
     #[error("{0}")]
     Timeout(String),
@@ -105,6 +114,7 @@ impl ApiError {
             Self::OperationsUsedUp { .. } => Some("operations_used_up"),
             Self::DeliveriesUsedUp { .. } => Some("deliveries_used_up"),
             Self::Unprocessable { code, .. } => Some(code),
+            Self::StorageUsedUp { .. } => Some("storage_used_up"),
             _ => None,
         }
     }
@@ -121,7 +131,8 @@ impl ApiError {
     fn upgrade_url(&self) -> Option<String> {
         match self {
             Self::OperationsUsedUp { upgrade_url, .. }
-            | Self::DeliveriesUsedUp { upgrade_url, .. } => upgrade_url.clone(),
+            | Self::DeliveriesUsedUp { upgrade_url, .. }
+            | Self::StorageUsedUp { upgrade_url, .. } => upgrade_url.clone(),
             _ => None,
         }
     }
@@ -155,7 +166,7 @@ impl ResponseError for ApiError {
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict(_) => StatusCode::CONFLICT,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::StorageUsedUp { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany { .. } | Self::DeliveriesUsedUp { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::OperationsUsedUp { .. } => StatusCode::PAYMENT_REQUIRED,
@@ -186,6 +197,15 @@ impl From<sluice_store::Error> for ApiError {
             Store::NotFound(what) => Self::NotFound(what),
             Store::Invalid(message) => Self::Invalid(message),
             Store::Conflict(message) => Self::Conflict(message),
+            Store::Full => Self::NoSpace,
+            Store::OverQuota {
+                used_bytes,
+                limit_bytes,
+            } => Self::StorageUsedUp {
+                used_bytes,
+                limit_bytes,
+                upgrade_url: None,
+            },
             Store::Busy(reason) => {
                 tracing::warn!(reason, "the database is busy");
                 Self::Unavailable {

@@ -6,18 +6,22 @@
 
 pub mod address;
 mod answer;
+mod bytes;
 mod context;
 mod docs;
 pub mod error;
 mod extract;
 mod field;
+mod filename;
 mod health;
 mod keys;
 mod live_inputs;
 mod live_port;
 mod middleware;
+mod multipart;
 mod openapi;
 pub mod playback;
+mod range;
 mod rate_limit;
 mod server;
 mod session;

@@ -117,7 +117,8 @@ fn in_camel_case(object: Map<String, Value>) -> Result<Map<String, Value>, ApiEr
     Ok(folded)
 }
 
-fn camel_case(key: &str) -> String {
+/// The camelCase spelling of a name; one that has it already stays.
+pub(in crate::http) fn camel_case(key: &str) -> String {
     let mut words = key.split('_');
     let mut name = words.next().unwrap_or_default().to_owned();
     for word in words {

@@ -7,6 +7,7 @@ mod page;
 mod reached;
 
 pub use body::Body;
+pub(in crate::http) use body::camel_case;
 pub use caller::{Admin, Authentication, Caller, Identity, Read, SessionCaller, SignedIn, Write};
 pub use page::{PageQuery, next_cursor};
 pub use reached::Reached;

@@ -1,0 +1,204 @@
+//! The one place that answers with bytes that users stored, safe for whoever opens them.
+//!
+//! A browser must never take a user's file for a part of this site: nothing is sniffed, everything is sandboxed, and what
+//! is not a raster image, audio, video or PDF is a download whatever the address is used for.
+
+use std::sync::Arc;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    body::SizedStream,
+    http::header::{self, HttpDate},
+};
+use sluice_store::blob::BlobHash;
+
+use super::{
+    context::AppState,
+    error::ApiError,
+    filename,
+    range::{Asked, pieces_of},
+};
+
+/// Bytes that are stored, and what is said about them.
+#[derive(Clone, Debug)]
+pub(super) struct StoredBytes {
+    pub blob: BlobHash,
+    pub size_bytes: u64,
+    pub filename: String,
+    pub mime_type: String,
+    /// Milliseconds since 1970.
+    pub modified_at: i64,
+}
+
+/// What a browser may do with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disposition {
+    /// Show what is safe to be shown.
+    Inline,
+    /// Save, always.
+    Attachment,
+}
+
+/// 200, 206, 304 or 416 with the bytes, in pieces as the client takes them. `cache` is the `Cache-Control`.
+pub(super) async fn respond(
+    request: &HttpRequest,
+    state: &AppState,
+    bytes: &StoredBytes,
+    disposition: Disposition,
+    cache: &'static str,
+) -> Result<HttpResponse, ApiError> {
+    let (tag, modified) = (format!("\"{}\"", bytes.blob), http_date(bytes.modified_at));
+    let modified_text = modified.to_string();
+    if is_unchanged(request, &tag, modified) {
+        return Ok(HttpResponse::NotModified()
+            .insert_header((header::ETAG, tag))
+            .insert_header((header::LAST_MODIFIED, modified_text))
+            .insert_header((header::CACHE_CONTROL, cache))
+            .finish());
+    }
+    let asked = match if_range_holds(request, &tag, &modified_text) {
+        true => Asked::of(request, bytes.size_bytes),
+        false => Asked::Whole,
+    };
+    let mut response = HttpResponse::Ok();
+    let (start, len) = match asked.begin(&mut response, bytes.size_bytes) {
+        Ok(range) => range,
+        Err(unsatisfiable) => return Ok(unsatisfiable),
+    };
+    response
+        .insert_header((header::CONTENT_TYPE, bytes.mime_type.as_str()))
+        .insert_header((header::ETAG, tag))
+        .insert_header((header::LAST_MODIFIED, modified_text))
+        .insert_header((header::CACHE_CONTROL, cache))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
+        .insert_header((
+            header::CONTENT_DISPOSITION,
+            filename::content_disposition(shown_as(disposition, &bytes.mime_type), &bytes.filename),
+        ));
+    let file = Arc::new(state.store.blobs().open(&bytes.blob).await?);
+    Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
+}
+
+/// `inline` or `attachment`; SVG can carry script, and so can everything that is a document to a browser.
+fn shown_as(disposition: Disposition, mime_type: &str) -> &'static str {
+    let is_safe = match mime_type.split_once('/') {
+        Some(("image", kind)) => !kind.starts_with("svg"),
+        Some(("audio" | "video", _)) => true,
+        _ => mime_type == "application/pdf",
+    };
+    match disposition {
+        Disposition::Inline if is_safe => "inline",
+        Disposition::Inline | Disposition::Attachment => "attachment",
+    }
+}
+
+/// RFC 9110 §13.1.2 and §13.1.3: the entity tag decides where there is one, else the date.
+fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate) -> bool {
+    let header = |name| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    match header(header::IF_NONE_MATCH) {
+        Some(tags) => tags.trim() == "*" || tags.split(',').any(|given| weakly_same(given, tag)),
+        None => header(header::IF_MODIFIED_SINCE)
+            .and_then(|date| date.parse::<HttpDate>().ok())
+            .is_some_and(|since| modified <= since),
+    }
+}
+
+fn weakly_same(given: &str, tag: &str) -> bool {
+    let given = given.trim();
+    given.strip_prefix("W/").unwrap_or(given) == tag
+}
+
+/// RFC 9110 §13.1.5: a range counts only while the bytes are those of the tag or date, compared exactly.
+fn if_range_holds(request: &HttpRequest, tag: &str, modified: &str) -> bool {
+    request
+        .headers()
+        .get(header::IF_RANGE)
+        .is_none_or(|given| given == tag || given == modified)
+}
+
+fn http_date(at_ms: i64) -> HttpDate {
+    let since_1970 = std::time::Duration::from_secs(at_ms.max(0).unsigned_abs() / 1000);
+    HttpDate::from(std::time::UNIX_EPOCH + since_1970)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_act_is_shown() {
+        let cases = [
+            ("image/png", "inline"),
+            ("image/svg+xml", "attachment"),
+            ("video/mp4", "inline"),
+            ("audio/mpeg", "inline"),
+            ("application/pdf", "inline"),
+            ("text/html", "attachment"),
+            ("text/plain", "attachment"),
+            ("application/octet-stream", "attachment"),
+            ("", "attachment"),
+        ];
+        for (mime_type, expected) in cases {
+            assert_eq!(
+                shown_as(Disposition::Inline, mime_type),
+                expected,
+                "{mime_type}"
+            );
+            assert_eq!(shown_as(Disposition::Attachment, mime_type), "attachment");
+        }
+    }
+
+    #[test]
+    fn what_the_client_has_is_not_sent_again() {
+        let tag = "\"abc\"";
+        let modified = http_date(1_795_219_200_500);
+        let cases = [
+            (header::IF_NONE_MATCH, "\"abc\"", true),
+            (header::IF_NONE_MATCH, "W/\"abc\"", true),
+            (header::IF_NONE_MATCH, "\"x\", \"abc\"", true),
+            (header::IF_NONE_MATCH, "*", true),
+            (header::IF_NONE_MATCH, "\"x\"", false),
+            (header::IF_NONE_MATCH, "abc", false),
+            (
+                header::IF_MODIFIED_SINCE,
+                "Sat, 21 Nov 2026 00:00:00 GMT",
+                true,
+            ),
+            (
+                header::IF_MODIFIED_SINCE,
+                "Sat, 21 Nov 2026 00:00:01 GMT",
+                true,
+            ),
+            (
+                header::IF_MODIFIED_SINCE,
+                "Fri, 20 Nov 2026 23:59:59 GMT",
+                false,
+            ),
+            (header::IF_MODIFIED_SINCE, "yesterday", false),
+        ];
+        for (name, value, expected) in cases {
+            let request = TestRequest::default()
+                .insert_header((name.clone(), value))
+                .to_http_request();
+            assert_eq!(
+                is_unchanged(&request, tag, modified),
+                expected,
+                "{name}: {value}"
+            );
+        }
+        for (value, expected) in [("\"abc\"", true), ("W/\"abc\"", false), ("\"x\"", false)] {
+            let request = TestRequest::default()
+                .insert_header((header::IF_RANGE, value))
+                .to_http_request();
+            assert_eq!(if_range_holds(&request, tag, "date"), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Forms with files (`multipart/form-data`, RFC 7578), streamed to temporary files: never held in memory.
+//!
+//! Everything that a client may repeat or stretch has a bound: parts, names, headers (64 KiB, by the parser), text, the
+//! bytes of each file, the silence between two pieces, and the forms read at a time. Leaving at any point removes what
+//! was spooled.
+
+use std::time::Duration;
+
+use actix_multipart::{Field, Multipart, MultipartError};
+use actix_web::{
+    HttpRequest,
+    dev::Payload,
+    error::PayloadError,
+    http::header::{self, ContentDisposition, DispositionParam, ExtendedValue},
+    web::Bytes,
+};
+use futures_util::{Stream, StreamExt as _};
+use sluice_store::blob::Spool;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{context::AppState, error::ApiError, extract::camel_case, filename};
+
+/// The longest name of a field, in bytes.
+const MAX_FIELD_NAME: usize = 128;
+
+/// What a form may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct FormLimits {
+    /// Files at most.
+    pub files: usize,
+    /// Bytes of each file at most.
+    pub bytes: u64,
+    /// Where `bytes` comes from, for the refusal, such as `uploads.max_file`.
+    pub bytes_named: &'static str,
+}
+
+/// A file of a form.
+#[derive(Debug)]
+pub struct Part {
+    /// The field's name as the client wrote it.
+    pub field: String,
+    /// Safe, see [`filename::clean`].
+    pub filename: String,
+    /// As the client declared it; bytes decide.
+    pub content_type: Option<String>,
+    pub spool: Spool,
+}
+
+/// A form that was read to its end.
+#[derive(Debug, Default)]
+pub struct Form {
+    /// In the order they came. A file field that a browser sent empty and nameless is not there.
+    pub files: Vec<Part>,
+    /// Text fields in the order they came, names as the client wrote them.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Form {
+    /// Reads the whole form. 400 for what is no form, is cut short or has too many or too long parts, 408 for a client
+    /// that fell silent, 413 for a file beyond its limit, 503 when too many forms are being read, 507 for a full disk.
+    pub async fn read(
+        request: &HttpRequest,
+        payload: Payload,
+        state: &AppState,
+        limits: FormLimits,
+    ) -> Result<Self, ApiError> {
+        if !is_form(request) {
+            return Err(ApiError::Invalid(
+                "send the file as multipart/form-data, for instance with `curl -F file=@photo.jpg`"
+                    .to_owned(),
+            ));
+        }
+        let _permit = upload_permit(state)?;
+        let reader = Reader { state, limits };
+        reader
+            .read(Multipart::new(request.headers(), payload))
+            .await
+    }
+
+    /// The text of a field, by either spelling of its name; `None` when it is missing or empty.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.fields
+            .iter()
+            .find(|(given, text)| camel_case(given) == name && !text.is_empty())
+            .map(|(_, text)| text.as_str())
+    }
+
+    /// Takes out the files that the form is about (`files`, `files[]`, `files[N]`, `file`), those with a number in its
+    /// order and before the others; extras such as `watermarkFile` stay.
+    pub fn take_files(&mut self) -> Vec<Part> {
+        let (mut files, others) = std::mem::take(&mut self.files)
+            .into_iter()
+            .partition::<Vec<_>, _>(|part| place(&part.field).is_some());
+        self.files = others;
+        files.sort_by_key(|part| place(&part.field));
+        files
+    }
+}
+
+/// The place of a main file among its like; `None` for a field that is none.
+fn place(field: &str) -> Option<usize> {
+    match field {
+        "file" | "files" | "files[]" => Some(usize::MAX),
+        _ => field
+            .strip_prefix("files[")?
+            .strip_suffix(']')?
+            .parse()
+            .ok(),
+    }
+}
+
+/// Leave to receive the bytes of files, for as long as it is held; 503 when too many do.
+pub(super) fn upload_permit(state: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
+    let busy = |_| ApiError::Unavailable {
+        what: "the reception of files",
+        retry_after_s: 5,
+    };
+    state.uploading.clone().try_acquire_owned().map_err(busy)
+}
+
+/// The next piece of a body; 408 after `uploads.idle_timeout` of silence.
+pub(super) async fn next_piece<T>(
+    body: &mut (impl Stream<Item = T> + Unpin),
+    patience: Duration,
+) -> Result<Option<T>, ApiError> {
+    tokio::time::timeout(patience, body.next())
+        .await
+        .map_err(|_| {
+            let seconds = patience.as_secs();
+            ApiError::Timeout(format!(
+                "nothing of the body arrived for {seconds} s (uploads.idle_timeout)"
+            ))
+        })
+}
+
+fn is_form(request: &HttpRequest) -> bool {
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    content_type
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|essence| essence.trim().eq_ignore_ascii_case("multipart/form-data"))
+}
+
+/// One form being read.
+struct Reader<'a> {
+    state: &'a AppState,
+    limits: FormLimits,
+}
+
+impl Reader<'_> {
+    async fn read(&self, mut parts: Multipart) -> Result<Form, ApiError> {
+        let settings = &self.state.config.uploads;
+        let mut form = Form::default();
+        let mut text_left = settings.max_text.as_u64() as usize;
+        while let Some(part) = next_piece(&mut parts, settings.idle_timeout).await? {
+            let mut part = part.map_err(refusal)?;
+            let name = field_name(&part)?;
+            match part.content_disposition().and_then(given_filename) {
+                Some(filename) => self.file(&mut form, name, filename, part).await?,
+                None if form.fields.len() == settings.max_fields => {
+                    return Err(ApiError::Invalid(format!(
+                        "a form has at most {} text fields (uploads.max_fields)",
+                        settings.max_fields
+                    )));
+                }
+                None => {
+                    let text = self.text(&name, &mut part, &mut text_left).await?;
+                    form.fields.push((name, text));
+                }
+            }
+        }
+        Ok(form)
+    }
+
+    async fn file(
+        &self,
+        form: &mut Form,
+        field: String,
+        given_name: String,
+        mut part: Field,
+    ) -> Result<(), ApiError> {
+        let content_type = part.content_type().map(ToString::to_string);
+        let mut spool: Option<Spool> = None;
+        let mut length = 0;
+        while let Some(piece) = self.piece(&mut part).await? {
+            length += piece.len() as u64;
+            self.check_length(length, &given_name)?;
+            if spool.is_none() {
+                self.check_room(form)?;
+                spool = Some(self.state.store.blobs().spool().await?);
+            }
+            if let Some(spool) = &mut spool {
+                spool.write(piece).await?;
+            }
+        }
+        // What browsers send for a file field in which nothing was chosen.
+        if spool.is_none() && given_name.is_empty() {
+            return Ok(());
+        }
+        let spool = match spool {
+            Some(spool) => spool,
+            None => {
+                self.check_room(form)?;
+                self.state.store.blobs().spool().await?
+            }
+        };
+        let filename = filename::clean(&given_name);
+        form.files.push(Part {
+            field,
+            filename,
+            content_type,
+            spool,
+        });
+        Ok(())
+    }
+
+    fn check_room(&self, form: &Form) -> Result<(), ApiError> {
+        match form.files.len() < self.limits.files {
+            true => Ok(()),
+            false => Err(ApiError::Invalid(format!(
+                "at most {} file(s) may be sent here",
+                self.limits.files
+            ))),
+        }
+    }
+
+    fn check_length(&self, length: u64, name: &str) -> Result<(), ApiError> {
+        match length > self.limits.bytes {
+            false => Ok(()),
+            true => Err(ApiError::TooLarge(format!(
+                "{} is larger than {} bytes ({})",
+                filename::clean(name),
+                self.limits.bytes,
+                self.limits.bytes_named
+            ))),
+        }
+    }
+
+    async fn text(
+        &self,
+        name: &str,
+        part: &mut Field,
+        left: &mut usize,
+    ) -> Result<String, ApiError> {
+        let mut text = Vec::new();
+        while let Some(piece) = self.piece(part).await? {
+            *left = left.checked_sub(piece.len()).ok_or_else(|| {
+                ApiError::TooLarge(format!(
+                    "the text fields of a form have at most {} bytes together (uploads.max_text)",
+                    self.state.config.uploads.max_text.as_u64()
+                ))
+            })?;
+            text.extend_from_slice(&piece);
+        }
+        String::from_utf8(text).map_err(|_| ApiError::Invalid(format!("{name} must be UTF-8 text")))
+    }
+
+    async fn piece(&self, part: &mut Field) -> Result<Option<Bytes>, ApiError> {
+        let piece = next_piece(part, self.state.config.uploads.idle_timeout).await?;
+        piece.transpose().map_err(refusal)
+    }
+}
+
+fn field_name(part: &Field) -> Result<String, ApiError> {
+    let name = part.name().unwrap_or_default();
+    match name.len() {
+        1..=MAX_FIELD_NAME => Ok(name.to_owned()),
+        length => Err(ApiError::Invalid(format!(
+            "the name of a part must have 1 to {MAX_FIELD_NAME} bytes, got {length}"
+        ))),
+    }
+}
+
+/// The name that the client gave to the file; `filename*` counts before `filename`.
+fn given_filename(disposition: &ContentDisposition) -> Option<String> {
+    let extended = disposition
+        .parameters
+        .iter()
+        .find_map(|parameter| match parameter {
+            DispositionParam::FilenameExt(value) => Some(in_unicode(value)),
+            _ => None,
+        });
+    extended.or_else(|| disposition.get_filename().map(unescaped))
+}
+
+fn in_unicode(value: &ExtendedValue) -> String {
+    match std::str::from_utf8(&value.value) {
+        Ok(text) => text.to_owned(),
+        // The other charset of RFC 8187's ancestors: ISO 8859-1, whose bytes are code points.
+        Err(_) => value.value.iter().copied().map(char::from).collect(),
+    }
+}
+
+/// Clients write quotes and line ends as these three escapes and nothing else (WHATWG HTML, "multipart/form-data").
+fn unescaped(name: &str) -> String {
+    name.replace("%22", "\"")
+        .replace("%0D", "\r")
+        .replace("%0A", "\n")
+}
+
+/// What the client can do about a form that the parser refuses.
+fn refusal(error: MultipartError) -> ApiError {
+    let message = match &error {
+        MultipartError::Incomplete | MultipartError::Payload(PayloadError::Incomplete(_)) => {
+            "the body ended before its last part".to_owned()
+        }
+        MultipartError::Payload(PayloadError::Overflow) => {
+            "the headers of a part are too long".to_owned()
+        }
+        other => format!("the form could not be read: {other}"),
+    };
+    ApiError::Invalid(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_files_come_in_their_order() {
+        let cases = [
+            ("file", Some(usize::MAX)),
+            ("files", Some(usize::MAX)),
+            ("files[]", Some(usize::MAX)),
+            ("files[0]", Some(0)),
+            ("files[12]", Some(12)),
+            ("files[-1]", None),
+            ("files[x]", None),
+            ("watermarkFile", None),
+            ("", None),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(place(field), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_in_every_form_that_clients_write() {
+        let cases = [
+            ("form-data; name=\"file\"", None),
+            ("form-data; name=\"file\"; filename=\"\"", Some("")),
+            (
+                "form-data; name=\"file\"; filename=\"a%22b%0D%0A.png\"",
+                Some("a\"b\r\n.png"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"100%.png\"",
+                Some("100%.png"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"写真.png\"",
+                Some("写真.png"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"x\"; filename*=UTF-8''%E5%86%99.png",
+                Some("写.png"),
+            ),
+            (
+                "form-data; name=\"file\"; filename*=ISO-8859-1''na%EFve",
+                Some("naïve"),
+            ),
+        ];
+        for (text, expected) in cases {
+            let value = header::HeaderValue::from_bytes(text.as_bytes()).unwrap();
+            let disposition = ContentDisposition::from_raw(&value).unwrap();
+            assert_eq!(given_filename(&disposition).as_deref(), expected, "{text}");
+        }
+    }
+}

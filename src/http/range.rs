@@ -1,0 +1,186 @@
+//! Ranges of bytes (RFC 9110 §14), and files sent in bounded pieces: shared by all that answers with bytes.
+
+use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
+    web::Bytes,
+};
+use futures_util::stream;
+
+/// Bytes read from a file at a time.
+const PIECE: u64 = 256 * 1024;
+
+/// What a request wants of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Whole,
+    Range { start: u64, len: u64 },
+    Unsatisfiable,
+}
+
+impl Asked {
+    /// By the request's `Range`, of a resource with `total` bytes.
+    pub(super) fn of(request: &HttpRequest, total: u64) -> Self {
+        request
+            .headers()
+            .get(header::RANGE)
+            .and_then(|value| value.to_str().ok())
+            .map_or(Self::Whole, |range| parse(range, total))
+    }
+
+    /// Sets status and headers of a 200 or 206, and returns where to begin and how many bytes to send; `Err` is the 416.
+    pub(super) fn begin(
+        self,
+        response: &mut HttpResponseBuilder,
+        total: u64,
+    ) -> Result<(u64, u64), HttpResponse> {
+        response.insert_header((header::ACCEPT_RANGES, "bytes"));
+        match self {
+            Self::Whole => Ok((0, total)),
+            Self::Range { start, len } => {
+                let range = format!("bytes {start}-{}/{total}", start + len - 1);
+                response
+                    .status(StatusCode::PARTIAL_CONTENT)
+                    .insert_header((header::CONTENT_RANGE, range));
+                Ok((start, len))
+            }
+            Self::Unsatisfiable => Err(unsatisfiable(total)),
+        }
+    }
+}
+
+/// One byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
+fn parse(range: &str, total: u64) -> Asked {
+    let Some((first, last)) = range
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'))
+    else {
+        return Asked::Whole;
+    };
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let (start, end) = match (number(first), number(last)) {
+        (Some(start), Some(end)) if start <= end => (start, end.min(total.saturating_sub(1))),
+        (Some(start), None) if last.trim().is_empty() => (start, total.saturating_sub(1)),
+        (None, Some(suffix)) if first.trim().is_empty() => {
+            if suffix == 0 {
+                return Asked::Unsatisfiable;
+            }
+            (total.saturating_sub(suffix), total.saturating_sub(1))
+        }
+        _ => return Asked::Whole,
+    };
+    if start >= total {
+        return Asked::Unsatisfiable;
+    }
+    Asked::Range {
+        start,
+        len: end - start + 1,
+    }
+}
+
+fn unsatisfiable(total: u64) -> HttpResponse {
+    let error = format!("the range is outside of the {total} bytes of this resource");
+    HttpResponse::RangeNotSatisfiable()
+        .insert_header((header::CONTENT_RANGE, format!("bytes */{total}")))
+        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .json(serde_json::json!({ "error": error }))
+}
+
+/// The pieces of the range, without a copy.
+pub(super) fn cut(pieces: Vec<Bytes>, start: u64, len: u64) -> Vec<Bytes> {
+    let (mut skip, mut left) = (start as usize, len as usize);
+    let mut taken = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let from = skip.min(piece.len());
+        let to = (from + left).min(piece.len());
+        skip -= from;
+        left -= to - from;
+        if to > from {
+            taken.push(piece.slice(from..to));
+        }
+    }
+    taken
+}
+
+/// Reads on the blocking pool, one bounded piece at a time, as the client takes them.
+pub(super) fn pieces_of(
+    file: Arc<File>,
+    offset: u64,
+    len: u64,
+) -> impl stream::Stream<Item = io::Result<Bytes>> {
+    stream::try_unfold((file, offset, len), |(file, offset, left)| async move {
+        if left == 0 {
+            return Ok(None);
+        }
+        let count = left.min(PIECE);
+        let reading = file.clone();
+        let piece = tokio::task::spawn_blocking(move || {
+            let mut piece = vec![0; count as usize];
+            reading.read_exact_at(&mut piece, offset)?;
+            Ok::<_, io::Error>(Bytes::from(piece))
+        });
+        let piece = piece.await.map_err(io::Error::other)??;
+        Ok(Some((piece, (file, offset + count, left - count))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_the_rfc() {
+        let cases = [
+            ("bytes=0-9", Some((0, 10))),
+            ("bytes=90-200", Some((90, 10))),
+            ("bytes=95-", Some((95, 5))),
+            ("bytes=-5", Some((95, 5))),
+            ("bytes=-500", Some((0, 100))),
+            ("bytes=5-4", None),
+            ("bytes=0-1,3-4", None),
+            ("lines=0-1", None),
+            ("bytes=x-y", None),
+        ];
+        for (text, expected) in cases {
+            let range = match parse(text, 100) {
+                Asked::Range { start, len } => Some((start, len)),
+                Asked::Whole => None,
+                Asked::Unsatisfiable => panic!("{text} is satisfiable"),
+            };
+            assert_eq!(range, expected, "{text}");
+        }
+        for text in ["bytes=100-", "bytes=500-600", "bytes=-0"] {
+            assert_eq!(parse(text, 100), Asked::Unsatisfiable, "{text}");
+        }
+        for text in ["bytes=0-", "bytes=-1"] {
+            assert_eq!(parse(text, 0), Asked::Unsatisfiable, "{text} of nothing");
+        }
+    }
+
+    #[test]
+    fn a_range_over_several_pieces_is_cut_exactly() {
+        let pieces = || {
+            ["abc", "de", "", "fgh"]
+                .map(|text| Bytes::from_static(text.as_bytes()))
+                .to_vec()
+        };
+        for (start, len, expected) in [
+            (0, 8, "abcdefgh"),
+            (2, 3, "cde"),
+            (3, 2, "de"),
+            (7, 1, "h"),
+            (1, 1, "b"),
+        ] {
+            assert_eq!(
+                cut(pieces(), start, len).concat(),
+                expected.as_bytes(),
+                "{start}+{len}"
+            );
+        }
+    }
+}
