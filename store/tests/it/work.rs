@@ -1,0 +1,225 @@
+//! Leases: who may work on a row, and what becomes of rows whose owners die.
+
+use std::time::Duration;
+
+use sluice_store::{
+    Error, Store, Work,
+    work::{self, Claimed, Lane, Lease, MOST_CLAIMS},
+};
+use uuid::Uuid;
+
+use crate::support::{NOW, add_account, settings, store};
+
+const KIND: &str = "test";
+const LEASE: Duration = Duration::from_secs(15);
+const EXPIRED: i64 = NOW + 15_000;
+
+async fn enqueue(store: &Store, lane: Lane, due_at: i64) -> Uuid {
+    let (account, id) = (add_account(store, "owner").await.unwrap(), Uuid::now_v7());
+    store
+        .write(move |tx| Box::pin(work::enqueue(tx, KIND, id, account, lane, due_at)))
+        .await
+        .unwrap();
+    id
+}
+
+async fn claim(store: &Store, owner: Uuid, limit: usize, now_ms: i64) -> Claimed {
+    store
+        .write(move |tx| Box::pin(work::claim(tx, KIND, owner, limit, LEASE, now_ms)))
+        .await
+        .unwrap()
+}
+
+async fn claim_one(store: &Store, now_ms: i64) -> Option<Lease> {
+    claim(store, Uuid::now_v7(), 1, now_ms).await.leases.pop()
+}
+
+/// Runs a verb over a lease.
+async fn with<T: Send + 'static>(
+    store: &Store,
+    lease: &Lease,
+    verb: impl for<'t> FnOnce(&'t mut sluice_store::Tx<'_>, &'t Lease) -> Work<'t, T> + Send + 'static,
+) -> Result<T, Error> {
+    let lease = lease.clone();
+    store
+        .write(move |tx| Box::pin(async move { verb(tx, &lease).await }))
+        .await
+}
+
+async fn holds(store: &Store, lease: &Lease) -> bool {
+    match with(store, lease, |tx, lease| Box::pin(work::hold(tx, lease))).await {
+        Ok(()) => true,
+        Err(Error::Conflict(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_has_one_owner_until_the_lease_expires() {
+    let (store, _folder) = store().await;
+    let id = enqueue(&store, Lane::Batch, NOW).await;
+    assert_eq!(claim_one(&store, NOW - 1).await, None, "not due yet");
+    let first = claim_one(&store, NOW).await.unwrap();
+    assert_eq!((first.id, first.fence, first.claims), (id, 1, 1));
+    assert_eq!(
+        claim_one(&store, EXPIRED - 1).await,
+        None,
+        "somebody holds it"
+    );
+    assert!(holds(&store, &first).await);
+
+    let second = claim_one(&store, EXPIRED).await.unwrap();
+    assert_eq!((second.fence, second.claims), (2, 2));
+    assert!(
+        !holds(&store, &first).await,
+        "the first owner is fenced off"
+    );
+    assert!(holds(&store, &second).await);
+    for late in [
+        with(&store, &first, |tx, lease| {
+            Box::pin(work::finish(tx, lease))
+        })
+        .await,
+        with(&store, &first, |tx, lease| {
+            Box::pin(work::progressed(tx, lease))
+        })
+        .await,
+        with(&store, &first, |tx, lease| {
+            Box::pin(work::retry(tx, lease, NOW))
+        })
+        .await,
+    ] {
+        assert!(matches!(late, Err(Error::Conflict(_))), "{late:?}");
+    }
+    with(&store, &second, |tx, lease| {
+        Box::pin(work::finish(tx, lease))
+    })
+    .await
+    .unwrap();
+    assert_eq!(claim_one(&store, i64::MAX).await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_keeps_what_its_owner_holds() {
+    let (store, _folder) = store().await;
+    let (owner, other) = (Uuid::now_v7(), Uuid::now_v7());
+    for _ in 0..2 {
+        enqueue(&store, Lane::Batch, NOW).await;
+    }
+    let mine = claim(&store, owner, 1, NOW).await.leases.pop().unwrap();
+    let theirs = claim(&store, other, 1, NOW).await.leases.pop().unwrap();
+    let kept = store
+        .write(move |tx| Box::pin(work::heartbeat(tx, KIND, owner, LEASE, EXPIRED - 1)))
+        .await
+        .unwrap();
+    assert_eq!(kept, [(mine.id, mine.fence)]);
+    let taken = claim(&store, owner, 9, EXPIRED).await.leases;
+    assert_eq!(
+        taken.iter().map(|lease| lease.id).collect::<Vec<_>>(),
+        [theirs.id],
+        "the one without a heartbeat"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interactive_rows_go_first_then_those_that_wait_longest() {
+    let (store, _folder) = store().await;
+    let late = enqueue(&store, Lane::Batch, NOW - 1).await;
+    let early = enqueue(&store, Lane::Batch, NOW - 2).await;
+    let waited_for = enqueue(&store, Lane::Interactive, NOW).await;
+    let mut order = Vec::new();
+    while let Some(lease) = claim_one(&store, NOW).await {
+        order.push(lease.id);
+    }
+    assert_eq!(order, [waited_for, early, late]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_whose_owners_keep_dying_is_given_up() {
+    let (store, _folder) = store().await;
+    let id = enqueue(&store, Lane::Batch, NOW).await;
+    let mut now = NOW;
+    for claims in 1..=MOST_CLAIMS {
+        let lease = claim_one(&store, now).await.unwrap();
+        assert_eq!(lease.claims, claims);
+        with(&store, &lease, move |tx, lease| {
+            Box::pin(work::retry_after_crash(tx, lease, now))
+        })
+        .await
+        .unwrap();
+        assert_eq!(claim_one(&store, now).await, None, "it pauses first");
+        now += 60_000;
+    }
+    let last = claim(&store, Uuid::now_v7(), 9, now).await;
+    assert_eq!((last.leases, last.given_up), (Vec::new(), vec![id]));
+    assert_eq!(
+        claim(&store, Uuid::now_v7(), 9, i64::MAX).await,
+        Claimed::default()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_and_orderly_ends_do_not_count_as_deaths() {
+    let (store, _folder) = store().await;
+    enqueue(&store, Lane::Batch, NOW).await;
+    let mut now = NOW;
+    for turn in 0..3 * MOST_CLAIMS {
+        let lease = claim_one(&store, now).await.expect("never given up");
+        now += 1_000_000;
+        match turn % 3 {
+            0 => {
+                with(&store, &lease, |tx, lease| {
+                    Box::pin(work::progressed(tx, lease))
+                })
+                .await
+            }
+            1 => {
+                with(&store, &lease, move |tx, lease| {
+                    Box::pin(work::retry(tx, lease, now))
+                })
+                .await
+            }
+            _ => Ok(()),
+        }
+        .unwrap();
+        now += 1_000_000;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_of_an_earlier_process_are_void() {
+    let (first, folder) = store().await;
+    let id = enqueue(&first, Lane::Batch, NOW).await;
+    let lease = claim_one(&first, NOW).await.unwrap();
+    first.close().await;
+    let second = Store::open(&settings(folder.path())).await.unwrap();
+    let again = claim_one(&second, NOW).await.expect("at once");
+    assert_eq!((again.id, again.fence, again.claims), (id, 2, 2));
+    assert!(!holds(&second, &lease).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_frees_at_once_and_does_not_count() {
+    let (store, _folder) = store().await;
+    enqueue(&store, Lane::Batch, NOW).await;
+    let owner = Uuid::now_v7();
+    for _ in 0..2 * MOST_CLAIMS {
+        assert_eq!(claim(&store, owner, 1, NOW).await.leases[0].claims, 1);
+        let freed = store
+            .write(move |tx| Box::pin(work::release_all(tx, KIND, owner)))
+            .await;
+        assert_eq!(freed.unwrap(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawn_row_is_nobodys() {
+    let (store, _folder) = store().await;
+    let id = enqueue(&store, Lane::Batch, NOW).await;
+    let lease = claim_one(&store, NOW).await.unwrap();
+    store
+        .write(move |tx| Box::pin(work::withdraw(tx, KIND, id)))
+        .await
+        .unwrap();
+    assert!(!holds(&store, &lease).await);
+}
