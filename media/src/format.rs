@@ -1,6 +1,13 @@
 //! The formats of files: names, media types, what can be read and written, and how each is recognised by its bytes.
+//!
+//! A format is one row of [`TABLE`]; nothing else in the service lists formats. What a file is, its bytes say: names and
+//! declared types count only for TGA, which has no mark at its start.
+
+mod sniff;
 
 use serde::{Deserialize, Serialize};
+
+use sniff::Prolog;
 
 /// A file format, by the name that requests and answers use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,4 +37,452 @@ pub enum Format {
     M4a,
     Flac,
     Zip,
+}
+
+/// What kind of thing a format holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Pixels.
+    Raster,
+    /// Shapes, rendered at any size.
+    Vector,
+    /// Pages.
+    Document,
+    Video,
+    Audio,
+    /// Other files.
+    Archive,
+}
+
+impl Class {
+    /// For messages: `an image`, `a video` …
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Raster => "a raster image",
+            Self::Vector => "a vector image",
+            Self::Document => "a document",
+            Self::Video => "a video",
+            Self::Audio => "an audio file",
+            Self::Archive => "an archive",
+        }
+    }
+}
+
+/// What is known of a format.
+struct Row {
+    format: Format,
+    /// Also the extension of files that we name.
+    name: &'static str,
+    /// Other extensions and spellings.
+    aliases: &'static [&'static str],
+    /// As registered with IANA, where it is.
+    mime: &'static str,
+    other_mimes: &'static [&'static str],
+    class: Class,
+    /// Whether it can hold transparency.
+    alpha: bool,
+    /// Whether frames survive in it, when read and when written.
+    animates: bool,
+    /// Whether an image can be rendered into it.
+    written: bool,
+    /// Whether the first bytes of a file are of this format; at most one row says yes.
+    matches: fn(&[u8]) -> bool,
+}
+
+/// A row without aliases, alpha and animation that is only read.
+const fn row(
+    format: Format,
+    name: &'static str,
+    mime: &'static str,
+    class: Class,
+    matches: fn(&[u8]) -> bool,
+) -> Row {
+    Row {
+        format,
+        name,
+        aliases: &[],
+        mime,
+        other_mimes: &[],
+        class,
+        alpha: false,
+        animates: false,
+        written: false,
+        matches,
+    }
+}
+
+/// In the order of [`Format`].
+const TABLE: &[Row] = &[
+    Row {
+        aliases: &["jpeg", "jpe", "jfif"],
+        other_mimes: &["image/jpg", "image/pjpeg"],
+        written: true,
+        ..row(Format::Jpg, "jpg", "image/jpeg", Class::Raster, sniff::jpg)
+    },
+    Row {
+        alpha: true,
+        written: true,
+        ..row(Format::Png, "png", "image/png", Class::Raster, sniff::png)
+    },
+    Row {
+        alpha: true,
+        animates: true,
+        written: true,
+        ..row(
+            Format::Webp,
+            "webp",
+            "image/webp",
+            Class::Raster,
+            sniff::webp,
+        )
+    },
+    Row {
+        alpha: true,
+        written: true,
+        other_mimes: &["image/avif-sequence"],
+        ..row(
+            Format::Avif,
+            "avif",
+            "image/avif",
+            Class::Raster,
+            sniff::avif,
+        )
+    },
+    Row {
+        aliases: &["tif"],
+        alpha: true,
+        written: true,
+        ..row(
+            Format::Tiff,
+            "tiff",
+            "image/tiff",
+            Class::Raster,
+            sniff::tiff,
+        )
+    },
+    Row {
+        alpha: true,
+        animates: true,
+        written: true,
+        ..row(Format::Gif, "gif", "image/gif", Class::Raster, sniff::gif)
+    },
+    Row {
+        aliases: &["heic", "hif", "heics", "heifs"],
+        other_mimes: &["image/heic", "image/heic-sequence", "image/heif-sequence"],
+        alpha: true,
+        written: true,
+        ..row(
+            Format::Heif,
+            "heif",
+            "image/heif",
+            Class::Raster,
+            sniff::heif,
+        )
+    },
+    Row {
+        alpha: true,
+        written: true,
+        ..row(Format::Jxl, "jxl", "image/jxl", Class::Raster, sniff::jxl)
+    },
+    Row {
+        aliases: &["dib"],
+        other_mimes: &["image/x-ms-bmp", "image/x-bmp"],
+        alpha: true,
+        ..row(Format::Bmp, "bmp", "image/bmp", Class::Raster, sniff::bmp)
+    },
+    Row {
+        other_mimes: &["image/x-icon"],
+        alpha: true,
+        ..row(
+            Format::Ico,
+            "ico",
+            "image/vnd.microsoft.icon",
+            Class::Raster,
+            sniff::ico,
+        )
+    },
+    Row {
+        other_mimes: &["image/tga", "image/x-targa"],
+        alpha: true,
+        ..row(Format::Tga, "tga", "image/x-tga", Class::Raster, sniff::tga)
+    },
+    Row {
+        alpha: true,
+        ..row(
+            Format::Svg,
+            "svg",
+            "image/svg+xml",
+            Class::Vector,
+            sniff::svg,
+        )
+    },
+    row(
+        Format::Pdf,
+        "pdf",
+        "application/pdf",
+        Class::Document,
+        sniff::pdf,
+    ),
+    Row {
+        aliases: &["m4v"],
+        other_mimes: &["video/x-m4v"],
+        ..row(Format::Mp4, "mp4", "video/mp4", Class::Video, sniff::mp4)
+    },
+    row(
+        Format::Webm,
+        "webm",
+        "video/webm",
+        Class::Video,
+        sniff::webm,
+    ),
+    Row {
+        aliases: &["qt"],
+        ..row(
+            Format::Mov,
+            "mov",
+            "video/quicktime",
+            Class::Video,
+            sniff::mov,
+        )
+    },
+    Row {
+        other_mimes: &["video/x-matroska"],
+        ..row(
+            Format::Mkv,
+            "mkv",
+            "video/matroska",
+            Class::Video,
+            sniff::mkv,
+        )
+    },
+    Row {
+        other_mimes: &["video/vnd.avi", "video/avi"],
+        ..row(
+            Format::Avi,
+            "avi",
+            "video/x-msvideo",
+            Class::Video,
+            sniff::avi,
+        )
+    },
+    Row {
+        other_mimes: &["audio/mp3"],
+        ..row(Format::Mp3, "mp3", "audio/mpeg", Class::Audio, sniff::mp3)
+    },
+    Row {
+        aliases: &["wave"],
+        other_mimes: &["audio/vnd.wave", "audio/wave", "audio/x-wav"],
+        ..row(Format::Wav, "wav", "audio/wav", Class::Audio, sniff::wav)
+    },
+    Row {
+        aliases: &["oga", "opus"],
+        other_mimes: &["application/ogg"],
+        ..row(Format::Ogg, "ogg", "audio/ogg", Class::Audio, sniff::ogg)
+    },
+    Row {
+        aliases: &["m4b"],
+        other_mimes: &["audio/x-m4a", "audio/m4a"],
+        ..row(Format::M4a, "m4a", "audio/mp4", Class::Audio, sniff::m4a)
+    },
+    Row {
+        other_mimes: &["audio/x-flac"],
+        ..row(
+            Format::Flac,
+            "flac",
+            "audio/flac",
+            Class::Audio,
+            sniff::flac,
+        )
+    },
+    Row {
+        other_mimes: &["application/x-zip-compressed"],
+        ..row(
+            Format::Zip,
+            "zip",
+            "application/zip",
+            Class::Archive,
+            sniff::zip,
+        )
+    },
+];
+
+impl Format {
+    /// Every format, in the order of the table.
+    pub const ALL: &[Self] = &{
+        let mut all = [Self::Jpg; TABLE.len()];
+        let mut index = 0;
+        while index < TABLE.len() {
+            all[index] = TABLE[index].format;
+            index += 1;
+        }
+        all
+    };
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// The word on the wire: `jpg`, `heif` …
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The extension of files that we name, without the dot.
+    pub fn extension(self) -> &'static str {
+        self.name()
+    }
+
+    /// By name or another extension that is in use (`jpeg`, `tif`, `heic`), in any case, with or without a dot before it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let word = text.trim();
+        let word = word.strip_prefix('.').unwrap_or(word);
+        find(|row| {
+            std::iter::once(&row.name)
+                .chain(row.aliases)
+                .any(|name| name.eq_ignore_ascii_case(word))
+        })
+    }
+
+    pub fn mime(self) -> &'static str {
+        self.row().mime
+    }
+
+    /// By a media type, its parameters ignored.
+    pub fn from_mime(mime: &str) -> Option<Self> {
+        let essence = mime.split(';').next().unwrap_or_default().trim();
+        find(|row| {
+            std::iter::once(&row.mime)
+                .chain(row.other_mimes)
+                .any(|mime| mime.eq_ignore_ascii_case(essence))
+        })
+    }
+
+    /// By the extension of a file's name.
+    pub fn from_filename(filename: &str) -> Option<Self> {
+        filename
+            .rsplit_once('.')
+            .and_then(|(_, extension)| Self::parse(extension))
+    }
+
+    pub fn class(self) -> Class {
+        self.row().class
+    }
+
+    /// Whether it can hold transparency.
+    pub fn has_alpha(self) -> bool {
+        self.row().alpha
+    }
+
+    /// Whether frames survive in it, when read and when written.
+    pub fn can_animate(self) -> bool {
+        self.row().animates
+    }
+
+    pub fn is_image(self) -> bool {
+        matches!(self.class(), Class::Raster | Class::Vector)
+    }
+
+    /// Whether a [`Render`](crate::task::Render) can write it.
+    pub fn is_image_target(self) -> bool {
+        self.row().written
+    }
+
+    /// The format of a file by its first bytes (4 KiB are enough), never by a name.
+    ///
+    /// `None` for everything that is of no format here: text, playlists, executables. A TGA is recognised only when its
+    /// footer is among the bytes; see [`recognise`](Self::recognise).
+    pub fn sniff(head: &[u8]) -> Option<Self> {
+        find(|row| (row.matches)(head))
+    }
+
+    /// As [`sniff`](Self::sniff), with the file's name as a tie-breaker where bytes alone cannot say: a `.tga` whose header is plausible,
+    /// and an `.svg` that opens with so long a comment that its root element has not been seen.
+    pub fn recognise(head: &[u8], filename: &str) -> Option<Self> {
+        Self::sniff(head).or_else(|| match Self::from_filename(filename)? {
+            Self::Tga if sniff::plausible_tga(head) => Some(Self::Tga),
+            Self::Svg if sniff::prolog(head) == Prolog::Unfinished => Some(Self::Svg),
+            _ => None,
+        })
+    }
+}
+
+fn find(wanted: impl Fn(&Row) -> bool) -> Option<Format> {
+    TABLE.iter().find(|row| wanted(row)).map(|row| row.format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_formats_and_every_word_means_one() {
+        let mut words = std::collections::BTreeSet::new();
+        for (index, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.format as usize, index, "{}", row.name);
+            for word in std::iter::once(&row.name)
+                .chain(row.aliases)
+                .chain(std::iter::once(&row.mime))
+                .chain(row.other_mimes)
+            {
+                assert!(words.insert(*word), "{word} stands twice");
+            }
+            let wire = serde_json::to_value(row.format).expect("a unit variant");
+            assert_eq!(wire, row.name);
+        }
+    }
+
+    #[test]
+    fn parses_words_names_and_media_types() {
+        for (text, format) in [
+            ("JPEG", Some(Format::Jpg)),
+            (".tif", Some(Format::Tiff)),
+            (" heic ", Some(Format::Heif)),
+            ("hif", Some(Format::Heif)),
+            ("", None),
+            (".", None),
+            ("..png", None),
+            ("exe", None),
+        ] {
+            assert_eq!(Format::parse(text), format, "{text:?}");
+        }
+        for (name, format) in [
+            ("a.tar.PNG", Some(Format::Png)),
+            ("png", None),
+            (".gif", Some(Format::Gif)),
+            ("a.", None),
+            ("日本語.webp", Some(Format::Webp)),
+        ] {
+            assert_eq!(Format::from_filename(name), format, "{name:?}");
+        }
+        for (mime, format) in [
+            ("image/SVG+xml; charset=utf-8", Some(Format::Svg)),
+            ("image/heic", Some(Format::Heif)),
+            ("text/html", None),
+        ] {
+            assert_eq!(Format::from_mime(mime), format, "{mime:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_helps_only_where_bytes_cannot_say() {
+        let mut tga = vec![0u8; 64];
+        tga[2] = 2;
+        (tga[12], tga[14], tga[16]) = (4, 4, 32);
+        assert_eq!(Format::sniff(&tga), None);
+        assert_eq!(Format::recognise(&tga, "a.tga"), Some(Format::Tga));
+        assert_eq!(Format::recognise(&tga, "a.png"), None);
+        assert_eq!(Format::recognise(b"#EXTM3U\n", "a.tga"), None);
+
+        let long = format!("<?xml version=\"1.0\"?><!-- {} ", "x".repeat(4070));
+        assert_eq!(
+            Format::recognise(long.as_bytes(), "a.svg"),
+            Some(Format::Svg)
+        );
+        assert_eq!(Format::recognise(long.as_bytes(), "a.xml"), None);
+        assert_eq!(Format::recognise(b"<html>", "a.svg"), None);
+        assert_eq!(
+            Format::recognise(b"\xff\xd8\xff\xe0", "a.svg"),
+            Some(Format::Jpg)
+        );
+    }
 }

@@ -154,6 +154,31 @@ pub enum Fit {
     Outside,
 }
 
+impl Fit {
+    /// The word that requests use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cover => "cover",
+            Self::Contain => "contain",
+            Self::Fill => "fill",
+            Self::Inside => "inside",
+            Self::Outside => "outside",
+        }
+    }
+
+    /// By the word that requests use.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "cover" => Self::Cover,
+            "contain" => Self::Contain,
+            "fill" => Self::Fill,
+            "inside" => Self::Inside,
+            "outside" => Self::Outside,
+            _ => return None,
+        })
+    }
+}
+
 /// Which part stays when something is cut, and where an image stands on a canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -222,6 +247,37 @@ pub struct Colour {
     pub red: u8,
     pub green: u8,
     pub blue: u8,
+}
+
+impl Colour {
+    pub const WHITE: Self = Self {
+        red: 255,
+        green: 255,
+        blue: 255,
+    };
+
+    /// By six hexadecimal digits, or three that each count twice, with or without a `#` before them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('#').unwrap_or(text);
+        let digits: Vec<u8> = text
+            .chars()
+            .map(|digit| digit.to_digit(16).map(|value| value as u8))
+            .collect::<Option<_>>()?;
+        let (red, green, blue) = match digits[..] {
+            [r, g, b] => (r * 17, g * 17, b * 17),
+            [r1, r2, g1, g2, b1, b2] => (r1 << 4 | r2, g1 << 4 | g2, b1 << 4 | b2),
+            _ => return None,
+        };
+        Some(Self { red, green, blue })
+    }
+}
+
+/// Six lower-case hexadecimal digits.
+impl std::fmt::Display for Colour {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { red, green, blue } = self;
+        write!(formatter, "{red:02x}{green:02x}{blue:02x}")
+    }
 }
 
 /// How the result is written.

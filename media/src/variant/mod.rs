@@ -1,1 +1,176 @@
 //! Delivery URLs as canonical requests (decisions.md §5).
+//!
+//! Two queries that mean the same image have the same [`canonical`](VariantRequest::canonical) text, whatever their
+//! order, aliases, defaults and unknown parameters; the text parses to the same request. With the folded Accept header
+//! it is the key of every cache.
+
+mod accept;
+mod canonical;
+mod parameter;
+mod query;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+pub use accept::AcceptClass;
+pub use parameter::{Parameter, parameters};
+pub use resolve::{Resolved, SourceFacts};
+
+pub use crate::operation::FieldError;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    format::Format,
+    task::{Colour, Fit, Placeholder},
+};
+use parameter::Asked;
+
+/// The longest side of a delivered image, in pixels.
+pub const MAX_SIDE: u32 = 8192;
+
+/// What the operator decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VariantSettings {
+    /// Whether `format=auto` may choose AVIF, which costs more to make than it saves on most pages.
+    pub avif_in_auto: bool,
+}
+
+/// What kind of answer a request wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An image; `None`: in the format that suits the client.
+    Image(Option<Format>),
+    /// Facts of the source as JSON.
+    Json,
+    /// Text that stands in for the image.
+    Placeholder(Placeholder),
+}
+
+/// A request for a variant of a stored image, in its simplest form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariantRequest {
+    wanted: Wanted,
+    settings: VariantSettings,
+    canonical: String,
+}
+
+/// What is wanted after folding: every field that has no effect beside the others stands at its default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    kind: Kind,
+    /// Pixels, with the density folded in.
+    width: Option<u32>,
+    height: Option<u32>,
+    fit: Fit,
+    /// `None`: the file's focal point, else the centre.
+    place: Option<Place>,
+    enlarge: bool,
+    quality: u8,
+    /// Degrees clockwise, 0 to 359.
+    rotate: i32,
+    flip: bool,
+    flop: bool,
+    trim: bool,
+    /// Sigmas, in hundredths of a pixel.
+    blur: i32,
+    sharpen: i32,
+    /// Per cent of change, −100 to 100.
+    brightness: i32,
+    contrast: i32,
+    saturation: i32,
+    background: Option<Colour>,
+    page: u32,
+}
+
+/// Which part of the image is to stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Smart,
+    /// Thousandths of width and height.
+    Point {
+        x: i32,
+        y: i32,
+    },
+}
+
+impl Wanted {
+    const QUALITY: u8 = 80;
+
+    /// The image itself, in the format that suits the client.
+    fn plain(kind: Kind) -> Self {
+        Self {
+            kind,
+            width: None,
+            height: None,
+            fit: Fit::Cover,
+            place: None,
+            enlarge: false,
+            quality: Self::QUALITY,
+            rotate: 0,
+            flip: false,
+            flop: false,
+            trim: false,
+            blur: 0,
+            sharpen: 0,
+            brightness: 0,
+            contrast: 0,
+            saturation: 0,
+            background: None,
+            page: 1,
+        }
+    }
+}
+
+impl VariantRequest {
+    /// Reads the query of a delivery URL, without its question mark.
+    ///
+    /// Unknown parameters and `v` are dropped. A parameter given twice counts when both say the same, and is refused
+    /// otherwise, as is one that is empty or out of range.
+    pub fn parse(query: &str, settings: &VariantSettings) -> Result<Self, FieldError> {
+        Self::from_pairs(query::pairs(query)?, settings)
+    }
+
+    /// Reads the parameters of a preset: a JSON object of texts, numbers and booleans.
+    pub fn from_json(
+        params: &Map<String, Value>,
+        settings: &VariantSettings,
+    ) -> Result<Self, FieldError> {
+        Self::from_pairs(query::pairs_of_json(params)?, settings)
+    }
+
+    fn from_pairs(
+        pairs: Vec<(String, String)>,
+        settings: &VariantSettings,
+    ) -> Result<Self, FieldError> {
+        let wanted = Asked::read(&pairs)?.fold();
+        Ok(Self {
+            canonical: canonical::text(&wanted),
+            wanted,
+            settings: *settings,
+        })
+    }
+
+    /// The one text for everything that means this; empty for the source as it is in the format that suits the client.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.wanted.kind
+    }
+
+    /// Whether the answer depends on the Accept header.
+    pub fn is_negotiated(&self) -> bool {
+        self.wanted.kind == Kind::Image(None)
+    }
+
+    /// The canonical text, and where the answer is negotiated what of the Accept header matters to it.
+    pub fn cache_key(&self, accept: AcceptClass) -> String {
+        if !self.is_negotiated() {
+            return self.canonical.clone();
+        }
+        let class = accept.as_far_as(self.settings.avif_in_auto).name();
+        format!("{}|{class}", self.canonical)
+    }
+}

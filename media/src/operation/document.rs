@@ -1,0 +1,113 @@
+//! Pages to pictures and back.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Operation, Source,
+    field::{Field, Kind},
+    params::FieldError,
+    reader::Reader,
+    table::Row,
+    transform::PREVIEW_FORMATS,
+};
+use crate::{
+    format::{Class, Format},
+    task::{Encode, Fit, Gravity, PageSize, Render, Resize, Task},
+};
+
+pub(super) const PDF_PREVIEW: Row = Row {
+    tool: "pdf-preview",
+    node: Some("pdf_preview"),
+    fields: &[
+        Field::integer("page", 1, 100_000, Some("1"), "counted from 1"),
+        Field {
+            default: Some("1600"),
+            ..Field::side("width", "pixels")
+        },
+        Field::new(
+            "format",
+            Kind::Format(PREVIEW_FORMATS),
+            Some("jpg"),
+            "the format to make",
+        ),
+        Field::integer("quality", 1, 100, Some("86"), "higher is better"),
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: &[Class::Document],
+    summary: "Draws one page of a PDF",
+    read: |fields| PdfPreview::read(fields).map(Operation::PdfPreview),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PdfPreview {
+    pub page: u32,
+    pub width: u32,
+    pub format: Format,
+    pub quality: u8,
+}
+
+impl PdfPreview {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            page: fields.integer("page")?,
+            width: fields.integer("width")?,
+            format: fields.format("format")?,
+            quality: fields.integer("quality")?,
+        })
+    }
+
+    pub(super) fn task(&self, source: Format) -> Task {
+        Task::Render(Box::new(Render {
+            page: self.page,
+            resize: Some(Resize {
+                width: Some(self.width),
+                height: None,
+                fit: Fit::Inside,
+                gravity: Gravity::CENTER,
+                enlarge: true,
+                exact_canvas: false,
+            }),
+            ..Render::new(source, Encode::new(self.format, self.quality))
+        }))
+    }
+}
+
+pub(super) const IMAGE_TO_PDF: Row = Row {
+    tool: "image-to-pdf",
+    node: Some("image_to_pdf"),
+    fields: &[Field::new(
+        "pageSize",
+        Kind::Choice(&["auto", "letter", "a4"]),
+        Some("auto"),
+        "auto: each page has its image's size",
+    )],
+    min_files: 1,
+    max_files: 1000,
+    accepts: &[Class::Raster, Class::Vector],
+    summary: "Puts images into one PDF, one on each page",
+    read: |fields| ImageToPdf::read(fields).map(Operation::ImageToPdf),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImageToPdf {
+    pub page_size: PageSize,
+}
+
+impl ImageToPdf {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        let page_size = match fields.choice("pageSize")? {
+            "letter" => PageSize::Letter,
+            "a4" => PageSize::A4,
+            _ => PageSize::Auto,
+        };
+        Ok(Self { page_size })
+    }
+
+    pub(super) fn task(&self, sources: &[Source]) -> Task {
+        Task::ImagesToPdf {
+            sources: sources.iter().map(|source| source.format).collect(),
+            page_size: self.page_size,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One field of an operation: its name, what may stand in it, its default. Parsers, the API's description and agents'
+//! tool lists all read this one table.
+
+/// A field of a row.
+#[derive(Debug)]
+pub struct Field {
+    /// camelCase; requests may also use snake_case.
+    pub name: &'static str,
+    /// Another name that requests may use.
+    pub alias: Option<&'static str>,
+    pub kind: Kind,
+    /// In the words of a request; `None`: the field may be absent, and what that means the summary says.
+    pub default: Option<&'static str>,
+    pub summary: &'static str,
+}
+
+/// What may stand in a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Any text of at most so many characters.
+    Text {
+        max_chars: usize,
+    },
+    /// A whole number.
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    Number {
+        min: f64,
+        max: f64,
+    },
+    /// true or false.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// The name of a format that the operation writes, or an alias of one.
+    Format(&'static [crate::format::Format]),
+    /// A file beside the one that the operation is done on.
+    File,
+}
+
+impl Field {
+    pub(super) const fn new(
+        name: &'static str,
+        kind: Kind,
+        default: Option<&'static str>,
+        summary: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            alias: None,
+            kind,
+            default,
+            summary,
+        }
+    }
+
+    pub(super) const fn integer(
+        name: &'static str,
+        min: i64,
+        max: i64,
+        default: Option<&'static str>,
+        summary: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Integer { min, max }, default, summary)
+    }
+
+    pub(super) const fn flag(
+        name: &'static str,
+        default: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Flag, Some(default), summary)
+    }
+
+    pub(super) const fn side(name: &'static str, summary: &'static str) -> Self {
+        Self::integer(name, 1, crate::geometry::MAX_SIDE as i64, None, summary)
+    }
+
+    /// The name under which a list gives one value per file.
+    pub fn plural(&self) -> String {
+        match self.name.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None if self.name.ends_with('s') => self.name.to_owned(),
+            None => format!("{}s", self.name),
+        }
+    }
+
+    /// What is allowed, for a message: `1 to 100`, `one of jpg, png` …
+    pub fn allowed(&self) -> String {
+        match self.kind {
+            Kind::Text { max_chars } => format!("text of at most {max_chars} characters"),
+            Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Number { min, max } => format!("a number from {min} to {max}"),
+            Kind::Flag => "true or false".to_owned(),
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
+            Kind::Format(formats) => {
+                let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+                format!("one of {}", names.join(", "))
+            }
+            Kind::File => "a file".to_owned(),
+        }
+    }
+}

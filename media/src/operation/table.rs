@@ -1,0 +1,120 @@
+//! The rows of the operation table.
+
+use serde_json::Value;
+
+use super::{
+    Operation, adjust, convert, document, facts, field::Field, params::FieldError, params::Params,
+    reader::Reader, trace, transform, watermark,
+};
+use crate::{
+    format::{Class, Format},
+    task::{Failure, FailureCode},
+};
+
+/// One operation.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name over HTTP, with hyphens.
+    pub tool: &'static str,
+    /// Its kind as a workflow's node, with underscores; `None`: not one file in and one file out.
+    pub node: Option<&'static str>,
+    pub fields: &'static [Field],
+    /// How many files one operation takes, a watermark's own image counted.
+    pub min_files: usize,
+    pub max_files: usize,
+    /// What it can be done on. (An archive stands for its members, see [`Operation::opens_archives`].)
+    pub accepts: &'static [Class],
+    pub summary: &'static str,
+    pub(super) read: fn(&Reader<'_>) -> Result<Operation, FieldError>,
+}
+
+/// Every operation that this version performs.
+pub static TABLE: &[Row] = &[
+    convert::CONVERT,
+    convert::COMPRESS,
+    convert::RESIZE,
+    trace::VECTORIZE,
+    transform::THUMBNAIL,
+    watermark::WATERMARK,
+    document::PDF_PREVIEW,
+    document::IMAGE_TO_PDF,
+    facts::STRIP_METADATA,
+    facts::INSPECT,
+    transform::TRANSFORM,
+    adjust::ADJUST,
+];
+
+/// The row of a tool, by either of its spellings.
+pub fn row(tool: &str) -> Option<&'static Row> {
+    TABLE
+        .iter()
+        .find(|row| row.tool == tool || row.node == Some(tool))
+}
+
+impl Row {
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Whether it can be done on a file of that format.
+    pub(super) fn check(&self, source: Format) -> Result<(), Failure> {
+        let class = source.class();
+        if self.accepts.contains(&class) {
+            return Ok(());
+        }
+        let takes: Vec<&str> = self.accepts.iter().map(|class| class.noun()).collect();
+        let message = match class {
+            Class::Video | Class::Audio => later(source),
+            _ => format!(
+                "{} takes {}, and {} is {}",
+                self.tool,
+                takes.join(" or "),
+                source.name(),
+                class.noun()
+            ),
+        };
+        Err(Failure::new(FailureCode::UnsupportedType, message))
+    }
+
+    /// The fields that came as lists, each with one value per file.
+    pub(super) fn lists(
+        &self,
+        params: &Params,
+        file_count: usize,
+    ) -> Result<Vec<(&'static Field, Vec<Value>)>, FieldError> {
+        let mut lists = Vec::new();
+        for field in self.fields {
+            let plural = field.plural();
+            let Some(values) = params.list(&plural) else {
+                // Where singular and plural are one word, a single value is no list.
+                if params.get(&plural).is_some() && plural != field.name {
+                    return Err(FieldError::new(
+                        &plural,
+                        format!("{plural} must be a JSON array with one value for each file"),
+                    ));
+                }
+                continue;
+            };
+            if values.len() != file_count {
+                return Err(FieldError::new(
+                    &plural,
+                    format!(
+                        "{plural} must have one value for each of {file_count} files, got {}",
+                        values.len()
+                    ),
+                ));
+            }
+            lists.push((field, values));
+        }
+        Ok(lists)
+    }
+}
+
+/// What is said of formats whose operations are not in this version.
+pub(crate) fn later(format: Format) -> String {
+    format!(
+        "{} is {}: video and audio come with a later version",
+        format.name(),
+        format.class().noun()
+    )
+}

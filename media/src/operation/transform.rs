@@ -1,0 +1,218 @@
+//! Thumbnails and free geometry.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Operation,
+    field::{Field, Kind},
+    params::FieldError,
+    reader::Reader,
+    table::Row,
+    writable,
+};
+use crate::{
+    format::{Class, Format},
+    task::{Crop, Encode, Fit, Gravity, Render, Resize, Task},
+};
+
+const IMAGES: &[Class] = &[Class::Raster, Class::Vector, Class::Document];
+
+/// What small pictures for pages are made in.
+pub(super) const PREVIEW_FORMATS: &[Format] =
+    &[Format::Jpg, Format::Png, Format::Webp, Format::Avif];
+
+pub(super) const THUMBNAIL: Row = Row {
+    tool: "thumbnail",
+    node: Some("thumbnail"),
+    fields: &[
+        Field {
+            default: Some("512"),
+            ..Field::side("width", "pixels")
+        },
+        Field {
+            default: Some("512"),
+            ..Field::side("height", "pixels")
+        },
+        Field::new(
+            "fit",
+            Kind::Choice(&["cover", "contain", "inside"]),
+            Some("cover"),
+            "how the image meets the box",
+        ),
+        Field::new(
+            "format",
+            Kind::Format(PREVIEW_FORMATS),
+            Some("jpg"),
+            "the format to make",
+        ),
+        Field::integer("quality", 1, 100, Some("82"), "higher is better"),
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: IMAGES,
+    summary: "Makes a small picture of an image or of a document's first page",
+    read: |fields| Thumbnail::read(fields).map(Operation::Thumbnail),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thumbnail {
+    pub width: u32,
+    pub height: u32,
+    pub fit: Fit,
+    pub format: Format,
+    pub quality: u8,
+}
+
+impl Thumbnail {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            width: fields.integer("width")?,
+            height: fields.integer("height")?,
+            fit: fit(fields.choice("fit")?),
+            format: fields.format("format")?,
+            quality: fields.integer("quality")?,
+        })
+    }
+
+    pub(super) fn task(&self, source: Format) -> Task {
+        Task::Render(Box::new(Render {
+            resize: Some(box_of(Some(self.width), Some(self.height), self.fit)),
+            ..Render::new(source, Encode::new(self.format, self.quality))
+        }))
+    }
+}
+
+pub(super) const TRANSFORM: Row = Row {
+    tool: "transform",
+    node: Some("transform"),
+    fields: &[
+        Field::new(
+            "format",
+            Kind::Format(&[
+                Format::Jpg,
+                Format::Png,
+                Format::Webp,
+                Format::Avif,
+                Format::Tiff,
+                Format::Gif,
+                Format::Heif,
+                Format::Jxl,
+            ]),
+            None,
+            "the source's own where it can be written, else png",
+        ),
+        Field::side("width", "pixels"),
+        Field::side("height", "pixels"),
+        Field::new(
+            "fit",
+            Kind::Choice(&["cover", "contain", "fill", "inside", "outside"]),
+            Some("cover"),
+            "how the image meets the box; with one side given it is scaled",
+        ),
+        Field::integer(
+            "rotate",
+            -360,
+            360,
+            Some("0"),
+            "degrees clockwise, after cropping and resizing",
+        ),
+        Field::flag("flip", "false", "upside down"),
+        Field::flag("flop", "false", "left to right"),
+        Field::integer("quality", 1, 100, Some("86"), "higher is better"),
+        Field::integer(
+            "cropLeft",
+            0,
+            MAX,
+            Some("0"),
+            "pixels of the oriented image",
+        ),
+        Field::integer("cropTop", 0, MAX, Some("0"), "pixels of the oriented image"),
+        Field::integer("cropWidth", 1, MAX, None, "pixels; with cropHeight"),
+        Field::integer("cropHeight", 1, MAX, None, "pixels; with cropWidth"),
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: IMAGES,
+    summary: "Crops, resizes, turns and mirrors an image",
+    read: |fields| Transform::read(fields).map(Operation::Transform),
+};
+
+/// Offsets and sides of a crop count in the source, which may be larger than any result.
+const MAX: i64 = 1_000_000;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transform {
+    /// `None`: the source's own where it can be written, else PNG.
+    pub format: Option<Format>,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub fit: Fit,
+    pub rotate: i32,
+    pub flip: bool,
+    pub flop: bool,
+    pub quality: u8,
+    pub crop: Option<Crop>,
+}
+
+impl Transform {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            format: fields.format_if_given("format")?,
+            width: fields.integer_if_given("width")?,
+            height: fields.integer_if_given("height")?,
+            fit: fit(fields.choice("fit")?),
+            rotate: fields.integer("rotate")?,
+            flip: fields.flag("flip")?,
+            flop: fields.flag("flop")?,
+            quality: fields.integer("quality")?,
+            crop: crop(fields)?,
+        })
+    }
+
+    pub(super) fn task(&self, source: Format) -> Task {
+        let format = self.format.unwrap_or_else(|| writable(source));
+        let is_sized = self.width.is_some() || self.height.is_some();
+        Task::Render(Box::new(Render {
+            crop: self.crop,
+            resize: is_sized.then(|| box_of(self.width, self.height, self.fit)),
+            rotate: self.rotate,
+            flip: self.flip,
+            flop: self.flop,
+            ..Render::new(source, Encode::new(format, self.quality))
+        }))
+    }
+}
+
+/// A crop needs both of its sides; its corner is the top left one unless given.
+fn crop(fields: &Reader<'_>) -> Result<Option<Crop>, FieldError> {
+    let left = fields.integer("cropLeft")?;
+    let top = fields.integer("cropTop")?;
+    let width = fields.integer_if_given("cropWidth")?;
+    let height = fields.integer_if_given("cropHeight")?;
+    match (width, height) {
+        (Some(width), Some(height)) => Ok(Some(Crop {
+            left,
+            top,
+            width,
+            height,
+        })),
+        (None, None) if !fields.is_given("cropLeft") && !fields.is_given("cropTop") => Ok(None),
+        (None, _) => Err(fields.error("cropWidth", "a crop needs cropWidth and cropHeight")),
+        (_, None) => Err(fields.error("cropHeight", "a crop needs cropWidth and cropHeight")),
+    }
+}
+
+fn box_of(width: Option<u32>, height: Option<u32>, fit: Fit) -> Resize {
+    Resize {
+        width,
+        height,
+        fit,
+        gravity: Gravity::CENTER,
+        enlarge: false,
+        exact_canvas: false,
+    }
+}
+
+fn fit(word: &str) -> Fit {
+    Fit::parse(word).unwrap_or(Fit::Cover)
+}

@@ -1,0 +1,103 @@
+//! A text or an image laid over another.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Operation,
+    field::{Field, Kind},
+    params::FieldError,
+    reader::Reader,
+    table::Row,
+    writable,
+};
+use crate::{
+    format::{Class, Format},
+    task::{Encode, Failure, FailureCode, Render, Task, Watermark},
+};
+
+pub(super) const WATERMARK: Row = Row {
+    tool: "watermark",
+    node: Some("watermark"),
+    fields: &[
+        Field::new("text", Kind::Text { max_chars: 500 }, None, "plain text"),
+        Field::new(
+            "watermarkFile",
+            Kind::File,
+            None,
+            "an image; over the text when both are given",
+        ),
+        Field::integer(
+            "position",
+            1,
+            9,
+            Some("5"),
+            "1 top left, 5 centre, 9 bottom right, in reading order",
+        ),
+        Field::new(
+            "opacity",
+            Kind::Number { min: 0.0, max: 1.0 },
+            Some("0.72"),
+            "0 is invisible",
+        ),
+        Field::integer("margin", 0, 4096, Some("32"), "pixels from the edges"),
+        Field::side(
+            "watermarkWidth",
+            "pixels; a fifth of the image's width without it",
+        ),
+    ],
+    min_files: 1,
+    max_files: 2,
+    accepts: &[Class::Raster, Class::Vector],
+    summary: "Lays a text or an image over an image",
+    read: |fields| WatermarkImage::read(fields).map(Operation::Watermark),
+};
+
+/// Keeps the format where it can be written, else makes a PNG.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatermarkImage {
+    pub text: Option<String>,
+    pub position: u8,
+    pub opacity: f32,
+    pub margin: u32,
+    pub width: Option<u32>,
+}
+
+impl WatermarkImage {
+    /// A request that came with a `watermarkFile` says so by any value of that field, see [`Params::set`].
+    ///
+    /// [`Params::set`]: super::Params::set
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        let text = fields.text_if_given("text")?;
+        if text.is_none() && !fields.is_given("watermarkFile") {
+            return Err(fields.error("text", "a watermark needs text or watermarkFile"));
+        }
+        Ok(Self {
+            text,
+            position: fields.integer("position")?,
+            opacity: fields.number("opacity")?,
+            margin: fields.integer("margin")?,
+            width: fields.integer_if_given("watermarkWidth")?,
+        })
+    }
+
+    pub(super) fn task(&self, source: Format, mark: Option<Format>) -> Result<Task, Failure> {
+        const QUALITY: u8 = 86;
+        if self.text.is_none() && mark.is_none() {
+            return Err(Failure::new(
+                FailureCode::Impossible,
+                "a watermark needs text or watermarkFile",
+            ));
+        }
+        Ok(Task::Render(Box::new(Render {
+            watermark: Some(Watermark {
+                text: self.text.clone(),
+                image: mark,
+                position: self.position,
+                opacity: self.opacity,
+                margin: self.margin,
+                width: self.width,
+            }),
+            ..Render::new(source, Encode::new(writable(source), QUALITY))
+        })))
+    }
+}

@@ -1,0 +1,395 @@
+//! The parameters of a delivery URL: names, ranges, and what they mean beside each other.
+
+use super::{FieldError, Kind, MAX_SIDE, Place, Wanted};
+use crate::{
+    format::Format,
+    operation::shorten,
+    task::{Colour, Fit, Placeholder},
+};
+
+/// One parameter, for the parser and for the API's description.
+#[derive(Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    /// What may stand in it, for messages: `a whole number from 1 to 100` …
+    pub allowed: &'static str,
+    pub summary: &'static str,
+    /// Takes the value; `None` refuses it.
+    read: fn(&mut Asked, &str) -> Option<()>,
+}
+
+/// Every parameter that has a meaning.
+pub fn parameters() -> &'static [Parameter] {
+    PARAMETERS
+}
+
+/// The values of a request as they were given.
+#[derive(Default)]
+pub(super) struct Asked {
+    width: Option<u32>,
+    height: Option<u32>,
+    /// Hundredths.
+    density: Option<i32>,
+    quality: Option<u8>,
+    kind: Option<Kind>,
+    fit: Option<Fit>,
+    gravity: Option<Place>,
+    focal_point: Option<Place>,
+    enlarge: bool,
+    rotate: i32,
+    flip: bool,
+    flop: bool,
+    trim: bool,
+    blur: i32,
+    sharpen: i32,
+    brightness: i32,
+    contrast: i32,
+    saturation: i32,
+    background: Option<Colour>,
+    page: Option<u32>,
+}
+
+const SIDE: &str = "a whole number from 1 to 8192";
+const FLAG: &str = "1, 0, true or false";
+const CHANGE: &str = "a whole number from -100 to 100";
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "w",
+        aliases: &["width"],
+        allowed: SIDE,
+        summary: "width in CSS pixels",
+        read: |asked, text| set(&mut asked.width, whole(text, 1..=MAX_SIDE)),
+    },
+    Parameter {
+        name: "h",
+        aliases: &["height"],
+        allowed: SIDE,
+        summary: "height in CSS pixels",
+        read: |asked, text| set(&mut asked.height, whole(text, 1..=MAX_SIDE)),
+    },
+    Parameter {
+        name: "dpr",
+        aliases: &[],
+        allowed: "a number from 1 to 4",
+        summary: "pixels per CSS pixel",
+        read: |asked, text| set(&mut asked.density, scaled(text, 1.0..=4.0, 100.0)),
+    },
+    Parameter {
+        name: "q",
+        aliases: &["quality"],
+        allowed: "a whole number from 1 to 100",
+        summary: "quality, 80 by default",
+        read: |asked, text| set(&mut asked.quality, whole(text, 1..=100)),
+    },
+    Parameter {
+        name: "format",
+        aliases: &["f"],
+        allowed: "one of auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash",
+        summary: "auto suits the client; gif and webp keep animation; json tells facts",
+        read: |asked, text| set(&mut asked.kind, kind(text)),
+    },
+    Parameter {
+        name: "fit",
+        aliases: &[],
+        allowed: "one of cover, contain, fill, inside, outside",
+        summary: "how the image meets a box of both sides, cover by default",
+        read: |asked, text| set(&mut asked.fit, Fit::parse(&text.to_ascii_lowercase())),
+    },
+    Parameter {
+        name: "gravity",
+        aliases: &["g"],
+        allowed: "one of smart, center, north, northeast, east, southeast, south, southwest, west, northwest",
+        summary: "which part stays; by default the file's focal point, else the centre",
+        read: |asked, text| set(&mut asked.gravity, gravity(text)),
+    },
+    Parameter {
+        name: "fp",
+        aliases: &[],
+        allowed: "two numbers from 0 to 1, as in 0.5,0.3",
+        summary: "the point that stays, as shares of width and height; goes before gravity",
+        read: |asked, text| set(&mut asked.focal_point, point(text)),
+    },
+    Parameter {
+        name: "enlarge",
+        aliases: &[],
+        allowed: FLAG,
+        summary: "whether the image may grow",
+        read: |asked, text| flag(&mut asked.enlarge, text),
+    },
+    Parameter {
+        name: "rotate",
+        aliases: &[],
+        allowed: "a whole number from -360 to 360",
+        summary: "degrees clockwise",
+        read: |asked, text| put(&mut asked.rotate, whole(text, -360..=360)),
+    },
+    Parameter {
+        name: "flip",
+        aliases: &[],
+        allowed: FLAG,
+        summary: "upside down",
+        read: |asked, text| flag(&mut asked.flip, text),
+    },
+    Parameter {
+        name: "flop",
+        aliases: &[],
+        allowed: FLAG,
+        summary: "left to right",
+        read: |asked, text| flag(&mut asked.flop, text),
+    },
+    Parameter {
+        name: "trim",
+        aliases: &[],
+        allowed: FLAG,
+        summary: "cut away a border of even colour",
+        read: |asked, text| flag(&mut asked.trim, text),
+    },
+    Parameter {
+        name: "blur",
+        aliases: &[],
+        allowed: "a number from 0 to 100",
+        summary: "Gaussian sigma in pixels of the result",
+        read: |asked, text| put(&mut asked.blur, scaled(text, 0.0..=100.0, 100.0)),
+    },
+    Parameter {
+        name: "sharp",
+        aliases: &[],
+        allowed: "a number from 0 to 10",
+        summary: "sigma of an unsharp mask",
+        read: |asked, text| put(&mut asked.sharpen, scaled(text, 0.0..=10.0, 100.0)),
+    },
+    Parameter {
+        name: "bri",
+        aliases: &[],
+        allowed: CHANGE,
+        summary: "brightness, per cent of change",
+        read: |asked, text| put(&mut asked.brightness, whole(text, -100..=100)),
+    },
+    Parameter {
+        name: "con",
+        aliases: &[],
+        allowed: CHANGE,
+        summary: "contrast, per cent of change",
+        read: |asked, text| put(&mut asked.contrast, whole(text, -100..=100)),
+    },
+    Parameter {
+        name: "sat",
+        aliases: &[],
+        allowed: CHANGE,
+        summary: "saturation, per cent of change",
+        read: |asked, text| put(&mut asked.saturation, whole(text, -100..=100)),
+    },
+    Parameter {
+        name: "bg",
+        aliases: &["background"],
+        allowed: "a colour as rrggbb or rgb, or transparent",
+        summary: "what stands behind transparency and around a contained image",
+        read: |asked, text| {
+            asked.background = background(text)?;
+            Some(())
+        },
+    },
+    Parameter {
+        name: "page",
+        aliases: &[],
+        allowed: "a whole number from 1 to 100000",
+        summary: "page of a document, counted from 1",
+        read: |asked, text| set(&mut asked.page, whole(text, 1..=100_000)),
+    },
+    Parameter {
+        name: "t",
+        aliases: &[],
+        allowed: "a number from 0 to 86400",
+        summary: "seconds into a video; has no effect on images",
+        read: |_, text| scaled(text, 0.0..=86_400.0, 1.0).map(|_| ()),
+    },
+];
+
+impl Asked {
+    /// Reads known parameters; the others are ignored.
+    pub(super) fn read(pairs: &[(String, String)]) -> Result<Self, FieldError> {
+        let mut asked = Self::default();
+        let mut seen: [Option<&str>; PARAMETERS.len()] = [None; PARAMETERS.len()];
+        for (name, text) in pairs {
+            if name == "frame" {
+                return Err(FieldError::new(
+                    "frame",
+                    "frame is not available: frames of live inputs come with a later version",
+                ));
+            }
+            let Some(index) = find(name) else { continue };
+            let parameter = &PARAMETERS[index];
+            match seen[index].replace(text) {
+                Some(earlier) if earlier != text => return Err(given_twice(name, earlier, text)),
+                Some(_) => {}
+                None => {
+                    (parameter.read)(&mut asked, text).ok_or_else(|| refused(parameter, text))?
+                }
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Puts everything that has no effect beside the rest to its default.
+    pub(super) fn fold(self) -> Wanted {
+        let kind = self.kind.unwrap_or(Kind::Image(None));
+        let plain = Wanted::plain(kind);
+        let page = self.page.unwrap_or(1);
+        let format = match kind {
+            Kind::Json => return plain,
+            Kind::Placeholder(_) => return Wanted { page, ..plain },
+            Kind::Image(format) => format,
+        };
+        let (width, height) = self.sides();
+        let is_boxed = width.is_some() && height.is_some();
+        let fit = self.fit.filter(|_| is_boxed).unwrap_or(Fit::Cover);
+        let has_place = is_boxed && matches!(fit, Fit::Cover | Fit::Contain);
+        Wanted {
+            width,
+            height,
+            fit,
+            place: self.focal_point.or(self.gravity).filter(|_| has_place),
+            enlarge: self.enlarge && (width.is_some() || height.is_some()),
+            quality: self.quality.unwrap_or(Wanted::QUALITY),
+            rotate: self.rotate.rem_euclid(360),
+            flip: self.flip,
+            flop: self.flop,
+            trim: self.trim,
+            blur: self.blur,
+            sharpen: self.sharpen,
+            brightness: self.brightness,
+            contrast: self.contrast,
+            saturation: self.saturation,
+            background: self.background.filter(|colour| is_seen(*colour, format)),
+            page,
+            ..plain
+        }
+    }
+
+    /// Sides in pixels. Where the density would make one larger than may be, it is lowered, so that the aspect stays.
+    fn sides(&self) -> (Option<u32>, Option<u32>) {
+        let longest = self.width.max(self.height).unwrap_or(1).max(1);
+        let density = f64::from(self.density.unwrap_or(100)) / 100.0;
+        let density = density.min(f64::from(MAX_SIDE) / f64::from(longest));
+        let pixels = |side: u32| (f64::from(side) * density).round() as u32;
+        (self.width.map(pixels), self.height.map(pixels))
+    }
+}
+
+/// White is what stands behind transparency anyway where the format has none.
+fn is_seen(background: Colour, format: Option<Format>) -> bool {
+    let is_default = format.is_some_and(|format| !format.has_alpha());
+    !(is_default && background == Colour::WHITE)
+}
+
+fn find(name: &str) -> Option<usize> {
+    PARAMETERS
+        .iter()
+        .position(|parameter| parameter.name == name || parameter.aliases.contains(&name))
+}
+
+fn refused(parameter: &Parameter, text: &str) -> FieldError {
+    let (name, allowed) = (parameter.name, parameter.allowed);
+    FieldError::new(
+        name,
+        format!("{name} must be {allowed}, got `{}`", shorten(text)),
+    )
+}
+
+fn given_twice(name: &str, first: &str, second: &str) -> FieldError {
+    FieldError::new(
+        name,
+        format!(
+            "{name} is given twice, as `{}` and `{}`: leave one out",
+            shorten(first),
+            shorten(second)
+        ),
+    )
+}
+
+fn set<T>(field: &mut Option<T>, value: Option<T>) -> Option<()> {
+    *field = Some(value?);
+    Some(())
+}
+
+fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
+    *field = value?;
+    Some(())
+}
+
+fn flag(field: &mut bool, text: &str) -> Option<()> {
+    *field = match text.to_ascii_lowercase().as_str() {
+        "1" | "true" => true,
+        "0" | "false" => false,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn whole<N: std::str::FromStr + PartialOrd>(
+    text: &str,
+    range: std::ops::RangeInclusive<N>,
+) -> Option<N> {
+    text.parse().ok().filter(|number| range.contains(number))
+}
+
+/// A decimal number in whole steps of 1 / `scale`: finer ones would only multiply variants.
+fn scaled(text: &str, range: std::ops::RangeInclusive<f64>, scale: f64) -> Option<i32> {
+    let is_decimal = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number: f64 = text.parse().ok().filter(|_| is_decimal)?;
+    range
+        .contains(&number)
+        .then(|| (number * scale).round() as i32)
+}
+
+fn kind(text: &str) -> Option<Kind> {
+    Some(match text.to_ascii_lowercase().as_str() {
+        "auto" => Kind::Image(None),
+        "json" => Kind::Json,
+        "blurhash" => Kind::Placeholder(Placeholder::BlurHash),
+        "thumbhash" => Kind::Placeholder(Placeholder::ThumbHash),
+        "jpeg" => Kind::Image(Some(Format::Jpg)),
+        word @ ("webp" | "avif" | "jpg" | "png" | "jxl" | "gif") => {
+            Kind::Image(Some(Format::parse(word)?))
+        }
+        _ => return None,
+    })
+}
+
+fn gravity(text: &str) -> Option<Place> {
+    let (x, y) = match text.to_ascii_lowercase().as_str() {
+        "smart" => return Some(Place::Smart),
+        "center" | "centre" => (500, 500),
+        "north" => (500, 0),
+        "northeast" => (1000, 0),
+        "east" => (1000, 500),
+        "southeast" => (1000, 1000),
+        "south" => (500, 1000),
+        "southwest" => (0, 1000),
+        "west" => (0, 500),
+        "northwest" => (0, 0),
+        _ => return None,
+    };
+    Some(Place::Point { x, y })
+}
+
+fn point(text: &str) -> Option<Place> {
+    let (x, y) = text.split_once(',')?;
+    let share = |text: &str| scaled(text.trim(), 0.0..=1.0, 1000.0);
+    Some(Place::Point {
+        x: share(x)?,
+        y: share(y)?,
+    })
+}
+
+/// Inner `None`: transparent, as without a background.
+fn background(text: &str) -> Option<Option<Colour>> {
+    if text.eq_ignore_ascii_case("transparent") {
+        return Some(None);
+    }
+    Colour::parse(text).map(Some)
+}

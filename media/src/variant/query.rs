@@ -1,0 +1,102 @@
+//! Name and value pairs out of a query or a preset, before anybody knows what they mean.
+
+use serde_json::{Map, Value};
+
+use super::FieldError;
+use crate::operation::shorten;
+
+/// The longest query that is read. URLs of pages carry trackers, no more.
+const MAX_QUERY_BYTES: usize = 4096;
+
+/// The decoded pairs of a query, in its order.
+pub(super) fn pairs(query: &str) -> Result<Vec<(String, String)>, FieldError> {
+    if query.len() > MAX_QUERY_BYTES {
+        return Err(FieldError::new(
+            "query",
+            format!(
+                "the query must have at most {MAX_QUERY_BYTES} bytes, got {}",
+                query.len()
+            ),
+        ));
+    }
+    Ok(query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (decoded(name), decoded(value)))
+        .collect())
+}
+
+/// The pairs of a preset's object, in the same words as a query's.
+pub(super) fn pairs_of_json(
+    params: &Map<String, Value>,
+) -> Result<Vec<(String, String)>, FieldError> {
+    params
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+                Value::Bool(flag) => flag.to_string(),
+                _ => {
+                    let name = shorten(name);
+                    return Err(FieldError::new(
+                        &name,
+                        format!("{name} must be text, a number or a boolean"),
+                    ));
+                }
+            };
+            Ok((name.clone(), text))
+        })
+        .collect()
+}
+
+/// Percent-decoding of forms (URL Standard §5.1): `+` is a blank, a broken escape stands for itself.
+fn decoded(text: &str) -> String {
+    if !text.contains(['%', '+']) {
+        return text.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(match (first, escaped(after)) {
+            (b'%', Some(byte)) => {
+                rest = &after[2..];
+                byte
+            }
+            (b'+', _) => b' ',
+            _ => first,
+        });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The byte that two hexadecimal digits stand for.
+fn escaped(digits: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    u8::try_from(digit(0)? << 4 | digit(1)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_like_a_form() {
+        let pairs = pairs("&w=1%30&%66p=0.5%2C+1&x&%zz=%&y=%ff=").expect("a short query");
+        let expected = [
+            ("w", "10"),
+            ("fp", "0.5, 1"),
+            ("x", ""),
+            ("%zz", "%"),
+            ("y", "\u{fffd}="),
+        ];
+        assert_eq!(
+            pairs,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        assert!(super::pairs(&"x".repeat(4097)).is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! From a canonical request and what is known of the source to a worker's task.
+
+use super::{AcceptClass, Kind, Place, VariantRequest, Wanted};
+use crate::{
+    format::{Class, Format},
+    operation,
+    task::{Adjust, Effort, Encode, Failure, FailureCode, Gravity, Render, Resize, Task},
+};
+
+/// What is known of a stored image before it is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SourceFacts {
+    pub format: Format,
+    pub has_alpha: bool,
+    pub animated: bool,
+    /// Shares of width and height, 0 to 1, as its owner set it.
+    pub focal_point: Option<(f32, f32)>,
+}
+
+/// How a request is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    pub task: Task,
+    /// Of the answer's body, which for JSON is made of the task's facts.
+    pub mime: &'static str,
+    /// `None`: the answer is no image.
+    pub format: Option<Format>,
+}
+
+impl VariantRequest {
+    /// The task for this source and client. Fails where the file is no image.
+    pub fn resolve(&self, accept: AcceptClass, source: &SourceFacts) -> Result<Resolved, Failure> {
+        check(source.format)?;
+        let wanted = &self.wanted;
+        Ok(match wanted.kind {
+            Kind::Json => Resolved {
+                task: Task::Inspect {
+                    format: source.format,
+                },
+                mime: "application/json",
+                format: None,
+            },
+            Kind::Placeholder(style) => Resolved {
+                task: Task::Placeholder {
+                    source: source.format,
+                    page: wanted.page,
+                    style,
+                },
+                mime: "text/plain; charset=utf-8",
+                format: None,
+            },
+            Kind::Image(format) => {
+                let accept = accept.as_far_as(self.settings.avif_in_auto);
+                let format = format.unwrap_or_else(|| wanted.negotiated(accept, source));
+                Resolved {
+                    task: Task::Render(Box::new(wanted.render(format, source))),
+                    mime: format.mime(),
+                    format: Some(format),
+                }
+            }
+        })
+    }
+}
+
+fn check(source: Format) -> Result<(), Failure> {
+    let message = match source.class() {
+        Class::Raster | Class::Vector | Class::Document => return Ok(()),
+        Class::Video | Class::Audio => operation::later(source),
+        Class::Archive => format!("images are delivered, and {} is an archive", source.name()),
+    };
+    Err(Failure::new(FailureCode::UnsupportedType, message))
+}
+
+impl Wanted {
+    /// AVIF where the operator allows it, WebP where the client names it, else what every client shows. Moving pictures
+    /// stay so where the client takes WebP.
+    fn negotiated(&self, accept: AcceptClass, source: &SourceFacts) -> Format {
+        let is_transparent = source.has_alpha && self.background.is_none();
+        match accept {
+            AcceptClass { webp: true, .. } if source.animated => Format::Webp,
+            AcceptClass { avif: true, .. } => Format::Avif,
+            AcceptClass { webp: true, .. } => Format::Webp,
+            _ if is_transparent => Format::Png,
+            _ => Format::Jpg,
+        }
+    }
+
+    fn render(&self, format: Format, source: &SourceFacts) -> Render {
+        let is_sized = self.width.is_some() || self.height.is_some();
+        let output = Encode {
+            effort: Effort::Fast,
+            ..Encode::new(format, self.quality)
+        };
+        Render {
+            page: self.page,
+            trim: self.trim,
+            resize: is_sized.then(|| self.resize(source)),
+            rotate: self.rotate,
+            flip: self.flip,
+            flop: self.flop,
+            adjust: self.adjust(),
+            background: self.background,
+            ..Render::new(source.format, output)
+        }
+    }
+
+    fn resize(&self, source: &SourceFacts) -> Resize {
+        let share = |thousandths: i32| thousandths as f32 / 1000.0;
+        let gravity = match (self.place, source.focal_point) {
+            (Some(Place::Smart), _) => Gravity::Smart,
+            (Some(Place::Point { x, y }), _) => Gravity::Point {
+                x: share(x),
+                y: share(y),
+            },
+            (None, Some((x, y))) => Gravity::Point { x, y },
+            (None, None) => Gravity::CENTER,
+        };
+        Resize {
+            width: self.width,
+            height: self.height,
+            fit: self.fit,
+            gravity,
+            enlarge: self.enlarge,
+            exact_canvas: false,
+        }
+    }
+
+    fn adjust(&self) -> Adjust {
+        let hundredths = |value: i32| value as f32 / 100.0;
+        let factor = |change: i32| (100 + change) as f32 / 100.0;
+        Adjust {
+            blur: hundredths(self.blur),
+            sharpen: hundredths(self.sharpen),
+            brightness: factor(self.brightness),
+            contrast: factor(self.contrast),
+            saturation: factor(self.saturation),
+            ..Adjust::default()
+        }
+    }
+}

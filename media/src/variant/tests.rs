@@ -1,0 +1,284 @@
+//! Requests that mean the same are the same.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::task::{Failure, FailureCode, Gravity, Render, Task};
+
+const PLAIN: VariantSettings = VariantSettings {
+    avif_in_auto: false,
+};
+
+const PHOTO: SourceFacts = SourceFacts {
+    format: Format::Jpg,
+    has_alpha: false,
+    animated: false,
+    focal_point: None,
+};
+
+fn request(query: &str) -> VariantRequest {
+    VariantRequest::parse(query, &PLAIN).expect("a good query")
+}
+
+fn resolved(query: &str, accept: &str, source: SourceFacts) -> Resolved {
+    request(query)
+        .resolve(AcceptClass::fold(Some(accept)), &source)
+        .expect("an image")
+}
+
+fn render(query: &str, source: SourceFacts) -> Render {
+    match resolved(query, "", source).task {
+        Task::Render(render) => *render,
+        other => panic!("no render: {other:?}"),
+    }
+}
+
+#[test]
+fn queries_fold_to_their_simplest_form() {
+    for (query, canonical) in [
+        ("", ""),
+        ("v=7&utm_source=x&&=", ""),
+        ("format=auto&q=80&fit=cover&page=1&dpr=1&rotate=0&t=9", ""),
+        ("h=2&w=1", "w=1&h=2"),
+        ("w=100&dpr=2", "w=200"),
+        ("w=100&dpr=1.5&h=33", "w=150&h=50"),
+        ("dpr=3", ""),
+        ("w=8000&h=4000&dpr=4", "w=8192&h=4096"),
+        ("w=10&w=10&width=10", "w=10"),
+        ("f=JPEG", "format=jpg"),
+        ("w=5&fit=contain", "w=5"),
+        ("w=5&h=5&fit=CONTAIN", "w=5&h=5&fit=contain"),
+        ("w=5&g=smart", "w=5"),
+        ("w=5&h=5&g=north", "w=5&h=5&fp=0.5,0"),
+        ("w=5&h=5&fp=0.5,0.0001", "w=5&h=5&fp=0.5,0"),
+        ("w=5&h=5&fp=.25,%201&g=smart", "w=5&h=5&fp=0.25,1"),
+        ("w=5&h=5&fit=inside&fp=0,0", "w=5&h=5&fit=inside"),
+        ("enlarge=1", ""),
+        ("enlarge=true&w=3", "w=3&enlarge=1"),
+        ("flip=0&flop=1", "flop=1"),
+        ("rotate=-90", "rotate=270"),
+        ("rotate=360", ""),
+        ("blur=0.004&sharp=1.50", "sharp=1.5"),
+        ("bg=%23Fa0", "bg=ffaa00"),
+        ("bg=transparent", ""),
+        ("bg=fff&format=jpg", "format=jpg"),
+        ("bg=fff&format=png", "bg=ffffff&format=png"),
+        ("format=json&w=5&page=3", "format=json"),
+        ("format=blurhash&w=5&page=3", "page=3&format=blurhash"),
+    ] {
+        assert_eq!(request(query).canonical(), canonical, "{query}");
+    }
+}
+
+#[test]
+fn bad_parameters_are_refused_by_name_and_range() {
+    for (query, message) in [
+        ("w=", "w must be a whole number from 1 to 8192, got ``"),
+        ("w=0", "from 1 to 8192, got `0`"),
+        ("width=8193", "w must be"),
+        ("w=1e3", "got `1e3`"),
+        ("h=-1", "h must be"),
+        ("dpr=0.9", "dpr must be a number from 1 to 4"),
+        ("dpr=inf", "got `inf`"),
+        ("dpr=nan", "got `nan`"),
+        ("q=101", "from 1 to 100"),
+        ("format=bmp", "format must be one of auto"),
+        ("fit=crop", "fit must be one of cover"),
+        ("g=up", "gravity must be one of smart"),
+        ("fp=0.5", "fp must be two numbers"),
+        ("fp=0.5,1.1", "fp must be"),
+        ("fp=0.5,0.5,0.5", "fp must be"),
+        ("bg=red", "bg must be a colour"),
+        ("bg=ff", "bg must be"),
+        ("bg=\u{ff11}00", "bg must be"),
+        ("flip=yes", "flip must be 1, 0, true or false"),
+        ("blur=100.1", "from 0 to 100"),
+        ("t=x", "t must be"),
+        ("frame=live", "later version"),
+        ("w=1&w=2", "w is given twice, as `1` and `2`"),
+        ("f=webp&format=avif", "given twice"),
+    ] {
+        let error = VariantRequest::parse(query, &PLAIN).expect_err("a bad query");
+        assert!(error.message.contains(message), "{query}: {error}");
+    }
+    let long = "x=1&".repeat(2000);
+    assert!(VariantRequest::parse(&long, &PLAIN).is_err());
+}
+
+#[test]
+fn presets_read_like_queries() {
+    let params = json!({"w": 400, "format": "webp", "flip": true, "h": null, "dpr": 1.5});
+    let params = params.as_object().expect("an object");
+    let preset = VariantRequest::from_json(params, &PLAIN).expect("good parameters");
+    assert_eq!(preset, request("dpr=1.5&f=webp&flip=1&w=400"));
+    let odd = json!({"w": [1]});
+    let odd = odd.as_object().expect("an object");
+    assert!(VariantRequest::from_json(odd, &PLAIN).is_err());
+}
+
+#[test]
+fn the_format_suits_client_and_source() {
+    let clear = SourceFacts {
+        has_alpha: true,
+        format: Format::Png,
+        ..PHOTO
+    };
+    let moving = SourceFacts {
+        animated: true,
+        format: Format::Gif,
+        ..clear
+    };
+    let modern = "image/avif,image/webp,*/*";
+    for (query, accept, source, avif_in_auto, format) in [
+        ("", "*/*", PHOTO, false, Format::Jpg),
+        ("", "*/*", clear, false, Format::Png),
+        ("bg=000", "*/*", clear, false, Format::Jpg),
+        ("", modern, PHOTO, false, Format::Webp),
+        ("", modern, clear, false, Format::Webp),
+        ("", modern, PHOTO, true, Format::Avif),
+        ("", modern, moving, true, Format::Webp),
+        ("", "image/avif", PHOTO, false, Format::Jpg),
+        ("", "image/webp;q=0", PHOTO, false, Format::Jpg),
+        ("format=jxl", "*/*", PHOTO, false, Format::Jxl),
+        ("format=gif", modern, moving, false, Format::Gif),
+    ] {
+        let settings = VariantSettings { avif_in_auto };
+        let request = VariantRequest::parse(query, &settings).expect("a good query");
+        let resolved = request
+            .resolve(AcceptClass::fold(Some(accept)), &source)
+            .expect("an image");
+        assert_eq!(resolved.format, Some(format), "{query} {accept}");
+        assert_eq!(resolved.mime, format.mime());
+    }
+}
+
+#[test]
+fn keys_hold_what_matters_of_the_accept_header() {
+    let accept = AcceptClass::fold(Some("image/avif,image/webp"));
+    assert_eq!(request("w=5").cache_key(accept), "w=5|webp");
+    assert_eq!(
+        request("w=5").cache_key(AcceptClass::default()),
+        "w=5|plain"
+    );
+    assert_eq!(request("w=5&f=png").cache_key(accept), "w=5&format=png");
+    let settings = VariantSettings { avif_in_auto: true };
+    let request = VariantRequest::parse("w=5", &settings).expect("a good query");
+    assert_eq!(request.cache_key(accept), "w=5|avif+webp");
+    assert!(request.is_negotiated());
+}
+
+#[test]
+fn the_focal_point_of_the_file_counts_unless_the_url_names_another() {
+    let focused = SourceFacts {
+        focal_point: Some((0.1, 0.9)),
+        ..PHOTO
+    };
+    let gravity = |query, source| render(query, source).resize.map(|resize| resize.gravity);
+    let point = |x, y| Some(Gravity::Point { x, y });
+    assert_eq!(gravity("w=9&h=9", focused), point(0.1, 0.9));
+    assert_eq!(gravity("w=9&h=9&g=center", focused), point(0.5, 0.5));
+    assert_eq!(gravity("w=9&h=9&g=smart", focused), Some(Gravity::Smart));
+    assert_eq!(gravity("w=9&h=9", PHOTO), point(0.5, 0.5));
+    assert_eq!(gravity("", focused), None);
+}
+
+#[test]
+fn effects_reach_the_task_in_its_units() {
+    let asked = render("bri=50&con=-100&blur=2.5&rotate=90&bg=010203&page=2", PHOTO);
+    assert_eq!(asked.adjust.brightness, 1.5);
+    assert_eq!(asked.adjust.contrast, 0.0);
+    assert_eq!(asked.adjust.saturation, 1.0);
+    assert_eq!(asked.adjust.blur, 2.5);
+    assert_eq!((asked.rotate, asked.page), (90, 2));
+    assert_eq!(asked.background, Colour::parse("010203"));
+    assert!(!asked.keep_metadata && asked.auto_orient);
+}
+
+#[test]
+fn what_is_no_image_is_refused_and_facts_are_no_image() {
+    for format in [Format::Mp4, Format::Mp3, Format::Zip] {
+        let source = SourceFacts { format, ..PHOTO };
+        let failure: Failure = request("")
+            .resolve(AcceptClass::default(), &source)
+            .expect_err("no image");
+        assert_eq!(failure.code, FailureCode::UnsupportedType);
+    }
+    let facts = resolved("format=json", "image/webp", PHOTO);
+    assert_eq!((facts.format, facts.mime), (None, "application/json"));
+    assert!(!request("format=thumbhash").is_negotiated());
+}
+
+/// Values of each parameter, most of them good.
+fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {
+    let number = prop_oneof!["[1-9][0-9]{0,3}", "0", "[0-3]\\.[0-9]{1,4}"];
+    let pair = prop_oneof![
+        (
+            "w|h|width|height|q|page|rotate|blur|sharp|bri|con|sat|dpr|t",
+            number
+        ),
+        ("enlarge|flip|flop|trim", "0|1|true|False"),
+        ("fit", "cover|contain|fill|inside|outside"),
+        ("g|gravity", "smart|center|north|southwest"),
+        ("fp", "0\\.[0-9]{1,5},(1|0|0\\.[0-9]{1,3})"),
+        ("bg", "[0-9a-fA-F]{6}|#?[0-9a-f]{3}|transparent"),
+        (
+            "f|format",
+            "auto|webp|avif|jpe?g|png|jxl|gif|json|blurhash|thumbhash"
+        ),
+        ("v|utm", "[a-z0-9]{0,5}"),
+    ];
+    proptest::collection::vec(pair, 0..9)
+}
+
+fn query(pairs: &[(String, String)]) -> String {
+    let texts: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={}", value.replace('#', "%23")))
+        .collect();
+    texts.join("&")
+}
+
+proptest! {
+    #[test]
+    fn canonical_text_parses_to_the_same_request(pairs in pairs()) {
+        if let Ok(first) = VariantRequest::parse(&query(&pairs), &PLAIN) {
+            let again = VariantRequest::parse(first.canonical(), &PLAIN);
+            prop_assert_eq!(again, Ok(first));
+        }
+    }
+
+    #[test]
+    fn order_does_not_matter((pairs, shuffled) in pairs().prop_flat_map(|pairs| {
+        (Just(pairs.clone()), Just(pairs).prop_shuffle())
+    })) {
+        let one = VariantRequest::parse(&query(&pairs), &PLAIN);
+        let other = VariantRequest::parse(&query(&shuffled), &PLAIN);
+        match (one, other) {
+            (Ok(one), Ok(other)) => prop_assert_eq!(one, other),
+            (Err(_), Err(_)) => {}
+            (one, other) => prop_assert!(false, "{:?} against {:?}", one, other),
+        }
+    }
+
+    #[test]
+    fn one_meaning_has_one_text(pairs in pairs()) {
+        let Ok(first) = VariantRequest::parse(&query(&pairs), &PLAIN) else { return Ok(()) };
+        // Whatever is resolved for every kind of source alike is the same request.
+        let padded = format!("utm=1&{}&v=2", query(&pairs));
+        let other = VariantRequest::parse(&padded, &PLAIN).expect("only noise was added");
+        prop_assert_eq!(first.canonical(), other.canonical());
+        prop_assert_eq!(
+            first.resolve(AcceptClass::default(), &PHOTO),
+            other.resolve(AcceptClass::default(), &PHOTO)
+        );
+    }
+
+    #[test]
+    fn any_query_is_read_without_a_panic(text in "\\PC{0,80}", accept in "\\PC{0,40}") {
+        let _ = AcceptClass::fold(Some(&accept));
+        if let Ok(request) = VariantRequest::parse(&text, &PLAIN) {
+            prop_assert!(VariantRequest::parse(request.canonical(), &PLAIN) == Ok(request.clone()));
+        }
+    }
+}
