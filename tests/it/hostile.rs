@@ -1,5 +1,6 @@
 //! Bytes that no client should send: they cost their sender the connection, and nobody else anything.
 
+mod files;
 mod forgery;
 mod http;
 mod rtmp;

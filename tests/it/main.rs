@@ -6,6 +6,7 @@ mod continuity;
 mod crash;
 mod faults;
 mod hostile;
+mod images;
 mod operations;
 mod publish;
 mod smoke;

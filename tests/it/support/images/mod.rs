@@ -1,7 +1,7 @@
 //! Images to send, and what an independent decoder makes of the images that come back.
 //!
-//! Both are Python programs on Pillow (`draw.py`, `decode.py`), which `scripts/install.sh test` puts under
-//! target/tools/python. Drawn images are made once per machine, under a lock, and moved into place whole.
+//! Both are Python programs on Pillow (`draw.py`, `craft.py`, `decode.py`), which `scripts/install.sh test` puts under
+//! target/tools/python. Images are made once per machine, under a lock, and moved into place whole.
 
 mod decoder;
 mod photographs;
@@ -33,13 +33,34 @@ pub const YELLOW: Pixel = [216, 192, 48, 255];
 /// The frame delays of the drawn animations, in milliseconds.
 pub const DELAYS: [u32; 4] = [80, 120, 160, 240];
 
-/// Changes when drawn images of the same name would look different.
+/// Changes when images of the same name would look different.
 const GENERATION: u32 = 1;
 
 /// The bytes of a drawn image, such as `orientation-6.jpg`; draw.py lists them all.
 pub fn drawn(name: &str) -> Result<Vec<u8>, Failure> {
-    let path = folder()?.join(name);
-    std::fs::read(&path).map_err(|cause| format!("{}: {cause}", path.display()).into())
+    read(&drawn_folder()?.join(name))
+}
+
+/// The bytes of a crafted file, such as `giant.png`; craft.py lists them all.
+pub fn crafted(name: &str) -> Result<Vec<u8>, Failure> {
+    read(&crafted_folder()?.join(name))
+}
+
+/// Drawn images that were cut short or changed: names and bytes, always the same ones.
+pub fn spoilt() -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let entries = std::fs::read_dir(crafted_folder()?.join("spoilt"))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        files.push((name, std::fs::read(entry.path())?));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()).into())
 }
 
 /// Whether the decoder is there; says that `scenario` is left out when it is not. A failure where nothing may be left out.
@@ -54,24 +75,37 @@ pub fn available(scenario: &str) -> Result<bool, Failure> {
     Ok(false)
 }
 
-fn folder() -> Result<&'static Path, Failure> {
+fn drawn_folder() -> Result<&'static Path, Failure> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    match FOLDER.get_or_init(|| draw().map_err(|failure| failure.to_string())) {
+    once(&FOLDER, || make("drawn", "draw.py", &[]))
+}
+
+fn crafted_folder() -> Result<&'static Path, Failure> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    once(&FOLDER, || make("crafted", "craft.py", &[drawn_folder()?]))
+}
+
+fn once(
+    folder: &'static OnceLock<Result<PathBuf, String>>,
+    make: impl FnOnce() -> Result<PathBuf, Failure>,
+) -> Result<&'static Path, Failure> {
+    match folder.get_or_init(|| make().map_err(|failure| failure.to_string())) {
         Ok(folder) => Ok(folder),
         Err(text) => Err(text.clone().into()),
     }
 }
 
-/// Test processes that start at once wait for the first one's drawing.
-fn draw() -> Result<PathBuf, Failure> {
+/// Test processes that start at once wait for the first one's work.
+fn make(name: &str, program: &str, arguments: &[&Path]) -> Result<PathBuf, Failure> {
     let media = target_folder().join("test-media");
     std::fs::create_dir_all(&media)?;
-    let folder = media.join(format!("images-{GENERATION}"));
-    let lock = File::create(media.join("images.lock"))?;
+    let folder = media.join(format!("{name}-{GENERATION}"));
+    let lock = File::create(media.join(format!("{name}.lock")))?;
     lock.lock()?;
     if !folder.exists() {
         let unfinished = tempfile::TempDir::new_in(&media)?;
-        let output = python(script("draw.py")).arg(unfinished.path()).output()?;
+        let mut command = python(script(program));
+        let output = command.arg(unfinished.path()).args(arguments).output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }

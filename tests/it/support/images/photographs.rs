@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Failure, folder, target_folder};
+use super::{Failure, drawn_folder, target_folder};
 
 /// At most `count` JPEG files, always the same ones on one machine.
 pub fn photographs(count: usize) -> Result<Vec<PathBuf>, Failure> {
@@ -13,7 +13,7 @@ pub fn photographs(count: usize) -> Result<Vec<PathBuf>, Failure> {
     ];
     let mut found: Vec<PathBuf> = places.iter().flat_map(|place| jpegs(place)).collect();
     if found.is_empty() {
-        found.push(folder()?.join("photograph.jpg"));
+        found.push(drawn_folder()?.join("photograph.jpg"));
     }
     found.sort();
     found.truncate(count);

@@ -1,0 +1,246 @@
+//! Files that nobody should send: each costs its sender an error, at most one worker, and nobody else anything.
+
+mod names;
+mod references;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use reqwest::StatusCode;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::support::{
+    Failure, eventually,
+    images::{available, crafted, drawn, spoilt},
+    server::{Api, Fetched, Form, Server, Settings},
+};
+
+/// Short, so that what is killed for its time is killed soon.
+const WORKER_TIMEOUT: &str = "5s";
+const WORKERS: usize = 2;
+/// A killed task with its queueing behind a neighbour, in a debug build.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+/// Spoilt files sent at a time.
+const AT_ONCE: usize = 4;
+
+async fn guarded_server() -> Result<Server, Failure> {
+    Settings::new()
+        .env("SLUICE_WORKER__TIMEOUT", WORKER_TIMEOUT)
+        .env("SLUICE_WORKER__WORKERS", &WORKERS.to_string())
+        .start()
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure> {
+    if !available("files_that_ask_for_much_are_refused_in_seconds")? {
+        return Ok(());
+    }
+    let server = guarded_server().await?;
+    let neighbour = Neighbour::start(server.api())?;
+    // What decodes in time may also be answered 200.
+    let cases: [(&str, &[u16]); 40] = [
+        ("giant.png", &[413]),
+        ("giant.gif", &[413]),
+        ("frames.gif", &[413]),
+        ("giant.jpg", &[413]),
+        ("giant.webp", &[413, 415]),
+        ("giant.bmp", &[413, 415]),
+        ("giant.tga", &[413, 415]),
+        ("giant.tiff", &[413, 415]),
+        ("giant.pdf", &[200, 413, 415, 422]),
+        ("giant.ico", &[413, 415]),
+        ("negative.bmp", &[413, 415]),
+        ("scans.jpg", &[200, 413, 415, 422]),
+        ("data-bomb.png", &[200, 413, 422]),
+        ("profile-bomb.png", &[200, 413, 415, 422]),
+        ("loop.tiff", &[413, 415, 422]),
+        ("loop.pdf", &[413, 415, 422]),
+        ("svg-nested-use.svg", &[200, 413, 415, 422]),
+        ("svg-filter.svg", &[200, 413, 415, 422]),
+        ("svg-pattern.svg", &[200, 413, 415, 422]),
+        ("svg-nested-pattern.svg", &[200, 413, 415, 422]),
+        ("svg-laughs.svg", &[200, 413, 415, 422]),
+        ("svg-deep.svg", &[200, 413, 415, 422]),
+        ("svg-giant.svg", &[200, 413, 415, 422]),
+        ("svg-endless-path.svg", &[200, 413, 415, 422]),
+        ("svg-not-a-number.svg", &[200, 413, 415, 422]),
+        ("zip-zeros.zip", &[413, 415, 422]),
+        ("zip-many.zip", &[413]),
+        ("zip-nested.zip", &[400, 413, 415, 422]),
+        ("zip-lying.zip", &[413, 415, 422]),
+        ("zip-cut.zip", &[413, 415, 422]),
+        ("zip-empty.zip", &[400, 415, 422]),
+        ("list.png", &[415]),
+        ("list.jpg", &[415]),
+        ("concat.png", &[415]),
+        ("magick.png", &[415]),
+        ("page.png", &[415]),
+        ("script.jpg", &[415]),
+        ("zeros.png", &[415]),
+        ("noise.webp", &[415]),
+        ("really-a-jpeg.png", &[200]),
+    ];
+    let mut wrong = Vec::new();
+    for (name, allowed) in cases {
+        let started = Instant::now();
+        let answer = convert(&server.api(), name, &crafted(name)?).await?;
+        let took = started.elapsed();
+        if let Err(failure) = check_typed(&answer) {
+            wrong.push(format!("{name}: {failure}"));
+        } else if !allowed.contains(&answer.status.as_u16()) || took > ANSWERED_WITHIN {
+            let text = String::from_utf8_lossy(&answer.bytes).into_owned();
+            wrong.push(format!(
+                "{name}: {} after {took:.1?}: {text}",
+                answer.status
+            ));
+        }
+    }
+    for name in ["empty.png", "byte.jpg", "head.jpg"] {
+        let answer = convert(&server.api(), name, &crafted(name)?).await?;
+        let refused = matches!(answer.status.as_u16(), 400 | 415 | 422);
+        if !refused || check_typed(&answer).is_err() {
+            wrong.push(format!("{name}: {}", answer.status));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(!Path::new("/tmp/sluice-was-here.png").exists());
+    neighbour.leave().await?;
+    check_settled(server).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spoilt_files_are_answered_in_kind() -> Result<(), Failure> {
+    if !available("spoilt_files_are_answered_in_kind")? {
+        return Ok(());
+    }
+    let server = guarded_server().await?;
+    let neighbour = Neighbour::start(server.api())?;
+    let key = server.api().delivery_key().await?;
+    let files = spoilt()?;
+    assert!(files.len() > 100, "{}", files.len());
+    for few in files.chunks(AT_ONCE) {
+        let sent = few.iter().map(|(name, bytes)| {
+            let (api, key) = (server.api(), key.clone());
+            async move {
+                let answer = convert(&api, name, bytes).await?;
+                check_answer(name, &answer)?;
+                let id = api.upload_id(name, bytes).await?;
+                let delivered = api.deliver(&key, &id, "w=64&format=webp").await?;
+                check_answer(name, &delivered)
+            }
+        });
+        for outcome in futures_util::future::join_all(sent).await {
+            outcome?;
+        }
+    }
+    neighbour.leave().await?;
+    check_settled(server).await
+}
+
+async fn convert(api: &Api, name: &str, bytes: &[u8]) -> Result<Fetched, Failure> {
+    let form = Form::new()
+        .file("files", name, bytes)
+        .field("format", "png");
+    api.post_form("/api/convert", form).await
+}
+
+/// A result, or a refusal that says why.
+fn check_answer(name: &str, answer: &Fetched) -> Result<(), Failure> {
+    let status = answer.status.as_u16();
+    if !matches!(status, 200 | 400 | 413 | 415 | 422) {
+        let text = String::from_utf8_lossy(&answer.bytes).into_owned();
+        return Err(format!("{name}: {status}: {text}").into());
+    }
+    check_typed(answer).map_err(|failure| format!("{name}: {failure}").into())
+}
+
+fn check_typed(answer: &Fetched) -> Result<(), Failure> {
+    if answer.status == StatusCode::OK {
+        return Ok(());
+    }
+    let error: Value = answer.json()?;
+    let text = error["error"].as_str().unwrap_or_default();
+    let path_told = text.contains("/tmp/") || text.contains("/proc/");
+    if text.is_empty() || path_told {
+        return Err(format!("{}: {error}", answer.status).into());
+    }
+    Ok(())
+}
+
+/// Nobody is left over: as many workers as there should be, no temporary file, and the service still serves.
+async fn check_settled(mut server: Server) -> Result<(), Failure> {
+    let temporary = server.data_dir().join("tmp");
+    eventually(
+        "the folder of temporary files is empty",
+        SETTLED_WITHIN,
+        async || {
+            std::fs::read_dir(&temporary)
+                .ok()?
+                .next()
+                .is_none()
+                .then_some(())
+        },
+    )
+    .await?;
+    let service = server.process_id().ok_or("the service has ended")?;
+    eventually("no worker too many", SETTLED_WITHIN, async || {
+        (children(service) <= WORKERS).then_some(())
+    })
+    .await?;
+    assert!(server.is_running());
+    let answer = convert(&server.api(), "plain.jpg", &drawn("plain.jpg")?).await?;
+    answer.expect(200)?;
+    Ok(())
+}
+
+/// Processes that any thread of this one has started and that are still there.
+fn children(process: u32) -> usize {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists = threads.filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok());
+    lists.map(|list| list.split_whitespace().count()).sum()
+}
+
+/// Somebody who converts a good picture all the while, and must notice nothing but a wait.
+struct Neighbour {
+    leaving: Arc<AtomicBool>,
+    conversions: JoinHandle<Result<usize, String>>,
+}
+
+impl Neighbour {
+    fn start(api: Api) -> Result<Self, Failure> {
+        let leaving = Arc::new(AtomicBool::new(false));
+        let picture = drawn("plain.jpg")?;
+        let told = Arc::clone(&leaving);
+        let conversions = tokio::spawn(async move {
+            let mut count = 0;
+            while !told.load(Ordering::Relaxed) {
+                let answer = convert(&api, "plain.jpg", &picture).await;
+                let answer = answer.and_then(|answer| answer.expect(200));
+                answer.map_err(|failure| format!("after {count} conversions: {failure}"))?;
+                count += 1;
+            }
+            Ok(count)
+        });
+        Ok(Self {
+            leaving,
+            conversions,
+        })
+    }
+
+    async fn leave(self) -> Result<(), Failure> {
+        self.leaving.store(true, Ordering::Relaxed);
+        let count = self.conversions.await??;
+        assert!(count > 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Images in, images out, judged by a decoder that is not ours: format, size, orientation, alpha, colours.
+
+mod colour;
+mod delivery;
+mod formats;
+mod tools;
+
+use crate::support::{
+    Failure,
+    images::{BLUE, Picture, Pixel, RED, YELLOW},
+};
+
+/// The four quadrants of every drawn picture, upright.
+const UPRIGHT: [Pixel; 4] = [RED, crate::support::images::GREEN, BLUE, YELLOW];
+/// What lossy encoders and a change of colour space may move a mean colour.
+const LOSSY: u8 = 8;
+
+/// Fails with the name of the case.
+fn expect<T>(case: &str, result: Result<T, Failure>) -> Result<T, Failure> {
+    result.map_err(|failure| format!("{case}: {failure}").into())
+}
+
+/// Upright, in its colours, with nothing left to turn it by.
+fn check_upright(case: &str, picture: &Picture) -> Result<(), Failure> {
+    assert_eq!(picture.orientation, 1, "{case}: still to be turned");
+    expect(case, picture.check_corners(UPRIGHT, LOSSY))
+}
