@@ -1,1 +1,351 @@
 //! Dynamic children of one kind of durable work: claim by lease, run, forget.
+//!
+//! A new background entity implements [`Entity`] and adds one line with a [`Concern`](crate::concern::Concern) of its
+//! `Registry<E>`. The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
+//! child for each; a child ends when it has ended its row or given it back. A child that crashes leaves its lease, which
+//! the registry gives back with a pause; a row that was claimed too often is given up by the entity
+//! ([`sluice_store::work`]).
+//!
+//! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. What survives a restart
+//! (in `Args`): the owner's id, under which the predecessor's leases are found and freed; its children are killed.
+
+use std::{collections::HashMap, ops::ControlFlow, time::Duration};
+
+use futures_util::FutureExt as _;
+use kameo::{
+    Actor,
+    actor::{ActorId, ActorRef, Spawn as _, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    mailbox,
+    message::{Context, Message},
+};
+use sluice_store::{
+    Error, Store, Tx, Work, now_ms,
+    work::{self, Claimed, Lease},
+};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, error, warn};
+use uuid::Uuid;
+
+use crate::tree::Owned;
+
+pub const MAILBOX: usize = 64;
+/// Between two looks for due rows that nobody announced.
+pub const SCAN_EVERY: Duration = Duration::from_secs(1);
+/// Heartbeats within one lease.
+const BEATS_PER_LEASE: u32 = 3;
+/// How long the end of the service waits for leases to be freed; unfreed ones are void at the next start.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One kind of durable work, whose rows each get an actor of their own.
+pub trait Entity: Clone + Send + Sync + 'static {
+    /// Of its rows in [`work`].
+    const KIND: &'static str;
+    /// Works on one row until it is ended or given back, then stops normally. It writes with its lease only.
+    type Owner: Actor;
+
+    /// What the owner of a claimed row is started with.
+    fn owner(&self, lease: Lease) -> <Self::Owner as Actor>::Args;
+
+    /// Notes in the claiming transaction that work on the row begins, or goes on.
+    fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
+
+    /// Ends the entity of a row that was claimed too often, in the transaction that takes the row out.
+    fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
+}
+
+/// What a registry is started with, again after each restart.
+#[derive(Clone)]
+pub struct Args<E> {
+    pub entity: E,
+    pub store: Store,
+    /// Made once for each process.
+    pub owner: Uuid,
+    /// Children at a time.
+    pub max_active: usize,
+    pub lease: Duration,
+}
+
+/// The actor; see the module documentation.
+pub struct Registry<E: Entity> {
+    args: Args<E>,
+    children: HashMap<Uuid, Child<E>>,
+    by_actor: HashMap<ActorId, Uuid>,
+    /// A claim is on its way.
+    is_claiming: bool,
+    /// Somebody asked for a claim while one was on its way.
+    claims_again: bool,
+    /// The predecessor's leases are still to be freed.
+    is_first: bool,
+    _clock: AbortOnDropHandle<()>,
+}
+
+struct Child<E: Entity> {
+    lease: Lease,
+    _actor: Owned<E::Owner>,
+}
+
+impl<E: Entity> Actor for Registry<E> {
+    type Args = Args<E>;
+    type Error = Infallible;
+
+    async fn on_start(args: Args<E>, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let clock = tokio::spawn(tick(me.downgrade(), args.lease / BEATS_PER_LEASE));
+        Ok(Self {
+            args,
+            children: HashMap::new(),
+            by_actor: HashMap::new(),
+            is_claiming: false,
+            claims_again: false,
+            is_first: true,
+            _clock: AbortOnDropHandle::new(clock),
+        })
+    }
+
+    /// Ends the children and frees their leases, so that the next process goes on at once.
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        reason: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        self.children.clear();
+        if matches!(reason, ActorStopReason::Panicked(_)) {
+            return Ok(());
+        }
+        let owner = self.args.owner;
+        let freed = self
+            .args
+            .store
+            .write(move |tx| Box::pin(async move { work::release_all(tx, E::KIND, owner).await }));
+        match tokio::time::timeout(STOP_TIMEOUT, freed).await {
+            Ok(Ok(freed)) => debug!(kind = E::KIND, freed, "leases freed"),
+            _ => warn!(kind = E::KIND, "leases are void at the next start only"),
+        }
+        Ok(())
+    }
+
+    async fn on_link_died(
+        &mut self,
+        me: WeakActorRef<Self>,
+        id: ActorId,
+        reason: ActorStopReason,
+    ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
+        let Some(row) = self.by_actor.remove(&id) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let child = self.children.remove(&row);
+        if let Some(child) = child
+            && !matches!(reason, ActorStopReason::Normal)
+        {
+            error!(kind = E::KIND, id = %row, %reason, "the owner of a row crashed; it is tried again after a pause");
+            self.give_back(child.lease);
+        }
+        if let Some(me) = me.upgrade() {
+            self.claim(&me);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl<E: Entity> Registry<E> {
+    /// Looks for due rows off the loop, when there is room for one more.
+    fn claim(&mut self, me: &ActorRef<Self>) {
+        if self.is_claiming {
+            self.claims_again = true;
+            return;
+        }
+        let room = self.args.max_active.saturating_sub(self.children.len());
+        if room == 0 {
+            return;
+        }
+        self.is_claiming = true;
+        let (args, is_first, me) = (self.args.clone(), self.is_first, me.clone());
+        tokio::spawn(async move {
+            let claimed = claim(args, room, is_first).await;
+            let _ = me.tell(Found(claimed)).await;
+        });
+    }
+
+    async fn start(&mut self, lease: Lease, me: &ActorRef<Self>) {
+        let prepared = E::Owner::prepare_with_mailbox(mailbox::bounded(MAILBOX));
+        let actor = prepared.actor_ref().clone();
+        me.link(&actor).await;
+        prepared.spawn(self.args.entity.owner(lease.clone()));
+        self.by_actor.insert(actor.id(), lease.id);
+        let child = Child {
+            lease,
+            _actor: Owned::new(actor),
+        };
+        self.children.insert(child.lease.id, child);
+    }
+
+    /// Ends a child without a word; whoever calls this knows that its row is not its own any more.
+    fn end(&mut self, row: Uuid) {
+        if self.children.remove(&row).is_some() {
+            self.by_actor.retain(|_, of| *of != row);
+        }
+    }
+
+    fn give_back(&self, lease: Lease) {
+        let store = self.args.store.clone();
+        tokio::spawn(async move {
+            let given = store
+                .write(move |tx| {
+                    Box::pin(async move { work::retry_after_crash(tx, &lease, now_ms()).await })
+                })
+                .await;
+            // Without a word of ours the lease expires.
+            if let Err(error) = given {
+                debug!(kind = E::KIND, %error, "a crashed owner's row was not given back");
+            }
+        });
+    }
+}
+
+async fn claim<E: Entity>(args: Args<E>, room: usize, is_first: bool) -> Result<Claimed, Error> {
+    let store = args.store.clone();
+    store
+        .write(move |tx| {
+            Box::pin(async move {
+                let now = now_ms();
+                if is_first {
+                    work::release_all(tx, E::KIND, args.owner).await?;
+                }
+                let claimed = work::claim(tx, E::KIND, args.owner, room, args.lease, now).await?;
+                for lease in &claimed.leases {
+                    args.entity.begin(tx, lease.id, now).await?;
+                }
+                for id in &claimed.given_up {
+                    args.entity.give_up(tx, *id, now).await?;
+                }
+                Ok(claimed)
+            })
+        })
+        .await
+}
+
+/// Tells the registry when it is time; ends with it.
+async fn tick<E: Entity>(registry: WeakActorRef<Registry<E>>, beat: Duration) {
+    let mut scans = tokio::time::interval(SCAN_EVERY);
+    let mut beats = tokio::time::interval(beat);
+    loop {
+        let is_beat = tokio::select! {
+            _ = scans.tick() => false,
+            _ = beats.tick() => true,
+        };
+        let Some(registry) = registry.upgrade() else {
+            return;
+        };
+        let _ = match is_beat {
+            true => registry.tell(Beat).try_send().map_err(drop),
+            false => registry.tell(Nudge).try_send().map_err(drop),
+        };
+    }
+}
+
+/// Rows may be due.
+pub struct Nudge;
+
+impl<E: Entity> Message<Nudge> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Nudge, context: &mut Context<Self, ()>) {
+        let me = context.actor_ref().clone();
+        self.claim(&me);
+    }
+}
+
+/// The row was taken out of `work`: its owner must stop at once.
+pub struct Withdrawn(pub Uuid);
+
+impl<E: Entity> Message<Withdrawn> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, Withdrawn(row): Withdrawn, context: &mut Context<Self, ()>) {
+        self.end(row);
+        let me = context.actor_ref().clone();
+        self.claim(&me);
+    }
+}
+
+/// What a claim found.
+struct Found(Result<Claimed, Error>);
+
+impl<E: Entity> Message<Found> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, Found(claimed): Found, context: &mut Context<Self, ()>) {
+        let me = context.actor_ref().clone();
+        self.is_claiming = false;
+        match claimed {
+            Ok(claimed) => {
+                self.is_first = false;
+                for id in claimed.given_up {
+                    error!(kind = E::KIND, %id, "a row was given up: its owners kept dying");
+                    self.end(id);
+                }
+                for lease in claimed.leases {
+                    // A child whose lease ran out meanwhile has a successor now.
+                    self.end(lease.id);
+                    self.start(lease, &me).await;
+                }
+            }
+            Err(error) => {
+                warn!(kind = E::KIND, %error, "due rows are looked for again in a moment")
+            }
+        }
+        if std::mem::take(&mut self.claims_again) {
+            self.claim(&me);
+        }
+    }
+}
+
+/// Time to say that the owner lives.
+struct Beat;
+
+impl<E: Entity> Message<Beat> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Beat, context: &mut Context<Self, ()>) {
+        if self.children.is_empty() {
+            return;
+        }
+        let (store, owner, lease) = (self.args.store.clone(), self.args.owner, self.args.lease);
+        let held: Vec<(Uuid, i64)> = self
+            .children
+            .values()
+            .map(|child| (child.lease.id, child.lease.fence))
+            .collect();
+        let me = context.actor_ref().clone();
+        tokio::spawn(async move {
+            let kept = store
+                .write(move |tx| {
+                    Box::pin(work::heartbeat(tx, E::KIND, owner, lease, now_ms()).boxed())
+                })
+                .await;
+            match kept {
+                Ok(kept) => {
+                    let lost = held.into_iter().filter(|row| !kept.contains(row)).collect();
+                    let _ = me.tell(Lost(lost)).await;
+                }
+                Err(error) => warn!(kind = E::KIND, %error, "leases were not prolonged"),
+            }
+        });
+    }
+}
+
+/// Rows, with the fences under which they were held, that are somebody else's now or have ended.
+struct Lost(Vec<(Uuid, i64)>);
+
+impl<E: Entity> Message<Lost> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, Lost(rows): Lost, _: &mut Context<Self, ()>) {
+        for (row, fence) in rows {
+            let is_same = |child: &Child<E>| child.lease.fence == fence;
+            if self.children.get(&row).is_some_and(is_same) {
+                self.end(row);
+            }
+        }
+    }
+}

@@ -195,10 +195,10 @@ async fn give_back(
     in_order: bool,
     now_ms: i64,
 ) -> Result<(), Error> {
-    let retries: Option<(u32,)> = query_as(
+    let given_back: Option<(u32, u32)> = query_as(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, retries = retries + 1,
              claims = CASE WHEN $4 THEN max(claims - 1, 0) ELSE claims END
-         WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING retries",
+         WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING claims, retries",
     )
     .bind(&lease.kind)
     .bind(lease.id)
@@ -206,11 +206,16 @@ async fn give_back(
     .bind(in_order)
     .fetch_optional(tx.sqlite())
     .await?;
-    let (retries,) = retries.ok_or_else(|| lost(lease))?;
+    let (claims, retries) = given_back.ok_or_else(|| lost(lease))?;
+    // The next claim only gives it up: no reason to wait.
+    let pause = match claims < MOST_CLAIMS {
+        true => back_off(retries),
+        false => Duration::ZERO,
+    };
     query("UPDATE work SET due_at = $3 WHERE kind = $1 AND id = $2")
         .bind(&lease.kind)
         .bind(lease.id)
-        .bind(after(now_ms, back_off(retries)))
+        .bind(after(now_ms, pause))
         .execute(tx.sqlite())
         .await?;
     Ok(())

@@ -147,8 +147,10 @@ async fn a_row_whose_owners_keep_dying_is_given_up() {
         })
         .await
         .unwrap();
-        assert_eq!(claim_one(&store, now).await, None, "it pauses first");
-        now += 60_000;
+        if claims < MOST_CLAIMS {
+            assert_eq!(claim_one(&store, now).await, None, "it pauses first");
+            now += 60_000;
+        }
     }
     let last = claim(&store, Uuid::now_v7(), 9, now).await;
     assert_eq!((last.leases, last.given_up), (Vec::new(), vec![id]));

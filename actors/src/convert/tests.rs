@@ -1,0 +1,581 @@
+//! Batches over a real store and faked workers: whatever is interrupted goes on, and nothing is doubled.
+
+use std::{
+    fs::File,
+    io::{Read as _, Seek as _, Write as _},
+    os::unix::fs::FileExt as _,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use kameo::actor::ActorRef;
+use sluice_media::{
+    format::Format,
+    operation::{self, Params},
+    task::{Done, Failure, FailureCode, Limits, Member, OutputFacts, Task},
+};
+use sluice_store::{
+    Store, StoreSettings, accounts, files,
+    jobs::{
+        self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewItem, NewJob, Submitted,
+    },
+    lineage::{self, Derived},
+    now_ms, operations,
+    work::Lane as Turn,
+};
+use tokio::{sync::Semaphore, time::Instant};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Conversions, ConvertSettings, Workers};
+use crate::{
+    compute::{Assignment, ComputeSettings, Error, Finished, Lane, Output},
+    concern::Board,
+    tree::{self, Root},
+};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+const ZIP: &[u8] = b"PK\x03\x04";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Workers that do what the text in their input says.
+struct Fake {
+    /// The texts of the tasks that ran to their end.
+    done: Mutex<Vec<String>>,
+    /// Tasks with the text `wait` take a permit.
+    gate: Semaphore,
+    running: AtomicUsize,
+    /// So many tasks are refused as busy first.
+    busy: AtomicUsize,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            done: Mutex::default(),
+            gate: Semaphore::new(0),
+            running: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+        }
+    }
+}
+
+struct Running<'a>(&'a AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+fn text_of(file: &File) -> String {
+    let mut bytes = vec![0; 4096];
+    let length = file.read_at(&mut bytes, 0).unwrap();
+    let text = &bytes[..length];
+    let text = text.strip_prefix(PNG).or(text.strip_prefix(ZIP)).unwrap();
+    String::from_utf8(text.to_vec()).unwrap()
+}
+
+fn facts(format: Option<Format>) -> OutputFacts {
+    OutputFacts {
+        bytes: 0,
+        format,
+        width: Some(4),
+        height: Some(3),
+        pages: 1,
+        applied_quality: None,
+        path: None,
+    }
+}
+
+impl Fake {
+    async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
+        if self.busy.load(SeqCst) > 0 {
+            self.busy.fetch_sub(1, SeqCst);
+            return Err(Error::Busy);
+        }
+        self.running.fetch_add(1, SeqCst);
+        let _running = Running(&self.running);
+        let text = text_of(&assignment.inputs[0]);
+        let Output::Files(mut outputs) = assignment.output else {
+            panic!("batches write files");
+        };
+        let mut done = Done::default();
+        match assignment.task {
+            Task::ListArchive => {
+                let members = text.split(' ').enumerate();
+                let member = |(index, text): (usize, &str)| Member {
+                    index: index as u32,
+                    filename: format!("{text}.png"),
+                    size: 9,
+                };
+                done.members = Some(members.map(member).collect());
+                return Ok(finished(done));
+            }
+            Task::ExtractMember { index } => {
+                let member = text.split(' ').nth(index as usize).unwrap();
+                outputs[0]
+                    .write_all(&[PNG, member.as_bytes()].concat())
+                    .unwrap();
+                return Ok(finished(done));
+            }
+            _ => {}
+        }
+        match text.as_str() {
+            "wait" => self.gate.acquire().await.unwrap().forget(),
+            "die" => panic!("a test asked for this panic"),
+            "broken" => {
+                let failure = Failure::new(FailureCode::Undecodable, "it does not decode");
+                return Err(failure.into());
+            }
+            _ => {}
+        }
+        outputs[0].rewind().unwrap();
+        outputs[0]
+            .write_all(format!("made of {text}").as_bytes())
+            .unwrap();
+        done.outputs = vec![facts(Some(Format::Webp))];
+        self.done.lock().unwrap().push(text);
+        Ok(finished(done))
+    }
+}
+
+fn finished(done: Done) -> Finished {
+    Finished {
+        done,
+        bytes: Vec::new(),
+    }
+}
+
+impl Workers for Fake {
+    fn run(&self, _: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
+        self.perform(assignment).boxed()
+    }
+
+    fn limits(&self) -> Limits {
+        ComputeSettings::default().limits()
+    }
+
+    fn width(&self) -> usize {
+        2
+    }
+}
+
+/// A process with a data folder: it can be killed and started again.
+struct Site {
+    folder: tempfile::TempDir,
+    store: Store,
+    workers: Arc<Fake>,
+    conversions: Conversions,
+    root: ActorRef<Root>,
+    account: Uuid,
+}
+
+impl Site {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, workers) = (open_store(&folder).await, Arc::new(Fake::default()));
+        let account = store
+            .write(|tx| Box::pin(async move { accounts::create(tx, "here", now_ms()).await }))
+            .await
+            .unwrap()
+            .id;
+        let (conversions, root) = start(&store, &workers);
+        Self {
+            folder,
+            store,
+            workers,
+            conversions,
+            root,
+            account,
+        }
+    }
+
+    /// Ends everything without a word, and starts again on the same folder.
+    async fn kill_and_start(&mut self) {
+        self.root.kill();
+        self.root.wait_for_shutdown().await;
+        self.until("nothing runs", |site| {
+            site.workers.running.load(SeqCst) == 0
+        })
+        .await;
+        self.store.close().await;
+        self.store = open_store(&self.folder).await;
+        (self.conversions, self.root) = start(&self.store, &self.workers);
+    }
+
+    async fn submit(&self, adjust: impl FnOnce(&mut NewJob), contents: &[&[u8]]) -> Job {
+        let params = Params::from_form([("format", "webp")]);
+        let operation = operation::parse("convert", &params).unwrap();
+        let (mut uploads, mut items) = (Vec::new(), Vec::new());
+        for (number, content) in contents.iter().enumerate() {
+            let mut spool = self.store.blobs().spool().await.unwrap();
+            spool.write(Bytes::copy_from_slice(content)).await.unwrap();
+            let upload = spool.seal().await.unwrap();
+            items.push(NewItem {
+                operation: serde_json::to_value(&operation).unwrap(),
+                operations: 1,
+                source_file_id: None,
+                inputs: vec![Input {
+                    blob: upload.blob().hash,
+                    filename: format!("{number}.png"),
+                    size: content.len() as i64,
+                    member: None,
+                }],
+            });
+            uploads.push(upload);
+        }
+        let mut new = NewJob {
+            account_id: self.account,
+            job_type: JobType::Convert,
+            tool: "convert".into(),
+            lane: Turn::Batch,
+            saves: false,
+            folder_id: None,
+            archives: false,
+            allowance: Allowance::default(),
+            items,
+            idempotency: None,
+        };
+        adjust(&mut new);
+        match self.conversions.submit(new, uploads).await.unwrap() {
+            Submitted::New(job) => job,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn end_of(&self, job: &Job) -> Job {
+        let job = self
+            .conversions
+            .wait(job.id, Instant::now() + PATIENCE)
+            .await
+            .unwrap();
+        assert!(job.state.has_ended(), "{job:?}");
+        job
+    }
+
+    async fn items(&self, job: &Job) -> Vec<Item> {
+        jobs::items(&mut self.store.read().await.unwrap(), job.id)
+            .await
+            .unwrap()
+    }
+
+    async fn used(&self) -> u64 {
+        let mut reader = self.store.read().await.unwrap();
+        operations::used(&mut reader, self.account, now_ms())
+            .await
+            .unwrap()
+            .operations
+    }
+
+    async fn bytes_of(&self, item: &Item) -> String {
+        let mut file = self
+            .store
+            .blobs()
+            .open(&item.result_blob.unwrap())
+            .await
+            .unwrap();
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn done(&self) -> Vec<String> {
+        let mut done = self.workers.done.lock().unwrap().clone();
+        done.sort();
+        done
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "waited in vain until {what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn open_store(folder: &tempfile::TempDir) -> Store {
+    let settings = StoreSettings {
+        data_dir: folder.path().to_owned(),
+        ..StoreSettings::default()
+    };
+    Store::open(&settings).await.unwrap()
+}
+
+fn start(store: &Store, workers: &Arc<Fake>) -> (Conversions, ActorRef<Root>) {
+    let conversions = Conversions::over(ConvertSettings::default(), store.clone(), workers.clone());
+    let root = Root::start(tree::Args {
+        concerns: conversions.concerns(),
+        board: Board::default(),
+        lost: CancellationToken::new(),
+    });
+    (conversions, root)
+}
+
+fn png(text: &str) -> Vec<u8> {
+    [PNG, text.as_bytes()].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_converts_what_it_can_and_gives_back_the_rest() {
+    let site = Site::open().await;
+    site.workers.busy.store(2, SeqCst);
+    let job = site
+        .submit(
+            |_| {},
+            &[&png("one"), &png("broken"), b"no image at all", &png("two")],
+        )
+        .await;
+    let job = site.end_of(&job).await;
+    assert_eq!(
+        (
+            job.state,
+            job.total_files,
+            job.completed_files,
+            job.failed_files
+        ),
+        (JobState::Completed, 4, 2, 2)
+    );
+    let items = site.items(&job).await;
+    let ends: Vec<_> = items
+        .iter()
+        .map(|item| item.error_code.as_deref())
+        .collect();
+    assert_eq!(
+        ends,
+        [None, Some("undecodable"), Some("unsupported_type"), None]
+    );
+    assert_eq!(items[0].result_name.as_deref(), Some("0.webp"));
+    assert_eq!(items[0].mime_type.as_deref(), Some("image/webp"));
+    assert_eq!((items[0].width, items[0].height), (Some(4), Some(3)));
+    assert_eq!(site.bytes_of(&items[3]).await, "made of two");
+    assert_eq!(site.used().await, 2);
+    let counts = site.conversions.counts();
+    assert_eq!((counts.converted, counts.failed["undecodable"]), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_batch_goes_on_at_its_first_unfinished_file() {
+    let mut site = Site::open().await;
+    let job = site
+        .submit(
+            |_| {},
+            &[&png("one"), &png("wait"), &png("two"), &png("wait")],
+        )
+        .await;
+    site.until("the free files are done", |site| {
+        site.done() == ["one", "two"]
+    })
+    .await;
+    site.kill_and_start().await;
+    site.workers.gate.add_permits(2);
+    let job = site.end_of(&job).await;
+    assert_eq!((job.state, job.completed_files), (JobState::Completed, 4));
+    assert_eq!(site.used().await, 4, "charged once");
+    let twice = site.done().iter().filter(|text| *text != "wait").count();
+    assert!(
+        twice <= 3,
+        "at most the file in mid-record is done again: {:?}",
+        site.done()
+    );
+    let mut reader = site.store.read().await.unwrap();
+    for item in site.items(&job).await {
+        let derived = Derived {
+            kind: lineage::DerivedKind::Conversion,
+            id: item.id.to_string(),
+        };
+        assert_eq!(lineage::of(&mut reader, &derived).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orderly_stop_frees_the_lease_for_the_next_process() {
+    let site = Site::open().await;
+    let job = site.submit(|_| {}, &[&png("wait")]).await;
+    site.until("it runs", |site| site.workers.running.load(SeqCst) == 1)
+        .await;
+    site.root.stop_gracefully().await.unwrap();
+    site.root.wait_for_shutdown().await;
+    site.until("it is ended", |site| site.workers.running.load(SeqCst) == 0)
+        .await;
+    let (conversions, _root) = start(&site.store, &site.workers);
+    site.workers.gate.add_permits(1);
+    let job = conversions
+        .wait(job.id, Instant::now() + PATIENCE)
+        .await
+        .unwrap();
+    assert_eq!(job.state, JobState::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_ends_what_runs_at_once() {
+    let site = Site::open().await;
+    let job = site
+        .submit(|_| {}, &[&png("wait"), &png("wait"), &png("wait")])
+        .await;
+    site.until("two run", |site| site.workers.running.load(SeqCst) == 2)
+        .await;
+    let waiting = site.conversions.wait(job.id, Instant::now() + PATIENCE);
+    let cancelled = site.conversions.cancel(site.account, job.id);
+    let (waited, cancelled) = tokio::join!(waiting, cancelled);
+    assert_eq!(cancelled.unwrap().state, JobState::Cancelled);
+    assert_eq!(waited.unwrap().state, JobState::Cancelled);
+    site.until("nothing runs", |site| {
+        site.workers.running.load(SeqCst) == 0
+    })
+    .await;
+    assert_eq!(site.used().await, 0);
+    let again = site.conversions.cancel(site.account, job.id).await;
+    assert!(matches!(
+        again,
+        Err(crate::Error::Store(sluice_store::Error::Conflict(_)))
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_kills_its_batch_is_given_up_and_harms_no_other() {
+    let site = Site::open().await;
+    let poison = site.submit(|_| {}, &[&png("die"), &png("one")]).await;
+    let other = site.submit(|_| {}, &[&png("two")]).await;
+    assert_eq!(site.end_of(&other).await.state, JobState::Completed);
+    let poison = site.end_of(&poison).await;
+    assert_eq!(poison.state, JobState::Failed);
+    assert_eq!(poison.error_code.as_deref(), Some("crashed"));
+    assert!(
+        site.items(&poison)
+            .await
+            .iter()
+            .all(|item| item.state != ItemState::Pending)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn archives_come_apart_and_are_packed() {
+    let site = Site::open().await;
+    let job = site
+        .submit(
+            |new| new.archives = true,
+            &[&[ZIP, b"one broken two"].concat(), &png("three")],
+        )
+        .await;
+    assert_eq!(site.used().await, 2);
+    let job = site.end_of(&job).await;
+    assert_eq!(
+        (job.state, job.total_files, job.failed_files),
+        (JobState::Completed, 4, 1)
+    );
+    assert_eq!(site.used().await, 3);
+    let blob = job.archive_blob.expect("an archive");
+    let file = site.store.blobs().open(&blob).await.unwrap();
+    let mut archive = zip::ZipArchive::new(file).unwrap();
+    let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+    assert_eq!(names, ["one.webp", "two.webp", "1.webp"]);
+    let mut text = String::new();
+    archive
+        .by_name("two.webp")
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(text, "made of two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_beyond_the_plan_fails_as_one_file() {
+    let cases = [
+        (
+            Allowance {
+                files: 2,
+                ..Allowance::default()
+            },
+            "too_large",
+        ),
+        (
+            Allowance {
+                file_bytes: 8,
+                ..Allowance::default()
+            },
+            "too_large",
+        ),
+        (
+            Allowance {
+                operations: 2,
+                ..Allowance::default()
+            },
+            "operations_used_up",
+        ),
+    ];
+    let site = Site::open().await;
+    for (allowance, code) in cases {
+        let zip = [ZIP, b"one two three"].concat();
+        let job = site.submit(|new| new.allowance = allowance, &[&zip]).await;
+        let job = site.end_of(&job).await;
+        assert_eq!(
+            (job.state, job.error_code.as_deref()),
+            (JobState::Failed, Some(code))
+        );
+    }
+    assert_eq!(site.used().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_results_are_files_with_a_lineage_or_fail_for_want_of_room() {
+    let site = Site::open().await;
+    let room = |new: &mut NewJob| {
+        new.saves = true;
+        // "made of one" fits once.
+        new.allowance.storage_bytes = 15;
+    };
+    let job = site.submit(room, &[&png("one"), &png("two")]).await;
+    let job = site.end_of(&job).await;
+    assert_eq!((job.completed_files, job.failed_files), (1, 1));
+    let items = site.items(&job).await;
+    let stored = items
+        .iter()
+        .find_map(|item| item.stored_file_id)
+        .expect("one is stored");
+    let refused = items.iter().find_map(|item| item.error_code.as_deref());
+    assert_eq!(refused, Some("storage_used_up"));
+    let mut reader = site.store.read().await.unwrap();
+    let file = files::get(&mut reader, site.account, stored).await.unwrap();
+    assert_eq!(
+        (file.role, file.mime_type.as_str()),
+        (files::Role::Converted, "image/webp")
+    );
+    let made = lineage::of(&mut reader, &Derived::file(stored))
+        .await
+        .unwrap();
+    assert_eq!(made[0].operation["tool"], "convert");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_see_each_step_and_waiters_leave_at_their_deadline() {
+    let site = Site::open().await;
+    let job = site.submit(|_| {}, &[&png("wait"), &png("wait")]).await;
+    let early = site.conversions.wait(job.id, Instant::now()).await.unwrap();
+    assert!(!early.state.has_ended());
+    let mut follower = site.conversions.follow(job.id).unwrap();
+    let mut seen = Vec::new();
+    let mut done = 0;
+    while done < 2 {
+        let progress = follower.next().await.unwrap();
+        seen.push(progress.percent());
+        if progress.completed_files == done {
+            site.workers.gate.add_permits(1);
+            site.until("one more is done", |site| site.done().len() > done as usize)
+                .await;
+        }
+        done = done.max(progress.completed_files);
+    }
+    assert!(seen.contains(&50) && seen.ends_with(&[100]), "{seen:?}");
+    let unknown = site
+        .conversions
+        .wait(Uuid::now_v7(), Instant::now() + PATIENCE)
+        .await;
+    assert!(unknown.is_err());
+}
