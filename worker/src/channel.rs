@@ -69,6 +69,10 @@ impl From<Errno> for ChannelError {
 
 impl Channel {
     /// Takes an end that was inherited or made by [`pair`](Self::pair).
+    #[cfg_attr(
+        not(feature = "codecs"),
+        allow(dead_code, reason = "of the worker's side")
+    )]
     pub fn new(socket: OwnedFd) -> Self {
         Self(socket)
     }
@@ -130,6 +134,10 @@ impl Channel {
     }
 
     /// Receives one message and the descriptors with it.
+    #[cfg_attr(
+        not(feature = "codecs"),
+        allow(dead_code, reason = "of the worker's side")
+    )]
     pub fn receive_with_descriptors<T: DeserializeOwned>(
         &self,
         patience: Patience<'_>,

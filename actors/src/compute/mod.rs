@@ -1,27 +1,78 @@
-//! The compute pool: image workers behind an actix SyncArbiter, with lanes and permits in front.
+//! The compute pool: image workers behind an actix `SyncArbiter`, with lanes and permits in front.
+//!
+//! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [gate](gate) to whichever
+//! thread is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
+//! file does to its process is that process's end and nobody else's.
 
 mod assignment;
+mod board;
+mod caller;
+mod gate;
+mod output;
 mod settings;
 mod status;
+mod worker;
 
-use std::path::PathBuf;
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
 
+use actix::{Addr, SyncArbiter, System};
 use sluice_media::task::Limits;
+use sluice_worker::process::Launch;
+use tokio::sync::oneshot;
 
 pub use assignment::{Assignment, Error, Finished, Lane, Output};
 pub use settings::{ComputeSettings, Sandbox};
 pub use status::PoolStatus;
 
-/// The handle of the pool. Clones share it.
-#[derive(Clone, Debug)]
+use board::Board;
+use caller::Caller;
+use gate::Gate;
+use worker::{ImageWorker, Perform, Terms};
+
+/// A worker that has not loaded its codecs by then never will; a busy machine takes its time.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// The handle of the pool. Clones share it; the workers end with the last.
+#[derive(Clone)]
 pub struct Compute {
+    /// `None` without an actix system, which only tests are.
+    workers: Option<Addr<ImageWorker>>,
+    gate: Gate,
+    board: Arc<Board>,
     limits: Limits,
 }
 
 impl Compute {
     /// Starts the arbiter threads; each spawns its worker process (`program worker`) at once and replaces it when it ends.
-    pub fn start(settings: &ComputeSettings, _program: PathBuf) -> Self {
+    ///
+    /// Waits for none of them. A program that does not start is tried again with back-off when there is work.
+    pub fn start(settings: &ComputeSettings, program: PathBuf) -> Self {
+        let threads = settings.worker_count();
+        let board = Arc::new(Board::default());
+        let terms = Arc::new(Terms {
+            launch: launch(settings, program),
+            sandbox: settings.sandbox,
+            timeout: settings.timeout,
+            recycle_after: settings.recycle_after,
+            recycle_above: settings.recycle_above,
+            board: board.clone(),
+        });
+        let workers = System::try_current().map(|_| {
+            let named = || thread::Builder::new().name("image-worker".into());
+            SyncArbiter::start_with_thread_builder(threads, named, move || {
+                ImageWorker::new(terms.clone())
+            })
+        });
         Self {
+            workers,
+            gate: Gate::new(threads, settings.queue),
+            board,
             limits: settings.limits(),
         }
     }
@@ -30,8 +81,20 @@ impl Compute {
     ///
     /// A task whose worker dies without an explanation is tried once more; after a second death it fails with
     /// [`DecodeFailed`](sluice_media::task::FailureCode::DecodeFailed).
-    pub async fn run(&self, _lane: Lane, _assignment: Assignment) -> Result<Finished, Error> {
-        Err(Error::Unavailable("the pool is not built yet".into()))
+    pub async fn run(&self, lane: Lane, assignment: Assignment) -> Result<Finished, Error> {
+        let gone = || Error::Unavailable("there are no image workers".into());
+        let workers = self.workers.as_ref().ok_or_else(gone)?;
+        let permit = self.gate.enter(lane).await?;
+        let (_caller, watch) = Caller::new()
+            .map_err(|error| Error::Unavailable(format!("no descriptor for a task: {error}")))?;
+        let (reply, answer) = oneshot::channel();
+        workers.do_send(Perform {
+            assignment,
+            watch,
+            reply,
+            permit,
+        });
+        answer.await.map_err(|_| gone())?
     }
 
     /// What a task may take, by the settings.
@@ -41,6 +104,32 @@ impl Compute {
 
     /// The pool at this moment; costs no message.
     pub fn status(&self) -> PoolStatus {
-        PoolStatus::default()
+        PoolStatus {
+            workers: self.board.workers.load(Relaxed),
+            busy: self.gate.busy(),
+            waiting: self.gate.waiting(),
+            replaced: self.board.replaced.load(Relaxed),
+            killed: self.board.killed.load(Relaxed),
+            layers: self.board.layers(),
+            refused: self.board.trouble(),
+        }
+    }
+}
+
+impl fmt::Debug for Compute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compute")
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the pool starts its workers; `sluice doctor` starts one the same way.
+pub fn launch(settings: &ComputeSettings, program: PathBuf) -> Launch {
+    Launch {
+        program,
+        memory_bytes: settings.memory.as_u64(),
+        file_bytes: settings.max_output.as_u64(),
+        ready_within: READY_WITHIN,
     }
 }

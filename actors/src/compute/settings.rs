@@ -1,6 +1,6 @@
 //! The `[worker]` section: how many image workers, and what one of them may use.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, thread, time::Duration};
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,9 @@ use sluice_media::{
     setting::{duration, size},
     task::Limits,
 };
+
+/// Each is a thread here and a process beside; more than any machine has cores is a mistake.
+const MAX_WORKERS: usize = 256;
 
 /// Settings of the decode ring; every field is documented in `config/default.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,8 +78,22 @@ impl ComputeSettings {
         }
     }
 
+    /// As many as set, or as the machine has cores.
+    pub fn worker_count(&self) -> usize {
+        match self.workers {
+            0 => thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            workers => workers,
+        }
+    }
+
     /// Checks ranges; the message names the key and what is allowed.
     pub fn check(&self) -> Result<(), String> {
+        if self.workers > MAX_WORKERS {
+            return Err(format!("worker.workers must be at most {MAX_WORKERS}"));
+        }
+        if self.recycle_after == 0 {
+            return Err("worker.recycle_after must be at least 1".into());
+        }
         if self.queue == 0 {
             return Err("worker.queue must be at least 1".into());
         }

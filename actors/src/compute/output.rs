@@ -1,0 +1,152 @@
+//! The files that a worker writes into, and how their content comes back.
+
+use std::{
+    fs::File,
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::FileExt,
+    },
+};
+
+use bytes::Bytes;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use sluice_media::task::{Failure, FailureCode, Task};
+
+use super::assignment::Output;
+
+/// Results that a task has.
+pub(super) fn count(task: &Task) -> usize {
+    match task {
+        Task::Inspect { .. } | Task::ListArchive => 0,
+        Task::Render(_)
+        | Task::Vectorize { .. }
+        | Task::ImagesToPdf { .. }
+        | Task::ExtractMember { .. }
+        | Task::Placeholder { .. } => 1,
+    }
+}
+
+/// Where one attempt writes to.
+#[derive(Debug)]
+pub(super) enum Target<'a> {
+    Memory(Vec<File>),
+    Files(&'a [File]),
+}
+
+impl<'a> Target<'a> {
+    /// Memory is fresh for each attempt.
+    pub(super) fn of(output: &'a Output, task: &Task) -> Result<Self, Failure> {
+        let expected = count(task);
+        match output {
+            Output::Memory => (0..expected)
+                .map(|_| memory())
+                .collect::<io::Result<_>>()
+                .map(Self::Memory)
+                .map_err(|error| internal(format!("no memory for a result: {error}"))),
+            Output::Files(files) if files.len() == expected => Ok(Self::Files(files)),
+            Output::Files(files) => Err(internal(format!(
+                "{} files for {expected} results",
+                files.len()
+            ))),
+        }
+    }
+
+    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let files = match self {
+            Self::Memory(files) => files,
+            Self::Files(files) => *files,
+        };
+        files.iter().map(AsFd::as_fd).collect()
+    }
+
+    /// The content of memory; at most `max_bytes` of each are taken.
+    pub(super) fn collect(self, max_bytes: u64) -> Result<Vec<Bytes>, Failure> {
+        match self {
+            Self::Files(_) => Ok(Vec::new()),
+            Self::Memory(files) => files.iter().map(|file| read(file, max_bytes)).collect(),
+        }
+    }
+}
+
+fn memory() -> io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    Ok(File::from(memfd_create("result", flags)?))
+}
+
+/// Sealed first: the worker has a descriptor too, and what is read must not change any more.
+fn read(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
+    let failed = |error: io::Error| internal(format!("a result cannot be read back: {error}"));
+    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    fcntl_add_seals(file, seals).map_err(|error| failed(error.into()))?;
+    let length = file.metadata().map_err(failed)?.len();
+    if length > max_bytes {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the result has {length} bytes, at most {max_bytes} are allowed (worker.max_output)"
+            ),
+        ));
+    }
+    let length = usize::try_from(length)
+        .map_err(|_| internal("a result is larger than this machine can address"))?;
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    Ok(bytes.into())
+}
+
+fn internal(message: impl Into<String>) -> Failure {
+    Failure::new(FailureCode::Internal, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_media::format::Format;
+
+    use super::*;
+
+    const ONE: Task = Task::ExtractMember { index: 0 };
+
+    #[test]
+    fn memory_comes_back_and_cannot_change_any_more() {
+        let target = Target::of(&Output::Memory, &ONE).unwrap();
+        let Target::Memory(files) = &target else {
+            panic!("memory was asked for");
+        };
+        let worker = files[0].try_clone().unwrap();
+        worker.write_all_at(b"result", 0).unwrap();
+        assert_eq!(target.collect(6).unwrap(), ["result"]);
+        assert!(worker.write_all_at(b"RESULT", 0).is_err());
+        assert!(worker.set_len(0).is_err());
+    }
+
+    #[test]
+    fn more_than_allowed_is_not_read() {
+        let target = Target::of(&Output::Memory, &ONE).unwrap();
+        let Target::Memory(files) = &target else {
+            panic!("memory was asked for");
+        };
+        files[0].set_len(1 << 40).unwrap();
+        assert_eq!(
+            target.collect(1 << 30).unwrap_err().code,
+            FailureCode::TooLarge
+        );
+    }
+
+    #[test]
+    fn there_are_as_many_files_as_results() {
+        let inspect = Task::Inspect {
+            format: Format::Jpg,
+        };
+        let file = || tempfile::tempfile().unwrap();
+        for (task, files, fits) in [
+            (&ONE, vec![file()], true),
+            (&ONE, vec![], false),
+            (&inspect, vec![], true),
+            (&inspect, vec![file()], false),
+        ] {
+            let output = Output::Files(files);
+            assert_eq!(Target::of(&output, task).is_ok(), fits, "{task:?}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! One thread of the pool: owns a worker process, blocks on it, and replaces it.
+//!
+//! Nothing survives a restart of the thread's actor but the terms; the process ends with it. The mailbox is the arbiter's
+//! own, without a bound: the [gate](super::gate) lets in one task for each worker.
+
+use std::{
+    os::fd::{AsFd, BorrowedFd},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use actix::{Actor, Handler, Message, SyncContext};
+use bytesize::ByteSize;
+use sluice_media::task::{Failure, FailureCode};
+use sluice_worker::process::{Launch, Order, StartError, Trouble, WorkerProcess};
+use tokio::sync::oneshot;
+use tracing::{debug, info, warn};
+
+use super::{
+    assignment::{Assignment, Error, Finished},
+    board::Board,
+    caller::Watch,
+    gate::Permit,
+    output::Target,
+    settings::Sandbox,
+};
+use crate::concern::park_for;
+
+/// A task is tried so often, when its worker dies and nobody knows why.
+const ATTEMPTS: u32 = 2;
+/// How long a task waits for a worker that could not be started, while others of the pool are up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What all threads of a pool agree on.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) launch: Launch,
+    pub(super) sandbox: Sandbox,
+    pub(super) timeout: Duration,
+    pub(super) recycle_after: u32,
+    pub(super) recycle_above: ByteSize,
+    pub(super) board: Arc<Board>,
+}
+
+/// One task and whoever waits for it.
+pub(super) struct Perform {
+    pub(super) assignment: Assignment,
+    pub(super) watch: Watch,
+    pub(super) reply: oneshot::Sender<Result<Finished, Error>>,
+    pub(super) permit: Permit,
+}
+
+impl Message for Perform {
+    type Result = ();
+}
+
+/// The actor of one thread.
+pub(super) struct ImageWorker {
+    terms: Arc<Terms>,
+    process: Option<WorkerProcess>,
+    /// Processes that this thread has had.
+    had: u32,
+    setback: Option<Setback>,
+}
+
+/// No process is there, and none may be started yet, or ever.
+struct Setback {
+    reason: String,
+    failures: u32,
+    /// `None`: never, the kernel lacks what is required.
+    until: Option<Instant>,
+}
+
+/// What follows a trouble.
+enum Verdict {
+    TryAgain,
+    Give(Error),
+}
+
+impl ImageWorker {
+    pub(super) fn new(terms: Arc<Terms>) -> Self {
+        Self {
+            terms,
+            process: None,
+            had: 0,
+            setback: None,
+        }
+    }
+}
+
+impl Actor for ImageWorker {
+    type Context = SyncContext<Self>;
+
+    fn started(&mut self, _: &mut Self::Context) {
+        self.hire();
+    }
+}
+
+impl Handler<Perform> for ImageWorker {
+    type Result = ();
+
+    fn handle(&mut self, message: Perform, _: &mut Self::Context) {
+        let Perform {
+            assignment,
+            watch,
+            reply,
+            permit,
+        } = message;
+        if reply.is_closed() {
+            return;
+        }
+        // A panic that got out would end this thread for good.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(&assignment, &watch)))
+            .unwrap_or_else(|_| {
+                self.dismiss();
+                Err(internal("the pool gave up on this task").into())
+            });
+        // Whoever left needs no answer.
+        let _ = reply.send(outcome);
+        drop(assignment);
+        self.look_after();
+        drop(permit);
+    }
+}
+
+impl Drop for ImageWorker {
+    fn drop(&mut self) {
+        self.dismiss();
+    }
+}
+
+impl ImageWorker {
+    fn perform(&mut self, assignment: &Assignment, watch: &Watch) -> Result<Finished, Error> {
+        let inputs: Vec<BorrowedFd<'_>> =
+            assignment.inputs.iter().map(|file| file.as_fd()).collect();
+        for _ in 0..ATTEMPTS {
+            let timeout = self.terms.timeout;
+            let target = Target::of(&assignment.output, &assignment.task)?;
+            let outputs = target.descriptors();
+            let outcome = self.ready(watch)?.run(&Order {
+                task: &assignment.task,
+                limits: assignment.limits,
+                inputs: &inputs,
+                outputs: &outputs,
+                timeout,
+                cancelled: watch.as_fd(),
+            });
+            match outcome {
+                Ok(done) => {
+                    self.terms.board.finished();
+                    let bytes = target.collect(assignment.limits.max_output_bytes)?;
+                    return Ok(Finished { done, bytes });
+                }
+                Err(trouble) => match self.judge(trouble) {
+                    Verdict::TryAgain => {}
+                    Verdict::Give(error) => return Err(error),
+                },
+            }
+        }
+        Err(Failure::new(
+            FailureCode::DecodeFailed,
+            "the file makes its decoder crash: it is damaged, or made to do so",
+        )
+        .into())
+    }
+
+    fn judge(&mut self, trouble: Trouble) -> Verdict {
+        let board = &self.terms.board;
+        match trouble {
+            Trouble::Failed(failure) => {
+                if failure.code == FailureCode::Internal {
+                    warn!(%failure, "an image worker failed, and is replaced");
+                    self.dismiss();
+                } else {
+                    board.finished();
+                }
+                Verdict::Give(failure.into())
+            }
+            Trouble::Limit(failure) => {
+                debug!(%failure, "a limit ended an image worker");
+                board.finished();
+                self.dismiss();
+                Verdict::Give(failure.into())
+            }
+            Trouble::Died(reason) => {
+                warn!(reason, "an image worker died at its task");
+                board.died(&reason);
+                self.dismiss();
+                Verdict::TryAgain
+            }
+            Trouble::Deadline => {
+                board.killed.fetch_add(1, Relaxed);
+                self.dismiss();
+                let message = format!(
+                    "the task took longer than {} s (worker.timeout)",
+                    self.terms.timeout.as_secs_f32()
+                );
+                Verdict::Give(Failure::new(FailureCode::TimedOut, message).into())
+            }
+            Trouble::Cancelled => {
+                board.killed.fetch_add(1, Relaxed);
+                self.dismiss();
+                Verdict::Give(Error::Unavailable("nobody waits any more".into()))
+            }
+        }
+    }
+
+    /// The process, alive; waits for a new one where there is none.
+    fn ready(&mut self, watch: &Watch) -> Result<&mut WorkerProcess, Error> {
+        if self.process.as_ref().is_some_and(|it| !it.is_alive()) {
+            warn!("an image worker was gone before its next task");
+            self.dismiss();
+        }
+        if self.process.is_none() {
+            self.sit_out_setback(watch)?;
+            self.hire();
+        }
+        match (&mut self.process, &self.setback) {
+            (Some(process), _) => Ok(process),
+            (None, Some(setback)) => Err(Error::Unavailable(setback.reason.clone())),
+            (None, None) => Err(Error::Unavailable("there is no worker".into())),
+        }
+    }
+
+    /// Fails at once when nobody else of the pool could have done better.
+    fn sit_out_setback(&self, watch: &Watch) -> Result<(), Error> {
+        let Some(setback) = &self.setback else {
+            return Ok(());
+        };
+        let unavailable = || Error::Unavailable(setback.reason.clone());
+        let until = setback.until.ok_or_else(unavailable)?;
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if self.terms.board.workers.load(Relaxed) == 0 || watch.has_left_within(left.min(PATIENCE))
+        {
+            return Err(unavailable());
+        }
+        Ok(())
+    }
+
+    /// Starts a process; when that fails, there is a setback instead.
+    fn hire(&mut self) {
+        let started = Instant::now();
+        match WorkerProcess::start(&self.terms.launch) {
+            Ok(process) => self.accept(process, started),
+            Err(error) => self.suffer(&error),
+        }
+    }
+
+    fn accept(&mut self, process: WorkerProcess, started: Instant) {
+        let (board, layers) = (&self.terms.board, process.layers().clone());
+        if let Some(reason) = refusal(self.terms.sandbox, &layers.missing()) {
+            warn!(reason, "images are not processed");
+            board.refused(layers, reason.clone());
+            self.setback = Some(Setback {
+                reason,
+                failures: 0,
+                until: None,
+            });
+            return;
+        }
+        debug!(
+            process = process.id(),
+            ready_after = ?started.elapsed(),
+            "an image worker is ready"
+        );
+        board.started(layers);
+        if self.had > 0 {
+            board.replaced.fetch_add(1, Relaxed);
+        }
+        self.had += 1;
+        self.setback = None;
+        self.process = Some(process);
+    }
+
+    fn suffer(&mut self, error: &StartError) {
+        let failures = self.setback.as_ref().map_or(0, |it| it.failures) + 1;
+        let again_in = park_for(failures);
+        warn!(%error, ?again_in, "an image worker does not start");
+        self.terms.board.not_started(error.to_string());
+        self.setback = Some(Setback {
+            reason: error.to_string(),
+            failures,
+            until: Some(Instant::now() + again_in),
+        });
+    }
+
+    fn dismiss(&mut self) {
+        if self.process.take().is_some() {
+            self.terms.board.ended();
+        }
+    }
+
+    /// Between tasks, before the next may come: replaces a process that is gone, old or fat.
+    fn look_after(&mut self) {
+        if let Some(process) = &self.process
+            && self.is_worn_out(process)
+        {
+            info!(
+                jobs = process.jobs(),
+                resident = process.resident_bytes(),
+                "an image worker is recycled"
+            );
+            self.dismiss();
+        }
+        if self.process.is_none() && self.setback.is_none() {
+            self.hire();
+        }
+    }
+
+    fn is_worn_out(&self, process: &WorkerProcess) -> bool {
+        let resident = process.resident_bytes().unwrap_or(0);
+        process.jobs() >= self.terms.recycle_after || resident > self.terms.recycle_above.as_u64()
+    }
+}
+
+/// Why nothing may be decoded, if so.
+fn refusal(sandbox: Sandbox, missing: &[&str]) -> Option<String> {
+    (sandbox == Sandbox::Required && !missing.is_empty()).then(|| {
+        format!(
+            "this machine lacks {} of the sandbox: give the service a kernel that has it, or set worker.sandbox = \"best-effort\"",
+            missing.join(" and ")
+        )
+    })
+}
+
+fn internal(message: &str) -> Failure {
+    Failure::new(FailureCode::Internal, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_required_sandbox_refuses() {
+        assert_eq!(refusal(Sandbox::Required, &[]), None);
+        assert_eq!(refusal(Sandbox::BestEffort, &["landlock"]), None);
+        let refusal = refusal(Sandbox::Required, &["landlock", "seccomp"]).unwrap();
+        assert!(refusal.contains("landlock and seccomp"), "{refusal}");
+        assert!(refusal.contains("worker.sandbox"), "{refusal}");
+    }
+}
