@@ -1,46 +1,129 @@
 //! libvips: every image that the planar path does not take.
+//!
+//! [`load`] opens a source by the loader of its format, [`render`] runs the steps of a request over it, [`encode`]
+//! writes the result; [`safe`] is the only module that speaks to the library.
 
 use sluice_media::{
     format::Format,
-    task::{Encode, Failure, FailureCode, ImageFacts, Limits, OutputFacts, Render},
+    task::{
+        Encode, Failure, FailureCode, Fit, Gravity, ImageFacts, Limits, OutputFacts, Path, Render,
+        Resize,
+    },
 };
 
+use self::{
+    render::{Picture, defect},
+    safe::Image,
+};
 use super::Raster;
 
-/// Starts libvips once; only the loaders of the formats we name stay usable.
-pub fn start() {}
+mod adjust;
+mod colour;
+mod cut;
+mod encode;
+mod frame;
+mod inspect;
+mod load;
+mod render;
+mod safe;
+mod trim;
+mod watermark;
 
-/// Facts of an image, from its header alone.
-pub fn inspect(_source: Format, _input: &[u8], _limits: &Limits) -> Result<ImageFacts, Failure> {
-    Err(unbuilt())
+/// Starts libvips once; only the loaders of the formats we name stay usable. Draws a letter, so that fonts are found
+/// before a sandbox hides them.
+pub fn start() {
+    safe::start();
+    watermark::warm();
+}
+
+/// Facts of an image, from its header alone; a giant is described as well.
+pub fn inspect(source: Format, input: &[u8], limits: &Limits) -> Result<ImageFacts, Failure> {
+    inspect::inspect(source, input, limits)
 }
 
 /// Renders `input`; `mark` is the image of a watermark.
 pub fn render(
-    _render: &Render,
-    _input: &[u8],
-    _mark: Option<&[u8]>,
-    _limits: &Limits,
+    render: &Render,
+    input: &[u8],
+    mark: Option<&[u8]>,
+    limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
-    Err(unbuilt())
+    let picture = render::picture(render, input, mark, limits)?;
+    let encoded = encode::encode(&picture, &render.output, render.keep_metadata, limits)?;
+    let frame = &picture.frames[0];
+    let facts = OutputFacts {
+        bytes: encoded.bytes.len() as u64,
+        format: Some(render.output.format),
+        width: Some(frame.width()),
+        height: Some(frame.height()),
+        pages: u32::try_from(picture.frames.len()).unwrap_or(u32::MAX),
+        applied_quality: encoded.applied_quality,
+        path: Some(Path::Vips),
+    };
+    Ok((facts, encoded.bytes))
 }
 
-/// Decodes a page (1-based) to sRGB, oriented, scaled down so that its long edge is at most `long_edge`.
+/// Decodes a page (1-based) to sRGB, upright, scaled down so that its long edge is at most `long_edge`; a vector is
+/// drawn at it. Colours of grey images are equal.
 pub fn raster(
-    _source: Format,
-    _page: u32,
-    _input: &[u8],
-    _limits: &Limits,
-    _long_edge: u32,
+    source: Format,
+    page: u32,
+    input: &[u8],
+    limits: &Limits,
+    long_edge: u32,
 ) -> Result<Raster, Failure> {
-    Err(unbuilt())
+    let mut wanted = Render::new(source, Encode::new(Format::Png, 100));
+    wanted.page = page;
+    wanted.animate = false;
+    wanted.resize = Some(Resize {
+        width: Some(long_edge),
+        height: Some(long_edge),
+        fit: Fit::Inside,
+        gravity: Gravity::CENTER,
+        enlarge: false,
+        exact_canvas: false,
+    });
+    let picture = render::picture(&wanted, input, None, limits)?;
+    let frame = picture.frames.into_iter().next().ok_or(safe::Refused);
+    let image = frame.and_then(colour::with_colours).map_err(defect)?;
+    Ok(Raster {
+        width: image.width(),
+        height: image.height(),
+        bands: if image.has_alpha() { 4 } else { 3 },
+        pixels: image.pixels().map_err(defect)?,
+    })
 }
 
-/// Writes a raster in a format.
-pub fn encode_raster(_raster: &Raster, _encode: &Encode) -> Result<Vec<u8>, Failure> {
-    Err(unbuilt())
+/// Writes a raster in a format, without metadata.
+pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failure> {
+    let frame = image_of(raster)?;
+    let frame = if encode.format.has_alpha() {
+        frame
+    } else {
+        colour::flatten(frame, render::WHITE).map_err(defect)?
+    };
+    let picture = Picture {
+        frames: vec![frame],
+        timing: None,
+    };
+    let limits = Limits {
+        max_pixels: u64::MAX,
+        max_frames: 1,
+        max_total_pixels: u64::MAX,
+        max_output_bytes: u64::MAX,
+        max_members: 0,
+    };
+    encode::encode(&picture, encode, false, &limits).map(|encoded| encoded.bytes)
 }
 
-fn unbuilt() -> Failure {
-    Failure::new(FailureCode::Internal, "not built yet")
+/// The image of a raster; one whose pixels do not match its size is a defect of ours.
+fn image_of(raster: &Raster) -> Result<Image<'static>, Failure> {
+    let length = u64::from(raster.width) * u64::from(raster.height) * u64::from(raster.bands);
+    if raster.pixels.len() as u64 != length || !matches!(raster.bands, 3 | 4) {
+        return Err(Failure::new(
+            FailureCode::Internal,
+            "a raster's pixels do not match its size",
+        ));
+    }
+    Image::from_pixels(&raster.pixels, raster.width, raster.height, raster.bands).map_err(defect)
 }

@@ -1,0 +1,304 @@
+//! Writing a picture: one saver for each format, with the options that suit it, and the search for a size in bytes.
+
+use std::ffi::CStr;
+
+use sluice_media::{
+    format::Format,
+    task::{Effort, Encode, Failure, FailureCode, Limits},
+};
+
+use super::{
+    colour::PROFILE,
+    render::{Picture, Timing, defect},
+    safe::{Image, Operation, Refused},
+};
+
+/// Encodings that the search for a size in bytes may cost: enough for every quality of 1 to 100.
+const MAX_TRIES: u32 = 7;
+/// HEVC costs about two seconds a megapixel.
+const MAX_HEIF_PIXELS: u64 = 16_000_000;
+/// AV1 in a hurry costs about a tenth of that.
+const MAX_AVIF_PIXELS: u64 = 64_000_000;
+
+/// Below it libvips asks libjxl for more loss than that allows.
+const MIN_JXL_QUALITY: u8 = 5;
+
+/// A written picture.
+pub struct Encoded {
+    pub bytes: Vec<u8>,
+    /// The quality that the search for a size ended with.
+    pub applied_quality: Option<u8>,
+}
+
+/// Writes the picture; `keep_metadata` keeps EXIF, XMP and IPTC.
+pub fn encode(
+    picture: &Picture<'_>,
+    encode: &Encode,
+    keep_metadata: bool,
+    limits: &Limits,
+) -> Result<Encoded, Failure> {
+    let roll = roll(picture, keep_metadata).map_err(defect)?;
+    check_sides(&picture.frames[0], encode.format)?;
+    let saver = Saver {
+        encode,
+        keep_metadata,
+        pixels: u64::from(roll.width()) * u64::from(roll.height()),
+        page_height: picture.frames[0].height(),
+    };
+    let encoded = match encode.target_bytes {
+        Some(target) if saver.has_quality() => smallest_loss(&saver, &roll, target),
+        _ => saver.save(&roll, encode.quality).map(|bytes| Encoded {
+            bytes,
+            applied_quality: None,
+        }),
+    };
+    let encoded = encoded.map_err(|Refused| {
+        Failure::new(
+            FailureCode::Internal,
+            format!("the image could not be written as {}", encode.format.name()),
+        )
+    })?;
+    if encoded.bytes.len() as u64 > limits.max_output_bytes {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the result has {} bytes; at most {} may be written (worker.max_output)",
+                encoded.bytes.len(),
+                limits.max_output_bytes
+            ),
+        ));
+    }
+    Ok(encoded)
+}
+
+/// All frames, one below the other, with the header that is to be written and no more.
+fn roll<'a>(picture: &Picture<'a>, keep_metadata: bool) -> Result<Image<'a>, Refused> {
+    let joined = match picture.frames.as_slice() {
+        [single] => Operation::on(c"copy", single).run()?,
+        frames => Operation::new(c"arrayjoin")
+            .images(c"in", frames)
+            .option(c"across", 1)
+            .run()?,
+    };
+    let mut roll = joined;
+    for field in roll.fields() {
+        if !(keep_metadata && is_metadata(&field)) {
+            roll.remove(&field);
+        }
+    }
+    roll.remove(PROFILE);
+    if keep_metadata {
+        // The pixels have been turned.
+        roll.set_number(c"orientation", 1);
+    }
+    if let Some(Timing { delays, loops }) = &picture.timing {
+        roll.set_number(c"page-height", height_of(picture));
+        roll.set_numbers(c"delay", delays);
+        roll.set_number(c"loop", *loops);
+    }
+    Ok(roll)
+}
+
+fn height_of(picture: &Picture<'_>) -> i32 {
+    i32::try_from(picture.frames[0].height()).unwrap_or(i32::MAX)
+}
+
+/// Fields worth keeping; a thumbnail inside EXIF shows what was cut off, so it goes.
+fn is_metadata(field: &CStr) -> bool {
+    let name = field.to_bytes();
+    matches!(
+        name,
+        b"exif-data" | b"xmp-data" | b"iptc-data" | b"orientation"
+    ) || name.starts_with(b"exif-ifd")
+}
+
+/// The best quality up to the one asked for whose result fits; the smallest result tried when none does.
+fn smallest_loss(saver: &Saver<'_>, roll: &Image<'_>, target: u64) -> Result<Encoded, Refused> {
+    let mut best: Option<(u8, Vec<u8>)> = None;
+    let (mut low, mut high) = (1, saver.encode.quality.clamp(1, 100));
+    let mut next = high;
+    for _ in 0..MAX_TRIES {
+        let bytes = saver.save(roll, next)?;
+        let fits = bytes.len() as u64 <= target;
+        let better = match &best {
+            None => true,
+            Some((quality, best)) => {
+                if fits {
+                    best.len() as u64 > target || next > *quality
+                } else {
+                    best.len() > bytes.len()
+                }
+            }
+        };
+        if better {
+            best = Some((next, bytes));
+        }
+        if fits {
+            low = next + 1;
+        } else {
+            high = next.saturating_sub(1);
+        }
+        if low > high {
+            break;
+        }
+        next = low + (high - low) / 2;
+    }
+    best.map(|(quality, bytes)| Encoded {
+        bytes,
+        applied_quality: Some(quality),
+    })
+    .ok_or(Refused)
+}
+
+/// The longest side that a format's writers take.
+fn check_sides(image: &Image<'_>, format: Format) -> Result<(), Failure> {
+    let most = match format {
+        Format::Webp => 16_383,
+        Format::Avif | Format::Heif => 16_384,
+        Format::Jpg | Format::Gif => 65_500,
+        _ => return Ok(()),
+    };
+    let (width, height) = (image.width(), image.height());
+    let pixels = u64::from(width) * u64::from(height);
+    if width.max(height) > most {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the result has {width} × {height} pixels; a {} has at most {most} a side, so ask for a smaller size",
+                format.name()
+            ),
+        ));
+    }
+    let budget = match format {
+        Format::Heif => MAX_HEIF_PIXELS,
+        Format::Avif => MAX_AVIF_PIXELS,
+        _ => return Ok(()),
+    };
+    if pixels > budget {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the result has {width} × {height} pixels; at most {} megapixels are written as {}, so ask for a smaller size",
+                budget / 1_000_000,
+                format.name()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// How one picture is written, at any quality.
+struct Saver<'a> {
+    encode: &'a Encode,
+    keep_metadata: bool,
+    pixels: u64,
+    page_height: u32,
+}
+
+impl Saver<'_> {
+    /// Whether a quality changes the size.
+    fn has_quality(&self) -> bool {
+        !self.encode.lossless
+            && matches!(
+                self.encode.format,
+                Format::Jpg
+                    | Format::Png
+                    | Format::Webp
+                    | Format::Avif
+                    | Format::Heif
+                    | Format::Jxl
+            )
+    }
+
+    fn save(&self, roll: &Image<'_>, quality: u8) -> Result<Vec<u8>, Refused> {
+        let lossless = self.encode.lossless;
+        match self.encode.format {
+            Format::Jpg => self
+                .saver(c"jpegsave_buffer", roll)
+                .option(c"Q", quality)
+                .option(c"optimize-coding", true)
+                .encode(),
+            Format::Png => self.save_png(roll, quality),
+            Format::Webp => self
+                .saver(c"webpsave_buffer", roll)
+                .option(c"Q", quality)
+                .option(c"lossless", lossless)
+                .option(c"effort", if self.is_fast() { 2 } else { 4 })
+                .encode(),
+            Format::Avif => self
+                .saver(c"heifsave_buffer", roll)
+                .option(c"compression", "av1")
+                .option(c"Q", quality)
+                .option(c"lossless", lossless)
+                .option(c"bitdepth", 8)
+                .option(c"effort", self.avif_effort())
+                .encode(),
+            Format::Heif => self
+                .saver(c"heifsave_buffer", roll)
+                .option(c"compression", "hevc")
+                .option(c"Q", quality)
+                .option(c"lossless", lossless)
+                .option(c"bitdepth", 8)
+                .encode(),
+            Format::Tiff => self
+                .saver(c"tiffsave_buffer", roll)
+                .option(c"compression", "lzw")
+                .option(c"predictor", "horizontal")
+                .encode(),
+            Format::Gif => self
+                .saver(c"gifsave_buffer", roll)
+                .option(c"effort", if self.is_fast() { 3 } else { 7 })
+                .encode(),
+            Format::Jxl => self
+                .saver(c"jxlsave_buffer", roll)
+                .option(c"Q", quality.max(MIN_JXL_QUALITY))
+                .option(c"lossless", lossless)
+                .option(c"effort", if self.is_fast() { 3 } else { 4 })
+                .encode(),
+            _ => Err(Refused),
+        }
+    }
+
+    /// PNG keeps every pixel, unless a size in bytes is asked for: then colours are counted.
+    fn save_png(&self, roll: &Image<'_>, quality: u8) -> Result<Vec<u8>, Refused> {
+        let saver = self
+            .saver(c"pngsave_buffer", roll)
+            .option(c"compression", 6);
+        if self.encode.target_bytes.is_some() && !self.encode.lossless && quality < 100 {
+            return saver
+                .option(c"palette", true)
+                .option(c"Q", quality)
+                .encode();
+        }
+        saver.encode()
+    }
+
+    fn saver<'a>(&self, name: &CStr, roll: &Image<'a>) -> Operation<'a> {
+        let operation = Operation::on(name, roll).option(c"page-height", self.page_height);
+        if !self.keep_metadata {
+            return operation.option(c"strip", true);
+        }
+        match self.encode.format {
+            Format::Jpg | Format::Png | Format::Webp | Format::Tiff => {
+                operation.option(c"profile", "srgb")
+            }
+            _ => operation,
+        }
+    }
+
+    fn is_fast(&self) -> bool {
+        self.encode.effort == Effort::Fast || self.encode.target_bytes.is_some()
+    }
+
+    /// AV1's effort, 0 to 9, falls with the pixels so that the time stays about the same.
+    fn avif_effort(&self) -> u8 {
+        const MEGAPIXEL: u64 = 1_000_000;
+        match (self.is_fast(), self.pixels) {
+            (false, ..=MEGAPIXEL) => 4,
+            (false, ..=4_000_000) => 3,
+            (true, ..=MEGAPIXEL) | (false, ..=12_000_000) => 2,
+            (true, ..=4_000_000) => 1,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Opening a source: the loader of its format and no other, the header first, limits before any pixel.
+
+use std::ffi::CStr;
+
+use sluice_media::{
+    format::Format,
+    task::{Failure, FailureCode, Limits},
+};
+
+use super::safe::{Image, Operation, Refused};
+
+/// The longest SVG, in bytes; drawings of cities and machines have a few million.
+const MAX_SVG_BYTES: usize = 16 << 20;
+
+/// What the header tells, in pixels (or points, of a vector) of one page as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub width: u32,
+    pub height: u32,
+    /// EXIF, 1 to 8.
+    pub orientation: u8,
+    /// Frames or pages in the file.
+    pub pages: u32,
+}
+
+/// How a source is opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// From 0.
+    pub page: u32,
+    /// All frames, one below the other, instead of one page.
+    pub all: bool,
+    pub scale: Scale,
+    /// The preview inside a HEIF instead of the image.
+    pub preview: bool,
+}
+
+/// What the decoder itself does about the size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    Full,
+    /// A JPEG, by 2, 4 or 8.
+    Shrunk(u32),
+    /// A WebP or a vector.
+    By(f64),
+}
+
+impl Options {
+    pub const FIRST: Self = Self {
+        page: 0,
+        all: false,
+        scale: Scale::Full,
+        preview: false,
+    };
+}
+
+/// A file in memory, and what is known of it.
+pub struct Source<'a> {
+    pub format: Format,
+    bytes: &'a [u8],
+}
+
+impl<'a> Source<'a> {
+    /// Fails with [`FailureCode::UnsupportedType`] for what libvips does not read.
+    pub fn new(format: Format, bytes: &'a [u8], _limits: &Limits) -> Result<Self, Failure> {
+        if loader(format).is_none() {
+            return Err(Failure::new(
+                FailureCode::UnsupportedType,
+                format!("{} files are not images that can be read", format.name()),
+            ));
+        }
+        if format == Format::Svg {
+            check_svg(bytes)?;
+        }
+        Ok(Self { format, bytes })
+    }
+
+    /// Whether it has no pixels of its own and is drawn at any size.
+    pub fn is_vector(&self) -> bool {
+        matches!(self.format, Format::Svg | Format::Pdf)
+    }
+
+    /// Reads the header; pixels are decoded when the image is read, line after line from the top.
+    pub fn open(&self, options: Options) -> Result<Image<'a>, Failure> {
+        self.load(options).map_err(|Refused| self.undecodable())
+    }
+
+    fn load(&self, options: Options) -> Result<Image<'a>, Refused> {
+        let name = loader(self.format).ok_or(Refused)?;
+        let mut operation = Operation::load(name, self.bytes)
+            .option(c"access", "sequential")
+            .option(c"fail-on", "error");
+        if self.has_pages() {
+            operation = operation
+                .option(c"page", options.page)
+                .option(c"n", if options.all { -1 } else { 1 });
+        }
+        if options.preview {
+            operation = operation.option(c"thumbnail", true);
+        }
+        match options.scale {
+            Scale::Full => operation,
+            Scale::Shrunk(factor) => operation.option(c"shrink", factor),
+            Scale::By(factor) => operation.option(c"scale", factor),
+        }
+        .run()
+    }
+
+    fn has_pages(&self) -> bool {
+        matches!(
+            self.format,
+            Format::Webp | Format::Gif | Format::Tiff | Format::Pdf | Format::Heif | Format::Avif
+        )
+    }
+
+    /// The header, checked against the limits of one page.
+    pub fn header(&self, image: &Image<'_>, limits: &Limits) -> Result<Header, Failure> {
+        let header = self.header_of(image);
+        if !self.is_vector() {
+            check_pixels(header.width, header.height, limits)?;
+        }
+        Ok(header)
+    }
+
+    /// The header, unchecked.
+    pub fn header_of(&self, image: &Image<'_>) -> Header {
+        Header {
+            width: image.width(),
+            height: image.height(),
+            orientation: image
+                .number(c"orientation")
+                .and_then(|orientation| u8::try_from(orientation).ok())
+                .filter(|orientation| (1..=8).contains(orientation))
+                .unwrap_or(1),
+            pages: image
+                .number(c"n-pages")
+                .and_then(|pages| u32::try_from(pages).ok())
+                .map_or(1, |pages| pages.max(1)),
+        }
+    }
+
+    /// The 0-based page for the 1-based one asked for. One-page images, PDFs excepted, have that page under any number.
+    pub fn page(&self, asked: u32, image: &Image<'_>, pages: u32) -> Result<u32, Failure> {
+        if asked <= 1 {
+            let primary = image.number(c"heif-primary").unwrap_or(0);
+            return Ok(u32::try_from(primary).unwrap_or(0));
+        }
+        if pages == 1 && self.format != Format::Pdf {
+            return Ok(0);
+        }
+        if asked > pages {
+            return Err(Failure::new(
+                FailureCode::Impossible,
+                format!("page {asked} is not there: the file has {pages}"),
+            ));
+        }
+        Ok(asked - 1)
+    }
+
+    /// What is said of bytes that do not decode.
+    pub fn undecodable(&self) -> Failure {
+        Failure::new(
+            FailureCode::Undecodable,
+            format!(
+                "the bytes do not decode as {}: the file is damaged or cut short",
+                self.format.name()
+            ),
+        )
+    }
+}
+
+/// Checks one page of pixels.
+pub fn check_pixels(width: u32, height: u32, limits: &Limits) -> Result<(), Failure> {
+    if u64::from(width) * u64::from(height) > limits.max_pixels {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the image has {width} × {height} pixels; at most {} megapixels are taken (worker.max_megapixels)",
+                limits.max_pixels / 1_000_000
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks all frames of an animation together.
+pub fn check_frames(header: &Header, limits: &Limits) -> Result<(), Failure> {
+    if header.pages > limits.max_frames {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the animation has {} frames; at most {} are taken (worker.max_frames)",
+                header.pages, limits.max_frames
+            ),
+        ));
+    }
+    let pixels = u64::from(header.width) * u64::from(header.height) * u64::from(header.pages);
+    if pixels > limits.max_total_pixels {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the animation has {} × {} pixels in {} frames; at most {} megapixels together are taken (worker.max_total_megapixels)",
+                header.width,
+                header.height,
+                header.pages,
+                limits.max_total_pixels / 1_000_000
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn check_svg(bytes: &[u8]) -> Result<(), Failure> {
+    const GZIP: &[u8] = &[0x1f, 0x8b];
+    if bytes.starts_with(GZIP) {
+        return Err(Failure::new(
+            FailureCode::UnsupportedType,
+            "compressed SVG (svgz) is not taken; send the plain SVG",
+        ));
+    }
+    if bytes.len() > MAX_SVG_BYTES {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the SVG has {} bytes; at most {MAX_SVG_BYTES} are taken",
+                bytes.len()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The loader that reads a format from memory.
+fn loader(format: Format) -> Option<&'static CStr> {
+    Some(match format {
+        Format::Jpg => c"jpegload_buffer",
+        Format::Png => c"pngload_buffer",
+        Format::Webp => c"webpload_buffer",
+        Format::Avif | Format::Heif => c"heifload_buffer",
+        Format::Tiff => c"tiffload_buffer",
+        Format::Gif => c"gifload_buffer",
+        Format::Jxl => c"jxlload_buffer",
+        Format::Svg => c"svgload_buffer",
+        Format::Pdf => c"pdfload_buffer",
+        _ => return None,
+    })
+}

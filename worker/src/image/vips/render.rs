@@ -1,0 +1,268 @@
+//! The pipeline: source → frames in the order of a [`Render`]'s fields.
+//!
+//! Pixels are read once, from the top, while they are cut and scaled; what comes out is kept in memory, and every later
+//! step works on that small image. A failure up to there is the file's, one after it ours.
+
+use sluice_media::{
+    format::Format,
+    geometry::Rect,
+    task::{Adjust, Colour, Failure, FailureCode, Limits, Render},
+};
+
+use super::{
+    adjust, colour,
+    cut::Cut,
+    frame,
+    load::{self, Header, Options, Scale, Source},
+    safe::{Image, Refused},
+    trim, watermark,
+};
+use crate::image::planar::turn::Turn;
+
+/// How many times larger than the result a JPEG stays when its decoder scales: enough for the last resize to be sharp.
+const JPEG_MARGIN: f64 = 1.5;
+/// The same for WebP, whose own scaling is coarser.
+const WEBP_MARGIN: f64 = 2.0;
+/// What every output without transparency shows behind it.
+pub const WHITE: Colour = Colour {
+    red: 255,
+    green: 255,
+    blue: 255,
+};
+
+/// What is written: frames of one size, in memory; at least one.
+pub struct Picture<'a> {
+    pub frames: Vec<Image<'a>>,
+    pub timing: Option<Timing>,
+}
+
+/// How an animation runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Milliseconds, one for each frame.
+    pub delays: Vec<i32>,
+    /// 0: for ever.
+    pub loops: i32,
+}
+
+/// Performs every step but the encoding.
+pub fn picture<'a>(
+    render: &Render,
+    input: &'a [u8],
+    mark: Option<&'a [u8]>,
+    limits: &Limits,
+) -> Result<Picture<'a>, Failure> {
+    let source = Source::new(render.source, input, limits)?;
+    let drawn = draw(&source, render, mark, limits, false);
+    // Cameras write HEIFs whose main image this library cannot decode (10 bits in 4:2:2), beside a large preview.
+    let is_preview_worth_it = matches!(&drawn, Err(failure) if failure.code == FailureCode::Undecodable)
+        && render.source == Format::Heif;
+    if is_preview_worth_it {
+        return draw(&source, render, mark, limits, true).or(drawn);
+    }
+    drawn
+}
+
+fn draw<'a>(
+    source: &Source<'a>,
+    render: &Render,
+    mark: Option<&'a [u8]>,
+    limits: &Limits,
+    preview: bool,
+) -> Result<Picture<'a>, Failure> {
+    let undecodable = |Refused| source.undecodable();
+    let options = Options {
+        preview,
+        ..Options::FIRST
+    };
+    let (options, header) = choose_page(source, render, options, limits)?;
+    let kept = if render.trim {
+        trim::kept(&source.open(options)?).map_err(undecodable)?
+    } else {
+        whole(&header)
+    };
+    let cut = Cut::plan(render, &header, kept, source.is_vector())?;
+    check_result(&cut, limits)?;
+
+    let animated = render.animate
+        && header.pages > 1
+        && source.format.can_animate()
+        && render.output.format.can_animate();
+    let options = Options {
+        all: animated,
+        scale: decoder_scale(source.format, &cut, animated),
+        ..options
+    };
+    if animated {
+        load::check_frames(&header, limits)?;
+    }
+    let opened = source.open(options)?;
+    let (mut frames, timing) = if animated {
+        (
+            scaled_frames(&opened, &header, &cut).map_err(undecodable)?,
+            Some(timing(&opened, header.pages)),
+        )
+    } else {
+        let scale = pixel_scale(options.scale);
+        if source.is_vector() {
+            load::check_pixels(opened.width(), opened.height(), limits)?;
+        }
+        let frame = frame::scale(&opened, &cut, scale)
+            .and_then(|frame| frame.in_memory())
+            .map_err(undecodable)?;
+        (vec![frame], None)
+    };
+    if frames.is_empty() {
+        return Err(source.undecodable());
+    }
+    if let Some(size) = cut.attention {
+        frames = cut_by_attention(frames, size).map_err(defect)?;
+    }
+    let mark = Mark::prepare(render, mark, limits)?;
+    let frames = frames
+        .into_iter()
+        .map(|frame| finish(frame, render, &cut, &mark))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(defect)?;
+    Ok(Picture { frames, timing })
+}
+
+type Mark<'a> = watermark::Mark<'a>;
+
+/// Finds the page asked for and checks its header.
+fn choose_page(
+    source: &Source<'_>,
+    render: &Render,
+    options: Options,
+    limits: &Limits,
+) -> Result<(Options, Header), Failure> {
+    let first = source.open(options)?;
+    let header = source.header(&first, limits)?;
+    let page = source.page(render.page, &first, header.pages)?;
+    if page == options.page {
+        return Ok((options, header));
+    }
+    let options = Options { page, ..options };
+    let header = source.header(&source.open(options)?, limits)?;
+    Ok((options, header))
+}
+
+fn whole(header: &Header) -> Rect {
+    Rect {
+        left: 0.0,
+        top: 0.0,
+        width: f64::from(header.width),
+        height: f64::from(header.height),
+    }
+}
+
+/// The result may be larger than the source: an enlargement, a vector, a canvas.
+fn check_result(cut: &Cut, limits: &Limits) -> Result<(), Failure> {
+    load::check_pixels(cut.width, cut.height, limits)?;
+    match cut.canvas {
+        Some(canvas) => load::check_pixels(canvas.width, canvas.height, limits),
+        None => Ok(()),
+    }
+}
+
+/// What the decoder can do about the size more cheaply than a resize.
+fn decoder_scale(format: Format, cut: &Cut, animated: bool) -> Scale {
+    match format {
+        Format::Svg | Format::Pdf => Scale::By(1.0 / cut.shrink()),
+        Format::Jpg => [8, 4, 2]
+            .into_iter()
+            .find(|factor| cut.shrink() / f64::from(*factor) >= JPEG_MARGIN)
+            .map_or(Scale::Full, Scale::Shrunk),
+        Format::Webp if !animated && cut.shrink() > 2.0 * WEBP_MARGIN => {
+            Scale::By(WEBP_MARGIN / cut.shrink())
+        }
+        _ => Scale::Full,
+    }
+}
+
+fn pixel_scale(scale: Scale) -> f64 {
+    match scale {
+        Scale::Full => 1.0,
+        Scale::Shrunk(factor) => 1.0 / f64::from(factor),
+        Scale::By(factor) => factor,
+    }
+}
+
+/// Cuts the roll of frames apart and scales each; they are read in order, each once.
+fn scaled_frames<'a>(
+    roll: &Image<'a>,
+    header: &Header,
+    cut: &Cut,
+) -> Result<Vec<Image<'a>>, Refused> {
+    let count = roll.height() / header.height.max(1);
+    (0..count)
+        .map(|index| {
+            let top = index * header.height;
+            let page = frame::part_of(roll, 0, top, header.width, header.height)?;
+            frame::scale(&page, cut, 1.0)?.in_memory()
+        })
+        .collect()
+}
+
+/// Delays may be missing or fewer than frames; a tenth of a second is what viewers take then.
+fn timing(roll: &Image<'_>, frames: u32) -> Timing {
+    const USUAL_DELAY_MS: i32 = 100;
+    let mut delays = roll.numbers(c"delay").unwrap_or_default();
+    delays.resize(frames as usize, USUAL_DELAY_MS);
+    Timing {
+        delays,
+        loops: roll.number(c"loop").unwrap_or(0),
+    }
+}
+
+/// The first frame decides, so that an animation does not jump.
+fn cut_by_attention(
+    frames: Vec<Image<'_>>,
+    (width, height): (u32, u32),
+) -> Result<Vec<Image<'_>>, Refused> {
+    let Some(first) = frames.first() else {
+        return Ok(frames);
+    };
+    let (left, top) = frame::attention(first, (width, height))?;
+    frames
+        .iter()
+        .map(|frame| frame::part_of(frame, left, top, width, height))
+        .collect()
+}
+
+/// Every step after the size.
+fn finish<'a>(
+    image: Image<'a>,
+    render: &Render,
+    cut: &Cut,
+    mark: &Mark<'a>,
+) -> Result<Image<'a>, Refused> {
+    let behind = behind(render);
+    // Colour changes are for the image: what is filled up before them stays transparent until they are done.
+    let fill = behind.filter(|_| render.adjust == Adjust::default());
+    let mut image = frame::turned(image, cut.turn)?;
+    if let Some(canvas) = cut.canvas {
+        image = frame::on_canvas(image, canvas, fill)?;
+    }
+    if render.rotate % 360 != 0 {
+        image = frame::rotated(image, render.rotate, fill)?.in_memory()?;
+    }
+    image = frame::turned(image, Turn::mirrored(render.flop, render.flip))?;
+    image = adjust::apply(image, &render.adjust)?;
+    image = mark.apply(image)?;
+    if let Some(behind) = behind {
+        image = colour::flatten(image, behind)?;
+    }
+    image.in_memory()
+}
+
+/// What stands behind transparency in the result.
+fn behind(render: &Render) -> Option<Colour> {
+    let needed = (!render.output.format.has_alpha()).then_some(WHITE);
+    render.background.or(needed)
+}
+
+/// A step on pixels in memory does not fail, unless we asked for nonsense.
+pub fn defect(_: Refused) -> Failure {
+    Failure::new(FailureCode::Internal, "the image could not be processed")
+}

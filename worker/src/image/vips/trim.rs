@@ -1,0 +1,54 @@
+//! Cutting away a border of even colour.
+
+use sluice_media::geometry::Rect;
+
+use super::{
+    colour, frame,
+    safe::{Image, Operation, Refused},
+};
+
+/// How far, of 255, a pixel may differ from the border and still belong to it.
+const TOLERANCE: f64 = 10.0;
+/// Below it, of 255, the corner counts as transparent and transparency as the border.
+const TRANSPARENT: u8 = 128;
+
+/// The part that stays, in pixels of `page`: all of it when everything is border.
+pub fn kept(page: &Image<'_>) -> Result<Rect, Refused> {
+    let page = colour::to_srgb(Operation::on(c"copy", page).run()?)?.in_memory()?;
+    let corner = frame::part_of(&page, 0, 0, 1, 1)?.pixels()?;
+    let last = page.bands() - 1;
+    let (looked_at, border) = match corner.last() {
+        Some(&alpha) if page.has_alpha() && alpha < TRANSPARENT => {
+            (colour::bands_of(&page, last, 1)?, "0".to_owned())
+        }
+        _ if page.has_alpha() => (
+            colour::bands_of(&page, 0, last)?,
+            words(&corner[..last as usize]),
+        ),
+        _ => (Operation::on(c"copy", &page).run()?, words(&corner)),
+    };
+    let [left, top, width, height] = Operation::on(c"find_trim", &looked_at)
+        .option(c"threshold", TOLERANCE)
+        .option(c"background", border)
+        .numbers([c"left", c"top", c"width", c"height"])?
+        .map(f64::from);
+    if width < 1.0 || height < 1.0 {
+        return Ok(Rect {
+            left: 0.0,
+            top: 0.0,
+            width: f64::from(page.width()),
+            height: f64::from(page.height()),
+        });
+    }
+    Ok(Rect {
+        left,
+        top,
+        width,
+        height,
+    })
+}
+
+fn words(samples: &[u8]) -> String {
+    let words: Vec<_> = samples.iter().map(u8::to_string).collect();
+    words.join(" ")
+}

@@ -1,0 +1,285 @@
+//! A mark over the image: a picture, a line of text, or the one above the other.
+//!
+//! Text is plain text in one font family; nothing in it is markup.
+
+use sluice_media::task::{Encode, Failure, FailureCode, Limits, Render, Resize, Watermark};
+use sluice_media::{
+    format::Format,
+    task::{Fit, Gravity},
+};
+
+use super::{
+    colour, frame,
+    render::{self, defect},
+    safe::{Image, Operation, Refused},
+};
+
+const FONT: &str = "DejaVu Sans Bold";
+/// Letters of a text; what is longer is unreadable at any size.
+const MAX_LETTERS: usize = 200;
+/// The font's size, in pixels, at which a text is measured.
+const MEASURED_SIZE: f64 = 48.0;
+const MAX_FONT_SIZE: f64 = 512.0;
+/// How dark the shadow is that keeps white letters readable on white, 0 to 1.
+const SHADOW: f64 = 0.6;
+/// A mark without a width takes this share of the image's.
+const USUAL_SHARE: u32 = 5;
+/// The size up to which a mark's image is decoded.
+const MAX_MARK_SIDE: u32 = 4096;
+
+/// Draws a letter, so that the font and its caches are open before a sandbox hides the file system.
+pub fn warm() {
+    let drawn = letters("a", MEASURED_SIZE).and_then(|letter| letter.in_memory());
+    if drawn.is_err() {
+        tracing::warn!("no font to draw text with: install fonts-dejavu-core");
+    }
+}
+
+/// What is laid over every frame; nothing for a render without a watermark.
+pub struct Mark<'a> {
+    wanted: Option<(Watermark, Option<Image<'a>>)>,
+}
+
+impl<'a> Mark<'a> {
+    /// Decodes the mark's image. A render that asks for one and comes without it is a defect of ours.
+    pub fn prepare(
+        render: &Render,
+        input: Option<&'a [u8]>,
+        limits: &Limits,
+    ) -> Result<Self, Failure> {
+        let Some(wanted) = &render.watermark else {
+            return Ok(Self { wanted: None });
+        };
+        let image = match (wanted.image, input) {
+            (None, _) => None,
+            (Some(format), Some(input)) => Some(decoded(format, wanted, input, limits)?),
+            (Some(_), None) => {
+                return Err(Failure::new(
+                    FailureCode::Internal,
+                    "a watermark came without its image",
+                ));
+            }
+        };
+        Ok(Self {
+            wanted: Some((wanted.clone(), image)),
+        })
+    }
+
+    /// Lays the mark over an image in memory.
+    pub fn apply(&self, image: Image<'a>) -> Result<Image<'a>, Refused> {
+        let Some((wanted, picture)) = &self.wanted else {
+            return Ok(image);
+        };
+        let room = room(&image, wanted.margin);
+        let width = wanted
+            .width
+            .unwrap_or(image.width() / USUAL_SHARE)
+            .clamp(1, room.0);
+        let picture = picture
+            .as_ref()
+            .map(|picture| scaled(picture, (width, room.1)))
+            .transpose()?;
+        let text = wanted
+            .text
+            .as_deref()
+            .map(plain)
+            .filter(|text| !text.is_empty())
+            .map(|text| written(&text, (width, room.1)))
+            .transpose()?;
+        let mark = match (picture, text) {
+            (Some(picture), Some(text)) => scaled(&stacked(picture, text)?, (width, room.1))?,
+            (Some(mark), None) | (None, Some(mark)) => mark,
+            (None, None) => return Ok(image),
+        };
+        let mark = faded(&mark, wanted.opacity)?;
+        laid_over(image, &mark, wanted)
+    }
+}
+
+fn decoded<'a>(
+    format: Format,
+    wanted: &Watermark,
+    input: &'a [u8],
+    limits: &Limits,
+) -> Result<Image<'a>, Failure> {
+    let side = wanted
+        .width
+        .unwrap_or(MAX_MARK_SIDE)
+        .clamp(1, MAX_MARK_SIDE);
+    let mut render = Render::new(format, Encode::new(Format::Png, 100));
+    render.animate = false;
+    render.resize = Some(Resize {
+        width: Some(side),
+        height: Some(MAX_MARK_SIDE),
+        fit: Fit::Inside,
+        gravity: Gravity::CENTER,
+        enlarge: false,
+        exact_canvas: false,
+    });
+    let picture = render::picture(&render, input, None, limits).map_err(|failure| {
+        Failure::new(
+            failure.code,
+            format!("the watermark's image: {}", failure.message),
+        )
+    })?;
+    let frame = picture.frames.into_iter().next().ok_or(Refused);
+    frame
+        .and_then(colour::with_colours)
+        .and_then(colour::with_alpha)
+        .and_then(|mark| mark.in_memory())
+        .map_err(defect)
+}
+
+/// The size inside of the margins, which give way on small images.
+fn room(image: &Image<'_>, margin: u32) -> (u32, u32) {
+    let inner = |side: u32| side - 2 * bounded(margin, side);
+    (inner(image.width()), inner(image.height()))
+}
+
+/// At least a third of the image stays between two margins.
+fn bounded(margin: u32, side: u32) -> u32 {
+    margin.min(side / 3).min(side.saturating_sub(1) / 2)
+}
+
+/// The mark at that width, or as wide as its height lets it be.
+fn scaled<'a>(mark: &Image<'a>, (width, height): (u32, u32)) -> Result<Image<'a>, Refused> {
+    let scale = (f64::from(width) / f64::from(mark.width()))
+        .min(f64::from(height) / f64::from(mark.height()));
+    let side = |side: u32, most: u32| ((f64::from(side) * scale).round() as u32).clamp(1, most);
+    let (width, height) = (side(mark.width(), width), side(mark.height(), height));
+    let copy = Operation::on(c"copy", mark).run()?;
+    if (width, height) == (mark.width(), mark.height()) {
+        return Ok(copy);
+    }
+    colour::premultiplied(copy, |mark| frame::resize(&mark, width, height))?.in_memory()
+}
+
+/// Text without control characters, of bounded length.
+fn plain(text: &str) -> String {
+    let letters: String = text
+        .chars()
+        .map(|letter| if letter.is_whitespace() { ' ' } else { letter })
+        .filter(|letter| !letter.is_control())
+        .take(MAX_LETTERS)
+        .collect();
+    letters.trim().to_owned()
+}
+
+/// White letters with a soft shadow, as wide or as high as the room allows.
+fn written<'a>(text: &str, (width, height): (u32, u32)) -> Result<Image<'a>, Refused> {
+    let measured = letters(text, MEASURED_SIZE)?;
+    let growth = (f64::from(width) / f64::from(measured.width().max(1)))
+        .min(f64::from(height) / f64::from(measured.height().max(1)));
+    let size = (MEASURED_SIZE * growth).clamp(1.0, MAX_FONT_SIZE);
+    let mask = letters(text, size)?;
+    let spread = (size / 16.0).clamp(0.6, 8.0);
+    let border = spread.ceil() as u32 * 2;
+    let mask = Operation::on(c"embed", &mask)
+        .option(c"x", border)
+        .option(c"y", border)
+        .option(c"width", mask.width() + 2 * border)
+        .option(c"height", mask.height() + 2 * border)
+        .run()?
+        .in_memory()?;
+    let shadow = Operation::on(c"gaussblur", &mask)
+        .option(c"sigma", spread)
+        .run()?;
+    let shadow = colour::linear(&shadow, &SHADOW.to_string(), "0")?;
+    let mark = over(
+        &tinted(&colour::to_u8(shadow)?, 0)?,
+        &tinted(&mask, 255)?,
+        0,
+        0,
+    )?;
+    scaled(&mark.in_memory()?, (width, height))
+}
+
+/// The letters as a mask, by Pango, at that size in pixels.
+fn letters<'a>(text: &str, size: f64) -> Result<Image<'a>, Refused> {
+    Operation::new(c"text")
+        .option(c"text", escaped(text))
+        .option(c"font", format!("{FONT} {size:.2}"))
+        .option(c"dpi", 72)
+        .run()
+}
+
+/// Text whose signs Pango would read as markup.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// A grey of which the mask says how much shows, in four bands.
+fn tinted<'a>(mask: &Image<'a>, grey: u8) -> Result<Image<'a>, Refused> {
+    let flat = colour::to_u8(colour::linear(
+        mask,
+        "0 0 0",
+        &format!("{grey} {grey} {grey}"),
+    )?)?;
+    let flat = Operation::on(c"copy", &flat)
+        .option(c"interpretation", "srgb")
+        .run()?;
+    let mask = Operation::on(c"copy", mask).run()?;
+    Operation::new(c"bandjoin")
+        .images(c"in", &[flat, mask])
+        .run()
+}
+
+/// One mark above the other, both in the middle.
+fn stacked<'a>(above: Image<'a>, below: Image<'a>) -> Result<Image<'a>, Refused> {
+    Operation::new(c"arrayjoin")
+        .images(c"in", &[above, below])
+        .option(c"across", 1)
+        .option(c"halign", "centre")
+        .option(c"hspacing", 0)
+        .run()
+}
+
+fn faded<'a>(mark: &Image<'a>, opacity: f32) -> Result<Image<'a>, Refused> {
+    let opacity = opacity.clamp(0.0, 1.0);
+    let faded = colour::linear(mark, &format!("1 1 1 {opacity}"), "0 0 0 0")?;
+    colour::to_u8(faded)
+}
+
+/// Lays the mark at its place; positions count in reading order from 1.
+fn laid_over<'a>(
+    image: Image<'a>,
+    mark: &Image<'a>,
+    wanted: &Watermark,
+) -> Result<Image<'a>, Refused> {
+    let place = u32::from(wanted.position.clamp(1, 9)) - 1;
+    let start = |third: u32, side: u32, mark: u32| {
+        let margin = bounded(wanted.margin, side);
+        match third {
+            0 => margin,
+            1 => side.saturating_sub(mark) / 2,
+            _ => side.saturating_sub(mark + margin),
+        }
+    };
+    let left = start(place % 3, image.width(), mark.width());
+    let top = start(place / 3, image.height(), mark.height());
+    let opaque = !image.has_alpha();
+    let image = colour::with_colours(image)?;
+    let marked = over(&image, mark, left, top)?;
+    if opaque {
+        return colour::bands_of(&marked, 0, 3);
+    }
+    Ok(marked)
+}
+
+fn over<'a>(
+    image: &Image<'a>,
+    mark: &Image<'a>,
+    left: u32,
+    top: u32,
+) -> Result<Image<'a>, Refused> {
+    let composed = Operation::new(c"composite2")
+        .image(c"base", image)
+        .image(c"overlay", mark)
+        .option(c"mode", "over")
+        .option(c"x", left)
+        .option(c"y", top)
+        .run()?;
+    colour::to_u8(composed)
+}
