@@ -10,8 +10,9 @@ use tokio::{
 
 use crate::Failure;
 
-/// A blocking reload answers within a few part targets; nothing takes this long but a server that hangs.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(20);
+/// A blocking reload answers within a few part targets, a large AVIF within seconds; nothing takes this long but a server
+/// that hangs.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
 
 /// An answer with its whole body.
 #[derive(Debug)]
@@ -42,14 +43,14 @@ impl Client {
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Result<Answer, Failure> {
-        self.send("GET", path, "", "").await
+        self.send("GET", path, "", b"").await
     }
 
     pub(crate) async fn post(
         &mut self,
         path: &str,
         headers: &str,
-        body: &str,
+        body: &[u8],
     ) -> Result<Answer, Failure> {
         self.send("POST", path, headers, body).await
     }
@@ -60,10 +61,10 @@ impl Client {
         method: &str,
         path: &str,
         headers: &str,
-        body: &str,
+        body: &[u8],
     ) -> Result<Answer, Failure> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n{headers}\r\n",
             self.address,
             body.len(),
         );
@@ -72,7 +73,8 @@ impl Client {
             Some(connection) => connection,
             None => connect(&self.address).await?,
         };
-        let (answer, keep) = timeout(ANSWER_DEADLINE, exchange(&mut connection, head.as_bytes()))
+        let exchange = exchange(&mut connection, head.as_bytes(), body);
+        let (answer, keep) = timeout(ANSWER_DEADLINE, exchange)
             .await
             .map_err(|_| format!("{method} {path}: no answer within {ANSWER_DEADLINE:?}"))??;
         self.connection = keep.then_some(connection);
@@ -89,9 +91,11 @@ async fn connect(address: &str) -> Result<BufStream<TcpStream>, Failure> {
 /// Sends a request and reads its answer; also tells whether the connection may carry another one.
 async fn exchange(
     connection: &mut BufStream<TcpStream>,
-    request: &[u8],
+    head: &[u8],
+    body: &[u8],
 ) -> Result<(Answer, bool), Failure> {
-    connection.write_all(request).await?;
+    connection.write_all(head).await?;
+    connection.write_all(body).await?;
     connection.flush().await?;
     let mut line = String::new();
     connection.read_line(&mut line).await?;

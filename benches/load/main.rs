@@ -1,12 +1,13 @@
 //! The load harness: starts a server of its own, loads it as encoders and viewers do, and prints what it cost.
 //!
-//! `cargo bench --bench load -- live --publishers 10 --viewers 10 --peer nginx`, or `make bench`. The figures are of
-//! the server's process alone, from /proc. Everything stays on loopback, in a temporary folder below `target/load`,
+//! `cargo bench --bench load -- live --publishers 10 --viewers 10 --peer nginx`, or `make bench`. The figures are from
+//! /proc: of the server's process alone for live streams, of all its processes for images. Everything stays on loopback, in a temporary folder below `target/load`,
 //! and is bounded in number and time.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod clip;
 mod http;
+mod image;
 mod live;
 mod peer;
 mod playlist;
@@ -36,6 +37,14 @@ struct Arguments {
 enum Scenario {
     /// RTMP publishers and low-latency HLS viewers.
     Live(live::Options),
+    /// Delivered images that are in the cache, beside nginx with the same bytes in a file.
+    CdnHit(image::HitOptions),
+    /// Delivered images that nobody has asked for before: 100 photographs to 512 pixels.
+    CdnMissUnique(image::MissOptions),
+    /// The same at eight widths each, as in an `srcset`.
+    CdnMissLadder(image::MissOptions),
+    /// `POST /api/convert`, upload and download included.
+    Convert(image::ConvertOptions),
 }
 
 fn main() -> Result<(), Failure> {
@@ -44,8 +53,16 @@ fn main() -> Result<(), Failure> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let Scenario::Live(options) = arguments
+    let scenario = arguments
         .scenario
         .unwrap_or(Scenario::Live(live::Options::default()));
-    runtime.block_on(live::run(&options))
+    runtime.block_on(async {
+        match scenario {
+            Scenario::Live(options) => live::run(&options).await,
+            Scenario::CdnHit(options) => image::hit(&options).await,
+            Scenario::CdnMissUnique(options) => image::miss_unique(&options).await,
+            Scenario::CdnMissLadder(options) => image::miss_ladder(&options).await,
+            Scenario::Convert(options) => image::convert(&options).await,
+        }
+    })
 }

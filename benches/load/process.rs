@@ -1,4 +1,4 @@
-//! A server process that the harness starts, and its figures from /proc.
+//! A server process that the harness starts, and its figures from /proc, alone or with all that it has started.
 
 use std::{
     net::TcpListener,
@@ -11,6 +11,12 @@ use crate::Failure;
 
 /// `USER_HZ`, in which /proc counts processor time: 100 on every Linux architecture that Debian supports.
 const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Fields of `stat`: user and system time of the process ...
+const OWN_TIME: [usize; 2] = [11, 12];
+/// ... and of its children that have ended.
+const WAITED_FOR: [usize; 2] = [13, 14];
+const OWN_AND_WAITED_FOR: [usize; 4] = [11, 12, 13, 14];
 
 /// A child that ends with the harness.
 #[derive(Debug)]
@@ -47,29 +53,82 @@ impl Server {
 
     /// Processor time of all its threads since its start, and its memory now.
     pub(crate) fn figures(&self) -> Result<Figures, Failure> {
-        let pid = self.child.id();
-        let read = |file: &str| {
-            std::fs::read_to_string(format!("/proc/{pid}/{file}"))
-                .map_err(|_| format!("{} has ended", self.name))
-        };
-        let stat = read("stat")?;
-        // The command's name may hold spaces; the fields are counted from the bracket that closes it (proc(5)).
-        let fields: Vec<&str> = stat
-            .rsplit(") ")
-            .next()
-            .unwrap_or_default()
-            .split(' ')
-            .collect();
-        let ticks: f64 = [11, 12]
-            .iter()
-            .filter_map(|&field| fields.get(field)?.parse::<f64>().ok())
-            .sum();
-        Ok(Figures {
-            cpu: Duration::from_secs_f64(ticks / TICKS_PER_SECOND),
-            resident_kib: kib(&read("status")?, "VmRSS:"),
-            proportional_kib: read("smaps_rollup").map_or(0, |rollup| kib(&rollup, "Pss:")),
-        })
+        let figures = figures_of(self.child.id(), &OWN_TIME);
+        Ok(figures.ok_or_else(|| format!("{} has ended", self.name))?)
     }
+
+    /// The same of this process and all that descend from it, those that it has already waited for included.
+    pub(crate) fn tree_figures(&self) -> Result<Figures, Failure> {
+        self.figures()?;
+        Ok(tree_figures(self.child.id()))
+    }
+
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// The sum over a process and its descendants; those that end meanwhile count as far as they were seen.
+pub(crate) fn tree_figures(root: u32) -> Figures {
+    let mut sum = Figures::default();
+    let mut waiting = vec![root];
+    while let Some(pid) = waiting.pop() {
+        if let Some(figures) = figures_of(pid, &OWN_AND_WAITED_FOR) {
+            sum.cpu += figures.cpu;
+            sum.resident_kib += figures.resident_kib;
+            sum.proportional_kib += figures.proportional_kib;
+        }
+        waiting.extend(children(pid));
+    }
+    sum
+}
+
+/// `None` when the process has ended.
+fn figures_of(pid: u32, times: &[usize]) -> Option<Figures> {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    Some(Figures {
+        cpu: cpu_time(&read("stat")?, times),
+        resident_kib: kib(&read("status")?, "VmRSS:"),
+        proportional_kib: read("smaps_rollup").map_or(0, |rollup| kib(&rollup, "Pss:")),
+    })
+}
+
+/// Of all children that the harness has waited for.
+pub(crate) fn cpu_of_ended_children() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    cpu_time(&stat, &WAITED_FOR)
+}
+
+/// The sum of some fields of `stat`. The command's name may hold spaces, so that they are counted from the bracket that
+/// closes it (proc(5)).
+fn cpu_time(stat: &str, times: &[usize]) -> Duration {
+    let fields: Vec<&str> = stat
+        .rsplit(") ")
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .collect();
+    let ticks: f64 = times
+        .iter()
+        .filter_map(|&field| fields.get(field)?.parse::<f64>().ok())
+        .sum();
+    Duration::from_secs_f64(ticks / TICKS_PER_SECOND)
+}
+
+/// Any thread may have started one.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|list| {
+            let pids = list.split_whitespace().map(str::to_owned);
+            pids.collect::<Vec<_>>()
+        })
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
 }
 
 impl Drop for Server {

@@ -3,6 +3,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use crate::{
+    image::Tally,
     process::Figures,
     viewer::{Timings, Traffic},
 };
@@ -81,12 +82,7 @@ pub(crate) fn timings(timings: &mut Timings) {
 
 fn percentiles(title: &str, times: &mut [Duration]) {
     times.sort_unstable();
-    let at = |share: f64| {
-        let index = (times.len().saturating_sub(1) as f64 * share) as usize;
-        times
-            .get(index)
-            .map_or(0.0, |time| time.as_secs_f64() * 1000.0)
-    };
+    let at = |part: f64| milliseconds(share(times, part));
     println!(
         "  {title}: median {:.1} ms, 95 % {:.1}, 99 % {:.1}, most {:.1}",
         at(0.5),
@@ -105,4 +101,47 @@ pub(crate) fn traffic(traffic: &Traffic, viewers: usize, lasted: Duration) {
         traffic.requests.load(Ordering::Relaxed),
         bytes as f64 * 8.0 / 1e6 / lasted.as_secs_f64(),
     );
+}
+
+/// One line for each server, then what the first one costs against each other one.
+pub(crate) fn images<'a>(tallies: impl Iterator<Item = (&'static str, &'a Tally)>) {
+    let tallies: Vec<_> = tallies.filter(|(_, tally)| tally.requests > 0).collect();
+    println!(
+        "  {:<28}{:>10}{:>16}{:>10}{:>10}{:>12}{:>12}",
+        "", "requests/s", "CPU a request", "p50", "p99", "KB a piece", "peak memory"
+    );
+    for (name, tally) in &tallies {
+        let mut latencies = tally.latencies.clone();
+        latencies.sort_unstable();
+        println!(
+            "  {name:<28}{:>10.1}{:>13.3} ms{:>7.2} ms{:>7.2} ms{:>12.1}{:>8.1} MiB",
+            tally.requests as f64 / tally.lasted.as_secs_f64(),
+            milliseconds(tally.cpu_per_request()),
+            milliseconds(share(&latencies, 0.5)),
+            milliseconds(share(&latencies, 0.99)),
+            tally.bytes as f64 / 1e3 / tally.requests as f64,
+            mib(tally.peak_kib),
+        );
+    }
+    let Some(((first, ours), others)) = tallies.split_first() else {
+        return;
+    };
+    for (name, other) in others {
+        let rate = |tally: &Tally| tally.requests as f64 / tally.lasted.as_secs_f64();
+        println!(
+            "  {first} against {name}: {:.2} × the CPU, {:.2} × the requests/s",
+            ours.cpu_per_request().as_secs_f64() / other.cpu_per_request().as_secs_f64(),
+            rate(ours) / rate(other),
+        );
+    }
+}
+
+/// Of sorted times; zero when there are none.
+fn share(times: &[Duration], share: f64) -> Duration {
+    let index = (times.len().saturating_sub(1) as f64 * share) as usize;
+    times.get(index).copied().unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
 }

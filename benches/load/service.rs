@@ -39,6 +39,15 @@ pub(crate) struct Input {
 impl Service {
     /// Starts `program` with its data in `folder` and waits until it is ready.
     pub(crate) async fn start(program: &Path, folder: &Path) -> Result<Self, Failure> {
+        Self::start_with(program, folder, &[]).await
+    }
+
+    /// The same with settings, for instance `SLUICE_CDN__MEMORY`, `1 GiB`.
+    pub(crate) async fn start_with(
+        program: &Path,
+        folder: &Path,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         if !program.exists() {
             return Err(format!("{} is missing: run `make build` first", program.display()).into());
         }
@@ -52,7 +61,8 @@ impl Service {
             .env("SLUICE_RTMP__LISTEN", &rtmp)
             .env("SLUICE_STORE__DATA_DIR", folder.join("data"))
             .env("SLUICE_BOOTSTRAP__API_KEY", API_KEY)
-            .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD);
+            .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD)
+            .envs(settings.iter().copied());
         let server = Server::start("sluice", &mut command, &folder.join("sluice.log"))?;
         let service = Self { server, http, rtmp };
         service.wait_until_ready(folder).await?;
@@ -79,24 +89,23 @@ impl Service {
     /// Makes live inputs, one a request, as a client would.
     pub(crate) async fn create_inputs(&self, count: usize) -> Result<Vec<Input>, Failure> {
         let mut client = Client::new(&self.http);
-        let headers =
-            format!("Authorization: Bearer {API_KEY}\r\nContent-Type: application/json\r\n");
         let mut inputs = Vec::with_capacity(count);
         for number in 1..=count {
             let body = format!(r#"{{"name":"load {number}","reconnectWindowSeconds":0}}"#);
-            let answer = client.post("/api/live/inputs", &headers, &body).await?;
-            if answer.status != 201 {
-                return Err(format!(
-                    "creating a live input: status {}, {}",
-                    answer.status,
-                    answer.text()
-                )
-                .into());
-            }
-            let record: Value = serde_json::from_slice(&answer.body)?;
+            let record = post_json(&mut client, "/api/live/inputs", &body).await?;
             inputs.push(self.input(&record["liveInput"])?);
         }
         Ok(inputs)
+    }
+
+    /// `host:port`.
+    pub(crate) fn address(&self) -> &str {
+        &self.http
+    }
+
+    /// Posts JSON with the key; the answer's JSON.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Result<Value, Failure> {
+        post_json(&mut Client::new(&self.http), path, body).await
     }
 
     fn input(&self, record: &Value) -> Result<Input, Failure> {
@@ -123,4 +132,18 @@ impl Service {
             },
         })
     }
+}
+
+async fn post_json(client: &mut Client, path: &str, body: &str) -> Result<Value, Failure> {
+    let headers = with_key("application/json");
+    let answer = client.post(path, &headers, body.as_bytes()).await?;
+    if !(200..300).contains(&answer.status) {
+        return Err(format!("POST {path}: {} {}", answer.status, answer.text()).into());
+    }
+    Ok(serde_json::from_slice(&answer.body)?)
+}
+
+/// The key of the first credentials, and the type of the body.
+pub(crate) fn with_key(content_type: &str) -> String {
+    format!("Authorization: Bearer {API_KEY}\r\nContent-Type: {content_type}\r\n")
 }

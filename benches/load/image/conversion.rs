@@ -1,0 +1,142 @@
+//! Scenario `convert`: photographs by `POST /api/convert`, with upload, and what a plain libvips program takes for them.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use clap::Args;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::{
+    contestant::{self, Contestant, form, form_headers},
+    crops::Crops,
+    measure::Tally,
+    vipsthumbnail, workplace,
+};
+use crate::{Failure, http::Client, process, report};
+
+/// What is converted to what: the extension of the photographs, the format, and the width.
+const CASES: [(&str, &str, u32); 5] = [
+    (".jpg", "jpg", 1024),
+    (".jpg", "webp", 1024),
+    (".jpg", "avif", 1024),
+    (".jpg", "png", 1024),
+    (".png", "webp", 512),
+];
+/// Photographs of a turn.
+const IMAGES: usize = 25;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    /// Turns of each case.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=20))]
+    rounds: u8,
+    /// Requests at a time.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
+    connections: u16,
+    /// The program to measure.
+    #[arg(long, default_value = "target/release/sluice")]
+    program: PathBuf,
+}
+
+/// Runs the scenario and prints its figures.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    let (root, scratch) = workplace()?;
+    let program = root.join(&options.program);
+    let nothing = Crops {
+        folder: PathBuf::new(),
+        names: Vec::new(),
+    };
+    let ours = contestant::sluice(&program, scratch.path(), &nothing).await?;
+    for (extension, format, width) in CASES {
+        let mut crops = Crops::obtain(root, extension)?;
+        crops.names.truncate(IMAGES);
+        println!(
+            "convert: {} photographs from {extension} to {format} at {width} px, {} turns, {} at a time",
+            crops.names.len(),
+            options.rounds,
+            options.connections
+        );
+        let (mut tally, mut plain) = (Tally::default(), Tally::default());
+        for _ in 0..options.rounds {
+            turn(&mut tally, &ours, options, &crops, format, width).await?;
+            if matches!(format, "jpg" | "webp") {
+                vipsthumbnail(&mut plain, scratch.path(), &crops, &[width], format)?;
+            }
+        }
+        let beside = (plain.requests > 0).then_some(("vipsthumbnail, one process", &plain));
+        report::images([("sluice", &tally)].into_iter().chain(beside));
+    }
+    Ok(())
+}
+
+async fn turn(
+    tally: &mut Tally,
+    ours: &Contestant,
+    options: &Options,
+    crops: &Crops,
+    format: &'static str,
+    width: u32,
+) -> Result<(), Failure> {
+    let names = Arc::new(Mutex::new(VecDeque::from(crops.names.clone())));
+    let before = process::tree_figures(ours.process_id()).cpu;
+    let started = Instant::now();
+    let mut connections = JoinSet::new();
+    for _ in 0..options.connections {
+        let (names, folder) = (Arc::clone(&names), crops.folder.clone());
+        let client = Client::new(&ours.address);
+        connections.spawn(async move {
+            let mut done = Tally::default();
+            one_connection(&mut done, client, &names, &folder, format, width).await?;
+            Ok::<_, Failure>(done)
+        });
+    }
+    while let Some(done) = connections.join_next().await {
+        let done = done??;
+        tally.requests += done.requests;
+        tally.bytes += done.bytes;
+        tally.latencies.extend(done.latencies);
+        let held = process::tree_figures(ours.process_id()).proportional_kib;
+        tally.peak_kib = tally.peak_kib.max(held);
+    }
+    tally.lasted += started.elapsed();
+    tally.cpu += process::tree_figures(ours.process_id())
+        .cpu
+        .saturating_sub(before);
+    Ok(())
+}
+
+async fn one_connection(
+    tally: &mut Tally,
+    mut client: Client,
+    names: &Mutex<VecDeque<String>>,
+    folder: &Path,
+    format: &str,
+    width: u32,
+) -> Result<(), Failure> {
+    let width = width.to_string();
+    let fields = [
+        ("format", format),
+        ("resizeWidth", width.as_str()),
+        ("compression", "80"),
+    ];
+    loop {
+        let Some(name) = names.lock().ok().and_then(|mut names| names.pop_front()) else {
+            return Ok(());
+        };
+        let body = form("files", &name, &std::fs::read(folder.join(&name))?, &fields);
+        let started = Instant::now();
+        let answer = client.post("/api/convert", &form_headers(), &body).await?;
+        tally.latencies.push(started.elapsed());
+        if answer.status != 200 {
+            return Err(format!("converting {name}: {} {}", answer.status, answer.text()).into());
+        }
+        let record: Value = serde_json::from_slice(&answer.body)?;
+        tally.requests += 1;
+        tally.bytes += record["files"][0]["finalSize"].as_u64().unwrap_or_default();
+    }
+}

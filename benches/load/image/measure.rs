@@ -1,0 +1,125 @@
+//! Rounds of requests to one server, and what they cost it.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinSet;
+
+use crate::{Failure, http::Client, process};
+
+/// Between two looks at the memory of a server's processes.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// What a round asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// Each path once, in order, over all connections.
+    Each(Vec<String>),
+    /// One path as often as it goes.
+    Repeat(String, Duration),
+}
+
+/// What one server did over all its rounds.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) requests: usize,
+    pub(crate) lasted: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) bytes: u64,
+    pub(crate) latencies: Vec<Duration>,
+    /// The most that all its processes held together, shared pages counted once.
+    pub(crate) peak_kib: u64,
+}
+
+impl Tally {
+    pub(crate) fn cpu_per_request(&self) -> Duration {
+        self.cpu / self.requests.max(1) as u32
+    }
+
+    fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.latencies.extend(other.latencies);
+    }
+}
+
+/// Does the work against a server and adds its cost: all processes below `process`, from the first request to the last
+/// answer.
+pub(crate) async fn round(
+    tally: &mut Tally,
+    address: &str,
+    process: u32,
+    connections: usize,
+    work: &Work,
+) -> Result<(), Failure> {
+    let peak = Arc::new(AtomicU64::new(0));
+    let watcher = tokio::spawn(watch(process, Arc::clone(&peak)));
+    let before = process::tree_figures(process).cpu;
+    let started = Instant::now();
+    let done = all_connections(address, connections, work).await;
+    tally.lasted += started.elapsed();
+    tally.cpu += process::tree_figures(process).cpu.saturating_sub(before);
+    watcher.abort();
+    tally.peak_kib = tally.peak_kib.max(peak.load(Ordering::Relaxed));
+    tally.add(done?);
+    Ok(())
+}
+
+async fn all_connections(address: &str, count: usize, work: &Work) -> Result<Tally, Failure> {
+    let mut connections = JoinSet::new();
+    let shared = match work {
+        Work::Each(paths) => Some(Arc::new(Mutex::new(VecDeque::from(paths.clone())))),
+        Work::Repeat(..) => None,
+    };
+    for _ in 0..count {
+        let (client, work) = (Client::new(address), work.clone());
+        match (work, shared.clone()) {
+            (Work::Repeat(path, lasting), _) => {
+                let until = Instant::now() + lasting;
+                let next = move || (Instant::now() < until).then(|| path.clone());
+                connections.spawn(one_connection(client, next));
+            }
+            (Work::Each(_), shared) => {
+                let next = move || shared.as_ref()?.lock().ok()?.pop_front();
+                connections.spawn(one_connection(client, next));
+            }
+        }
+    }
+    let mut sum = Tally::default();
+    while let Some(tally) = connections.join_next().await {
+        sum.add(tally??);
+    }
+    Ok(sum)
+}
+
+async fn one_connection(
+    mut client: Client,
+    mut next: impl FnMut() -> Option<String>,
+) -> Result<Tally, Failure> {
+    let mut tally = Tally::default();
+    while let Some(path) = next() {
+        let started = Instant::now();
+        let answer = client.get(&path).await?;
+        tally.latencies.push(started.elapsed());
+        if answer.status != 200 || answer.body.is_empty() {
+            return Err(format!("GET {path}: {} {}", answer.status, answer.text()).into());
+        }
+        tally.requests += 1;
+        tally.bytes += answer.body.len() as u64;
+    }
+    Ok(tally)
+}
+
+async fn watch(process: u32, peak: Arc<AtomicU64>) {
+    loop {
+        let now = process::tree_figures(process).proportional_kib;
+        peak.fetch_max(now, Ordering::Relaxed);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

@@ -1,0 +1,254 @@
+//! Image scenarios: delivery from the cache, delivery of what is not there yet, and conversion.
+//!
+//! Servers of one run stand side by side and are loaded in turn, round by round, so that whatever else the machine does
+//! meets all of them. CPU and memory are of all processes of a server.
+
+mod contestant;
+mod conversion;
+mod crops;
+mod measure;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, ValueEnum};
+
+use self::{
+    contestant::{Contestant, Variant},
+    crops::Crops,
+    measure::{Work, round},
+};
+pub(crate) use self::{
+    conversion::{Options as ConvertOptions, run as convert},
+    measure::Tally,
+};
+use crate::{Failure, http::Client, process, report};
+
+const QUALITY: u8 = 80;
+/// What is delivered most: a card, an article's picture.
+const WIDTH: u32 = 512;
+/// An `srcset`, in the order in which a page with many visitors meets it: any.
+const LADDER: [u32; 8] = [640, 1280, 320, 960, 1920, 480, 1600, 800];
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HitOptions {
+    /// Of each turn.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    seconds: u64,
+    /// Turns of each server.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=20))]
+    rounds: u8,
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    connections: u16,
+    /// The program to measure.
+    #[arg(long, default_value = "target/release/sluice")]
+    program: PathBuf,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MissOptions {
+    /// Turns of each server.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=20))]
+    rounds: u8,
+    /// Photographs of a turn; by default 100, and 25 of the ladder.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=100))]
+    images: Option<u16>,
+    /// Only this output format; by default both.
+    #[arg(long)]
+    format: Option<Target>,
+    /// At a time; as many as there are cores keep them busy.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
+    connections: u16,
+    /// Runs the installed peers beside it (scripts/install.sh peers).
+    #[arg(long)]
+    peers: bool,
+    /// The program to measure.
+    #[arg(long, default_value = "target/release/sluice")]
+    program: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    Jpeg,
+    Webp,
+}
+
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpeg",
+            Self::Webp => "webp",
+        }
+    }
+}
+
+/// One image from the cache, again and again, and the same bytes from a file by nginx.
+pub(crate) async fn hit(options: &HitOptions) -> Result<(), Failure> {
+    let (root, scratch) = workplace()?;
+    let mut crops = Crops::obtain(root, ".jpg")?;
+    crops.names.truncate(1);
+    let variant = Variant {
+        width: WIDTH,
+        format: "jpeg",
+        quality: QUALITY,
+    };
+    let ours = contestant::sluice(&root.join(&options.program), scratch.path(), &crops).await?;
+    let path = ours.path(&crops.names[0], variant)?;
+    let answer = Client::new(&ours.address).get(&path).await?;
+    if answer.status != 200 {
+        return Err(format!("GET {path}: {} {}", answer.status, answer.text()).into());
+    }
+    let files = scratch.path().join("files");
+    std::fs::create_dir_all(&files)?;
+    std::fs::write(files.join(&crops.names[0]), &answer.body)?;
+    let nginx = contestant::nginx(root, scratch.path(), &files).await?;
+
+    println!(
+        "cdn-hit: {} bytes, {} connections, {} turns of {} s each",
+        answer.body.len(),
+        options.connections,
+        options.rounds,
+        options.seconds
+    );
+    let contestants = [ours, nginx];
+    let mut tallies = [Tally::default(), Tally::default()];
+    for _ in 0..options.rounds {
+        for (contestant, tally) in contestants.iter().zip(&mut tallies) {
+            let path = contestant.path(&crops.names[0], variant)?;
+            let work = Work::Repeat(path, Duration::from_secs(options.seconds));
+            let (process, connections) = (contestant.process_id(), options.connections.into());
+            round(tally, &contestant.address, process, connections, &work).await?;
+        }
+    }
+    report::images(contestants.iter().map(|it| it.name).zip(&tallies));
+    Ok(())
+}
+
+/// Each photograph once at one width.
+pub(crate) async fn miss_unique(options: &MissOptions) -> Result<(), Failure> {
+    misses("cdn-miss-unique", options, &[WIDTH], 100).await
+}
+
+/// Each photograph at all widths of a ladder.
+pub(crate) async fn miss_ladder(options: &MissOptions) -> Result<(), Failure> {
+    misses("cdn-miss-ladder", options, &LADDER, 25).await
+}
+
+async fn misses(
+    title: &str,
+    options: &MissOptions,
+    widths: &[u32],
+    images: u16,
+) -> Result<(), Failure> {
+    let (root, scratch) = workplace()?;
+    let mut crops = Crops::obtain(root, ".jpg")?;
+    crops
+        .names
+        .truncate(options.images.unwrap_or(images).into());
+    let program = root.join(&options.program);
+    let mut contestants = vec![contestant::sluice(&program, scratch.path(), &crops).await?];
+    if options.peers {
+        contestants.extend(contestant::peers(root, scratch.path(), &crops).await?);
+    }
+    for target in [Target::Jpeg, Target::Webp] {
+        if options.format.is_some_and(|only| only != target) {
+            continue;
+        }
+        println!(
+            "{title}: {} photographs to {} at {widths:?} px, {} turns, {} at a time",
+            crops.names.len(),
+            target.name(),
+            options.rounds,
+            options.connections
+        );
+        let mut tallies: Vec<Tally> = contestants.iter().map(|_| Tally::default()).collect();
+        let mut plain = Tally::default();
+        for _ in 0..options.rounds {
+            for (contestant, tally) in contestants.iter().zip(&mut tallies) {
+                turn(contestant, tally, options, &crops, widths, target).await?;
+            }
+            vipsthumbnail(&mut plain, scratch.path(), &crops, widths, target.name())?;
+        }
+        let named = contestants.iter().map(|it| it.name).zip(&tallies);
+        report::images(named.chain([("vipsthumbnail, one process", &plain)]));
+    }
+    Ok(())
+}
+
+async fn turn(
+    contestant: &Contestant,
+    tally: &mut Tally,
+    options: &MissOptions,
+    crops: &Crops,
+    widths: &[u32],
+    target: Target,
+) -> Result<(), Failure> {
+    contestant.forget().await?;
+    let mut paths = Vec::new();
+    for name in &crops.names {
+        for &width in widths {
+            let variant = Variant {
+                width,
+                format: target.name(),
+                quality: QUALITY,
+            };
+            paths.push(contestant.path(name, variant)?);
+        }
+    }
+    let (process, connections) = (contestant.process_id(), options.connections.into());
+    let work = Work::Each(paths);
+    round(tally, &contestant.address, process, connections, &work).await
+}
+
+/// A plain libvips program over the same files, in one process and thread: what the work costs without a service.
+fn vipsthumbnail(
+    tally: &mut Tally,
+    folder: &Path,
+    crops: &Crops,
+    widths: &[u32],
+    format: &str,
+) -> Result<(), Failure> {
+    let results = folder.join("vipsthumbnail");
+    std::fs::create_dir_all(&results)?;
+    let options = match format {
+        "webp" => format!("%s.webp[Q={QUALITY},effort=2,strip]"),
+        _ => format!("%s.jpg[Q={QUALITY},optimize_coding,strip]"),
+    };
+    for width in widths {
+        let (before, started) = (process::cpu_of_ended_children(), Instant::now());
+        let status = Command::new("vipsthumbnail")
+            .env("VIPS_CONCURRENCY", "1")
+            .env("VIPS_WARNING", "0")
+            .args(["--size", &format!("{width}x"), "--output"])
+            .arg(results.join(&options))
+            .args(crops.names.iter().map(|name| crops.folder.join(name)))
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(format!("vipsthumbnail: {status}").into()),
+            Err(_) => {
+                println!("NOT MEASURED: vipsthumbnail (Debian: libvips-tools)");
+                return Ok(());
+            }
+        }
+        tally.lasted += started.elapsed();
+        tally.cpu += process::cpu_of_ended_children().saturating_sub(before);
+        tally.requests += crops.names.len();
+        for entry in std::fs::read_dir(&results)?.flatten() {
+            tally.bytes += entry.metadata()?.len();
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The project's folder, and one of its own for this run.
+fn workplace() -> Result<(&'static Path, tempfile::TempDir), Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("target/load");
+    std::fs::create_dir_all(&folder)?;
+    Ok((root, tempfile::TempDir::new_in(folder)?))
+}
