@@ -11,12 +11,12 @@ mod head;
 mod layout;
 mod plane;
 pub(crate) mod profile;
+mod transpose;
 pub(crate) mod turn;
 
 #[cfg(test)]
 mod tests;
 
-use fast_image_resize::Resizer;
 use sluice_media::format::Format;
 use sluice_media::geometry::Rect;
 use sluice_media::task::{Failure, FailureCode, Limits, OutputFacts, Path, Render};
@@ -25,7 +25,8 @@ use self::codec::{Compressor, Decompressor, Picture, Refused, Settings, Source, 
 pub use self::head::Head;
 use self::layout::Layout;
 pub use self::layout::can_render;
-use self::plane::{Margin, Plane, Sampling};
+use self::plane::{Margin, Plane, Sampling, Scaler};
+use self::turn::Turn;
 
 /// Memory of one plane that is kept for the next image.
 const KEPT_BYTES: usize = 32 * 1024 * 1024;
@@ -38,10 +39,11 @@ pub struct Planar {
     decompressor: Decompressor,
     compressor: Compressor,
     webp: WebpEncoder,
-    resizer: Resizer,
+    scaler: Scaler,
     decoded: [Plane; 3],
-    scaled: [Vec<u8>; 3],
-    turned: [Vec<u8>; 3],
+    scaled: Vec<u8>,
+    /// Those of the result.
+    planes: [Vec<u8>; 3],
 }
 
 impl Planar {
@@ -50,10 +52,10 @@ impl Planar {
             decompressor: Decompressor::new().expect("a decoder needs only memory"),
             compressor: Compressor::new().expect("an encoder needs only memory"),
             webp: WebpEncoder::new(),
-            resizer: Resizer::new(),
+            scaler: Scaler::default(),
             decoded: Default::default(),
-            scaled: Default::default(),
-            turned: Default::default(),
+            scaled: Vec::new(),
+            planes: Default::default(),
         }
     }
 
@@ -86,30 +88,32 @@ impl Planar {
 
     /// From the decoded planes to those of the result.
     fn scale(&mut self, head: &Head, from: Sampling, layout: &Layout) -> Result<(), Refused> {
+        let size = layout.turn.size(layout.padded);
         for component in 0..layout.sampling.components() {
-            let (across, down) = layout.sampling.pitch(component);
-            let size = (layout.padded.0 / across, layout.padded.1 / down);
-            let scaled = &mut self.scaled[component];
-            if component < from.components() {
-                let window = decoded_window(layout, from, component);
-                let plane = &mut self.decoded[component];
-                plane.extend_edges(true_size(head, layout, from, component));
-                plane.scale(&window, size, &mut self.resizer, scaled)?;
-            } else {
-                scaled.clear();
-                scaled.resize(size.0 as usize * size.1 as usize, NEUTRAL);
+            let (width, height) = layout.sampling.plane_size(size, component);
+            let plane = &mut self.planes[component];
+            if component >= from.components() {
+                plane.clear();
+                plane.resize(width as usize * height as usize, NEUTRAL);
+                continue;
             }
-            if layout.turn != Default::default() {
-                let turned = &mut self.turned[component];
-                layout.turn.apply(scaled, size.0 as usize, turned);
-                std::mem::swap(scaled, turned);
-            }
+            let decoded = &mut self.decoded[component];
+            decoded.extend_edges(true_size(head, layout, from, component));
+            let stored = layout.turn.size((width, height));
+            decoded.scale_transposed(
+                &decoded_window(layout, from, component),
+                stored,
+                &mut self.scaler,
+                &mut self.scaled,
+            )?;
+            let turn = Turn::TRANSPOSED.then(layout.turn);
+            turn.apply(&self.scaled, stored.1 as usize, plane);
         }
         Ok(())
     }
 
     fn encode(&mut self, render: &Render, layout: &Layout) -> Result<Vec<u8>, Refused> {
-        let [y, u, v] = &self.scaled;
+        let [y, u, v] = &self.planes;
         let picture = Picture::new(layout.size, layout.sampling, [y, u, v])?;
         let settings = Settings {
             quality: render.output.quality.clamp(1, 100),

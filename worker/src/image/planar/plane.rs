@@ -5,6 +5,7 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 use sluice_media::geometry::Rect;
 
 use super::Refused;
+use super::transpose::transpose;
 
 /// How many pixels share one chroma sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,41 @@ impl Sampling {
         let (across, down) = self.pitch(component);
         (width / across, height / down)
     }
+}
+
+/// Scales planes; keeps its memory.
+///
+/// Both directions are scaled as columns, with a transposition between them: that is several times faster than scaling
+/// rows, since a vector register holds the same row of many columns.
+#[derive(Default)]
+pub struct Scaler {
+    resizer: Resizer,
+    squeezed: Vec<u8>,
+    transposed: Vec<u8>,
+}
+
+/// Samples of the result to either side that count for one of its samples.
+const LANCZOS_REACH: f64 = 3.0;
+
+/// Scales a part of the source, given as left, top, width and height, of which left and width are whole and stay so.
+fn squeeze(
+    resizer: &mut Resizer,
+    source: &ImageRef,
+    [left, top, width, height]: [f64; 4],
+    size: (u32, u32),
+    squeezed: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    squeezed.resize(size.0 as usize * size.1 as usize, 0);
+    let mut target =
+        Image::from_slice_u8(size.0, size.1, squeezed, PixelType::U8).map_err(|_| Refused)?;
+    let height = height.min(f64::from(source.height()) - top);
+    let options = ResizeOptions::new()
+        .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
+        .use_alpha(false)
+        .crop(left, top, width, height);
+    resizer
+        .resize(source, &mut target, &options)
+        .map_err(|_| Refused)
 }
 
 /// Samples beyond the plane on each side.
@@ -143,40 +179,51 @@ impl Plane {
         }
     }
 
-    /// Scales the part inside `window` (in samples of the plane) to `size`, one row after the other in `scaled`.
-    pub fn scale(
+    /// Scales the part inside `window` (in samples of the plane) to `size`, and gives it transposed: one column after the
+    /// other in `scaled`.
+    pub fn scale_transposed(
         &self,
         window: &Rect,
         (width, height): (u32, u32),
-        resizer: &mut Resizer,
+        scaler: &mut Scaler,
         scaled: &mut Vec<u8>,
     ) -> Result<(), Refused> {
         let (stride, rows) = (self.stride(), self.rows());
-        let length = width as usize * height as usize;
-        scaled.resize(length, 0);
-        let source = ImageRef::new(
+        let left = (window.left + f64::from(self.margin.left)).max(0.0);
+        let top = (window.top + f64::from(self.margin.top)).max(0.0);
+        let reach = LANCZOS_REACH * (window.width / f64::from(width)).max(1.0);
+        let first = (left - reach).floor().max(0.0);
+        let last = (left + window.width + reach).ceil().min(stride as f64);
+        let whole = ImageRef::new(
             stride as u32,
             rows as u32,
             &self.memory[..stride * rows],
             PixelType::U8,
         )
         .map_err(|_| Refused)?;
-        let mut target =
-            Image::from_slice_u8(width, height, scaled, PixelType::U8).map_err(|_| Refused)?;
-        let left = (window.left + f64::from(self.margin.left)).clamp(0.0, stride as f64);
-        let top = (window.top + f64::from(self.margin.top)).clamp(0.0, rows as f64);
-        let options = ResizeOptions::new()
-            .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
-            .use_alpha(false)
-            .crop(
-                left,
-                top,
-                window.width.min(stride as f64 - left),
-                window.height.min(rows as f64 - top),
-            );
-        resizer
-            .resize(&source, &mut target, &options)
-            .map_err(|_| Refused)
+        let Scaler {
+            resizer,
+            squeezed,
+            transposed,
+        } = scaler;
+        let columns = (last - first) as u32;
+        squeeze(
+            resizer,
+            &whole,
+            [first, top, last - first, window.height],
+            (columns, height),
+            squeezed,
+        )?;
+        transpose(squeezed, columns as usize, transposed);
+        let turned =
+            ImageRef::new(height, columns, transposed, PixelType::U8).map_err(|_| Refused)?;
+        squeeze(
+            resizer,
+            &turned,
+            [0.0, left - first, f64::from(height), window.width],
+            (height, width),
+            scaled,
+        )
     }
 
     /// Gives memory above `bytes` back.

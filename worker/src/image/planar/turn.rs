@@ -1,5 +1,7 @@
 //! Turns and mirror images in steps of 90°: the eight ways a rectangle lies on itself.
 
+use super::transpose::transpose;
+
 /// What is done to an image: first its columns and rows are swapped or not, then either axis is run backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
@@ -12,6 +14,13 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Rows become columns, nothing else.
+    pub const TRANSPOSED: Self = Self {
+        transpose: true,
+        mirror: false,
+        flip: false,
+    };
+
     /// What sets an image with that EXIF orientation upright (EXIF 2.32, tag 0x0112); nothing for 1 and for no such value.
     pub fn upright(orientation: u8) -> Self {
         let (transpose, mirror, flip) = match orientation {
@@ -76,24 +85,29 @@ impl Turn {
 
     /// Turns a plane of `width` columns without padding into `turned`.
     pub fn apply(self, plane: &[u8], width: usize, turned: &mut Vec<u8>) {
-        turned.clear();
-        if plane.is_empty() || width == 0 {
-            return;
+        let height = plane.len().checked_div(width).unwrap_or(0);
+        let (columns, _) = self.size((width, height));
+        if self.transpose {
+            transpose(plane, width, turned);
+        } else {
+            turned.clear();
+            turned.extend_from_slice(plane);
         }
-        let height = plane.len() / width;
-        let (columns, rows) = self.size((width, height));
-        for row in 0..rows {
-            let row = if self.flip { rows - 1 - row } else { row };
-            let start = turned.len();
-            if self.transpose {
-                turned.extend((0..columns).map(|column| plane[column * width + row]));
-            } else {
-                turned.extend_from_slice(&plane[row * width..][..columns]);
-            }
-            if self.mirror {
-                turned[start..].reverse();
-            }
+        match (self.mirror, self.flip) {
+            (true, true) => turned.reverse(),
+            (true, false) => turned.chunks_mut(columns.max(1)).for_each(<[u8]>::reverse),
+            (false, true) => flip(turned, columns),
+            (false, false) => {}
         }
+    }
+}
+
+fn flip(plane: &mut [u8], width: usize) {
+    let height = plane.len().checked_div(width).unwrap_or(0);
+    let (upper, lower) = plane.split_at_mut(height / 2 * width);
+    let lower = lower.rchunks_exact_mut(width.max(1));
+    for (above, below) in upper.chunks_exact_mut(width.max(1)).zip(lower) {
+        above.swap_with_slice(below);
     }
 }
 
