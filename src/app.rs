@@ -119,6 +119,7 @@ impl Service {
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
         let media = MediaHandles::start(&config, &store, own_program()?);
+        media.images.load().await?;
         for concern in media.concerns() {
             add(&root, concern).await;
         }

@@ -1,1 +1,394 @@
-//! Monthly counters: blocks taken durably, spent from atomics that the façade reads.
+//! The monthly meter of image deliveries: blocks are taken durably, and spent from an atomic that the façade reads.
+//!
+//! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is
+//! given back when the service stops; a killed service has used it. Accounts without a cap are counted after the fact,
+//! once a second, as are the days' statistics and the last uses of delivery keys.
+//!
+//! Survives a restart of the actor: everything (in [`Meter`]). Mailbox 64, nudges only: one that is dropped is repeated
+//! by whoever waits.
+
+mod account;
+mod period;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, RwLock},
+    time::Duration,
+};
+
+use kameo::{
+    Actor,
+    actor::{ActorRef, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    message::{Context, Message},
+};
+use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms};
+use tokio::time::Instant;
+use tracing::warn;
+use uuid::Uuid;
+
+pub use account::{Account, Delivered};
+pub use period::{Quota, Spent};
+
+use self::period::{Period, Refused};
+use crate::{
+    Error,
+    concern::{Concern, Door},
+};
+
+const MAILBOX: usize = 64;
+/// Between two writes of what was counted.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Flushes between two looks at an account's plan: often while its cap is reached, else seldom.
+const LOOK_WHEN_USED_UP: u64 = 5;
+const LOOK_ALWAYS: u64 = 30;
+/// How long a delivery waits for a block.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two nudges of one waiting delivery.
+const NUDGE_EVERY: Duration = Duration::from_millis(100);
+
+/// Deliveries a month by the name of a plan; 0: no cap. Unknown plans have none.
+pub type Caps = BTreeMap<String, u64>;
+
+/// The handle of the meter. Clones share it; it exists before its actor runs.
+#[derive(Clone)]
+pub struct Meter {
+    shared: Arc<Shared>,
+    door: Door<Keeper>,
+}
+
+struct Shared {
+    store: Store,
+    caps: Caps,
+    accounts: RwLock<HashMap<Uuid, Arc<Account>>>,
+    /// Keys and when they were last used, since the last flush.
+    uses: Mutex<HashMap<Uuid, i64>>,
+}
+
+/// Why a delivery was not counted.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The month's cap is reached.
+    UsedUp(Quota),
+    /// The database does not take changes.
+    Busy,
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meter").finish_non_exhaustive()
+    }
+}
+
+impl Meter {
+    pub fn new(store: Store, caps: Caps) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                store,
+                caps,
+                accounts: RwLock::default(),
+                uses: Mutex::default(),
+            }),
+            door: Door::default(),
+        }
+    }
+
+    /// The concern that runs it.
+    pub fn concern(&self) -> Concern {
+        Concern::of("meter", self.clone(), MAILBOX, self.door.clone())
+    }
+
+    /// The counters of an account, to be kept by whoever counts often.
+    pub fn account(&self, id: Uuid) -> Arc<Account> {
+        let accounts = &self.shared.accounts;
+        if let Some(account) = accounts.read().expect("no panic under this lock").get(&id) {
+            return account.clone();
+        }
+        let mut accounts = accounts.write().expect("no panic under this lock");
+        accounts
+            .entry(id)
+            .or_insert_with(|| Arc::new(Account::new(id)))
+            .clone()
+    }
+
+    /// Counts one delivery; dropping what comes back without [`Spent::keep`] takes it back.
+    ///
+    /// Costs no message while the block lasts; else waits for the next one, [`PATIENCE`] at most.
+    pub async fn spend(&self, account: &Arc<Account>) -> Result<Spent, Refusal> {
+        if let Ok(spent) = self.try_spend(account) {
+            return Ok(spent);
+        }
+        let spent = self
+            .wait(account, || match self.try_spend(account) {
+                Ok(spent) => Some(Ok(spent)),
+                Err(Refused::UsedUp(quota)) => Some(Err(Refusal::UsedUp(quota))),
+                Err(Refused::Empty) => None,
+            })
+            .await;
+        spent.unwrap_or(Err(Refusal::Busy))
+    }
+
+    /// Where the account stands, without counting; `None` when the database does not answer.
+    pub async fn quota(&self, account: &Arc<Account>) -> Option<Quota> {
+        match account.quota(now_ms()) {
+            Some(quota) => Some(quota),
+            None => self.wait(account, || account.quota(now_ms())).await,
+        }
+    }
+
+    /// Notes that a key was used.
+    pub fn note_use(&self, key_id: Uuid, used_at: i64) {
+        let mut uses = self.shared.uses.lock().expect("no panic under this lock");
+        uses.insert(key_id, used_at);
+    }
+
+    fn try_spend(&self, account: &Arc<Account>) -> Result<Spent, Refused> {
+        let spent = account.spend(now_ms());
+        if spent.as_ref().is_ok_and(Spent::is_low) {
+            self.nudge(account.id);
+        }
+        spent
+    }
+
+    async fn wait<T>(
+        &self,
+        account: &Arc<Account>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let changed = account.changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(value) = ready() {
+                return Some(value);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            self.nudge(account.id);
+            let _ = tokio::time::timeout(NUDGE_EVERY, changed).await;
+        }
+    }
+
+    fn nudge(&self, account_id: Uuid) {
+        if let Some(keeper) = self.door.get() {
+            let _ = keeper.tell(Refill(account_id)).try_send();
+        }
+    }
+
+    /// Takes the next block, or looks at plan and month again; tells those who wait.
+    async fn refill(&self, account: &Arc<Account>) -> Result<(), Error> {
+        let before = account.period();
+        let (id, caps, now) = (account.id, self.shared.caps.clone(), now_ms());
+        let (held, uncounted) = (before.held(), before.take_uncounted());
+        let (cap, standing) = self
+            .shared
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    deliveries::count(tx, id, uncounted, now).await?;
+                    let plan = accounts::get(tx, id).await?.plan;
+                    let cap = caps.get(&plan).copied().unwrap_or(0);
+                    let standing = match cap {
+                        0 => deliveries::count(tx, id, 0, now).await?,
+                        cap => deliveries::take(tx, id, cap, held, now).await?,
+                    };
+                    Ok((cap, standing))
+                })
+            })
+            .await
+            .inspect_err(|_| before.put_back(uncounted))?;
+        if before.is_of(cap, standing.month) {
+            before.grant(&standing);
+        } else {
+            let unused = self.settle(id, &before).await?;
+            let is_same_month = before.month() == Some(standing.month);
+            let returned = if is_same_month { unused } else { 0 };
+            account.begin(Period::new(cap, &standing, returned));
+        }
+        account.tell();
+        Ok(())
+    }
+
+    /// Ends a period: its unused rest goes back, its uncounted deliveries are counted. Returns the rest.
+    async fn settle(&self, id: Uuid, period: &Arc<Period>) -> Result<u64, Error> {
+        let Some(month) = period.month() else {
+            return Ok(0);
+        };
+        let (unused, uncounted) = (period.close(), period.take_uncounted());
+        if unused == 0 && uncounted == 0 {
+            return Ok(0);
+        }
+        let now = now_ms();
+        self.shared
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    if uncounted > 0 {
+                        deliveries::count(tx, id, uncounted, now).await?;
+                    }
+                    deliveries::give_back(tx, id, month, unused).await
+                })
+            })
+            .await?;
+        Ok(unused)
+    }
+
+    /// Writes what was counted since the last time; what cannot be written is counted again.
+    async fn flush(&self) {
+        let accounts: Vec<Arc<Account>> = self.all_accounts();
+        let now = now_ms();
+        for account in accounts {
+            let Some(counted) = account.take_counted(now) else {
+                continue;
+            };
+            let id = account.id;
+            let written = self.shared.store.write(move |tx| {
+                Box::pin(async move {
+                    if counted.uncapped > 0 {
+                        deliveries::count(tx, id, counted.uncapped, now).await?;
+                    }
+                    deliveries::add_to_day(tx, id, counted.day).await
+                })
+            });
+            if let Err(error) = written.await {
+                warn!(%error, "deliveries are counted later");
+                account.put_back(counted);
+            }
+        }
+        self.flush_uses().await;
+    }
+
+    async fn flush_uses(&self) {
+        let uses: Vec<(Uuid, i64)> = {
+            let mut uses = self.shared.uses.lock().expect("no panic under this lock");
+            uses.drain().collect()
+        };
+        if uses.is_empty() {
+            return;
+        }
+        let written = self
+            .shared
+            .store
+            .write(move |tx| Box::pin(async move { delivery_keys::touch(tx, &uses).await }))
+            .await;
+        if let Err(error) = written {
+            tracing::debug!(%error, "the use of delivery keys was not noted");
+        }
+    }
+
+    fn all_accounts(&self) -> Vec<Arc<Account>> {
+        let accounts = self.shared.accounts.read();
+        let accounts = accounts.expect("no panic under this lock");
+        accounts.values().cloned().collect()
+    }
+}
+
+/// The actor: takes blocks, one at a time for an account, and writes what was counted.
+#[derive(Debug)]
+struct Keeper {
+    meter: Meter,
+    flushes: u64,
+}
+
+/// The account's block runs low, or nothing is known of it yet.
+#[derive(Debug)]
+struct Refill(Uuid);
+
+/// It is time to write.
+#[derive(Debug)]
+struct Flush;
+
+/// Written; the next time can be waited for.
+#[derive(Debug)]
+struct Flushed;
+
+impl Actor for Keeper {
+    type Args = Meter;
+    type Error = Infallible;
+
+    async fn on_start(meter: Meter, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        me.tell(Flush).send_after(FLUSH_EVERY);
+        Ok(Self { meter, flushes: 0 })
+    }
+
+    /// Gives every rest back: from here on the counts are exact.
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        reason: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        if matches!(reason, ActorStopReason::Panicked(_)) {
+            return Ok(());
+        }
+        self.meter.flush().await;
+        for account in self.meter.all_accounts() {
+            if let Err(error) = self.meter.settle(account.id, &account.period()).await {
+                warn!(%error, "the rest of a block counts as used");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Keeper {
+    /// Off the loop; at most one at a time for an account.
+    fn refill(&self, account: Arc<Account>) {
+        let Some(turn) = account.take_turn() else {
+            return;
+        };
+        let meter = self.meter.clone();
+        tokio::spawn(async move {
+            if let Err(error) = meter.refill(&account).await {
+                warn!(%error, account = %account.id, "no block of deliveries could be taken");
+            }
+            drop(turn);
+        });
+    }
+}
+
+impl Message<Refill> for Keeper {
+    type Reply = ();
+
+    async fn handle(&mut self, Refill(id): Refill, _: &mut Context<Self, ()>) {
+        let account = self.meter.account(id);
+        if account.wants_refill(now_ms()) {
+            self.refill(account);
+        }
+    }
+}
+
+impl Message<Flush> for Keeper {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Flush, context: &mut Context<Self, ()>) {
+        self.flushes += 1;
+        for account in self.meter.all_accounts() {
+            let every = if account.is_used_up() {
+                LOOK_WHEN_USED_UP
+            } else {
+                LOOK_ALWAYS
+            };
+            if self.flushes.is_multiple_of(every) && account.is_active() {
+                self.refill(account);
+            }
+        }
+        let (meter, me) = (self.meter.clone(), context.actor_ref().clone());
+        tokio::spawn(async move {
+            meter.flush().await;
+            let _ = me.tell(Flushed).await;
+        });
+    }
+}
+
+impl Message<Flushed> for Keeper {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Flushed, context: &mut Context<Self, ()>) {
+        context.actor_ref().tell(Flush).send_after(FLUSH_EVERY);
+    }
+}

@@ -175,6 +175,13 @@ impl Config {
         self.plans.get(name).cloned().unwrap_or_default()
     }
 
+    /// Deliveries a month by plan; 0: no cap.
+    pub fn delivery_caps(&self) -> BTreeMap<String, u64> {
+        let caps = self.plans.iter();
+        caps.map(|(name, plan)| (name.clone(), plan.deliveries_per_month))
+            .collect()
+    }
+
     fn check(&self) -> Result<(), String> {
         self.http.check()?;
         sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;

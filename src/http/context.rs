@@ -51,7 +51,12 @@ impl MediaHandles {
         let compute = Compute::start(&config.worker, program);
         Self {
             conversions: Conversions::new(config.convert.clone(), store.clone(), compute.clone()),
-            images: Images::new(config.cdn.clone(), store.clone(), compute.clone()),
+            images: Images::new(
+                config.cdn.clone(),
+                store.clone(),
+                compute.clone(),
+                config.delivery_caps(),
+            ),
             compute,
         }
     }

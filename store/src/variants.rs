@@ -10,6 +10,8 @@ use crate::{Connection, Error, Tx};
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Variant {
     pub file_id: Uuid,
+    /// What the cache calls it; 16 bytes.
+    pub name: Vec<u8>,
     /// The canonical request with what was negotiated.
     pub request: String,
     pub content_type: String,
@@ -21,11 +23,12 @@ pub struct Variant {
 pub async fn record(tx: &mut Tx<'_>, variants: &[Variant]) -> Result<(), Error> {
     for variant in variants {
         query(
-            "INSERT INTO variants (file_id, request, content_type, bytes, rendered_at)
-             SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM files WHERE id = $1)
-             ON CONFLICT (file_id, request) DO UPDATE SET content_type = $3, bytes = $4, rendered_at = $5",
+            "INSERT INTO variants (file_id, name, request, content_type, bytes, rendered_at)
+             SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM files WHERE id = $1)
+             ON CONFLICT (file_id, name) DO UPDATE SET content_type = $4, bytes = $5, rendered_at = $6",
         )
         .bind(variant.file_id)
+        .bind(&variant.name)
         .bind(&variant.request)
         .bind(&variant.content_type)
         .bind(variant.bytes)
@@ -36,12 +39,12 @@ pub async fn record(tx: &mut Tx<'_>, variants: &[Variant]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Forgets variants whose bytes the cache dropped: `(file, request)`.
-pub async fn forget(tx: &mut Tx<'_>, dropped: &[(Uuid, String)]) -> Result<(), Error> {
-    for (file_id, request) in dropped {
-        query("DELETE FROM variants WHERE file_id = $1 AND request = $2")
+/// Forgets variants whose bytes the cache dropped: `(file, name)`.
+pub async fn forget(tx: &mut Tx<'_>, dropped: &[(Uuid, Vec<u8>)]) -> Result<(), Error> {
+    for (file_id, name) in dropped {
+        query("DELETE FROM variants WHERE file_id = $1 AND name = $2")
             .bind(file_id)
-            .bind(request)
+            .bind(name)
             .execute(tx.sqlite())
             .await?;
     }

@@ -1,24 +1,312 @@
 //! Image delivery: published variants, single flight, memory and disk tiers.
+//!
+//! A variant that is in memory is answered without any message. Else one message goes to the shard of the file, which
+//! takes the variant from disk or renders it once for all who ask. A change of the file marks its [`Source`] as stale and
+//! then empties the tiers; what is rendered from a stale source is neither kept nor answered.
+//!
+//! ```text
+//! façade ── lookup ──▶ Memory (published)
+//!    └───── fetch ───▶ CdnCache shard ── one flight ──▶ Disk, else compute pool ──▶ publish, answer everyone
+//! ```
 
+mod directory;
+mod disk;
+mod entry;
+mod key;
+mod lineage;
+mod memory;
+mod mezzanine;
+mod render;
 mod settings;
+mod shard;
+mod source;
+#[cfg(test)]
+mod tests;
 
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use sluice_store::{Store, delivery_keys::DeliveryKey, now_ms, presets::Preset, variants};
+use tokio::sync::oneshot;
+use tracing::warn;
+use uuid::Uuid;
+
+pub use entry::Entry;
+pub use key::Key;
+pub use render::{Problem, Renderer, Wanted};
 pub use settings::CdnSettings;
+pub use shard::Fetched;
+pub use source::Source;
+
+use self::{
+    directory::Directory,
+    disk::Disk,
+    lineage::Lineage,
+    memory::Memory,
+    shard::{CdnCache, Fetch},
+    source::Sources,
+};
+use crate::{
+    Error,
+    concern::{Concern, Door},
+    meter::{Caps, Meter},
+};
+
+/// One restarts without the others noticing.
+const SHARDS: [&str; 8] = [
+    "image cache 1",
+    "image cache 2",
+    "image cache 3",
+    "image cache 4",
+    "image cache 5",
+    "image cache 6",
+    "image cache 7",
+    "image cache 8",
+];
+/// How long the start waits for a look at the disk tier, which then goes on beside the service.
+const SCAN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The handle of image delivery for the façade. Clones share it; it exists before the actors run.
-#[derive(Clone, Debug)]
-pub struct Images {}
+#[derive(Clone)]
+pub struct Images {
+    services: Arc<Services>,
+    directory: Arc<Directory>,
+    meter: Meter,
+    shards: Arc<Vec<Door<CdnCache>>>,
+}
+
+/// What the shards share, and what survives them.
+pub(crate) struct Services {
+    settings: CdnSettings,
+    store: Store,
+    renderer: Arc<dyn Renderer>,
+    sources: Sources,
+    memory: Memory,
+    disk: Arc<Disk>,
+    lineage: Lineage,
+    counters: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    renders: AtomicU64,
+    mezzanines: AtomicU64,
+    disk_hits: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// What delivery has done since the start, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CdnStatistics {
+    /// Variants that were rendered.
+    pub renders: u64,
+    pub mezzanines: u64,
+    /// Variants that came from the disk tier.
+    pub disk_hits: u64,
+    pub failures: u64,
+    pub memory_bytes: u64,
+    pub disk_bytes: u64,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Images").finish_non_exhaustive()
+    }
+}
+
+impl Services {
+    fn count(&self, which: impl FnOnce(&Counters) -> &AtomicU64) {
+        which(&self.counters).fetch_add(1, Relaxed);
+    }
+}
 
 impl Images {
-    pub fn new(
-        _settings: CdnSettings,
-        _store: sluice_store::Store,
-        _compute: crate::compute::Compute,
-    ) -> Self {
-        Self {}
+    /// `caps`: deliveries a month by plan.
+    pub fn new(settings: CdnSettings, store: Store, renderer: impl Renderer, caps: Caps) -> Self {
+        let services = Services {
+            sources: Sources::new(settings.known_files),
+            memory: Memory::new(settings.memory.as_u64()),
+            disk: Arc::new(Disk::new(
+                store.data_dir().join("cache"),
+                settings.disk.as_u64(),
+            )),
+            lineage: Lineage::default(),
+            counters: Counters::default(),
+            renderer: Arc::new(renderer),
+            store: store.clone(),
+            settings,
+        };
+        Self {
+            services: Arc::new(services),
+            directory: Arc::default(),
+            meter: Meter::new(store, caps),
+            shards: Arc::new(SHARDS.iter().map(|_| Door::default()).collect()),
+        }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<crate::concern::Concern> {
-        Vec::new()
+    pub fn concerns(&self) -> Vec<Concern> {
+        let shards = SHARDS.iter().zip(self.shards.iter()).map(|(name, door)| {
+            Concern::of(name, self.services.clone(), shard::MAILBOX, door.clone())
+        });
+        std::iter::once(self.meter.concern())
+            .chain(shards)
+            .collect()
+    }
+
+    /// Reads keys and presets, and what an earlier process left on disk. Before the first request.
+    pub async fn load(&self) -> Result<(), Error> {
+        self.directory
+            .load(&self.services.store, &self.meter)
+            .await?;
+        disk::blocking(&self.services.disk, Disk::prepare)
+            .await
+            .unwrap_or(Ok(()))
+            .map_err(Error::io("preparing the cache folder"))?;
+        let services = self.services.clone();
+        let scan = tokio::spawn(async move { scan(&services).await });
+        let _ = tokio::time::timeout(SCAN_PATIENCE, scan).await;
+        Ok(())
+    }
+
+    /// The delivery key, or the one of that alias; `None` when there is none or it is revoked. Notes the use.
+    pub fn key(&self, text: &str) -> Option<Arc<Key>> {
+        let key = self.directory.key(text)?;
+        let now = now_ms();
+        if key.is_due_to_note(now) {
+            self.meter.note_use(key.id, now);
+        }
+        Some(key)
+    }
+
+    /// A key was made, and that is committed.
+    pub fn key_made(&self, key: &DeliveryKey) {
+        self.directory.put_key(key, &self.meter);
+    }
+
+    /// A key was revoked, and that is committed: it is worthless from here on.
+    pub fn key_revoked(&self, key_id: Uuid) {
+        self.directory.remove_key(key_id);
+    }
+
+    /// The parameters of a preset of the account.
+    pub fn preset(&self, account_id: Uuid, name: &str) -> Option<Arc<str>> {
+        self.directory.preset(account_id, name)
+    }
+
+    /// A preset was made or changed, and that is committed; `earlier` is the name it had.
+    pub fn preset_changed(&self, preset: &Preset, earlier: Option<&str>) {
+        if let Some(earlier) = earlier {
+            self.directory.remove_preset(preset.account_id, earlier);
+        }
+        self.directory.put_preset(preset);
+    }
+
+    pub fn preset_deleted(&self, preset: &Preset) {
+        self.directory
+            .remove_preset(preset.account_id, &preset.name);
+    }
+
+    /// Counts deliveries.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// A variant that is published in memory. Costs no message.
+    pub fn lookup(&self, file_id: Uuid, cache_key: &str) -> Option<Arc<Entry>> {
+        self.services.memory.get(file_id, cache_key)
+    }
+
+    /// Facts of a file; `None` when there is none. Whose it is, is for the caller to check.
+    pub async fn source(&self, file_id: Uuid) -> Result<Option<Arc<Source>>, Error> {
+        Ok(self
+            .services
+            .sources
+            .get(&self.services.store, file_id)
+            .await?)
+    }
+
+    /// The variant, from disk or rendered once for all who ask; waits at most `cdn.render_wait`.
+    pub async fn fetch(&self, wanted: Wanted, key: Arc<Key>) -> Result<Fetched, Problem> {
+        let (answer, outcome) = oneshot::channel();
+        let shard = self.shard(wanted.source.id).get().ok_or(Problem::Busy)?;
+        let fetch = Fetch {
+            wanted,
+            key,
+            answer,
+        };
+        shard.tell(fetch).try_send().map_err(|_| Problem::Busy)?;
+        match tokio::time::timeout(self.services.settings.render_wait, outcome).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Err(Problem::Busy),
+        }
+    }
+
+    /// A file was deleted, or what shapes its variants was changed, and that is committed: its variants are gone from
+    /// memory and disk when this returns, and those on their way are given to nobody. Returns how many there were.
+    pub async fn purge_file(&self, file_id: Uuid) -> usize {
+        self.services.sources.invalidate(file_id);
+        let in_memory = self.services.memory.purge(file_id);
+        let on_disk = disk::blocking(&self.services.disk, move |disk| disk.purge(file_id)).await;
+        let forgotten = self
+            .services
+            .store
+            .write(move |tx| Box::pin(async move { variants::forget_file(tx, file_id).await }))
+            .await;
+        if let Err(error) = forgotten {
+            warn!(%error, "rows of purged variants stay");
+        }
+        in_memory.max(on_disk.unwrap_or(0))
+    }
+
+    /// Published state: costs no message.
+    pub fn statistics(&self) -> CdnStatistics {
+        let counters = &self.services.counters;
+        CdnStatistics {
+            renders: counters.renders.load(Relaxed),
+            mezzanines: counters.mezzanines.load(Relaxed),
+            disk_hits: counters.disk_hits.load(Relaxed),
+            failures: counters.failures.load(Relaxed),
+            memory_bytes: self.services.memory.size().1 as u64,
+            disk_bytes: self.services.disk.size().1,
+        }
+    }
+
+    fn shard(&self, file_id: Uuid) -> &Door<CdnCache> {
+        // The last bytes of a UUID of version 7 are random.
+        &self.shards[usize::from(file_id.as_bytes()[14]) % SHARDS.len()]
+    }
+}
+
+/// Looks at the disk tier, and removes what belongs to files that are gone: a crash may have cut their purge short.
+async fn scan(services: &Services) {
+    let files = match disk::blocking(&services.disk, Disk::scan).await {
+        Some(Ok(files)) => files,
+        Some(Err(error)) => {
+            warn!(%error, "variants of an earlier start are not used");
+            return;
+        }
+        None => return,
+    };
+    for file_id in files {
+        let known = async {
+            let mut db = services.store.read().await?;
+            sluice_store::files::by_id(&mut db, file_id).await
+        };
+        if let Ok(None) = known.await {
+            disk::blocking(&services.disk, move |disk| disk.purge(file_id)).await;
+        }
     }
 }

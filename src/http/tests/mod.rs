@@ -164,6 +164,7 @@ impl Site {
             .unwrap();
         let live = Arc::new(FakeLive::default());
         let media = MediaHandles::start(&config, &store, "/nonexistent".into());
+        media.images.load().await.unwrap();
         let state = AppState::new(config, store, live.clone(), Board::default(), media, 1935);
         state.set_stage(Stage::Ready);
         Self {

@@ -46,9 +46,11 @@ CREATE TABLE delivery_days (
 -- The lineage of rendered variants that are kept: which file, and the canonical request that made each.
 CREATE TABLE variants (
     file_id BLOB NOT NULL REFERENCES files (id) ON DELETE CASCADE,
+    -- What the cache calls it: a hash of the request.
+    name BLOB NOT NULL CHECK (length(name) = 16),
     request TEXT NOT NULL,
     content_type TEXT NOT NULL,
     bytes INTEGER NOT NULL,
     rendered_at INTEGER NOT NULL,
-    PRIMARY KEY (file_id, request)
+    PRIMARY KEY (file_id, name)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,194 @@
+//! Mezzanines: reduced copies of sources that are costly to decode, from which small variants are made.
+//!
+//! A HEIC photograph takes a worker hundreds of milliseconds to open, its mezzanine ten. The first small variant of such
+//! a source makes the mezzanine on its way; larger variants, cuts by content and single pages are made from the source.
+
+use sluice_media::{
+    format::Format,
+    geometry,
+    task::{Effort, Encode, Fit, Gravity, ImageFacts, Render, Resize},
+};
+
+/// The name of a mezzanine among the variants of its file; no canonical request looks so.
+pub(super) const REQUEST: &str = "mezzanine";
+/// The long side of a mezzanine, in pixels.
+const LONG_SIDE: u32 = 2560;
+/// A variant is made from the mezzanine when it takes at most this share of its pixels' sides.
+const LARGEST_SHARE: f64 = 0.5;
+/// Pixels from which a lossless or large source is worth a mezzanine.
+const COSTLY_PIXELS: u64 = 4_000_000;
+/// High enough that a second encoding does not show; JPEG then keeps colour in full resolution.
+const QUALITY: u8 = 95;
+
+/// The format of the source's mezzanine; `None` when the source is opened quickly enough itself.
+pub(super) fn format_for(facts: &ImageFacts) -> Option<Format> {
+    let pixels = u64::from(facts.width) * u64::from(facts.height);
+    let is_costly = match facts.format {
+        Format::Heif | Format::Avif | Format::Jxl => true,
+        Format::Png | Format::Tiff | Format::Webp => pixels >= COSTLY_PIXELS,
+        _ => false,
+    };
+    let is_still = !facts.animated;
+    (is_costly && is_still).then_some(if facts.has_alpha {
+        Format::Webp
+    } else {
+        Format::Jpg
+    })
+}
+
+/// What makes the mezzanine.
+pub(super) fn rendition(source: Format, format: Format) -> Render {
+    let mut output = Encode::new(format, QUALITY);
+    output.effort = Effort::Fast;
+    let mut render = Render::new(source, output);
+    render.animate = false;
+    render.resize = Some(Resize {
+        width: Some(LONG_SIDE),
+        height: Some(LONG_SIDE),
+        fit: Fit::Inside,
+        gravity: Gravity::CENTER,
+        enlarge: false,
+        exact_canvas: false,
+    });
+    render
+}
+
+/// The same result made from the mezzanine; `None` when it must come from the source itself.
+pub(super) fn from_mezzanine(
+    wanted: &Render,
+    facts: &ImageFacts,
+    format: Format,
+) -> Option<Render> {
+    let resize = wanted.resize?;
+    let is_plain = wanted.page == 1
+        && !wanted.trim
+        && wanted.crop.is_none()
+        && wanted.auto_orient
+        && !wanted.keep_metadata
+        && resize.fit != Fit::Contain;
+    let (width, height) = oriented(facts);
+    let plan = geometry::plan(width, height, &resize, false);
+    let scale = 1.0 / plan.shrink();
+    let reduction = (f64::from(LONG_SIDE) / f64::from(width.max(height))).min(1.0);
+    if !is_plain || scale > reduction * LARGEST_SHARE {
+        return None;
+    }
+    // The size is the one planned from the source, to the pixel; what is cut off for it is the same share.
+    let fit = match resize.fit {
+        Fit::Cover if resize.width.is_some() && resize.height.is_some() => Fit::Cover,
+        _ => Fit::Fill,
+    };
+    let mut render = wanted.clone();
+    render.source = format;
+    render.animate = false;
+    render.resize = Some(Resize {
+        width: Some(plan.width),
+        height: Some(plan.height),
+        fit,
+        ..resize
+    });
+    Some(render)
+}
+
+/// Width and height as shown: EXIF orientations from 5 on turn by a quarter.
+pub(super) fn oriented(facts: &ImageFacts) -> (u32, u32) {
+    if facts.orientation >= 5 {
+        (facts.height, facts.width)
+    } else {
+        (facts.width, facts.height)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(format: Format, width: u32, height: u32) -> ImageFacts {
+        ImageFacts {
+            format,
+            width,
+            height,
+            orientation: 1,
+            pages: 1,
+            animated: false,
+            has_alpha: false,
+            bands: 3,
+            bits_per_sample: 8,
+            colour_space: "srgb".into(),
+            profile: None,
+            delays: Vec::new(),
+            density_dpi: None,
+            exif: Default::default(),
+        }
+    }
+
+    #[test]
+    fn only_costly_stills_have_one() {
+        let cases = [
+            (Format::Jpg, 8000, false, None),
+            (Format::Heif, 800, false, Some(Format::Jpg)),
+            (Format::Avif, 800, true, Some(Format::Webp)),
+            (Format::Png, 1900, false, None),
+            (Format::Png, 2100, false, Some(Format::Jpg)),
+            (Format::Svg, 8000, true, None),
+            (Format::Pdf, 8000, false, None),
+        ];
+        for (format, side, has_alpha, expected) in cases {
+            let mut facts = facts(format, side, side);
+            facts.has_alpha = has_alpha;
+            assert_eq!(format_for(&facts), expected, "{format:?} {side}");
+            facts.animated = true;
+            assert_eq!(format_for(&facts), None);
+        }
+    }
+
+    #[test]
+    fn small_variants_have_the_size_that_the_source_gives() {
+        let mut facts = facts(Format::Heif, 3024, 4032);
+        facts.orientation = 6;
+        let wanted = |width, height, fit| {
+            let mut render = Render::new(Format::Heif, Encode::new(Format::Webp, 80));
+            render.resize = Some(Resize {
+                width,
+                height,
+                fit,
+                gravity: Gravity::Point { x: 0.2, y: 0.5 },
+                enlarge: false,
+                exact_canvas: false,
+            });
+            render
+        };
+        // 4032 × 3024 as shown; the mezzanine has 2560 × 1920.
+        let cases = [
+            (Some(640), None, Fit::Cover, Some((640, 480, Fit::Fill))),
+            (Some(1280), None, Fit::Inside, Some((1280, 960, Fit::Fill))),
+            (Some(1282), None, Fit::Inside, None),
+            (
+                Some(400),
+                Some(400),
+                Fit::Cover,
+                Some((400, 400, Fit::Cover)),
+            ),
+            (Some(1000), Some(1000), Fit::Cover, None),
+            (
+                Some(333),
+                Some(777),
+                Fit::Inside,
+                Some((333, 250, Fit::Fill)),
+            ),
+            (Some(100), Some(100), Fit::Contain, None),
+        ];
+        for (width, height, fit, expected) in cases {
+            let render = from_mezzanine(&wanted(width, height, fit), &facts, Format::Jpg);
+            let found = render.map(|render| {
+                let resize = render.resize.unwrap();
+                assert_eq!(render.source, Format::Jpg);
+                (resize.width.unwrap(), resize.height.unwrap(), resize.fit)
+            });
+            assert_eq!(found, expected, "{width:?} {height:?} {fit:?}");
+        }
+        let mut trimmed = wanted(Some(100), None, Fit::Inside);
+        trimmed.trim = true;
+        assert_eq!(from_mezzanine(&trimmed, &facts, Format::Jpg), None);
+    }
+}

@@ -1,0 +1,313 @@
+//! How a variant is made: look at the source, settle what is wanted, render it in a worker, and keep it.
+
+use std::{fs::File, io::Write as _, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use sluice_media::{
+    format::{Class, Format},
+    task::{Failure, FailureCode, ImageFacts, Limits, Render, Task},
+    variant::{AcceptClass, Kind, SourceFacts, VariantRequest},
+};
+use tracing::{debug, warn};
+
+use super::{
+    Services,
+    disk::{self, name_of},
+    entry::Entry,
+    mezzanine,
+    source::Source,
+};
+use crate::compute::{self, Assignment, Compute, Finished, Lane, Output};
+
+/// Where tasks are performed: the compute pool, or a stand-in in tests.
+pub trait Renderer: Send + Sync + 'static {
+    fn run(
+        &self,
+        lane: Lane,
+        assignment: Assignment,
+    ) -> BoxFuture<'_, Result<Finished, compute::Error>>;
+    fn limits(&self) -> Limits;
+}
+
+impl Renderer for Compute {
+    fn run(
+        &self,
+        lane: Lane,
+        assignment: Assignment,
+    ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
+        Box::pin(Compute::run(self, lane, assignment))
+    }
+
+    fn limits(&self) -> Limits {
+        Compute::limits(self)
+    }
+}
+
+/// One request for a variant, as far as it determines the variant.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub source: Arc<Source>,
+    pub request: Arc<VariantRequest>,
+    pub accept: AcceptClass,
+    /// [`VariantRequest::cache_key`]
+    pub cache_key: Arc<str>,
+}
+
+/// Why there is no variant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The file or the request; remembered for a while.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    #[error("image delivery is busy")]
+    Busy,
+    /// The text is for the operator.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The file changed meanwhile: ask again from the beginning.
+    #[error("the file has changed")]
+    Stale,
+    /// The delivery key has caused as many new variants as it may in a minute.
+    #[error("too many new variants")]
+    TooManyNew { retry_after_s: u64 },
+}
+
+impl From<compute::Error> for Problem {
+    fn from(error: compute::Error) -> Self {
+        match error {
+            compute::Error::Failed(failure) => Self::Failed(failure),
+            compute::Error::Busy => Self::Busy,
+            compute::Error::Unavailable(reason) => Self::Unavailable(reason),
+        }
+    }
+}
+
+impl From<sluice_store::Error> for Problem {
+    fn from(error: sluice_store::Error) -> Self {
+        if error.is_retryable() {
+            Self::Busy
+        } else {
+            Self::Unavailable(error.to_string())
+        }
+    }
+}
+
+/// Renders what is wanted, without asking any tier for it.
+pub(super) async fn render(services: &Services, wanted: &Wanted) -> Result<Entry, Problem> {
+    let source = &wanted.source;
+    let facts = facts(services, source, &wanted.request).await?;
+    let resolved = wanted.request.resolve(wanted.accept, &facts)?;
+    services.count(|counters| &counters.renders);
+    let body = match (resolved.task, wanted.request.kind()) {
+        (_, Kind::Json) => describe(source, inspect(services, source, facts.format).await?),
+        (Task::Render(render), _) => picture(services, source, *render).await?,
+        (task, _) => perform(services, source, task).await?,
+    };
+    Ok(entry(source, resolved.mime, body))
+}
+
+fn entry(source: &Source, content_type: &str, body: Bytes) -> Entry {
+    Entry::new(
+        source.id,
+        source.account_id,
+        content_type,
+        body,
+        source.changed_at,
+    )
+}
+
+/// What the request must know of the source. A JPEG has neither alpha nor frames; others are looked at, once.
+async fn facts(
+    services: &Services,
+    source: &Source,
+    request: &VariantRequest,
+) -> Result<SourceFacts, Problem> {
+    let format = source.format.ok_or_else(|| {
+        Failure::new(
+            FailureCode::UnsupportedType,
+            format!("a file of type {} is no image", source.mime_type),
+        )
+    })?;
+    let focal_point = source.focal_point.map(|(x, y)| (x as f32, y as f32));
+    let mut facts = SourceFacts {
+        format,
+        has_alpha: false,
+        animated: false,
+        focal_point,
+    };
+    let is_picture = matches!(
+        format.class(),
+        Class::Raster | Class::Vector | Class::Document
+    );
+    let has_secrets = format.class() == Class::Raster && format != Format::Jpg;
+    if has_secrets || (is_picture && request.kind() == Kind::Json) {
+        let inspected = inspect(services, source, format).await?;
+        facts.has_alpha = inspected.has_alpha;
+        facts.animated = inspected.animated;
+    } else {
+        facts.has_alpha = format == Format::Svg;
+    }
+    Ok(facts)
+}
+
+async fn inspect<'s>(
+    services: &Services,
+    source: &'s Source,
+    format: Format,
+) -> Result<&'s ImageFacts, Problem> {
+    source
+        .inspected
+        .get_or_try_init(|| async {
+            let finished = run(services, source, Task::Inspect { format }).await?;
+            finished.done.image.ok_or_else(|| {
+                Problem::Unavailable("a worker gave no facts of an image".to_owned())
+            })
+        })
+        .await
+}
+
+/// `format=json`: what is known of the source, in the words of the API.
+fn describe(source: &Source, inspected: &ImageFacts) -> Bytes {
+    let (width, height) = mezzanine::oriented(inspected);
+    let focal_point = source.focal_point.map(|(x, y)| json!({"x": x, "y": y}));
+    let facts = json!({
+        "fileId": source.id,
+        "width": width,
+        "height": height,
+        "format": inspected.format.name(),
+        "mimeType": source.mime_type,
+        "sizeBytes": source.size_bytes,
+        "pages": inspected.pages,
+        "animated": inspected.animated,
+        "hasAlpha": inspected.has_alpha,
+        "focalPoint": focal_point,
+    });
+    facts.to_string().into()
+}
+
+/// A picture, from the mezzanine where that serves, else from the source.
+async fn picture(
+    services: &Services,
+    source: &Arc<Source>,
+    wanted: Render,
+) -> Result<Bytes, Problem> {
+    if let Some(facts) = source.inspected.get()
+        && let Some(format) = mezzanine::format_for(facts)
+        && let Some(reduced) = mezzanine::from_mezzanine(&wanted, facts, format)
+    {
+        let mezzanine = mezzanine_of(services, source, format).await?;
+        let input = in_memory(&mezzanine.body)?;
+        let task = Task::Render(Box::new(reduced));
+        let finished = assign(services, task, input).await?;
+        return only_output(finished);
+    }
+    perform(services, source, Task::Render(Box::new(wanted))).await
+}
+
+/// The source's mezzanine: kept, or made now by one request while the others of the file wait.
+async fn mezzanine_of(
+    services: &Services,
+    source: &Arc<Source>,
+    format: Format,
+) -> Result<Arc<Entry>, Problem> {
+    let request: Arc<str> = mezzanine::REQUEST.into();
+    let _turn = source.mezzanine_turn.lock().await;
+    if let Some(kept) = services.memory.get(source.id, &request) {
+        return Ok(kept);
+    }
+    if let Some(kept) = load(services, source, &request).await {
+        return Ok(kept);
+    }
+    let original = source.format.unwrap_or(format);
+    let task = Task::Render(Box::new(mezzanine::rendition(original, format)));
+    let body = perform(services, source, task).await?;
+    services.count(|counters| &counters.mezzanines);
+    let made = Arc::new(entry(source, format.mime(), body));
+    services.memory.put(source, &request, made.clone());
+    keep(services, source, &request, &made).await;
+    Ok(made)
+}
+
+/// From the disk tier, published in memory.
+pub(super) async fn load(
+    services: &Services,
+    source: &Arc<Source>,
+    request: &Arc<str>,
+) -> Option<Arc<Entry>> {
+    if !services.disk.holds(&name_of(source.id, request)) {
+        return None;
+    }
+    let (key, of) = (request.clone(), source.clone());
+    let entry = disk::blocking(&services.disk, move |disk| disk.get(&of, &key)).await??;
+    let entry = Arc::new(entry);
+    services.memory.put(source, request, entry.clone());
+    services.count(|counters| &counters.disk_hits);
+    Some(entry)
+}
+
+/// Onto the disk tier, unless the disk is nearly full; a failure costs another render and nothing else.
+pub(super) async fn keep(
+    services: &Services,
+    source: &Arc<Source>,
+    request: &Arc<str>,
+    entry: &Arc<Entry>,
+) {
+    let (key, of, entry, store) = (
+        request.clone(),
+        source.clone(),
+        entry.clone(),
+        services.store.clone(),
+    );
+    let written = disk::blocking(&services.disk, move |disk| {
+        if store.disk_space().is_ok_and(|space| space.is_low()) {
+            return Ok(disk::Dropped::new());
+        }
+        disk.put(&of, &key, &entry)
+    });
+    match written.await {
+        Some(Ok(dropped)) => services.lineage.dropped(dropped),
+        Some(Err(error)) => warn!(%error, "a variant could not be kept on disk"),
+        None => debug!("the disk tier's work was lost"),
+    }
+}
+
+/// The only output of a task on the source.
+async fn perform(services: &Services, source: &Source, task: Task) -> Result<Bytes, Problem> {
+    only_output(run(services, source, task).await?)
+}
+
+async fn run(services: &Services, source: &Source, task: Task) -> Result<Finished, Problem> {
+    let input = services.store.blobs().open(&source.blob).await?;
+    assign(services, task, input).await
+}
+
+async fn assign(services: &Services, task: Task, input: File) -> Result<Finished, Problem> {
+    let assignment = Assignment {
+        task,
+        inputs: vec![Arc::new(input)],
+        output: Output::Memory,
+        limits: services.renderer.limits(),
+    };
+    Ok(services.renderer.run(Lane::Interactive, assignment).await?)
+}
+
+fn only_output(finished: Finished) -> Result<Bytes, Problem> {
+    finished
+        .bytes
+        .into_iter()
+        .next()
+        .ok_or_else(|| Problem::Unavailable("a worker gave no output".to_owned()))
+}
+
+/// A file without a name that holds the bytes.
+fn in_memory(bytes: &[u8]) -> Result<File, Problem> {
+    let make = || {
+        let fd = rustix::fs::memfd_create("mezzanine", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = File::from(fd);
+        file.write_all(bytes)?;
+        Ok::<_, std::io::Error>(file)
+    };
+    make().map_err(|error| Problem::Unavailable(format!("no memory for an input: {error}")))
+}

@@ -1,0 +1,292 @@
+//! `CdnCache`: one of the shards that make variants. A file belongs to one shard, by its id.
+//!
+//! Equal requests that come while a variant is made wait for that one; whoever leaves cancels nobody else. Failures are
+//! remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`Services`]). May be lost: those who wait,
+//! who are told to come again, and the remembered failures. Mailbox 1024; when it is full, 503 with Retry-After.
+
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt as _;
+use kameo::{
+    Actor,
+    actor::{ActorRef, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    message::{Context, Message},
+};
+use sluice_media::task::Failure;
+use sluice_store::{now_ms, variants::Variant};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::{
+    Services,
+    disk::name_of,
+    entry::Entry,
+    key::Key,
+    render::{self, Problem, Wanted},
+};
+
+pub(super) const MAILBOX: usize = 1024;
+/// Failures that one shard remembers; when there are more, it forgets all.
+const MOST_FAILURES: usize = 1024;
+/// Between a render and the row about it.
+const FLUSH_AFTER: Duration = Duration::from_secs(2);
+
+/// A variant, and whether it was rendered for this request.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    pub entry: Arc<Entry>,
+    pub rendered: bool,
+}
+
+type Outcome = Result<Fetched, Problem>;
+/// File and canonical request.
+type VariantKey = (Uuid, Arc<str>);
+
+/// The actor; see the module documentation.
+#[derive(Debug)]
+pub(super) struct CdnCache {
+    services: Arc<Services>,
+    flights: HashMap<VariantKey, Flight>,
+    failures: HashMap<VariantKey, (Failure, Instant)>,
+    flown: u64,
+}
+
+/// A variant that is being made.
+#[derive(Debug)]
+struct Flight {
+    number: u64,
+    wanted: Wanted,
+    waiting: Vec<oneshot::Sender<Outcome>>,
+}
+
+impl Flight {
+    fn answer(self, outcome: &Outcome) {
+        for waiting in self.waiting {
+            let _ = waiting.send(outcome.clone());
+        }
+    }
+}
+
+/// Give the variant, or make it.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) wanted: Wanted,
+    pub(super) key: Arc<Key>,
+    pub(super) answer: oneshot::Sender<Outcome>,
+}
+
+/// A flight has ended.
+#[derive(Debug)]
+struct Landed {
+    key: VariantKey,
+    number: u64,
+    outcome: Outcome,
+}
+
+/// The notes about renders should be written.
+#[derive(Debug)]
+struct FlushDue;
+
+impl Actor for CdnCache {
+    type Args = Arc<Services>;
+    type Error = Infallible;
+
+    async fn on_start(services: Arc<Services>, _: ActorRef<Self>) -> Result<Self, Infallible> {
+        Ok(Self {
+            services,
+            flights: HashMap::new(),
+            failures: HashMap::new(),
+            flown: 0,
+        })
+    }
+
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        self.services.lineage.flush(&self.services.store).await;
+        Ok(())
+    }
+}
+
+impl Message<Fetch> for CdnCache {
+    type Reply = ();
+
+    async fn handle(&mut self, fetch: Fetch, context: &mut Context<Self, ()>) {
+        let Fetch {
+            wanted,
+            key,
+            answer,
+        } = fetch;
+        let variant = (wanted.source.id, wanted.cache_key.clone());
+        if let Some(outcome) = self.known(&variant, &wanted) {
+            let _ = answer.send(outcome);
+            return;
+        }
+        if let Some(flight) = self.flights.get_mut(&variant)
+            && flight.wanted.source.is_current()
+        {
+            flight.waiting.push(answer);
+            return;
+        }
+        if let Err(problem) = self.admit(&wanted, &key) {
+            let _ = answer.send(Err(problem));
+            return;
+        }
+        self.start(variant, wanted, answer, context.actor_ref());
+    }
+}
+
+impl CdnCache {
+    /// What needs no flight.
+    fn known(&mut self, variant: &VariantKey, wanted: &Wanted) -> Option<Outcome> {
+        if !wanted.source.is_current() {
+            return Some(Err(Problem::Stale));
+        }
+        if let Some(entry) = self.services.memory.get(variant.0, &variant.1) {
+            return Some(Ok(Fetched {
+                entry,
+                rendered: false,
+            }));
+        }
+        let (failure, failed_at) = self.failures.get(variant)?;
+        if failed_at.elapsed() < self.services.settings.remember_failures {
+            return Some(Err(Problem::Failed(failure.clone())));
+        }
+        self.failures.remove(variant);
+        None
+    }
+
+    /// What is on disk is not new.
+    fn admit(&self, wanted: &Wanted, key: &Key) -> Result<(), Problem> {
+        let name = name_of(wanted.source.id, &wanted.cache_key);
+        if self.services.disk.holds(&name) {
+            return Ok(());
+        }
+        let limit = self.services.settings.new_variants_per_minute;
+        key.admit_variant(limit, Instant::now())
+            .map_err(|wait| Problem::TooManyNew {
+                retry_after_s: wait.as_secs().max(1),
+            })
+    }
+
+    fn start(
+        &mut self,
+        key: VariantKey,
+        wanted: Wanted,
+        answer: oneshot::Sender<Outcome>,
+        me: &ActorRef<Self>,
+    ) {
+        self.flown += 1;
+        let flight = Flight {
+            number: self.flown,
+            wanted: wanted.clone(),
+            waiting: vec![answer],
+        };
+        let (number, services, me) = (flight.number, self.services.clone(), me.clone());
+        if let Some(stale) = self.flights.insert(key.clone(), flight) {
+            stale.answer(&Err(Problem::Stale));
+        }
+        tokio::spawn(async move {
+            let flying = AssertUnwindSafe(fly(&services, &wanted)).catch_unwind();
+            let outcome = flying.await.unwrap_or_else(|_| {
+                Err(Problem::Unavailable("making a variant panicked".to_owned()))
+            });
+            let landed = Landed {
+                key,
+                number,
+                outcome,
+            };
+            let _ = me.tell(landed).await;
+        });
+    }
+
+    fn remember(&mut self, key: VariantKey, failure: Failure) {
+        self.services.count(|counters| &counters.failures);
+        if self.failures.len() >= MOST_FAILURES {
+            self.failures.clear();
+        }
+        self.failures.insert(key, (failure, Instant::now()));
+    }
+
+    /// Publishes what was rendered; the row and the disk tier follow.
+    fn publish(&self, wanted: &Wanted, fetched: &Fetched, me: &ActorRef<Self>) {
+        let (services, source) = (self.services.clone(), wanted.source.clone());
+        let (request, entry) = (wanted.cache_key.clone(), fetched.entry.clone());
+        services.memory.put(&source, &request, entry.clone());
+        services.lineage.made(Variant {
+            file_id: source.id,
+            name: name_of(source.id, &request).to_vec(),
+            request: request.to_string(),
+            content_type: String::from_utf8_lossy(&entry.content_type).into_owned(),
+            bytes: entry.body.len() as i64,
+            rendered_at: now_ms(),
+        });
+        if services.lineage.becomes_due() {
+            me.tell(FlushDue).send_after(FLUSH_AFTER);
+        }
+        tokio::spawn(async move { render::keep(&services, &source, &request, &entry).await });
+    }
+}
+
+/// From disk, else rendered.
+async fn fly(services: &Services, wanted: &Wanted) -> Outcome {
+    if let Some(entry) = render::load(services, &wanted.source, &wanted.cache_key).await {
+        return Ok(Fetched {
+            entry,
+            rendered: false,
+        });
+    }
+    let entry = Arc::new(render::render(services, wanted).await?);
+    Ok(Fetched {
+        entry,
+        rendered: true,
+    })
+}
+
+impl Message<Landed> for CdnCache {
+    type Reply = ();
+
+    async fn handle(&mut self, landed: Landed, context: &mut Context<Self, ()>) {
+        let Landed {
+            key,
+            number,
+            mut outcome,
+        } = landed;
+        if self
+            .flights
+            .get(&key)
+            .is_none_or(|flight| flight.number != number)
+        {
+            return;
+        }
+        let flight = self.flights.remove(&key).expect("it was just there");
+        if !flight.wanted.source.is_current() {
+            outcome = Err(Problem::Stale);
+        }
+        match &outcome {
+            Ok(fetched) if fetched.rendered => {
+                self.publish(&flight.wanted, fetched, context.actor_ref());
+            }
+            Err(Problem::Failed(failure)) => self.remember(key, failure.clone()),
+            _ => {}
+        }
+        flight.answer(&outcome);
+    }
+}
+
+impl Message<FlushDue> for CdnCache {
+    type Reply = ();
+
+    async fn handle(&mut self, _: FlushDue, _: &mut Context<Self, ()>) {
+        let services = self.services.clone();
+        tokio::spawn(async move { services.lineage.flush(&services.store).await });
+    }
+}

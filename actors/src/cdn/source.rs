@@ -1,0 +1,158 @@
+//! Facts of the files that are delivered: read from the store once, kept in a bounded cache, dropped when a file changes.
+//!
+//! A [`Source`] that was dropped is *stale* for ever. Whatever is rendered from it may be answered to nobody and kept
+//! nowhere: the tiers ask [`Source::is_current`] under their own locks, and a purge marks the source first and empties
+//! the tiers after that.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+};
+
+use sluice_media::{format::Format, task::ImageFacts};
+use sluice_store::{
+    Error, Store,
+    blob::BlobHash,
+    files::{self, File},
+};
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+/// A stored file, as delivery sees it.
+#[derive(Debug)]
+pub struct Source {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub(super) blob: BlobHash,
+    /// `None`: of no format that we know.
+    pub(super) format: Option<Format>,
+    pub(super) mime_type: String,
+    pub(super) size_bytes: u64,
+    pub(super) focal_point: Option<(f64, f64)>,
+    /// Unix milliseconds.
+    pub(super) changed_at: i64,
+    /// What a worker saw in the bytes; asked once, by the first request that needs it.
+    pub(super) inspected: OnceCell<ImageFacts>,
+    /// Whoever makes the mezzanine has it.
+    pub(super) mezzanine_turn: tokio::sync::Mutex<()>,
+    stale: AtomicBool,
+}
+
+impl Source {
+    fn new(file: File) -> Self {
+        Self {
+            focal_point: file.focal_point(),
+            format: Format::from_mime(&file.mime_type)
+                .or_else(|| Format::from_filename(&file.filename)),
+            id: file.id,
+            account_id: file.account_id,
+            blob: file.blob,
+            size_bytes: file.size_bytes.unsigned_abs(),
+            changed_at: file.updated_at,
+            mime_type: file.mime_type,
+            inspected: OnceCell::new(),
+            mezzanine_turn: tokio::sync::Mutex::default(),
+            stale: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the file is still as this says.
+    pub fn is_current(&self) -> bool {
+        !self.stale.load(SeqCst)
+    }
+
+    /// Changes with whatever changes variants: a variant on disk that was made from another stamp is none.
+    pub(super) fn stamp(&self) -> String {
+        let (x, y) = self.focal_point.unwrap_or((-1.0, -1.0));
+        format!("{}@{x},{y}", self.blob)
+    }
+}
+
+/// The bounded cache; files that are not there are remembered, too.
+#[derive(Debug)]
+pub(super) struct Sources {
+    most: usize,
+    known: Mutex<Known>,
+    /// Counts invalidations: what was read before one is not kept after it.
+    epoch: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_id: HashMap<Uuid, Option<Arc<Source>>>,
+    /// Oldest first.
+    order: VecDeque<Uuid>,
+}
+
+impl Sources {
+    /// At most `most` files are remembered.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1),
+            known: Mutex::default(),
+            epoch: AtomicU64::new(0),
+        }
+    }
+
+    /// The file's facts; `None` when there is no such file.
+    pub(super) async fn get(&self, store: &Store, id: Uuid) -> Result<Option<Arc<Source>>, Error> {
+        loop {
+            if let Some(known) = self.locked().by_id.get(&id) {
+                return Ok(known.clone());
+            }
+            let epoch = self.epoch.load(SeqCst);
+            let file = files::by_id(&mut store.read().await?, id).await?;
+            let source = file.map(|file| Arc::new(Source::new(file)));
+            if let Some(kept) = self.keep(id, source, epoch) {
+                return Ok(kept);
+            }
+        }
+    }
+
+    /// `None` when something was invalidated since `epoch`: then it must be read again.
+    fn keep(
+        &self,
+        id: Uuid,
+        source: Option<Arc<Source>>,
+        epoch: u64,
+    ) -> Option<Option<Arc<Source>>> {
+        let mut known = self.locked();
+        if self.epoch.load(SeqCst) != epoch {
+            return None;
+        }
+        if let Some(earlier) = known.by_id.get(&id) {
+            return Some(earlier.clone());
+        }
+        if known.by_id.len() >= self.most
+            && let Some(oldest) = known.order.pop_front()
+        {
+            mark(known.by_id.remove(&oldest).flatten());
+        }
+        known.by_id.insert(id, source.clone());
+        known.order.push_back(id);
+        Some(source)
+    }
+
+    /// The file was changed or deleted, and that is committed.
+    pub(super) fn invalidate(&self, id: Uuid) {
+        let mut known = self.locked();
+        self.epoch.fetch_add(1, SeqCst);
+        if let Some(source) = known.by_id.remove(&id) {
+            known.order.retain(|known| *known != id);
+            mark(source);
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().expect("no panic under this lock")
+    }
+}
+
+fn mark(source: Option<Arc<Source>>) {
+    if let Some(source) = source {
+        source.stale.store(true, SeqCst);
+    }
+}

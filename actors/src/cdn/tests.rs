@@ -1,0 +1,559 @@
+//! Delivery over a real store, with a stand-in for the compute pool.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
+use sluice_media::{
+    format::Format,
+    task::{Done, Failure, FailureCode, ImageFacts, Limits, Task},
+    variant::{AcceptClass, VariantRequest, VariantSettings},
+};
+use sluice_store::{
+    Store, StoreSettings, accounts, blobs,
+    delivery_keys::{self, NewDeliveryKey},
+    files::{self, FilePatch, NewFile, Role},
+    variants,
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, Wanted};
+use crate::{
+    compute::{self, Assignment, ComputeSettings, Finished, Lane},
+    concern::Board,
+    tree::{self, Root},
+};
+
+const NOW: i64 = 1_795_219_200_000;
+
+/// Renders what the test says, one task for each permit.
+#[derive(Clone)]
+struct Fake {
+    permits: Arc<Semaphore>,
+    tasks: Arc<Mutex<Vec<Task>>>,
+    fails: Arc<AtomicBool>,
+    under_way: Arc<AtomicUsize>,
+}
+
+impl Fake {
+    fn open() -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            ..Self::closed()
+        }
+    }
+
+    fn closed() -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(0)),
+            tasks: Arc::default(),
+            fails: Arc::default(),
+            under_way: Arc::default(),
+        }
+    }
+
+    fn tasks(&self) -> Vec<Task> {
+        self.tasks.lock().unwrap().clone()
+    }
+}
+
+impl Renderer for Fake {
+    fn run(
+        &self,
+        _: Lane,
+        assignment: Assignment,
+    ) -> BoxFuture<'_, Result<Finished, compute::Error>> {
+        async move {
+            self.under_way.fetch_add(1, SeqCst);
+            self.tasks.lock().unwrap().push(assignment.task.clone());
+            self.permits.acquire().await.unwrap().forget();
+            if self.fails.load(SeqCst) {
+                let failure = Failure::new(FailureCode::Undecodable, "no image");
+                return Err(compute::Error::Failed(failure));
+            }
+            let image = matches!(assignment.task, Task::Inspect { .. }).then(photo);
+            let text = format!("{:?}", assignment.task);
+            Ok(Finished {
+                done: Done {
+                    image,
+                    ..Done::default()
+                },
+                bytes: vec![Bytes::from(text)],
+            })
+        }
+        .boxed()
+    }
+
+    fn limits(&self) -> Limits {
+        ComputeSettings::default().limits()
+    }
+}
+
+/// What the stand-in sees in every file.
+fn photo() -> ImageFacts {
+    ImageFacts {
+        format: Format::Heif,
+        width: 4032,
+        height: 3024,
+        orientation: 1,
+        pages: 1,
+        animated: false,
+        has_alpha: false,
+        bands: 3,
+        bits_per_sample: 8,
+        colour_space: "srgb".into(),
+        profile: None,
+        delays: Vec::new(),
+        density_dpi: None,
+        exif: BTreeMap::new(),
+    }
+}
+
+/// A running delivery with one account, key and file.
+struct Site {
+    images: Images,
+    fake: Fake,
+    store: Store,
+    account_id: Uuid,
+    file_id: Uuid,
+    key: Arc<Key>,
+    root: kameo::actor::ActorRef<Root>,
+    folder: Arc<tempfile::TempDir>,
+}
+
+impl Site {
+    async fn open(fake: Fake) -> Self {
+        Self::open_with(fake, "image/jpeg", CdnSettings::default()).await
+    }
+
+    async fn open_with(fake: Fake, mime_type: &str, settings: CdnSettings) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let store = open_store(&folder).await;
+        let account = store
+            .write(|tx| Box::pin(async move { accounts::create(tx, "Default", NOW).await }))
+            .await
+            .unwrap();
+        let new = NewDeliveryKey::default();
+        let (_, token) = store
+            .write(move |tx| Box::pin(delivery_keys::create(tx, account.id, new, NOW)))
+            .await
+            .unwrap();
+        let file_id = add_file(&store, account.id, mime_type).await;
+        let (images, root) = start(&store, fake.clone(), settings).await;
+        Self {
+            key: images.key(token.expose()).unwrap(),
+            images,
+            fake,
+            store,
+            account_id: account.id,
+            file_id,
+            root,
+            folder,
+        }
+    }
+
+    async fn wanted(&self, query: &str) -> Wanted {
+        let accept = AcceptClass::default();
+        let request = VariantRequest::parse(query, &VariantSettings::default()).unwrap();
+        Wanted {
+            source: self.images.source(self.file_id).await.unwrap().unwrap(),
+            cache_key: request.cache_key(accept).into(),
+            request: Arc::new(request),
+            accept,
+        }
+    }
+
+    async fn fetch(&self, query: &str) -> Result<Fetched, Problem> {
+        let wanted = self.wanted(query).await;
+        self.images.fetch(wanted, self.key.clone()).await
+    }
+
+    fn published(&self, query: &str) -> bool {
+        let request = VariantRequest::parse(query, &VariantSettings::default()).unwrap();
+        let key = request.cache_key(AcceptClass::default());
+        self.images.lookup(self.file_id, &key).is_some()
+    }
+
+    async fn stop(&self) {
+        let _ = self.root.stop_gracefully().await;
+        self.root.wait_for_shutdown().await;
+    }
+
+    /// A new delivery over the same store and folder.
+    async fn restart(&mut self) {
+        self.stop().await;
+        let (images, root) = start(&self.store, self.fake.clone(), CdnSettings::default()).await;
+        (self.images, self.root) = (images, root);
+    }
+}
+
+async fn open_store(folder: &tempfile::TempDir) -> Store {
+    let settings = StoreSettings {
+        data_dir: folder.path().to_owned(),
+        ..StoreSettings::default()
+    };
+    Store::open(&settings).await.unwrap()
+}
+
+async fn add_file(store: &Store, account_id: Uuid, mime_type: &str) -> Uuid {
+    let mut spool = store.blobs().spool().await.unwrap();
+    spool.write(Bytes::from_static(b"pixels")).await.unwrap();
+    let sealed = spool.seal().await.unwrap();
+    let new = NewFile {
+        folder_id: None,
+        filename: "photo".into(),
+        mime_type: mime_type.into(),
+        size_bytes: 6,
+        blob: sealed.blob().hash,
+        role: Role::Uploaded,
+        width: None,
+        height: None,
+        duration_ms: None,
+    };
+    store
+        .write(move |tx| {
+            Box::pin(async move {
+                blobs::record(tx, &sealed, NOW).await?;
+                Ok(files::create(tx, account_id, new, NOW).await?.id)
+            })
+        })
+        .await
+        .unwrap()
+}
+
+async fn start(
+    store: &Store,
+    fake: Fake,
+    settings: CdnSettings,
+) -> (Images, kameo::actor::ActorRef<Root>) {
+    let images = Images::new(settings, store.clone(), fake, BTreeMap::new());
+    images.load().await.unwrap();
+    let root = Root::start(tree::Args {
+        concerns: images.concerns(),
+        board: Board::default(),
+        lost: CancellationToken::new(),
+    });
+    until("the shards run", async || {
+        images.shards.iter().all(|shard| shard.get().is_some())
+    })
+    .await;
+    (images, root)
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let result = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    assert!(result.is_ok(), "waited in vain until {what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_equal_requests_make_one_render() {
+    let site = Site::open(Fake::closed()).await;
+    let wanted = site.wanted("w=100").await;
+    let asking = (0..1000).map(|_| {
+        let (images, wanted, key) = (site.images.clone(), wanted.clone(), site.key.clone());
+        tokio::spawn(async move { images.fetch(wanted, key).await })
+    });
+    let asking: Vec<_> = asking.collect();
+    until("a render is under way", async || {
+        site.fake.under_way.load(SeqCst) > 0
+    })
+    .await;
+    // Some leave before it is done; the others get it all the same.
+    for leaving in &asking[..100] {
+        leaving.abort();
+    }
+    site.fake.permits.add_permits(10);
+    for outcome in join_all(asking).await {
+        match outcome {
+            Ok(fetched) => drop(fetched.unwrap()),
+            Err(left) => assert!(left.is_cancelled()),
+        }
+    }
+    assert_eq!(site.images.statistics().renders, 1);
+    assert!(site.published("w=100"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_render_goes_on_when_everyone_has_left() {
+    let site = Site::open(Fake::closed()).await;
+    let wanted = site.wanted("w=100").await;
+    let leaving = {
+        let (images, key) = (site.images.clone(), site.key.clone());
+        tokio::spawn(async move { images.fetch(wanted, key).await })
+    };
+    until("a render is under way", async || {
+        site.fake.under_way.load(SeqCst) > 0
+    })
+    .await;
+    leaving.abort();
+    site.fake.permits.add_permits(1);
+    until("it is published", async || site.published("w=100")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_is_remembered_for_a_while() {
+    let settings = CdnSettings {
+        remember_failures: Duration::from_millis(200),
+        ..CdnSettings::default()
+    };
+    let site = Site::open_with(Fake::open(), "image/jpeg", settings).await;
+    site.fake.fails.store(true, SeqCst);
+    for _ in 0..5 {
+        assert!(matches!(site.fetch("w=100").await, Err(Problem::Failed(_))));
+    }
+    assert_eq!(site.fake.tasks().len(), 1);
+    site.fake.fails.store(false, SeqCst);
+    until("it is tried again", async || {
+        site.fetch("w=100").await.is_ok()
+    })
+    .await;
+    assert_eq!(site.fake.tasks().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_reaches_memory_disk_and_what_is_on_its_way() {
+    let site = Site::open(Fake::closed()).await;
+    site.fake.permits.add_permits(1);
+    site.fetch("w=1").await.unwrap();
+    until("it is on disk", async || {
+        site.images.statistics().disk_bytes > 0
+    })
+    .await;
+    let on_its_way = {
+        let (images, wanted, key) = (
+            site.images.clone(),
+            site.wanted("w=2").await,
+            site.key.clone(),
+        );
+        tokio::spawn(async move { images.fetch(wanted, key).await })
+    };
+    until("a render is under way", async || {
+        site.fake.under_way.load(SeqCst) == 2
+    })
+    .await;
+
+    let before = site.wanted("w=3").await;
+    assert_eq!(site.images.purge_file(site.file_id).await, 1);
+    site.fake.permits.add_permits(9);
+    assert_eq!(on_its_way.await.unwrap().unwrap_err(), Problem::Stale);
+    assert!(!site.published("w=1") && !site.published("w=2"));
+    assert_eq!(site.images.statistics().disk_bytes, 0);
+    // What was known before the purge starts nothing any more.
+    let late = site.images.fetch(before, site.key.clone()).await;
+    assert_eq!(late.unwrap_err(), Problem::Stale);
+    assert!(site.fetch("w=2").await.unwrap().rendered);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_follow_the_file() {
+    let site = Site::open(Fake::open()).await;
+    let (account_id, file_id) = (site.account_id, site.file_id);
+    let missing = Uuid::now_v7();
+    assert!(site.images.source(missing).await.unwrap().is_none());
+    let first = site.images.source(file_id).await.unwrap().unwrap();
+    assert_eq!(first.focal_point, None);
+    let patch = FilePatch {
+        focal_point: Some(Some((0.25, 0.75))),
+        ..FilePatch::default()
+    };
+    site.store
+        .write(move |tx| Box::pin(files::patch(tx, account_id, file_id, patch, NOW + 1)))
+        .await
+        .unwrap();
+    site.images.purge_file(file_id).await;
+    let second = site.images.source(file_id).await.unwrap().unwrap();
+    assert_eq!(second.focal_point, Some((0.25, 0.75)));
+    assert!(!first.is_current() && second.is_current());
+    assert_ne!(first.stamp(), second.stamp());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_disk_tier_survives_a_restart_and_damage_is_a_miss() {
+    let mut site = Site::open(Fake::open()).await;
+    let first = site.fetch("w=100&format=png").await.unwrap();
+    until("it is on disk", async || {
+        site.images.statistics().disk_bytes > 0
+    })
+    .await;
+    site.restart().await;
+    let again = site.fetch("format=png&w=100").await.unwrap();
+    assert!(!again.rendered);
+    assert_eq!(
+        (
+            &again.entry.body,
+            &again.entry.etag,
+            &again.entry.content_type
+        ),
+        (
+            &first.entry.body,
+            &first.entry.etag,
+            &first.entry.content_type
+        )
+    );
+    assert_eq!(again.entry.last_modified, first.entry.last_modified);
+
+    let kept = walk(&site.folder.path().join("cache"));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let image = std::fs::read(&kept[0]).unwrap();
+    let mut flipped = image.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    for damaged in [
+        &image[..3],
+        &image[..20],
+        &image[..image.len() - 1],
+        &flipped,
+        b"",
+    ] {
+        std::fs::write(&kept[0], damaged).unwrap();
+        site.restart().await;
+        let renders = site.images.statistics().renders;
+        assert!(site.fetch("w=100&format=png").await.unwrap().rendered);
+        assert_eq!(site.images.statistics().renders, renders + 1);
+        until("it is whole again", async || {
+            std::fs::read(&kept[0]).is_ok_and(|now| now == image)
+        })
+        .await;
+    }
+}
+
+/// Files below a folder.
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(walk(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variants_of_files_that_are_gone_do_not_survive_a_start() {
+    let mut site = Site::open(Fake::open()).await;
+    site.fetch("w=100").await.unwrap();
+    until("it is on disk", async || {
+        site.images.statistics().disk_bytes > 0
+    })
+    .await;
+    let (account_id, file_id) = (site.account_id, site.file_id);
+    // A crash between the commit and the purge.
+    site.store
+        .write(move |tx| {
+            Box::pin(async move { files::delete(tx, account_id, file_id).await.map(drop) })
+        })
+        .await
+        .unwrap();
+    site.restart().await;
+    assert_eq!(site.images.statistics().disk_bytes, 0);
+    assert_eq!(walk(&site.folder.path().join("cache")).len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_variants_are_bounded_and_known_ones_are_not() {
+    let settings = CdnSettings {
+        new_variants_per_minute: 2,
+        ..CdnSettings::default()
+    };
+    let site = Site::open_with(Fake::open(), "image/jpeg", settings).await;
+    for query in ["w=1", "w=2"] {
+        site.fetch(query).await.unwrap();
+    }
+    let refused = site.fetch("w=3").await.unwrap_err();
+    assert!(matches!(
+        refused,
+        Problem::TooManyNew {
+            retry_after_s: 1..=60
+        }
+    ));
+    site.fetch("w=1").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_costly_source_is_opened_once_for_all_small_variants() {
+    let site = Site::open_with(Fake::open(), "image/heif", CdnSettings::default()).await;
+    let widths = ["w=320", "w=640", "w=960", "w=1280"];
+    for outcome in join_all(widths.map(|query| site.fetch(query))).await {
+        outcome.unwrap();
+    }
+    let sources: Vec<Format> = site
+        .fake
+        .tasks()
+        .iter()
+        .map(|task| match task {
+            Task::Inspect { format } => *format,
+            Task::Render(render) => render.source,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let count = |format| sources.iter().filter(|source| **source == format).count();
+    // One look, one mezzanine, and every variant from that.
+    assert_eq!((count(Format::Heif), count(Format::Jpg)), (2, 4));
+    assert_eq!(site.images.statistics().mezzanines, 1);
+    site.fetch("w=3000").await.unwrap();
+    let Some(Task::Render(large)) = site.fake.tasks().pop() else {
+        panic!("a render");
+    };
+    assert_eq!(large.source, Format::Heif);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_render_leaves_a_row() {
+    let site = Site::open(Fake::open()).await;
+    site.fetch("w=100").await.unwrap();
+    site.stop().await;
+    let rows = variants::of_file(&mut site.store.read().await.unwrap(), site.file_id, 10)
+        .await
+        .unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].request, "w=100|plain");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_bounded_and_keeps_what_is_used() {
+    let settings = CdnSettings {
+        // 8 KiB for the part of this file; an entry takes about 2.
+        memory: bytesize::ByteSize::kib(64),
+        disk: bytesize::ByteSize(0),
+        ..CdnSettings::default()
+    };
+    let site = Site::open_with(Fake::open(), "image/jpeg", settings).await;
+    site.fetch("w=1").await.unwrap();
+    for width in 2..50 {
+        assert!(site.published("w=1"), "used again and again: {width}");
+        site.fetch(&format!("w={width}")).await.unwrap();
+    }
+    assert!(!site.published("w=2"));
+    assert!(site.images.statistics().memory_bytes <= 8 * 1024);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_image_is_said_so() {
+    let site = Site::open_with(Fake::open(), "video/mp4", CdnSettings::default()).await;
+    for query in ["w=100", "format=json", "format=blurhash"] {
+        let Err(Problem::Failed(failure)) = site.fetch(query).await else {
+            panic!("{query}");
+        };
+        assert_eq!(failure.code, FailureCode::UnsupportedType);
+    }
+    assert_eq!(site.fake.tasks(), []);
+}

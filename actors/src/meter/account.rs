@@ -1,0 +1,154 @@
+//! What the façade holds of an account: its month, and what was delivered since the last flush.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst},
+};
+
+use arc_swap::ArcSwap;
+use sluice_store::deliveries::Day;
+use tokio::sync::{Notify, futures::Notified};
+use uuid::Uuid;
+
+use super::period::{Period, Quota, Refused, Spent};
+
+/// The counters of one account.
+#[derive(Debug)]
+pub struct Account {
+    pub(super) id: Uuid,
+    period: ArcSwap<Period>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    bytes: AtomicU64,
+    /// Whether anything was asked of it since its plan was last looked at.
+    active: AtomicBool,
+    refilling: AtomicBool,
+    changed: Notify,
+}
+
+/// How an image was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    Hit,
+    Miss,
+}
+
+/// What is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub uncapped: u64,
+    pub day: Day,
+}
+
+impl Account {
+    pub(super) fn new(id: Uuid) -> Self {
+        Self {
+            id,
+            period: ArcSwap::from_pointee(Period::unknown()),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            active: AtomicBool::new(false),
+            refilling: AtomicBool::new(false),
+            changed: Notify::new(),
+        }
+    }
+
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Counts a delivery for the statistics.
+    pub fn delivered(&self, how: Delivered, bytes: u64) {
+        let counter = match how {
+            Delivered::Hit => &self.hits,
+            Delivered::Miss => &self.misses,
+        };
+        counter.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// `None` until the store was asked for this month.
+    pub(super) fn quota(&self, now_ms: i64) -> Option<Quota> {
+        let period = self.period.load();
+        (!period.is_over(now_ms)).then(|| period.quota())
+    }
+
+    pub(super) fn spend(&self, now_ms: i64) -> Result<Spent, Refused> {
+        if !self.active.load(Relaxed) {
+            self.active.store(true, Relaxed);
+        }
+        self.period.load().spend(now_ms)
+    }
+
+    pub(super) fn period(&self) -> Arc<Period> {
+        self.period.load_full()
+    }
+
+    pub(super) fn begin(&self, period: Period) {
+        self.period.store(Arc::new(period));
+    }
+
+    pub(super) fn wants_refill(&self, now_ms: i64) -> bool {
+        self.period.load().wants_refill(now_ms)
+    }
+
+    pub(super) fn is_used_up(&self) -> bool {
+        self.period.load().is_used_up()
+    }
+
+    /// Whether it was active since the last time this was asked.
+    pub(super) fn is_active(&self) -> bool {
+        self.active.swap(false, Relaxed)
+    }
+
+    /// Resolves at the next [`Account::tell`].
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    pub(super) fn tell(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Leave to refill; one at a time has it.
+    pub(super) fn take_turn(self: &Arc<Self>) -> Option<Turn> {
+        (!self.refilling.swap(true, SeqCst)).then(|| Turn(self.clone()))
+    }
+
+    /// What was counted since the last time; `None` when that is nothing.
+    pub(super) fn take_counted(&self, now_ms: i64) -> Option<Counted> {
+        let take = |counter: &AtomicU64| counter.swap(0, Relaxed) as i64;
+        let counted = Counted {
+            uncapped: self.period.load().take_uncounted(),
+            day: Day {
+                day: Day::of(now_ms),
+                hits: take(&self.hits),
+                misses: take(&self.misses),
+                bytes: take(&self.bytes),
+            },
+        };
+        let is_nothing = counted.uncapped == 0 && counted.day.hits == 0 && counted.day.misses == 0;
+        (!is_nothing).then_some(counted)
+    }
+
+    pub(super) fn put_back(&self, counted: Counted) {
+        self.period.load().put_back(counted.uncapped);
+        for (counter, count) in [
+            (&self.hits, counted.day.hits),
+            (&self.misses, counted.day.misses),
+            (&self.bytes, counted.day.bytes),
+        ] {
+            counter.fetch_add(count.unsigned_abs(), Relaxed);
+        }
+    }
+}
+
+/// Given back when dropped, whatever became of the refill.
+pub(super) struct Turn(Arc<Account>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.refilling.store(false, SeqCst);
+    }
+}

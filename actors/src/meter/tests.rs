@@ -1,0 +1,213 @@
+//! The meter over a real store: caps under many threads, kills, clean stops, plans that change.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sluice_store::{Store, StoreSettings, accounts, deliveries, now_ms};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Account, Caps, Delivered, Meter, Refusal};
+use crate::{
+    concern::Board,
+    tree::{self, Root},
+};
+
+struct Site {
+    store: Store,
+    account_id: Uuid,
+    meter: Meter,
+    root: kameo::actor::ActorRef<Root>,
+    _folder: tempfile::TempDir,
+}
+
+fn caps() -> Caps {
+    [("tiny", 150), ("small", 3_000), ("unlimited", 0)]
+        .map(|(name, cap)| (name.to_owned(), cap))
+        .into()
+}
+
+fn start(store: &Store) -> (Meter, kameo::actor::ActorRef<Root>) {
+    let meter = Meter::new(store.clone(), caps());
+    let root = Root::start(tree::Args {
+        concerns: vec![meter.concern()],
+        board: Board::default(),
+        lost: CancellationToken::new(),
+    });
+    (meter, root)
+}
+
+impl Site {
+    async fn open(plan: &'static str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: folder.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let account_id = store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let account = accounts::create(tx, "Default", now_ms()).await?;
+                    accounts::set_plan(tx, account.id, plan, now_ms()).await?;
+                    Ok(account.id)
+                })
+            })
+            .await
+            .unwrap();
+        let (meter, root) = start(&store);
+        Self {
+            store,
+            account_id,
+            meter,
+            root,
+            _folder: folder,
+        }
+    }
+
+    async fn taken(&self) -> u64 {
+        deliveries::standing(
+            &mut self.store.read().await.unwrap(),
+            self.account_id,
+            now_ms(),
+        )
+        .await
+        .unwrap()
+        .taken
+    }
+
+    async fn stop(&self) {
+        let _ = self.root.stop_gracefully().await;
+        self.root.wait_for_shutdown().await;
+    }
+
+    /// Without a goodbye: what is held in memory is lost.
+    async fn kill(&mut self) {
+        self.root.kill();
+        self.root.wait_for_shutdown().await;
+        (self.meter, self.root) = start(&self.store);
+    }
+
+    /// Spends until the cap, at most `most`; how many that were.
+    async fn spend(&self, most: usize) -> usize {
+        let account = self.meter.account(self.account_id);
+        let mut spent = 0;
+        while spent < most {
+            match self.meter.spend(&account).await {
+                Ok(one) => drop(one.keep()),
+                Err(Refusal::UsedUp(_)) => break,
+                Err(Refusal::Busy) => panic!("the database is idle"),
+            }
+            spent += 1;
+        }
+        spent
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_spenders_together_reach_the_cap_exactly() {
+    let site = Site::open("small").await;
+    let counts = join_all((0..16).map(|_| site.spend(usize::MAX))).await;
+    assert_eq!(counts.iter().sum::<usize>(), 3_000);
+    let account = site.meter.account(site.account_id);
+    let quota = site.meter.quota(&account).await.unwrap();
+    assert_eq!(
+        (quota.limit, quota.used, quota.remaining()),
+        (Some(3_000), 3_000, Some(0))
+    );
+    assert_eq!(site.taken().await, 3_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_stop_gives_the_rest_back() {
+    let mut site = Site::open("small").await;
+    assert_eq!(site.spend(17).await, 17);
+    let account = site.meter.account(site.account_id);
+    drop(site.meter.spend(&account).await.unwrap());
+    site.stop().await;
+    assert_eq!(site.taken().await, 17);
+    (site.meter, site.root) = start(&site.store);
+    assert_eq!(site.spend(usize::MAX).await, 3_000 - 17);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_counts_the_rest_of_a_block_and_never_passes_the_cap() {
+    let mut site = Site::open("small").await;
+    let mut delivered = 0;
+    for _ in 0..5 {
+        delivered += site.spend(7).await;
+        site.kill().await;
+        let lost = site.taken().await - delivered as u64;
+        // At most one block of 1 % is lost each time.
+        assert!(lost <= 5 * 30, "{lost}");
+    }
+    delivered += site.spend(usize::MAX).await;
+    assert!(
+        delivered <= 3_000 && delivered >= 3_000 - 5 * 30,
+        "{delivered}"
+    );
+    assert_eq!(site.taken().await, 3_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_back_can_be_delivered() {
+    let site = Site::open("tiny").await;
+    let account = site.meter.account(site.account_id);
+    let mut held = Vec::new();
+    while let Ok(spent) = site.meter.spend(&account).await {
+        held.push(spent);
+    }
+    assert_eq!(held.len(), 150);
+    held.truncate(140);
+    assert_eq!(site.spend(usize::MAX).await, 10);
+    for spent in held {
+        spent.keep();
+    }
+    assert_eq!(site.meter.quota(&account).await.unwrap().used, 150);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_cap_everything_is_counted_and_nothing_refused() {
+    let site = Site::open("unlimited").await;
+    assert_eq!(site.spend(5_000).await, 5_000);
+    let account = site.meter.account(site.account_id);
+    account.delivered(Delivered::Hit, 100);
+    account.delivered(Delivered::Miss, 50);
+    let quota = site.meter.quota(&account).await.unwrap();
+    assert_eq!((quota.limit, quota.used), (None, 5_000));
+    site.stop().await;
+    assert_eq!(site.taken().await, 5_000);
+    let days = deliveries::days(&mut site.store.read().await.unwrap(), site.account_id, 0)
+        .await
+        .unwrap();
+    assert_eq!((days[0].hits, days[0].misses, days[0].bytes), (1, 1, 150));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_larger_plan_opens_a_cap_that_was_reached() {
+    let site = Site::open("tiny").await;
+    assert_eq!(site.spend(usize::MAX).await, 150);
+    let id = site.account_id;
+    site.store
+        .write(move |tx| {
+            Box::pin(async move { accounts::set_plan(tx, id, "small", now_ms()).await })
+        })
+        .await
+        .unwrap();
+    let account: std::sync::Arc<Account> = site.meter.account(id);
+    let opened = async {
+        while site
+            .meter
+            .spend(&account)
+            .await
+            .map(super::Spent::keep)
+            .is_err()
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), opened)
+        .await
+        .unwrap();
+    assert_eq!(site.spend(usize::MAX).await, 3_000 - 151);
+}
