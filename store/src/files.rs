@@ -1,6 +1,6 @@
 //! Files: a name, a place and facts for a blob. The bytes never change under one id.
 
-use sqlx::{QueryBuilder, Sqlite, query, query_as, types::Json};
+use sqlx::{QueryBuilder, Sqlite, query_as, types::Json};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Tx, blob::BlobHash, folders, lineage, storage};
@@ -58,6 +58,15 @@ impl File {
     }
 }
 
+/// What was found out about the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// In pixels as shown, after orientation.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub duration_ms: Option<i64>,
+}
+
 /// A file to be made of a blob that is recorded in the same transaction or named by another row.
 #[derive(Clone, Debug)]
 pub struct NewFile {
@@ -94,7 +103,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn push<'q>(&'q self, account_id: Uuid, statement: &mut QueryBuilder<Sqlite>) {
+    fn push(&self, account_id: Uuid, statement: &mut QueryBuilder<Sqlite>) {
         statement.push(" WHERE account_id = ").push_bind(account_id);
         if let Some(folder) = self.folder {
             statement.push(" AND folder_id IS ").push_bind(folder);
@@ -252,24 +261,6 @@ pub async fn patch(
     .fetch_optional(tx.sqlite())
     .await?
     .ok_or(Error::NotFound("file"))
-}
-
-/// Notes what was found out about the bytes since: size in pixels and length.
-pub async fn set_facts(
-    tx: &mut Tx<'_>,
-    id: Uuid,
-    width: Option<u32>,
-    height: Option<u32>,
-    duration_ms: Option<i64>,
-) -> Result<(), Error> {
-    query("UPDATE files SET width = $2, height = $3, duration_ms = $4 WHERE id = $1")
-        .bind(id)
-        .bind(width)
-        .bind(height)
-        .bind(duration_ms)
-        .execute(tx.sqlite())
-        .await?;
-    Ok(())
 }
 
 /// Deletes the file, and returns what it was. What was made from it stays, its source forgotten.

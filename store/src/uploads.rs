@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     Connection, Error, Tx,
     blob::BlobHash,
-    files::{self, File, NewFile, Role},
+    files::{self, Facts, File, NewFile, Role},
     folders, storage,
 };
 
@@ -134,6 +134,7 @@ pub async fn complete(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     id: Uuid,
+    facts: Facts,
     limit_bytes: u64,
     now_ms: i64,
 ) -> Result<(File, bool), Error> {
@@ -159,9 +160,9 @@ pub async fn complete(
         size_bytes,
         blob,
         role: Role::Uploaded,
-        width: None,
-        height: None,
-        duration_ms: None,
+        width: facts.width,
+        height: facts.height,
+        duration_ms: facts.duration_ms,
     };
     let file = files::create(tx, account_id, new, now_ms).await?;
     query("UPDATE uploads SET state = 'completed', file_id = $2 WHERE id = $1")

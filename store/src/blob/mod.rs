@@ -197,11 +197,11 @@ impl SetAside {
 
     /// Puts it back, because its row stays after all. What was written anew meanwhile is kept.
     pub(crate) fn put_back(self) {
-        if let Err(error) = fs::hard_link(&self.aside, &self.place) {
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                tracing::error!(%error, path = %self.place.display(), "a blob could not be put back");
-                return;
-            }
+        if let Err(error) = fs::hard_link(&self.aside, &self.place)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            tracing::error!(%error, path = %self.place.display(), "a blob could not be put back");
+            return;
         }
         let _ = fs::remove_file(&self.aside);
     }

@@ -1,8 +1,10 @@
 //! The store as its callers use it, on real files.
 
 mod backup;
+mod blobs;
 mod data_folder;
 mod delivery;
+mod files;
 mod first_start;
 mod jobs;
 mod killed;
