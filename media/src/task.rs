@@ -352,6 +352,21 @@ pub struct OutputFacts {
     pub path: Option<Path>,
 }
 
+impl OutputFacts {
+    /// Of a result that is one page and no image.
+    pub fn of(format: Option<Format>, bytes: usize) -> Self {
+        Self {
+            bytes: bytes as u64,
+            format,
+            width: None,
+            height: None,
+            pages: 1,
+            applied_quality: None,
+            path: None,
+        }
+    }
+}
+
 /// What is known of an image without decoding its pixels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

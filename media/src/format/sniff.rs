@@ -54,7 +54,8 @@ pub(super) fn ico(head: &[u8]) -> bool {
     };
     let count = u32::from(u16::from_le_bytes([head[4], head[5]]));
     let offset = u32::from_le_bytes([entry[12], entry[13], entry[14], entry[15]]);
-    count > 0 && entry[3] == 0 && offset >= 6 + 16 * count
+    // The byte is reserved; the encoder of .NET writes 255.
+    count > 0 && matches!(entry[3], 0 | 255) && offset >= 6 + 16 * count
 }
 
 /// By the footer of version 2, which stands at the end of the file.

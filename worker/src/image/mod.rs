@@ -5,7 +5,13 @@
 
 use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Path, Render, Task};
 
+pub mod archive;
+mod bounds;
+pub mod document;
+pub mod placeholder;
 pub mod planar;
+pub mod raster;
+pub mod vectorize;
 pub mod vips;
 
 /// An image in memory: 8-bit sRGB, rows from the top, without padding.
@@ -51,11 +57,28 @@ impl Studio {
                 ))
             }
             Task::Render(render) => self.render(render, inputs, limits).map(one_output),
-            Task::Vectorize { .. }
-            | Task::ImagesToPdf { .. }
-            | Task::ListArchive
-            | Task::ExtractMember { .. }
-            | Task::Placeholder { .. } => Err(Failure::new(FailureCode::Internal, "not built yet")),
+            Task::Vectorize { source, mono } => {
+                vectorize::vectorize(*source, *mono, first(inputs)?, limits).map(one_output)
+            }
+            Task::ImagesToPdf { sources, page_size } => {
+                document::images_to_pdf(sources, *page_size, inputs, limits).map(one_output)
+            }
+            Task::ListArchive => {
+                let done = Done {
+                    members: Some(archive::list(first(inputs)?, limits)?),
+                    ..Done::default()
+                };
+                Ok((done, Vec::new()))
+            }
+            Task::ExtractMember { index } => {
+                archive::extract(first(inputs)?, *index, limits).map(one_output)
+            }
+            Task::Placeholder {
+                source,
+                page,
+                style,
+            } => placeholder::placeholder(*source, *page, *style, first(inputs)?, limits)
+                .map(one_output),
         }
     }
 

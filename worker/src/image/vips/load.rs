@@ -8,6 +8,8 @@ use sluice_media::{
 };
 
 use super::safe::{Image, Operation, Refused};
+pub use crate::image::bounds::check_pixels;
+use crate::image::raster;
 
 /// The longest SVG, in bytes; drawings of cities and machines have a few million.
 const MAX_SVG_BYTES: usize = 16 << 20;
@@ -58,11 +60,21 @@ impl Options {
 pub struct Source<'a> {
     pub format: Format,
     bytes: &'a [u8],
+    /// The pixels of a format that libvips does not read.
+    decoded: Option<Image<'static>>,
 }
 
 impl<'a> Source<'a> {
-    /// Fails with [`FailureCode::UnsupportedType`] for what libvips does not read.
-    pub fn new(format: Format, bytes: &'a [u8], _limits: &Limits) -> Result<Self, Failure> {
+    /// Fails with [`FailureCode::UnsupportedType`] for what is no image.
+    pub fn new(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<Self, Failure> {
+        if raster::reads(format) {
+            let decoded = super::image_of(&raster::decode(format, bytes, limits)?)?;
+            return Ok(Self {
+                format,
+                bytes,
+                decoded: Some(decoded),
+            });
+        }
         if loader(format).is_none() {
             return Err(Failure::new(
                 FailureCode::UnsupportedType,
@@ -72,7 +84,11 @@ impl<'a> Source<'a> {
         if format == Format::Svg {
             check_svg(bytes)?;
         }
-        Ok(Self { format, bytes })
+        Ok(Self {
+            format,
+            bytes,
+            decoded: None,
+        })
     }
 
     /// Whether it has no pixels of its own and is drawn at any size.
@@ -86,6 +102,9 @@ impl<'a> Source<'a> {
     }
 
     fn load(&self, options: Options) -> Result<Image<'a>, Refused> {
+        if let Some(decoded) = &self.decoded {
+            return Operation::on(c"copy", decoded).run();
+        }
         let name = loader(self.format).ok_or(Refused)?;
         let mut operation = Operation::load(name, self.bytes)
             .option(c"access", "sequential")
@@ -162,25 +181,11 @@ impl<'a> Source<'a> {
         Failure::new(
             FailureCode::Undecodable,
             format!(
-                "the bytes do not decode as {}: the file is damaged or cut short",
+                "the bytes do not decode as {}: the file is damaged, cut short, or of a kind that is not read",
                 self.format.name()
             ),
         )
     }
-}
-
-/// Checks one page of pixels.
-pub fn check_pixels(width: u32, height: u32, limits: &Limits) -> Result<(), Failure> {
-    if u64::from(width) * u64::from(height) > limits.max_pixels {
-        return Err(Failure::new(
-            FailureCode::TooLarge,
-            format!(
-                "the image has {width} × {height} pixels; at most {} megapixels are taken (worker.max_megapixels)",
-                limits.max_pixels / 1_000_000
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// Checks all frames of an animation together.

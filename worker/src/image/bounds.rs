@@ -1,0 +1,31 @@
+//! The limits that more than one kind of work keeps, and what is said of them.
+
+use sluice_media::task::{Failure, FailureCode, Limits};
+
+/// Checks one page of pixels before it is decoded.
+pub fn check_pixels(width: u32, height: u32, limits: &Limits) -> Result<(), Failure> {
+    if u64::from(width) * u64::from(height) > limits.max_pixels {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the image has {width} × {height} pixels; at most {} megapixels are taken (worker.max_megapixels)",
+                limits.max_pixels / 1_000_000
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a result, or what there is of it; `what` names it: `the SVG`.
+pub fn check_output(what: &str, bytes: usize, limits: &Limits) -> Result<(), Failure> {
+    if bytes as u64 > limits.max_output_bytes {
+        return Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "{what} has more than {} bytes (worker.max_output)",
+                limits.max_output_bytes
+            ),
+        ));
+    }
+    Ok(())
+}
