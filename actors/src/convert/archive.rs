@@ -88,7 +88,7 @@ async fn members_of(
         return Ok(None);
     }
     let file = services.store.blobs().open(&input.blob).await?;
-    if item::sniff(&file)? != Some(Format::Zip) {
+    if item::sniff(&file, &input.filename)? != Some(Format::Zip) {
         return Ok(None);
     }
     let done = item::run(services, job, Task::ListArchive, vec![Arc::new(file)], None).await?;

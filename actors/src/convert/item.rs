@@ -155,7 +155,7 @@ impl Opened {
                 (Arc::new(spool.reader().await?), Some(spool))
             }
         };
-        let format = sniff(&file)?.ok_or_else(|| {
+        let format = sniff(&file, &input.filename)?.ok_or_else(|| {
             Failure::new(
                 FailureCode::UnsupportedType,
                 format!("{} is of no type that is known", shown(&input.filename)),
@@ -170,7 +170,7 @@ impl Opened {
 }
 
 /// The format of a file by its first bytes, which the page cache has: uploads were just written.
-pub(super) fn sniff(file: &File) -> Result<Option<Format>, Failure> {
+pub(super) fn sniff(file: &File, filename: &str) -> Result<Option<Format>, Failure> {
     let mut head = vec![0; HEAD_BYTES];
     let mut length = 0;
     while length < head.len() {
@@ -185,7 +185,7 @@ pub(super) fn sniff(file: &File) -> Result<Option<Format>, Failure> {
             }
         }
     }
-    Ok(Format::sniff(&head[..length]))
+    Ok(Format::recognise(&head[..length], filename))
 }
 
 /// A name in a message.
