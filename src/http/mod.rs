@@ -7,13 +7,21 @@
 pub mod address;
 mod answer;
 mod bytes;
+mod cdn;
+mod cdn_presets;
 mod context;
+mod convert;
+mod delivery_keys;
 mod docs;
+mod downloads;
 pub mod error;
 mod extract;
 mod field;
 mod filename;
+mod files;
+mod folders;
 mod health;
+mod jobs;
 mod keys;
 mod live_inputs;
 mod live_port;
@@ -26,7 +34,11 @@ mod rate_limit;
 mod server;
 mod session;
 mod sign_in;
+mod signing;
 mod table;
+mod tools;
+mod uploads;
+mod usage;
 
 pub use context::{AppState, MediaHandles, Stage};
 pub use error::ApiError;
@@ -39,6 +51,10 @@ table::routes! {
     // `playback` puts its routes below /live/v1 itself; here its handlers join the description.
     playback: multivariant, media_playlist, state, media;
 
+    // First, because the router tries in order and these are asked for most.
+    "/cdn/v1/{deliveryKey}/{fileId}"            => GET cdn::deliver;
+    "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}" => GET cdn::deliver_preset;
+
     "/api/session"                     => GET session::show, POST session::create, DELETE session::end;
     "/api/keys"                        => GET keys::list, POST keys::create;
     "/api/keys/{id}"                   => DELETE keys::revoke;
@@ -46,6 +62,32 @@ table::routes! {
     "/api/live/inputs/{id}"            => GET live_inputs::show, PATCH live_inputs::change, DELETE live_inputs::delete;
     "/api/live/inputs/{id}/rotate-key" => POST live_inputs::rotate_key;
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
+
+    "/api/files"                       => GET files::list, POST files::create;
+    "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
+    "/api/folders"                     => GET folders::list, POST folders::create;
+    "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
+    "/api/uploads"                     => POST uploads::create;
+    "/api/uploads/complete"            => POST uploads::complete;
+    "/api/uploads/{id}/content"        => PUT uploads::put, OPTIONS uploads::preflight;
+    "/api/downloads/{token}"           => GET downloads::fetch;
+
+    "/api/delivery-keys"               => GET delivery_keys::list, POST delivery_keys::create;
+    "/api/delivery-keys/alias"         => GET delivery_keys::alias;
+    "/api/delivery-keys/{id}"          => DELETE delivery_keys::revoke;
+    "/api/cdn-presets"                 => GET cdn_presets::list, POST cdn_presets::create;
+    "/api/cdn-presets/{id}"            => GET cdn_presets::show, PATCH cdn_presets::change, DELETE cdn_presets::delete;
+    "/api/cdn-purge"                   => POST cdn::purge;
+    "/api/cdn/stats"                   => GET cdn::stats;
+
+    "/api/convert"                     => POST convert::convert;
+    "/api/compress"                    => POST convert::compress;
+    "/api/media/{tool}"                => POST tools::on_upload;
+    "/api/files/{id}/tools"            => POST tools::on_file;
+    "/api/jobs"                        => GET jobs::list, POST jobs::create;
+    "/api/jobs/{id}"                   => GET jobs::show, DELETE jobs::cancel;
+    "/api/jobs/{id}/events"            => GET jobs::events;
+    "/api/usage"                       => GET usage::show;
 
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;

@@ -30,6 +30,7 @@ impl Modify for Shared {
             "session",
             SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(super::session::COOKIE))),
         );
+        super::tools::describe(document);
         for (path, item) in &mut document.paths.paths {
             let is_api = path.starts_with("/api/");
             for operation in operations(item) {

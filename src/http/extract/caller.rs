@@ -91,6 +91,11 @@ impl<S> Caller<S> {
         state.config.plan(&self.identity.plan)
     }
 
+    /// Whether it is a person at the dashboard rather than a program with an API key.
+    pub fn is_session(&self) -> bool {
+        self.identity.session.is_some()
+    }
+
     /// The name of the account's plan.
     pub fn plan_name(&self) -> &str {
         &self.identity.plan

@@ -1,0 +1,150 @@
+//! `POST /api/convert` and `POST /api/compress` (decisions.md §3): files in, files out, while the client waits.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use sluice_media::operation;
+use sluice_store::jobs::JobType;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    context::AppState,
+    error::ApiError,
+    extract::{Caller, Reached, Write},
+    jobs::{self, Accepted, AllFailed, Asking, ConversionAnswer, Wanted},
+};
+
+/// Files and what to make of them. Each field also exists as a list under its plural (`formats`, `compressions` …): a JSON
+/// array with one value for each file.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the form for the OpenAPI document")]
+pub struct ConvertForm {
+    /// One or more; `files[]`, `files[0]` and `file` are accepted too. A ZIP stands for its members, unless the format is zip.
+    #[schema(value_type = Vec<String>, format = Binary)]
+    files: Vec<u8>,
+    /// jpg, png, webp, avif, tiff, gif, heif, jxl, svg, pdf or zip.
+    format: String,
+    /// original, website, email, instagram, linkedin, ecommerce, square, width or height. A raster is never enlarged; an SVG
+    /// is rendered at the size, with a long edge of 1024 without one.
+    resize_preset: Option<String>,
+    resize_width: Option<u32>,
+    resize_height: Option<u32>,
+    /// The encoder's quality, 1 to 100; 82 without one.
+    compression: Option<u8>,
+    /// Turn by the camera's orientation; true without one.
+    auto_orient: Option<bool>,
+    /// Trace to SVG as a silhouette; false without one.
+    mono: Option<bool>,
+    /// Keep the results as files; false by API key.
+    save_to_storage: Option<bool>,
+    /// The folder of the stored results; at the top without one.
+    folder_id: Option<Uuid>,
+}
+
+/// Files to be made smaller in their own format.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the form for the OpenAPI document")]
+pub struct CompressForm {
+    #[schema(value_type = Vec<String>, format = Binary)]
+    files: Vec<u8>,
+    /// quality, or target-size with `targetBytes`.
+    mode: Option<String>,
+    /// 1 to 100; 82 without one.
+    quality: Option<u8>,
+    /// The best quality whose file is not larger.
+    target_bytes: Option<u64>,
+    lossless: Option<bool>,
+    strip_metadata: Option<bool>,
+    /// Keep the results as files; false by API key.
+    save_to_storage: Option<bool>,
+    folder_id: Option<Uuid>,
+}
+
+/// Convert files
+///
+/// One file is answered with its result or with the status of its failure. Of several, 200 comes when at least one was
+/// done, with `errors` for the others, and 422 when none was. What takes longer than `convert.inline_wait` is answered
+/// 202 and goes on as a job; a client that leaves finds it under `/api/jobs`.
+#[utoipa::path(post, path = "/api/convert", tag = "convert",
+    request_body(content = ConvertForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The results", body = ConversionAnswer),
+        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn convert(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    at_once(
+        "convert",
+        JobType::Convert,
+        &request,
+        &state,
+        &caller,
+        &reached,
+        payload,
+    )
+    .await
+}
+
+/// Compress files
+///
+/// Keeps the format. Answers as `/api/convert`.
+#[utoipa::path(post, path = "/api/compress", tag = "convert",
+    request_body(content = CompressForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The results", body = ConversionAnswer),
+        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn compress(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    at_once(
+        "compress",
+        JobType::Compress,
+        &request,
+        &state,
+        &caller,
+        &reached,
+        payload,
+    )
+    .await
+}
+
+async fn at_once(
+    tool: &str,
+    job_type: JobType,
+    request: &HttpRequest,
+    state: &AppState,
+    caller: &Caller<Write>,
+    reached: &Reached,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let asking = Asking::new(state, caller, reached);
+    let (params, files, _) = asking.form(request, payload.into_inner()).await?;
+    let wanted = Wanted {
+        row: operation::row(tool).expect("convert and compress are rows"),
+        job_type,
+        params,
+        files,
+        mark: None,
+        is_waited_for: true,
+        archives: false,
+        idempotency_key: None,
+        beside: None,
+    };
+    let (job, _) = asking.submit(wanted).await?;
+    jobs::answer(state, reached, job).await
+}

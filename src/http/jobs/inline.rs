@@ -1,0 +1,133 @@
+//! Requests that wait for their job: 200 with the files, 202 when it takes longer, the failure's status when none came out.
+
+use actix_web::HttpResponse;
+use serde::Serialize;
+use sluice_media::task::{Failure, FailureCode};
+use sluice_store::{
+    jobs::{self, Item, Job, JobState},
+    storage,
+};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::record::{Accepted, FileError, Records, ResultFile, errors};
+use crate::http::{context::AppState, error::ApiError, extract::Reached};
+
+/// What a conversion gave. At least one file came out.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversionAnswer {
+    #[schema(value_type = uuid::Uuid)]
+    job_id: uuid::Uuid,
+    /// In the order of the request.
+    files: Vec<ResultFile>,
+    /// The files of a request with several that failed.
+    errors: Vec<FileError>,
+    storage: StorageNotice,
+}
+
+/// What became of `saveToStorage`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StorageNotice {
+    saved: bool,
+    /// For people.
+    notice: Option<String>,
+}
+
+/// None of several files could be done (422).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AllFailed {
+    error: String,
+    /// `all_failed`
+    code: &'static str,
+    #[schema(value_type = uuid::Uuid)]
+    job_id: uuid::Uuid,
+    errors: Vec<FileError>,
+}
+
+/// Waits for a job at most `convert.inline_wait`, and answers. The job goes on whatever becomes of the request.
+pub(in crate::http) async fn answer(
+    state: &AppState,
+    reached: &Reached,
+    job: Job,
+) -> Result<HttpResponse, ApiError> {
+    let deadline = Instant::now() + state.config.convert.inline_wait;
+    let job = tokio::select! {
+        ended = state.conversions.wait(job.id, deadline) => ended?,
+        () = state.closing.cancelled() => job,
+    };
+    if !job.state.has_ended() {
+        return Ok(HttpResponse::Accepted().json(Accepted::of(&job)));
+    }
+    let items = jobs::items(&mut state.store.read().await?, job.id).await?;
+    match job.state {
+        JobState::Cancelled => Err(ApiError::Conflict("the job was cancelled".to_owned())),
+        JobState::Completed => {
+            let records = Records::new(state, reached).await?;
+            Ok(HttpResponse::Ok().json(ConversionAnswer {
+                job_id: job.id,
+                files: records.results(&job, &items),
+                errors: errors(&items),
+                storage: notice(state, &job, &items),
+            }))
+        }
+        _ => match &items[..] {
+            [only] => Err(failure_of(state, &job, only)
+                .await?
+                .offering(|| reached.upgrade_url(state))),
+            _ => Ok(HttpResponse::UnprocessableEntity().json(AllFailed {
+                error: format!("none of the {} files could be done", items.len()),
+                code: "all_failed",
+                job_id: job.id,
+                errors: errors(&items),
+            })),
+        },
+    }
+}
+
+fn notice(state: &AppState, job: &Job, items: &[Item]) -> StorageNotice {
+    let stored = items
+        .iter()
+        .filter(|item| item.stored_file_id.is_some())
+        .count();
+    let notice = match (job.saves, stored) {
+        (true, 0) => None,
+        (true, _) => Some(format!("{stored} file(s) were stored")),
+        (false, _) => Some(format!(
+            "the results can be downloaded for {} h; saveToStorage=true keeps them",
+            state.config.convert.keep_results.as_secs() / 3600
+        )),
+    };
+    StorageNotice {
+        saved: stored > 0,
+        notice,
+    }
+}
+
+/// The error that a file's failure would have been, had it been found out before the job was made.
+async fn failure_of(state: &AppState, job: &Job, item: &Item) -> Result<ApiError, ApiError> {
+    let code = item.error_code.clone().unwrap_or_default();
+    let message = item.error.clone().unwrap_or_default();
+    if let Ok(code) = serde_json::from_value::<FailureCode>(code.as_str().into()) {
+        return Ok(Failure::new(code, message).into());
+    }
+    Ok(match code.as_str() {
+        "storage_used_up" => {
+            let mut reader = state.store.read().await?;
+            ApiError::StorageUsedUp {
+                used_bytes: storage::totals(&mut reader, job.account_id).await?.bytes,
+                limit_bytes: job.allowance.storage_bytes,
+                upgrade_url: None,
+            }
+        }
+        "operations_used_up" => ApiError::Unprocessable {
+            code: "operations_used_up",
+            message,
+        },
+        _ => ApiError::Unprocessable {
+            code: "crashed",
+            message,
+        },
+    })
+}

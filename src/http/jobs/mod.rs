@@ -1,0 +1,263 @@
+//! `/api/jobs`: conversions that nobody waits for (decisions.md §3). Conversions that are waited for are jobs too, and can be
+//! found here.
+
+mod events;
+mod inline;
+mod material;
+mod record;
+mod submission;
+
+use actix_web::{FromRequest as _, HttpRequest, HttpResponse, http::header, web};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sluice_media::operation::{self, Params};
+use sluice_store::{
+    Cursor, Page,
+    jobs::{self, JobState, JobType},
+};
+use url::form_urlencoded;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub use events::{__path_events, events};
+pub(super) use inline::answer;
+pub use inline::{AllFailed, ConversionAnswer};
+pub(super) use material::Material;
+use record::Records;
+pub use record::{Accepted, JobRecord};
+pub(super) use submission::{Asking, Wanted, flag, idempotency_key, text};
+
+use super::{
+    context::AppState,
+    convert::{CompressForm, ConvertForm},
+    error::ApiError,
+    extract::{Body, Caller, Reached, Read, Write, camel_case, next_cursor, page},
+};
+
+/// Jobs of one page when the client names no limit.
+const PAGE: u32 = 50;
+
+/// The fields of `POST /api/convert` or `POST /api/compress`, and these.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the form for the OpenAPI document")]
+pub struct JobForm {
+    /// `convert` (without one) or `compress`.
+    job_type: Option<String>,
+    /// Whether all results are packed into one ZIP too.
+    create_archive: Option<bool>,
+    /// In a JSON body: stored files, instead of uploads.
+    file_ids: Option<Vec<Uuid>>,
+    #[schema(inline)]
+    convert: Option<ConvertForm>,
+    #[schema(inline)]
+    compress: Option<CompressForm>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobList {
+    jobs: Vec<JobRecord>,
+    pagination: JobPagination,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobPagination {
+    limit: u32,
+    offset: u32,
+    /// Jobs that fit the query.
+    total: u64,
+    has_more: bool,
+}
+
+/// Make a job
+///
+/// A form with files, or JSON with `fileIds`; the other fields as for `/api/convert` (or `/api/compress`). The answer comes
+/// once the job is safe; ask for it, follow its events, or cancel it. With `Idempotency-Key` (at most 255 characters, kept
+/// 24 hours) a repeated request finds the same job and is not charged again; with other parameters it is refused (409).
+#[utoipa::path(post, path = "/api/jobs", tag = "jobs",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating safe")),
+    request_body(content = JobForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 202, description = "The job is accepted", body = Accepted),
+        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 409, description = "The key was used for another request", body = super::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn create(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let asking = Asking::new(&state, &caller, &reached);
+    let idempotency_key = idempotency_key(&request)?;
+    let mut payload = payload.into_inner();
+    let (params, files) = match is_json(&request) {
+        true => {
+            let Body(body) =
+                Body::<Map<String, Value>>::from_request(&request, &mut payload).await?;
+            let files = stored_files(&state, caller.account_id(), &body).await?;
+            (Params::from_json(&body), files)
+        }
+        false => {
+            let (params, files, _) = asking.form(&request, payload).await?;
+            (params, files)
+        }
+    };
+    let (tool, job_type) = match text(&params, "jobType").unwrap_or("convert") {
+        "convert" => ("convert", JobType::Convert),
+        "compress" => ("compress", JobType::Compress),
+        other => {
+            let shown: String = other.chars().take(60).collect();
+            return Err(ApiError::Invalid(format!(
+                "jobType must be convert or compress, got `{shown}`"
+            )));
+        }
+    };
+    let wanted = Wanted {
+        row: operation::row(tool).expect("convert and compress are rows"),
+        job_type,
+        archives: flag(&params, "createArchive")?.unwrap_or(false),
+        params,
+        files,
+        mark: None,
+        is_waited_for: false,
+        idempotency_key,
+        beside: None,
+    };
+    let (job, _) = asking.submit(wanted).await?;
+    Ok(HttpResponse::Accepted().json(Accepted::of(&job)))
+}
+
+fn is_json(request: &HttpRequest) -> bool {
+    request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.trim_start().starts_with("application/json"))
+}
+
+async fn stored_files(
+    state: &AppState,
+    account_id: Uuid,
+    body: &Map<String, Value>,
+) -> Result<Vec<Material>, ApiError> {
+    let refusal =
+        || ApiError::Invalid("fileIds must be an array with the ids of stored files".to_owned());
+    let ids = match body.get("fileIds") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(ids)) => ids,
+        Some(_) => return Err(refusal()),
+    };
+    let mut files = Vec::new();
+    for id in ids {
+        let id = id.as_str().and_then(|id| Uuid::try_parse(id).ok());
+        files.push(Material::stored(state, account_id, id.ok_or_else(refusal)?).await?);
+    }
+    Ok(files)
+}
+
+/// List jobs
+#[utoipa::path(get, path = "/api/jobs", tag = "jobs", params(
+    ("status" = Option<String>, Query, description = "`pending`, `processing`, `completed`, `failed` or `cancelled`"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+    ("offset" = Option<u32>, Query, description = "Jobs to skip, instead of a cursor"),
+), responses((status = 200, description = "Newest first, without results", body = JobList)))]
+pub async fn list(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+) -> Result<HttpResponse, ApiError> {
+    let (page, status, offset) = list_query(request.query_string())?;
+    let mut db = state.store.read().await?;
+    let one_more = Page {
+        limit: page.limit + 1,
+        ..page
+    };
+    let mut rows = jobs::list(&mut db, caller.account_id(), status, one_more, offset).await?;
+    let total = jobs::count(&mut db, caller.account_id(), status).await?;
+    drop(db);
+    let has_more = rows.len() > page.limit as usize;
+    rows.truncate(page.limit as usize);
+    let cursor = next_cursor(&rows, page, |job| Cursor {
+        created_at: job.created_at,
+        id: job.id,
+    });
+    let records = Records::new(&state, &reached).await?;
+    Ok(HttpResponse::Ok().json(JobList {
+        jobs: rows.iter().map(|job| records.job(job, None)).collect(),
+        pagination: JobPagination {
+            limit: page.limit,
+            offset,
+            total,
+            has_more,
+        },
+        next_cursor: cursor.filter(|_| has_more),
+    }))
+}
+
+fn list_query(query: &str) -> Result<(Page, Option<JobState>, u32), ApiError> {
+    let page = page(query, PAGE)?;
+    let (mut status, mut offset) = (None, 0);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match camel_case(&name).as_str() {
+            "status" if !value.is_empty() => {
+                let words: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
+                status = super::field::choice("status", Some(&value), &words, JobState::parse)?;
+            }
+            "offset" if page.after.is_none() => {
+                offset = value.parse().map_err(|_| {
+                    ApiError::Invalid(format!("offset must be a whole number, got `{value}`"))
+                })?;
+            }
+            _ => {}
+        }
+    }
+    Ok((page, status, offset))
+}
+
+/// Show a job
+#[utoipa::path(get, path = "/api/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path, description = "The job's id")),
+    responses((status = 200, description = "The job and its results so far", body = JobRecord)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let job = jobs::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    record(&state, &reached, &job).await
+}
+
+/// Cancel a job
+///
+/// Pending or being worked on; what runs for it ends at once, and files without a result are given back. Results that are
+/// there stay. 409 when the job has ended.
+#[utoipa::path(delete, path = "/api/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path, description = "The job's id")),
+    responses(
+        (status = 200, description = "The cancelled job", body = JobRecord),
+        (status = 409, description = "It has ended", body = super::error::ErrorBody)))]
+pub async fn cancel(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let job = state.conversions.cancel(caller.account_id(), *id).await?;
+    record(&state, &reached, &job).await
+}
+
+async fn record(
+    state: &AppState,
+    reached: &Reached,
+    job: &jobs::Job,
+) -> Result<HttpResponse, ApiError> {
+    let items = jobs::items(&mut state.store.read().await?, job.id).await?;
+    let records = Records::new(state, reached).await?;
+    Ok(HttpResponse::Ok().json(records.job(job, Some(&items))))
+}

@@ -1,0 +1,355 @@
+//! From a request to a job: everything is read and judged before anything is charged or stored.
+
+use actix_web::{HttpRequest, dev::Payload};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use sluice_media::operation::{self, Operation, Params, Row};
+use sluice_store::{
+    blob::Sealed,
+    folders,
+    jobs::{Allowance, Idempotency, Job, JobType, NewItem, NewJob, Submitted},
+    work::Lane,
+};
+use uuid::Uuid;
+
+use super::material::{Material, Settled, judge, stands_for_many};
+use crate::{
+    config::Plan,
+    http::{
+        context::AppState,
+        error::ApiError,
+        extract::{Caller, Reached, Write},
+        files::id_or_top,
+        multipart::{Form, FormLimits},
+    },
+};
+
+/// The longest `Idempotency-Key`, in characters.
+const MAX_KEY: usize = 255;
+/// Where a request may one day name its file instead of sending it.
+const SOURCE_URL: &str = "sourceUrl";
+/// The field of a watermark's own image.
+const MARK: &str = "watermarkFile";
+
+/// Who asks, and under which plan.
+pub(in crate::http) struct Asking<'a> {
+    state: &'a AppState,
+    reached: &'a Reached,
+    account_id: Uuid,
+    plan: Plan,
+    /// What `saveToStorage` is when it is not given.
+    saves: bool,
+}
+
+/// What is asked for.
+pub(in crate::http) struct Wanted {
+    pub row: &'static Row,
+    pub job_type: JobType,
+    pub params: Params,
+    pub files: Vec<Material>,
+    /// A watermark's own image.
+    pub mark: Option<Material>,
+    /// The caller waits for the answer.
+    pub is_waited_for: bool,
+    /// `createArchive`.
+    pub archives: bool,
+    pub idempotency_key: Option<String>,
+    /// Overrides `saveToStorage` and `folderId`.
+    pub beside: Option<Option<Uuid>>,
+}
+
+impl<'a> Asking<'a> {
+    pub(in crate::http) fn new(
+        state: &'a AppState,
+        caller: &Caller<Write>,
+        reached: &'a Reached,
+    ) -> Self {
+        Self {
+            state,
+            reached,
+            account_id: caller.account_id(),
+            plan: caller.plan(state),
+            saves: caller.is_session(),
+        }
+    }
+
+    /// Reads a form with files: its fields, the files to work on, and a watermark's own image.
+    pub(in crate::http) async fn form(
+        &self,
+        request: &HttpRequest,
+        payload: Payload,
+    ) -> Result<(Params, Vec<Material>, Option<Material>), ApiError> {
+        let limits = FormLimits {
+            // One more for the watermark's own image.
+            files: self.plan.files_per_batch as usize + 1,
+            bytes: self.plan.image_upload.as_u64(),
+            bytes_named: "image_upload of the plan",
+        };
+        let mut form = Form::read(request, payload, self.state, limits).await?;
+        let files = form.take_files();
+        let mark = form
+            .files
+            .into_iter()
+            .find(|part| crate::http::extract::camel_case(&part.field) == MARK);
+        Ok((
+            Params::from_form(form.fields),
+            files.into_iter().map(Material::Uploaded).collect(),
+            mark.map(Material::Uploaded),
+        ))
+    }
+
+    /// Refuses work that no worker could do at present.
+    fn check_workers(&self) -> Result<(), ApiError> {
+        let status = self.state.compute.status();
+        match (status.workers, status.refused) {
+            (0, Some(reason)) => {
+                tracing::warn!(reason, "a conversion is refused");
+                Err(ApiError::Unavailable {
+                    what: "image processing",
+                    retry_after_s: 10,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges the request, charges it and commits its job; `true` with a job that an earlier request made.
+    pub(in crate::http) async fn submit(&self, wanted: Wanted) -> Result<(Job, bool), ApiError> {
+        let operations = self.judged(&wanted)?;
+        self.check_workers()?;
+        let (saves, folder_id) = self.storing(&wanted).await?;
+        let key = wanted.idempotency_key.clone();
+        let tool = wanted.row.tool;
+        let mut new = NewJob {
+            account_id: self.account_id,
+            job_type: wanted.job_type,
+            tool: tool.to_owned(),
+            lane: lane_of(&wanted, &operations),
+            saves,
+            folder_id,
+            archives: wanted.archives,
+            allowance: Allowance {
+                files: u64::from(self.plan.files_per_batch),
+                operations: self.plan.operations_per_month,
+                file_bytes: self.plan.image_upload.as_u64(),
+                storage_bytes: self.plan.storage.as_u64(),
+            },
+            items: Vec::new(),
+            idempotency: None,
+        };
+        let (items, uploads) = settle(wanted, operations).await?;
+        new.items = items;
+        new.idempotency = key.map(|key| Idempotency {
+            key,
+            fingerprint: fingerprint(&new),
+        });
+        match self.state.conversions.submit(new, uploads).await? {
+            Submitted::New(job) => Ok((job, false)),
+            Submitted::Known(job) => Ok((job, true)),
+            Submitted::UsedUp { used } => Err(ApiError::OperationsUsedUp {
+                used,
+                limit: self.plan.operations_per_month,
+                upgrade_url: Some(self.reached.upgrade_url(self.state)),
+            }),
+        }
+    }
+
+    /// One operation for each file, or one for all that it joins.
+    fn judged(&self, wanted: &Wanted) -> Result<Vec<Operation>, ApiError> {
+        if wanted.params.get(SOURCE_URL).is_some() {
+            return Err(ApiError::NotAvailableYet(
+                "sourceUrl comes with the next version: send the file itself".to_owned(),
+            ));
+        }
+        let count = wanted.files.len();
+        let most = self.plan.files_per_batch as usize;
+        if count == 0 {
+            return Err(ApiError::Invalid(
+                "a file is missing: send it as the form's field `file`, or several as `files`"
+                    .to_owned(),
+            ));
+        }
+        if count > most {
+            return Err(ApiError::Invalid(format!(
+                "at most {most} files may be sent at once (files_per_batch of the plan), got {count}"
+            )));
+        }
+        let most_bytes = self.plan.image_upload.as_u64();
+        if let Some(file) = wanted
+            .files
+            .iter()
+            .find(|file| file.size_bytes() > most_bytes)
+        {
+            return Err(ApiError::TooLarge(format!(
+                "{} is larger than {most_bytes} bytes (image_upload of the plan)",
+                file.filename()
+            )));
+        }
+        let operations = operation::parse_each(wanted.row.tool, &wanted.params, count)
+            .map_err(|error| ApiError::Invalid(error.message))?;
+        let operations = joined(operations);
+        check_types(wanted, &operations)?;
+        Ok(operations)
+    }
+
+    async fn storing(&self, wanted: &Wanted) -> Result<(bool, Option<Uuid>), ApiError> {
+        if let Some(folder_id) = wanted.beside {
+            return Ok((true, folder_id));
+        }
+        let saves = flag(&wanted.params, "saveToStorage")?.unwrap_or(self.saves);
+        let folder_id = match text(&wanted.params, "folderId") {
+            Some(folder) => id_or_top("folderId", folder)?,
+            None => None,
+        };
+        if let Some(folder_id) = folder_id {
+            folders::get(
+                &mut self.state.store.read().await?,
+                self.account_id,
+                folder_id,
+            )
+            .await?;
+        }
+        Ok((saves, folder_id))
+    }
+}
+
+/// An operation that makes one file of all inputs stands once.
+fn joined(mut operations: Vec<Operation>) -> Vec<Operation> {
+    let joins = |operation: &Operation| {
+        operation.is_packing() || matches!(operation, Operation::ImageToPdf(_))
+    };
+    if operations.iter().all(joins) {
+        operations.truncate(1);
+    }
+    operations
+}
+
+/// The files of each operation. There are as many operations as files, or one for all of them.
+fn groups<'w>(wanted: &'w Wanted, operations: &[Operation]) -> Vec<Vec<&'w Material>> {
+    if operations.len() == 1 {
+        return vec![wanted.files.iter().chain(&wanted.mark).collect()];
+    }
+    let with_mark = |file| std::iter::once(file).chain(&wanted.mark).collect();
+    wanted.files.iter().map(with_mark).collect()
+}
+
+/// Refuses a request none of whose files fits; where some do, the others become errors of the answer.
+fn check_types(wanted: &Wanted, operations: &[Operation]) -> Result<(), ApiError> {
+    let mut first = None;
+    for (operation, files) in operations.iter().zip(groups(wanted, operations)) {
+        match judge(operation, &files) {
+            Ok(()) => return Ok(()),
+            Err(failure) => first = first.or(Some(failure)),
+        }
+    }
+    first.map_or(Ok(()), |failure| Err(failure.into()))
+}
+
+/// One file that somebody waits for is interactive work; everything else is batch work.
+fn lane_of(wanted: &Wanted, operations: &[Operation]) -> Lane {
+    match (&wanted.files[..], operations) {
+        ([file], [operation]) if wanted.is_waited_for && !stands_for_many(operation, file) => {
+            Lane::Interactive
+        }
+        _ => Lane::Batch,
+    }
+}
+
+/// Brings the uploads to the disk and makes the job's items.
+async fn settle(
+    wanted: Wanted,
+    operations: Vec<Operation>,
+) -> Result<(Vec<NewItem>, Vec<Sealed>), ApiError> {
+    let (mut items, mut uploads) = (Vec::new(), Vec::new());
+    let mut settled = Vec::new();
+    for file in wanted.files {
+        settled.push(settle_one(file, &mut uploads).await?);
+    }
+    let mark = match wanted.mark {
+        Some(mark) => Some(settle_one(mark, &mut uploads).await?.input),
+        None => None,
+    };
+    let is_joined = operations.len() < settled.len();
+    let mut files = settled.into_iter();
+    for operation in operations {
+        let own: Vec<Settled> = match is_joined {
+            true => files.by_ref().collect(),
+            false => files.by_ref().take(1).collect(),
+        };
+        items.push(NewItem {
+            operation: serde_json::to_value(&operation).map_err(ApiError::internal)?,
+            operations: own.len() as u64,
+            source_file_id: own.iter().find_map(|file| file.source_file_id),
+            inputs: own
+                .into_iter()
+                .map(|file| file.input)
+                .chain(mark.clone())
+                .collect(),
+        });
+    }
+    Ok((items, uploads))
+}
+
+async fn settle_one(file: Material, uploads: &mut Vec<Sealed>) -> Result<Settled, ApiError> {
+    let mut settled = file.settle().await?;
+    uploads.extend(settled.upload.take());
+    Ok(settled)
+}
+
+/// Of everything that shapes the job and its results.
+fn fingerprint(new: &NewJob) -> [u8; 32] {
+    let items: Vec<Value> = new
+        .items
+        .iter()
+        .map(|item| {
+            let inputs: Vec<_> = item
+                .inputs
+                .iter()
+                .map(|input| (input.blob.to_string(), &input.filename))
+                .collect();
+            serde_json::json!([item.operation, inputs])
+        })
+        .collect();
+    let all = serde_json::json!([
+        new.tool,
+        new.job_type.as_str(),
+        new.saves,
+        new.folder_id,
+        new.archives,
+        items
+    ]);
+    Sha256::digest(all.to_string().as_bytes()).into()
+}
+
+/// The header `Idempotency-Key`, when it is there.
+pub(in crate::http) fn idempotency_key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+    let Some(value) = request.headers().get("idempotency-key") else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(key) if (1..=MAX_KEY).contains(&key.trim().len()) => Ok(Some(key.trim().to_owned())),
+        _ => Err(ApiError::Invalid(format!(
+            "Idempotency-Key must have 1 to {MAX_KEY} characters of ASCII"
+        ))),
+    }
+}
+
+/// The words true and false, or a JSON boolean.
+pub(in crate::http) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError> {
+    let refusal = || Err(ApiError::Invalid(format!("{name} must be true or false")));
+    match params.get(name) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(Value::String(word)) => match word.trim() {
+            "true" => Ok(Some(true)),
+            "false" => Ok(Some(false)),
+            _ => refusal(),
+        },
+        Some(_) => refusal(),
+    }
+}
+
+/// A field that is text.
+pub(in crate::http) fn text<'p>(params: &'p Params, name: &str) -> Option<&'p str> {
+    params.get(name).and_then(Value::as_str).map(str::trim)
+}

@@ -1,0 +1,215 @@
+//! The media tools: every row of the operation table, on uploads (`POST /api/media/{tool}`) and on stored files
+//! (`POST /api/files/{id}/tools`).
+
+use std::sync::LazyLock;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sluice_media::operation::{self, Params, Row, TABLE};
+use sluice_store::jobs::JobType;
+use utoipa::{ToSchema, openapi::OpenApi};
+use uuid::Uuid;
+
+use super::{
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, Reached, Write},
+    jobs::{self, Accepted, Asking, ConversionAnswer, Material, Wanted, flag},
+};
+
+/// What is not found when a tool is unknown.
+static NO_SUCH_TOOL: LazyLock<String> = LazyLock::new(|| {
+    let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
+    format!("tool (there are {})", tools.join(", "))
+});
+
+/// A file and the fields of the tool's row.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the form for the OpenAPI document")]
+pub struct ToolForm {
+    /// One or more, as for `/api/convert`; `image-to-pdf` makes one document of all.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// Of `watermark`.
+    #[schema(value_type = Option<String>, format = Binary)]
+    watermark_file: Option<Vec<u8>>,
+    /// Answer 202 at once; false without one.
+    r#async: Option<bool>,
+    /// Keep the result as a file; false by API key.
+    save_to_storage: Option<bool>,
+    folder_id: Option<Uuid>,
+}
+
+/// A tool for a stored file.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOnFile {
+    tool: String,
+    /// The fields of the tool's row.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    params: Map<String, Value>,
+    /// Answer 202 at once.
+    #[serde(default)]
+    r#async: bool,
+}
+
+/// Use a media tool
+#[utoipa::path(post, path = "/api/media/{tool}", tag = "tools",
+    params(("tool" = String, Path, description = "A row of the operation table")),
+    request_body(content = ToolForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The result", body = ConversionAnswer),
+        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 404, description = "There is no such tool", body = super::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn on_upload(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    tool: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let row = known(&tool)?;
+    let asking = Asking::new(&state, &caller, &reached);
+    let (params, files, mark) = asking.form(&request, payload.into_inner()).await?;
+    let wanted = Wanted {
+        row,
+        job_type: JobType::Tool,
+        is_waited_for: !flag(&params, "async")?.unwrap_or(false),
+        params,
+        files,
+        mark: mark.filter(|_| takes_mark(row)),
+        archives: false,
+        idempotency_key: None,
+        beside: None,
+    };
+    done(&state, &reached, &asking, wanted).await
+}
+
+/// Use a media tool on a stored file
+///
+/// The result is stored beside the file, in its folder.
+#[utoipa::path(post, path = "/api/files/{id}/tools", tag = "tools", request_body = ToolOnFile,
+    params(("id" = Uuid, Path, description = "The file's id")),
+    responses(
+        (status = 200, description = "The result", body = ConversionAnswer),
+        (status = 202, description = "It goes on as a job", body = Accepted),
+        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody)))]
+pub async fn on_file(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(asked): Body<ToolOnFile>,
+) -> Result<HttpResponse, ApiError> {
+    let row = known(&asked.tool)?;
+    let asking = Asking::new(&state, &caller, &reached);
+    let file = Material::stored(&state, caller.account_id(), *id).await?;
+    let beside = match &file {
+        Material::Stored { file, .. } => file.folder_id,
+        Material::Uploaded(_) => None,
+    };
+    let wanted = Wanted {
+        row,
+        job_type: JobType::Tool,
+        params: Params::from_json(&asked.params),
+        files: vec![file],
+        mark: None,
+        is_waited_for: !asked.r#async,
+        archives: false,
+        idempotency_key: None,
+        beside: Some(beside),
+    };
+    done(&state, &reached, &asking, wanted).await
+}
+
+async fn done(
+    state: &AppState,
+    reached: &Reached,
+    asking: &Asking<'_>,
+    wanted: Wanted,
+) -> Result<HttpResponse, ApiError> {
+    let is_waited_for = wanted.is_waited_for;
+    let (job, _) = asking.submit(wanted).await?;
+    match is_waited_for {
+        true => jobs::answer(state, reached, job).await,
+        false => Ok(HttpResponse::Accepted().json(Accepted::of(&job))),
+    }
+}
+
+fn takes_mark(row: &Row) -> bool {
+    row.field("watermarkFile").is_some()
+}
+
+fn known(tool: &str) -> Result<&'static Row, ApiError> {
+    operation::row(tool).ok_or(ApiError::NotFound(&NO_SUCH_TOOL))
+}
+
+/// Puts the operation table into the description of the tools' path.
+pub(super) fn describe(document: &mut OpenApi) {
+    let path = document.paths.paths.get_mut("/api/media/{tool}");
+    if let Some(operation) = path.and_then(|path| path.post.as_mut()) {
+        operation.description = Some(format!(
+            "Answers as `/api/convert`. Fields come in the form; those without a default may be left out unless the tool \
+             needs them.\n\n{}",
+            table()
+        ));
+    }
+}
+
+/// The operation table in Markdown.
+fn table() -> String {
+    let mut text = String::from("| tool | what it does | fields |\n|---|---|---|\n");
+    for row in TABLE {
+        let fields: Vec<String> = row
+            .fields
+            .iter()
+            .map(|field| {
+                let default = field
+                    .default
+                    .map(|default| format!(" ({default})"))
+                    .unwrap_or_default();
+                format!(
+                    "`{}`{default}: {}; {}",
+                    field.name,
+                    field.allowed(),
+                    field.summary
+                )
+            })
+            .collect();
+        let fields = match fields.is_empty() {
+            true => "–".to_owned(),
+            false => fields.join("<br>"),
+        };
+        text.push_str(&format!("| {} | {} | {fields} |\n", row.tool, row.summary));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_names_every_tool_and_field() {
+        let text = table();
+        for row in TABLE {
+            assert!(text.contains(&format!("| {} |", row.tool)), "{}", row.tool);
+            for field in row.fields {
+                assert!(
+                    text.contains(&format!("`{}`", field.name)),
+                    "{}",
+                    field.name
+                );
+            }
+        }
+        assert_eq!(text.lines().count(), TABLE.len() + 2);
+    }
+}

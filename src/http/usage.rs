@@ -1,0 +1,118 @@
+//! `GET /api/usage`: what an account has used of its plan (decisions.md §2).
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_store::{Month, deliveries, now_ms, operations, storage};
+use utoipa::ToSchema;
+
+use super::{
+    answer::Time,
+    context::AppState,
+    error::ApiError,
+    extract::{Caller, Reached, Read},
+};
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// The name of the account's plan.
+    plan: String,
+    /// Media operations: files processed, and workflow runs.
+    operations: Meter,
+    /// Images delivered.
+    deliveries: Meter,
+    storage: Stored,
+    limits: PlanLimits,
+    /// Where a larger plan can be had.
+    upgrade_url: String,
+}
+
+/// A monthly meter. Months are calendar months in UTC.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Meter {
+    used: u64,
+    /// Null: no bound.
+    limit: Option<u64>,
+    /// Null: no bound.
+    remaining: Option<u64>,
+    #[schema(value_type = String, format = DateTime)]
+    resets_at: Time,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Stored {
+    files: u64,
+    used_bytes: u64,
+    /// Null: the disk is the bound.
+    limit_bytes: Option<u64>,
+}
+
+/// What the plan allows at a time.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanLimits {
+    /// Null: no bound.
+    requests_per_minute: Option<u64>,
+    files_per_batch: u32,
+    image_upload_bytes: u64,
+    video_upload_bytes: u64,
+}
+
+impl Meter {
+    fn new(used: u64, cap: u64, month: Month) -> Self {
+        let limit = bound(cap);
+        Self {
+            used,
+            limit,
+            remaining: limit.map(|limit| limit.saturating_sub(used)),
+            resets_at: Time(month.ends_at()),
+        }
+    }
+}
+
+/// Plans write 0 for "no bound".
+fn bound(limit: u64) -> Option<u64> {
+    (limit > 0).then_some(limit)
+}
+
+/// Show what is used
+#[utoipa::path(get, path = "/api/usage", tag = "usage",
+    responses((status = 200, description = "Both monthly meters, storage and plan", body = Usage)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+) -> Result<HttpResponse, ApiError> {
+    let (plan, account_id, now) = (caller.plan(&state), caller.account_id(), now_ms());
+    let mut db = state.store.read().await?;
+    let operations = operations::used(&mut db, account_id, now).await?;
+    let deliveries = deliveries::standing(&mut db, account_id, now).await?;
+    let stored = storage::totals(&mut db, account_id).await?;
+    Ok(HttpResponse::Ok().json(Usage {
+        plan: caller.plan_name().to_owned(),
+        operations: Meter::new(
+            operations.operations,
+            plan.operations_per_month,
+            operations.month,
+        ),
+        deliveries: Meter::new(
+            deliveries.taken,
+            plan.deliveries_per_month,
+            deliveries.month,
+        ),
+        storage: Stored {
+            files: stored.files,
+            used_bytes: stored.bytes,
+            limit_bytes: bound(plan.storage.as_u64()),
+        },
+        limits: PlanLimits {
+            requests_per_minute: bound(u64::from(plan.requests_per_minute)),
+            files_per_batch: plan.files_per_batch,
+            image_upload_bytes: plan.image_upload.as_u64(),
+            video_upload_bytes: plan.video_upload.as_u64(),
+        },
+        upgrade_url: reached.upgrade_url(&state),
+    }))
+}
