@@ -2,6 +2,7 @@
 #![cfg(feature = "codecs")]
 
 mod colour;
+mod corpus;
 mod hostile;
 mod material;
 mod matrix;

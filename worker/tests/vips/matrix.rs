@@ -53,6 +53,26 @@ fn every_source_becomes_every_target() {
 }
 
 #[test]
+fn formats_that_libvips_does_not_read_go_the_same_way() {
+    // Two by two pixels of 24 bits, the bottom row first.
+    let mut bmp =
+        b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x02\0\0\0\x02\0\0\0\x01\0\x18\0".to_vec();
+    bmp.extend([0; 24]);
+    bmp.extend([200, 60, 40, 128, 128, 128, 0, 0]);
+    bmp.extend([30, 30, 220, 60, 180, 30, 0, 0]);
+    let mut render = request(Format::Bmp, Format::Webp);
+    render.output.lossless = true;
+    render.rotate = 90;
+    let (facts, bytes) = vips::render(&render, &bmp, None, &LIMITS).unwrap();
+    assert_eq!((facts.width, facts.height), (Some(2), Some(2)));
+    let back = vips::raster(Format::Webp, 1, &bytes, &LIMITS, 10).unwrap();
+    assert_eq!(colour_at(&back, 0.75, 0.25), RED);
+    assert_eq!(colour_at(&back, 0.25, 0.25), BLUE);
+    let seen = vips::inspect(Format::Bmp, &bmp, &LIMITS).unwrap();
+    assert_eq!((seen.width, seen.bands, seen.density_dpi), (2, 3, None));
+}
+
+#[test]
 fn transparency_lives_where_the_target_has_it_and_is_white_elsewhere() {
     let input = written(&half_transparent(64, 48), Format::Png);
     for target in TARGETS {

@@ -37,6 +37,16 @@ fn colour_bands(image: &Image<'_>) -> u32 {
     usual.min(image.bands() - 1)
 }
 
+/// CIE Lab comes packed, in a form that no other operation reads.
+pub fn unpacked<'a>(image: &Image<'a>) -> Result<Image<'a>, Refused> {
+    if image.space() == Space::Lab {
+        return Operation::on(c"colourspace", image)
+            .option(c"space", "srgb")
+            .run();
+    }
+    Operation::on(c"copy", image).run()
+}
+
 /// Whether a profile is embedded that says something else than sRGB.
 fn foreign_profile(image: &Image<'_>) -> bool {
     image

@@ -11,6 +11,7 @@ use crate::image::planar::turn::Turn;
 
 /// Cuts and scales a decoded page; `scale` says how large its pixels are against those of the file (½ after a shrink by 2).
 pub fn scale<'a>(page: &Image<'a>, cut: &Cut, scale: f64) -> Result<Image<'a>, Refused> {
+    let page = colour::unpacked(page)?;
     let span = |start: f64, length: f64, limit: u32| {
         let first = ((start * scale).round() as u32).min(limit - 1);
         let end = (((start + length) * scale).round() as u32).clamp(first + 1, limit);
@@ -18,7 +19,7 @@ pub fn scale<'a>(page: &Image<'a>, cut: &Cut, scale: f64) -> Result<Image<'a>, R
     };
     let (left, width) = span(cut.from.left, cut.from.width, page.width().max(1));
     let (top, height) = span(cut.from.top, cut.from.height, page.height().max(1));
-    let part = part_of(page, left, top, width, height)?;
+    let part = part_of(&page, left, top, width, height)?;
     let resized = if (width, height) == (cut.width, cut.height) {
         part
     } else {

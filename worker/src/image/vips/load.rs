@@ -8,8 +8,7 @@ use sluice_media::{
 };
 
 use super::safe::{Image, Operation, Refused};
-pub use crate::image::bounds::check_pixels;
-use crate::image::raster;
+use crate::image::{bounds::check_pixels, raster};
 
 /// The longest SVG, in bytes; drawings of cities and machines have a few million.
 const MAX_SVG_BYTES: usize = 16 << 20;

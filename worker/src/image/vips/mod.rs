@@ -29,11 +29,10 @@ mod safe;
 mod trim;
 mod watermark;
 
-/// Starts libvips once; only the loaders of the formats we name stay usable. Draws a letter, so that fonts are found
-/// before a sandbox hides them.
+/// Starts libvips once; only the loaders of the formats we name stay usable. Starts no thread, and opens no font: a
+/// sandbox that is put on afterwards has to leave those readable.
 pub fn start() {
     safe::start();
-    watermark::warm();
 }
 
 /// Facts of an image, from its header alone; a giant is described as well.

@@ -17,12 +17,12 @@ use super::{
     safe::{Image, Refused},
     trim, watermark,
 };
-use crate::image::planar::turn::Turn;
+use crate::image::{bounds::check_pixels, planar::turn::Turn};
 
 /// How many times larger than the result a JPEG stays when its decoder scales: enough for the last resize to be sharp.
 const JPEG_MARGIN: f64 = 1.5;
-/// The same for WebP, whose own scaling is coarser.
-const WEBP_MARGIN: f64 = 2.0;
+/// The same for WebP, whose decoder scales to any size.
+const WEBP_MARGIN: f64 = 1.5;
 /// What every output without transparency shows behind it.
 pub const WHITE: Colour = Colour {
     red: 255,
@@ -105,7 +105,7 @@ fn draw<'a>(
     } else {
         let scale = pixel_scale(options.scale);
         if source.is_vector() {
-            load::check_pixels(opened.width(), opened.height(), limits)?;
+            check_pixels(opened.width(), opened.height(), limits)?;
         }
         let frame = frame::scale(&opened, &cut, scale)
             .and_then(|frame| frame.in_memory())
@@ -158,9 +158,9 @@ fn whole(header: &Header) -> Rect {
 
 /// The result may be larger than the source: an enlargement, a vector, a canvas.
 fn check_result(cut: &Cut, limits: &Limits) -> Result<(), Failure> {
-    load::check_pixels(cut.width, cut.height, limits)?;
+    check_pixels(cut.width, cut.height, limits)?;
     match cut.canvas {
-        Some(canvas) => load::check_pixels(canvas.width, canvas.height, limits),
+        Some(canvas) => check_pixels(canvas.width, canvas.height, limits),
         None => Ok(()),
     }
 }
@@ -173,7 +173,7 @@ fn decoder_scale(format: Format, cut: &Cut, animated: bool) -> Scale {
             .into_iter()
             .find(|factor| cut.shrink() / f64::from(*factor) >= JPEG_MARGIN)
             .map_or(Scale::Full, Scale::Shrunk),
-        Format::Webp if !animated && cut.shrink() > 2.0 * WEBP_MARGIN => {
+        Format::Webp if !animated && cut.shrink() > WEBP_MARGIN => {
             Scale::By(WEBP_MARGIN / cut.shrink())
         }
         _ => Scale::Full,

@@ -9,12 +9,17 @@ use super::{
 
 /// How far, of 255, a pixel may differ from the border and still belong to it.
 const TOLERANCE: f64 = 10.0;
+/// Borders are looked for through a window of this side.
+const WINDOW: u32 = 3;
 /// Below it, of 255, the corner counts as transparent and transparency as the border.
 const TRANSPARENT: u8 = 128;
 
 /// The part that stays, in pixels of `page`: all of it when everything is border.
 pub fn kept(page: &Image<'_>) -> Result<Rect, Refused> {
-    let page = colour::to_srgb(Operation::on(c"copy", page).run()?)?.in_memory()?;
+    let page = colour::to_srgb(colour::unpacked(page)?)?.in_memory()?;
+    if page.width().min(page.height()) < WINDOW {
+        return Ok(whole(&page));
+    }
     let corner = frame::part_of(&page, 0, 0, 1, 1)?.pixels()?;
     let last = page.bands() - 1;
     let (looked_at, border) = match corner.last() {
@@ -33,12 +38,7 @@ pub fn kept(page: &Image<'_>) -> Result<Rect, Refused> {
         .numbers([c"left", c"top", c"width", c"height"])?
         .map(f64::from);
     if width < 1.0 || height < 1.0 {
-        return Ok(Rect {
-            left: 0.0,
-            top: 0.0,
-            width: f64::from(page.width()),
-            height: f64::from(page.height()),
-        });
+        return Ok(whole(&page));
     }
     Ok(Rect {
         left,
@@ -46,6 +46,15 @@ pub fn kept(page: &Image<'_>) -> Result<Rect, Refused> {
         width,
         height,
     })
+}
+
+fn whole(page: &Image<'_>) -> Rect {
+    Rect {
+        left: 0.0,
+        top: 0.0,
+        width: f64::from(page.width()),
+        height: f64::from(page.height()),
+    }
 }
 
 fn words(samples: &[u8]) -> String {

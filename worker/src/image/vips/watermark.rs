@@ -27,14 +27,6 @@ const USUAL_SHARE: u32 = 5;
 /// The size up to which a mark's image is decoded.
 const MAX_MARK_SIDE: u32 = 4096;
 
-/// Draws a letter, so that the font and its caches are open before a sandbox hides the file system.
-pub fn warm() {
-    let drawn = letters("a", MEASURED_SIZE).and_then(|letter| letter.in_memory());
-    if drawn.is_err() {
-        tracing::warn!("no font to draw text with: install fonts-dejavu-core");
-    }
-}
-
 /// What is laid over every frame; nothing for a render without a watermark.
 pub struct Mark<'a> {
     wanted: Option<(Watermark, Option<Image<'a>>)>,
