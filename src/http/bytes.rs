@@ -30,21 +30,11 @@ pub(super) struct StoredBytes {
     pub modified_at: i64,
 }
 
-/// What a browser may do with them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disposition {
-    /// Show what is safe to be shown.
-    Inline,
-    /// Save, always.
-    Attachment,
-}
-
 /// 200, 206, 304 or 416 with the bytes, in pieces as the client takes them. `cache` is the `Cache-Control`.
 pub(super) async fn respond(
     request: &HttpRequest,
     state: &AppState,
     bytes: &StoredBytes,
-    disposition: Disposition,
     cache: &'static str,
 ) -> Result<HttpResponse, ApiError> {
     let (tag, modified) = (format!("\"{}\"", bytes.blob), http_date(bytes.modified_at));
@@ -74,27 +64,24 @@ pub(super) async fn respond(
         .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
         .insert_header((
             header::CONTENT_DISPOSITION,
-            filename::content_disposition(shown_as(disposition, &bytes.mime_type), &bytes.filename),
+            filename::content_disposition(shown_as(&bytes.mime_type), &bytes.filename),
         ));
     let file = Arc::new(state.store.blobs().open(&bytes.blob).await?);
     Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
 }
 
 /// `inline` or `attachment`; SVG can carry script, and so can everything that is a document to a browser.
-fn shown_as(disposition: Disposition, mime_type: &str) -> &'static str {
+fn shown_as(mime_type: &str) -> &'static str {
     let is_safe = match mime_type.split_once('/') {
         Some(("image", kind)) => !kind.starts_with("svg"),
         Some(("audio" | "video", _)) => true,
         _ => mime_type == "application/pdf",
     };
-    match disposition {
-        Disposition::Inline if is_safe => "inline",
-        Disposition::Inline | Disposition::Attachment => "attachment",
-    }
+    if is_safe { "inline" } else { "attachment" }
 }
 
 /// RFC 9110 §13.1.2 and §13.1.3: the entity tag decides where there is one, else the date.
-fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate) -> bool {
+pub(super) fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate) -> bool {
     let header = |name| {
         request
             .headers()
@@ -115,14 +102,14 @@ fn weakly_same(given: &str, tag: &str) -> bool {
 }
 
 /// RFC 9110 §13.1.5: a range counts only while the bytes are those of the tag or date, compared exactly.
-fn if_range_holds(request: &HttpRequest, tag: &str, modified: &str) -> bool {
+pub(super) fn if_range_holds(request: &HttpRequest, tag: &str, modified: &str) -> bool {
     request
         .headers()
         .get(header::IF_RANGE)
         .is_none_or(|given| given == tag || given == modified)
 }
 
-fn http_date(at_ms: i64) -> HttpDate {
+pub(super) fn http_date(at_ms: i64) -> HttpDate {
     let since_1970 = std::time::Duration::from_secs(at_ms.max(0).unsigned_abs() / 1000);
     HttpDate::from(std::time::UNIX_EPOCH + since_1970)
 }
@@ -147,12 +134,7 @@ mod tests {
             ("", "attachment"),
         ];
         for (mime_type, expected) in cases {
-            assert_eq!(
-                shown_as(Disposition::Inline, mime_type),
-                expected,
-                "{mime_type}"
-            );
-            assert_eq!(shown_as(Disposition::Attachment, mime_type), "attachment");
+            assert_eq!(shown_as(mime_type), expected, "{mime_type}");
         }
     }
 

@@ -1,0 +1,135 @@
+//! One delivery as an answer: 200, 206, 304 or 416, with the headers of decisions.md §5.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{
+        Method,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
+    web::Bytes,
+};
+use sluice_actors::{
+    cdn::{Entry, Key},
+    meter::{Delivered, Quota, Spent},
+};
+
+use crate::http::{
+    bytes::{http_date, if_range_holds, is_unchanged},
+    range::Asked,
+};
+
+const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
+const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
+const LIMIT: HeaderName = HeaderName::from_static("x-service-cdn-limit-month");
+const USED: HeaderName = HeaderName::from_static("x-service-cdn-used-month");
+const REMAINING: HeaderName = HeaderName::from_static("x-service-cdn-remaining-month");
+const RESET: HeaderName = HeaderName::from_static("x-service-cdn-reset-month");
+
+/// Whether a variant was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cached {
+    Hit,
+    Miss,
+}
+
+/// What is delivered, and how its address may be cached.
+pub(super) struct Delivery<'a> {
+    pub entry: &'a Entry,
+    pub cached: Cached,
+    pub cache: HeaderValue,
+    /// Whether another client may get another format here.
+    pub is_negotiated: bool,
+}
+
+impl Delivery<'_> {
+    /// Counts the delivery, unless nothing comes of it (416).
+    pub fn answer(self, request: &HttpRequest, key: &Key, spent: Spent) -> HttpResponse {
+        let entry = self.entry;
+        let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
+        if is_unchanged(request, etag, http_date(entry.modified_ms())) {
+            let response = HttpResponse::NotModified().finish();
+            return self.complete(response, key, spent, 0);
+        }
+        let total = entry.body.len() as u64;
+        let asked = match if_range_holds(request, etag, modified) {
+            true => Asked::of(request, total),
+            false => Asked::Whole,
+        };
+        let mut response = HttpResponse::Ok();
+        let (start, len) = match asked.begin(&mut response, total) {
+            Ok(range) => range,
+            Err(mut unsatisfiable) => {
+                show_quota(&spent.quota(), unsatisfiable.headers_mut());
+                return unsatisfiable;
+            }
+        };
+        let body = entry.body.slice(start as usize..(start + len) as usize);
+        let sent = match *request.method() {
+            Method::HEAD => 0,
+            _ => len,
+        };
+        let mut response = response.body(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, value(&entry.content_type));
+        headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
+        headers.insert(
+            header::CONTENT_DISPOSITION,
+            HeaderValue::from_static("inline"),
+        );
+        self.complete(response, key, spent, sent)
+    }
+
+    /// What a 304 says, too (RFC 9110 §15.4.5).
+    fn complete(
+        self,
+        mut response: HttpResponse,
+        key: &Key,
+        spent: Spent,
+        sent: u64,
+    ) -> HttpResponse {
+        let (how, x_cache) = match self.cached {
+            Cached::Hit => (Delivered::Hit, "hit"),
+            Cached::Miss => (Delivered::Miss, "miss"),
+        };
+        key.account.delivered(how, sent);
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, value(&self.entry.etag));
+        headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));
+        headers.insert(CACHE_TAG, value(&self.entry.cache_tag));
+        headers.insert(header::CACHE_CONTROL, self.cache);
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_ORIGIN,
+            HeaderValue::from_static("*"),
+        );
+        headers.insert(X_CACHE, HeaderValue::from_static(x_cache));
+        if self.is_negotiated {
+            headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+        }
+        show_quota(&spent.keep(), headers);
+        response
+    }
+}
+
+/// The month's quota, on every answer under a valid key.
+pub(super) fn show_quota(quota: &Quota, headers: &mut HeaderMap) {
+    let bound = |count: Option<u64>| match count {
+        Some(count) => HeaderValue::from(count),
+        None => HeaderValue::from_static("unlimited"),
+    };
+    headers.insert(LIMIT, bound(quota.limit));
+    headers.insert(USED, HeaderValue::from(quota.used));
+    headers.insert(REMAINING, bound(quota.remaining()));
+    headers.insert(RESET, HeaderValue::from(quota.resets_at_s));
+}
+
+/// Shares the bytes of the entry.
+fn value(bytes: &Bytes) -> HeaderValue {
+    HeaderValue::from_maybe_shared(bytes.clone()).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+fn text(bytes: &Bytes) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}

@@ -1,0 +1,267 @@
+//! Image delivery: `/cdn/v1/{deliveryKey}/{fileId}` (decisions.md §5), and what its owner does about it.
+//!
+//! A variant that is published is answered from memory, without any actor message. Every delivery is counted before it
+//! is made, and taken back when nothing was delivered; every answer under a valid key carries the month's quota.
+
+mod answer;
+mod parsed;
+mod purge;
+mod stats;
+
+use actix_web::{
+    HttpRequest, HttpResponse, ResponseError as _,
+    http::header::{self, HeaderValue},
+    web,
+};
+use sluice_actors::{
+    cdn::{Key, Problem, Wanted},
+    meter::Refusal,
+};
+use sluice_media::variant::AcceptClass;
+use std::sync::Arc;
+use uuid::Uuid;
+
+pub use purge::{__path_purge, purge};
+pub use stats::{__path_stats, stats};
+
+use self::{
+    answer::{Cached, Delivery, show_quota},
+    parsed::Parsed,
+};
+use super::{context::AppState, error::ApiError, extract::Reached};
+
+/// How often a delivery begins anew because its file was changed meanwhile.
+const ATTEMPTS: usize = 3;
+/// Never changes under its address.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// A preset may be edited.
+const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
+
+/// Deliver an image
+///
+/// In any size and format: see the parameters in the guide. `format=auto`, the default, gives WebP to clients whose
+/// Accept header lists it. The address never changes its meaning and may be cached for ever.
+#[utoipa::path(get, path = "/cdn/v1/{deliveryKey}/{fileId}", tag = "delivery", security(()),
+    params(
+        ("deliveryKey" = String, Path, description = "A delivery key, or its alias"),
+        ("fileId" = Uuid, Path, description = "A stored file"),
+        ("w" = Option<u32>, Query, description = "Width, 1 to 8192 CSS pixels"),
+        ("h" = Option<u32>, Query, description = "Height, 1 to 8192 CSS pixels"),
+        ("dpr" = Option<f32>, Query, description = "Pixels for each CSS pixel, 1 to 4"),
+        ("q" = Option<u8>, Query, description = "Quality, 1 to 100 (80)"),
+        ("format" = Option<String>, Query, description = "auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash"),
+        ("fit" = Option<String>, Query, description = "cover, contain, fill, inside, outside"),
+        ("gravity" = Option<String>, Query, description = "smart, center, north … northwest"),
+        ("page" = Option<u32>, Query, description = "Of a PDF, from 1"),
+    ),
+    responses(
+        (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
+        (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
+        (status = 304, description = "The client has it"),
+        (status = 400, description = "A parameter out of range", body = super::error::ErrorBody),
+        (status = 404, description = "No such key, or no such file under it", body = super::error::ErrorBody),
+        (status = 413, description = "The source is too large", body = super::error::ErrorBody),
+        (status = 415, description = "The file is no image", body = super::error::ErrorBody),
+        (status = 422, description = "The image cannot be rendered so", body = super::error::ErrorBody),
+        (status = 429, description = "The month's deliveries are used up, or too many new variants in a minute", body = super::error::ErrorBody)))]
+pub async fn deliver(request: HttpRequest) -> HttpResponse {
+    answer(&request, Asked::Query).await
+}
+
+/// Deliver an image by a preset
+///
+/// The parameters are those of the preset; a query is ignored.
+#[utoipa::path(get, path = "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}", tag = "delivery", security(()),
+    params(
+        ("deliveryKey" = String, Path, description = "A delivery key, or its alias"),
+        ("fileId" = Uuid, Path, description = "A stored file"),
+        ("preset" = String, Path, description = "The preset's name"),
+    ),
+    responses(
+        (status = 200, description = "The image", content_type = "image/*", body = Vec<u8>),
+        (status = 404, description = "No such key, preset or file", body = super::error::ErrorBody)))]
+pub async fn deliver_preset(request: HttpRequest) -> HttpResponse {
+    answer(&request, Asked::Preset).await
+}
+
+/// Where the parameters stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Query,
+    Preset,
+}
+
+async fn answer(request: &HttpRequest, asked: Asked) -> HttpResponse {
+    let state = AppState::of(request);
+    let key = request.match_info().get("deliveryKey").unwrap_or_default();
+    let Some(key) = state.images.key(key) else {
+        return in_the_open(missing().error_response());
+    };
+    let refusal = match deliver_for(state, request, &key, asked).await {
+        Ok(response) => return response,
+        Err(refusal) => refusal,
+    };
+    let mut response = in_the_open(refusal.error_response());
+    if let Some(quota) = state.images.meter().quota(&key.account).await {
+        show_quota(&quota, response.headers_mut());
+    }
+    response
+}
+
+/// The one answer to a bad key, a foreign file and a missing one.
+fn missing() -> ApiError {
+    ApiError::NotFound("image")
+}
+
+/// Scripts of any site may read why there is no image.
+fn in_the_open(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
+    response
+}
+
+async fn deliver_for(
+    state: &web::Data<AppState>,
+    request: &HttpRequest,
+    key: &Arc<Key>,
+    asked: Asked,
+) -> Result<HttpResponse, ApiError> {
+    let images = &state.images;
+    let file_id = request.match_info().get("fileId").unwrap_or_default();
+    let file_id = Uuid::try_parse(file_id).map_err(|_| missing())?;
+    let parsed = parse(state, request, key, asked)?;
+    let accept = accept_of(request);
+    let cache_key = parsed.cache_key(accept);
+    let cache = match asked {
+        Asked::Query => FOR_EVER,
+        Asked::Preset => FOR_MINUTES,
+    };
+    for _ in 0..ATTEMPTS {
+        let published = images
+            .lookup(file_id, cache_key)
+            .filter(|entry| entry.account_id == key.account.id());
+        if let Some(entry) = published {
+            let spent = spend(state, request, key).await?;
+            let delivery = Delivery {
+                entry: &entry,
+                cached: Cached::Hit,
+                cache,
+                is_negotiated: parsed.request.is_negotiated(),
+            };
+            return Ok(delivery.answer(request, key, spent));
+        }
+        let source = images
+            .source(file_id)
+            .await?
+            .filter(|source| source.account_id == key.account.id())
+            .ok_or_else(missing)?;
+        let spent = spend(state, request, key).await?;
+        let wanted = Wanted {
+            source,
+            request: parsed.request.clone(),
+            accept,
+            cache_key: cache_key.clone(),
+        };
+        match images.fetch(wanted, key.clone()).await {
+            Ok(fetched) => {
+                let delivery = Delivery {
+                    entry: &fetched.entry,
+                    cached: if fetched.rendered {
+                        Cached::Miss
+                    } else {
+                        Cached::Hit
+                    },
+                    cache,
+                    is_negotiated: parsed.request.is_negotiated(),
+                };
+                return Ok(delivery.answer(request, key, spent));
+            }
+            Err(Problem::Stale) => {}
+            Err(problem) => return Err(problem.into()),
+        }
+    }
+    Err(Problem::Busy.into())
+}
+
+fn parse(
+    state: &AppState,
+    request: &HttpRequest,
+    key: &Key,
+    asked: Asked,
+) -> Result<Parsed, ApiError> {
+    let settings = state.config.cdn.variants();
+    match asked {
+        Asked::Query if key.presets_only => Err(ApiError::Forbidden(
+            "this delivery key delivers presets only: use /p/{preset}",
+        )),
+        Asked::Query => Parsed::of(request.query_string(), &settings),
+        Asked::Preset => {
+            let name = request.match_info().get("preset").unwrap_or_default();
+            let preset = state.images.preset(key.account.id(), name);
+            Parsed::of(&preset.ok_or_else(missing)?, &settings)
+        }
+    }
+}
+
+/// Several Accept headers count as one (RFC 9110 §5.3).
+fn accept_of(request: &HttpRequest) -> AcceptClass {
+    let fold = |value: &HeaderValue| AcceptClass::fold(value.to_str().ok());
+    request.headers().get_all(header::ACCEPT).map(fold).fold(
+        AcceptClass::default(),
+        |one, other| AcceptClass {
+            webp: one.webp || other.webp,
+            avif: one.avif || other.avif,
+        },
+    )
+}
+
+async fn spend(
+    state: &AppState,
+    request: &HttpRequest,
+    key: &Key,
+) -> Result<sluice_actors::meter::Spent, ApiError> {
+    let refusal = match state.images.meter().spend(&key.account).await {
+        Ok(spent) => return Ok(spent),
+        Err(refusal) => refusal,
+    };
+    Err(match refusal {
+        Refusal::UsedUp(quota) => ApiError::DeliveriesUsedUp {
+            limit: quota.limit.unwrap_or_default(),
+            retry_after_s: until(quota.resets_at_s),
+            upgrade_url: Some(Reached::of(request).upgrade_url(state)),
+        },
+        Refusal::Busy => ApiError::Unavailable {
+            what: "the delivery meter",
+            retry_after_s: 1,
+        },
+    })
+}
+
+/// Seconds until then, at least 1.
+fn until(at_s: i64) -> u64 {
+    let now_s = sluice_store::now_ms() / 1000;
+    u64::try_from(at_s - now_s).unwrap_or(0).max(1)
+}
+
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> Self {
+        let later = |retry_after_s| Self::Unavailable {
+            what: "image delivery",
+            retry_after_s,
+        };
+        match problem {
+            Problem::Failed(failure) => failure.into(),
+            Problem::Busy | Problem::Stale => later(1),
+            Problem::Unavailable(reason) => {
+                tracing::warn!(reason, "images are not rendered");
+                later(5)
+            }
+            Problem::TooManyNew { retry_after_s } => Self::TooMany {
+                message: "this delivery key asks for too many new variants",
+                retry_after_s,
+            },
+        }
+    }
+}

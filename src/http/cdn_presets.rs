@@ -1,0 +1,244 @@
+//! `/api/cdn-presets`: named sets of delivery parameters, used as `/cdn/v1/{deliveryKey}/{fileId}/p/{name}`.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sluice_media::variant::VariantRequest;
+use sluice_store::{
+    now_ms,
+    presets::{self, Preset},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    answer::{Success, Time},
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, Read, Write},
+};
+
+const LONGEST_NAME: usize = 64;
+
+/// A preset to be made or changed.
+#[derive(Deserialize, ToSchema)]
+pub struct PresetRequest {
+    /// 1 to 64 of `a-z A-Z 0-9 _ -`.
+    name: Option<String>,
+    /// Delivery parameters by name, for instance `{"w": 400, "format": "webp"}`.
+    #[schema(value_type = Option<Object>)]
+    params: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PresetRecord {
+    id: Uuid,
+    name: String,
+    /// Without those that have no effect.
+    #[schema(value_type = Object)]
+    params: Map<String, Value>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PresetAnswer {
+    preset: PresetRecord,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PresetList {
+    presets: Vec<PresetRecord>,
+}
+
+impl From<Preset> for PresetRecord {
+    fn from(preset: Preset) -> Self {
+        Self {
+            id: preset.id,
+            name: preset.name,
+            params: in_json(&preset.params),
+            created_at: Time(preset.created_at),
+            updated_at: Time(preset.updated_at),
+        }
+    }
+}
+
+/// List presets
+#[utoipa::path(get, path = "/api/cdn-presets", tag = "delivery",
+    responses((status = 200, description = "All of them, newest first", body = PresetList)))]
+pub async fn list(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+) -> Result<HttpResponse, ApiError> {
+    let presets = presets::list(&mut state.store.read().await?, caller.account_id()).await?;
+    let presets = presets.into_iter().map(PresetRecord::from).collect();
+    Ok(HttpResponse::Ok().json(PresetList { presets }))
+}
+
+/// Make a preset
+#[utoipa::path(post, path = "/api/cdn-presets", tag = "delivery", request_body = PresetRequest, responses(
+    (status = 201, description = "The preset", body = PresetAnswer),
+    (status = 409, description = "There is one of that name", body = super::error::ErrorBody),
+))]
+pub async fn create(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    Body(request): Body<PresetRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let name = checked_name(request.name)?
+        .ok_or_else(|| ApiError::Invalid("name is missing".to_owned()))?;
+    let params = canonical(&state, request.params)?
+        .ok_or_else(|| ApiError::Invalid("params is missing".to_owned()))?;
+    let account_id = caller.account_id();
+    let preset = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { presets::create(tx, account_id, &name, &params, now_ms()).await })
+        })
+        .await?;
+    state.images.preset_changed(&preset, None);
+    Ok(HttpResponse::Created().json(PresetAnswer {
+        preset: preset.into(),
+    }))
+}
+
+/// Show a preset
+#[utoipa::path(get, path = "/api/cdn-presets/{id}", tag = "delivery",
+    params(("id" = Uuid, Path, description = "The preset's id")),
+    responses((status = 200, description = "The preset", body = PresetAnswer)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let mut db = state.store.read().await?;
+    let preset = presets::get(&mut db, caller.account_id(), *id).await?;
+    Ok(HttpResponse::Ok().json(PresetAnswer {
+        preset: preset.into(),
+    }))
+}
+
+/// Change a preset
+///
+/// Only what is given changes. Caches may answer with the old one for five minutes.
+#[utoipa::path(patch, path = "/api/cdn-presets/{id}", tag = "delivery", request_body = PresetRequest,
+    params(("id" = Uuid, Path, description = "The preset's id")),
+    responses((status = 200, description = "The preset as it is now", body = PresetAnswer)))]
+pub async fn change(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+    Body(request): Body<PresetRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let name = checked_name(request.name)?;
+    let params = canonical(&state, request.params)?;
+    let (account_id, id) = (caller.account_id(), *id);
+    let (before, preset) = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move {
+                let before = presets::get(tx, account_id, id).await?;
+                let after = presets::patch(tx, account_id, id, name, params, now_ms()).await?;
+                Ok((before, after))
+            })
+        })
+        .await?;
+    state.images.preset_changed(&preset, Some(&before.name));
+    Ok(HttpResponse::Ok().json(PresetAnswer {
+        preset: preset.into(),
+    }))
+}
+
+/// Delete a preset
+///
+/// Addresses with its name are 404 from the answer on.
+#[utoipa::path(delete, path = "/api/cdn-presets/{id}", tag = "delivery",
+    params(("id" = Uuid, Path, description = "The preset's id")),
+    responses((status = 200, description = "Deleted", body = Success)))]
+pub async fn delete(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    let preset = state
+        .store
+        .write(move |tx| Box::pin(presets::delete(tx, account_id, id)))
+        .await?;
+    state.images.preset_deleted(&preset);
+    Ok(HttpResponse::Ok().json(Success::default()))
+}
+
+fn checked_name(given: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(name) = given else { return Ok(None) };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+        return Err(ApiError::Invalid(format!(
+            "name must be 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -"
+        )));
+    }
+    Ok(Some(name))
+}
+
+/// The one query for everything that means this.
+fn canonical(
+    state: &AppState,
+    params: Option<Map<String, Value>>,
+) -> Result<Option<String>, ApiError> {
+    let Some(params) = params else {
+        return Ok(None);
+    };
+    let request = VariantRequest::from_json(&params, &state.config.cdn.variants())
+        .map_err(|error| ApiError::Invalid(format!("params: {}", error.message)))?;
+    Ok(Some(request.canonical().to_owned()))
+}
+
+/// A canonical query as an object; whole numbers are numbers.
+fn in_json(canonical: &str) -> Map<String, Value> {
+    canonical
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| {
+            let value = match value.parse::<i64>() {
+                Ok(number) => Value::from(number),
+                Err(_) => Value::from(value),
+            };
+            (name.to_owned(), value)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn params_are_shown_as_an_object() {
+        let shown = in_json("w=400&fp=0.5,0.25&format=webp");
+        assert_eq!(
+            Value::Object(shown),
+            json!({"w": 400, "fp": "0.5,0.25", "format": "webp"})
+        );
+        assert!(in_json("").is_empty());
+    }
+
+    #[test]
+    fn a_name_can_stand_in_a_path() {
+        for (name, expected) in [
+            ("hero", true),
+            ("Hero_2-x", true),
+            ("", false),
+            ("a/b", false),
+            ("a b", false),
+            ("ä", false),
+        ] {
+            assert_eq!(checked_name(Some(name.into())).is_ok(), expected, "{name}");
+        }
+        assert!(checked_name(Some("x".repeat(65))).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! `/api/delivery-keys`: the public, read-only credentials of image delivery. snake_case on the wire.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use sluice_store::{
+    Cursor,
+    delivery_keys::{self, DeliveryKey, NewDeliveryKey},
+    now_ms,
+};
+use url::form_urlencoded;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    answer::{Success, Time},
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, PageQuery, Read, Write, next_cursor},
+    field,
+};
+
+/// A key to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(rename_all = "snake_case")]
+pub struct NewDeliveryKeyRequest {
+    /// 1 to 120 characters; `Delivery key` without one.
+    name: Option<String>,
+    /// 3 to 63 of `a-z 0-9 _ -`, free in the whole installation: stands in addresses in place of the key.
+    alias: Option<String>,
+    /// Whether the key delivers presets and nothing else (false).
+    presets_only: Option<bool>,
+}
+
+/// What is known of a key.
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryKeyRecord {
+    id: Uuid,
+    name: String,
+    key_prefix: String,
+    delivery_alias: Option<String>,
+    presets_only: bool,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// Exact to five minutes.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_used_at: Option<Time>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryKeyList {
+    keys: Vec<DeliveryKeyRecord>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryKeyMade {
+    key: DeliveryKeyRecord,
+    /// The key itself, shown now and never again.
+    token: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AliasAnswer {
+    available: bool,
+}
+
+impl From<DeliveryKey> for DeliveryKeyRecord {
+    fn from(key: DeliveryKey) -> Self {
+        Self {
+            id: key.id,
+            name: key.name,
+            key_prefix: key.key_prefix,
+            delivery_alias: key.delivery_alias,
+            presets_only: key.presets_only,
+            created_at: Time(key.created_at),
+            last_used_at: key.last_used_at.map(Time),
+        }
+    }
+}
+
+/// List delivery keys
+#[utoipa::path(get, path = "/api/delivery-keys", tag = "delivery", params(
+    ("limit" = Option<u32>, Query, description = "1 to 100"),
+    ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = DeliveryKeyList)))]
+pub async fn list(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    PageQuery(page): PageQuery,
+) -> Result<HttpResponse, ApiError> {
+    let mut db = state.store.read().await?;
+    let keys = delivery_keys::list(&mut db, caller.account_id(), page).await?;
+    let next_cursor = next_cursor(&keys, page, |key| Cursor {
+        created_at: key.created_at,
+        id: key.id,
+    });
+    let keys = keys.into_iter().map(DeliveryKeyRecord::from).collect();
+    Ok(HttpResponse::Ok().json(DeliveryKeyList { keys, next_cursor }))
+}
+
+/// Make a delivery key
+///
+/// It may stand in public pages: it reads images and nothing else.
+#[utoipa::path(post, path = "/api/delivery-keys", tag = "delivery", request_body = NewDeliveryKeyRequest, responses(
+    (status = 201, description = "The key, shown once", body = DeliveryKeyMade),
+    (status = 409, description = "The alias is taken", body = super::error::ErrorBody),
+))]
+pub async fn create(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    Body(request): Body<NewDeliveryKeyRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let new = NewDeliveryKey {
+        name: field::name(request.name)?.unwrap_or_else(|| "Delivery key".to_owned()),
+        alias: request.alias,
+        presets_only: request.presets_only.unwrap_or(false),
+    };
+    let account_id = caller.account_id();
+    let (key, token) = state
+        .store
+        .write(move |tx| Box::pin(delivery_keys::create(tx, account_id, new, now_ms())))
+        .await?;
+    state.images.key_made(&key);
+    Ok(HttpResponse::Created().json(DeliveryKeyMade {
+        key: key.into(),
+        token: token.expose().to_owned(),
+    }))
+}
+
+/// Ask whether an alias is free
+#[utoipa::path(get, path = "/api/delivery-keys/alias", tag = "delivery",
+    params(("alias" = String, Query, description = "3 to 63 of a-z, 0-9, _ and -")),
+    responses((status = 200, description = "Whether a new key could have it", body = AliasAnswer)))]
+pub async fn alias(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    _caller: Caller<Read>,
+) -> Result<HttpResponse, ApiError> {
+    let alias = form_urlencoded::parse(request.query_string().as_bytes())
+        .find(|(name, _)| name == "alias")
+        .map(|(_, alias)| alias.into_owned())
+        .ok_or_else(|| ApiError::Invalid("alias is missing: ask with ?alias=".to_owned()))?;
+    let mut db = state.store.read().await?;
+    let available = delivery_keys::is_alias_free(&mut db, &alias).await?;
+    Ok(HttpResponse::Ok().json(AliasAnswer { available }))
+}
+
+/// Revoke a delivery key
+///
+/// Addresses with it are 404 from the answer on; its alias is free again.
+#[utoipa::path(delete, path = "/api/delivery-keys/{id}", tag = "delivery",
+    params(("id" = Uuid, Path, description = "The key's id")),
+    responses((status = 200, description = "Revoked", body = Success)))]
+pub async fn revoke(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), id.into_inner());
+    state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { delivery_keys::revoke(tx, account_id, id, now_ms()).await })
+        })
+        .await?;
+    state.images.key_revoked(id);
+    Ok(HttpResponse::Ok().json(Success::default()))
+}
