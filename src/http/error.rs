@@ -106,6 +106,17 @@ impl ApiError {
         Self::Internal(cause.into())
     }
 
+    /// Names where a larger plan can be had, if one would help.
+    pub fn offering(mut self, plans: impl FnOnce() -> String) -> Self {
+        if let Self::OperationsUsedUp { upgrade_url, .. }
+        | Self::DeliveriesUsedUp { upgrade_url, .. }
+        | Self::StorageUsedUp { upgrade_url, .. } = &mut self
+        {
+            *upgrade_url = Some(plans());
+        }
+        self
+    }
+
     fn code(&self) -> Option<&'static str> {
         match self {
             Self::NotAvailableYet(_) => Some("not_available_yet"),

@@ -102,6 +102,15 @@ fn is_host(host: &str) -> bool {
     (1..=253).contains(&host.len()) && host.split('.').all(is_label)
 }
 
+/// For `Option<Option<T>>` in a change: a field that is there is `Some`, null among its values.
+pub fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
 /// What a message repeats of foreign text.
 fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()

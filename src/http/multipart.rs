@@ -41,8 +41,7 @@ pub struct Part {
     pub field: String,
     /// Safe, see [`filename::clean`].
     pub filename: String,
-    /// As the client declared it; bytes decide.
-    pub content_type: Option<String>,
+    /// What the client declares of the type is not kept: bytes decide.
     pub spool: Spool,
 }
 
@@ -179,7 +178,6 @@ impl Reader<'_> {
         given_name: String,
         mut part: Field,
     ) -> Result<(), ApiError> {
-        let content_type = part.content_type().map(ToString::to_string);
         let mut spool: Option<Spool> = None;
         let mut length = 0;
         while let Some(piece) = self.piece(&mut part).await? {
@@ -208,7 +206,6 @@ impl Reader<'_> {
         form.files.push(Part {
             field,
             filename,
-            content_type,
             spool,
         });
         Ok(())

@@ -47,6 +47,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
         &mut item.post,
         &mut item.delete,
         &mut item.patch,
+        &mut item.options,
     ]
     .into_iter()
     .filter_map(Option::as_mut)

@@ -24,15 +24,16 @@ impl FromRequest for PageQuery {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        std::future::ready(parse(request.query_string()).map(Self))
+        std::future::ready(page(request.query_string(), WHOLE_LIST).map(Self))
     }
 }
 
-fn parse(query: &str) -> Result<Page, ApiError> {
-    let mut page = Page::first(WHOLE_LIST);
+/// The page that a query asks for, `limit` rows long when it does not say.
+pub(in crate::http) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
+    let mut page = Page::first(limit);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "limit" => page.limit = limit(&value)?,
+            "limit" => page.limit = row_count(&value)?,
             "cursor" if !value.is_empty() => page.after = Some(cursor(&value)?),
             _ => {}
         }
@@ -40,7 +41,7 @@ fn parse(query: &str) -> Result<Page, ApiError> {
     Ok(page)
 }
 
-fn limit(text: &str) -> Result<u32, ApiError> {
+fn row_count(text: &str) -> Result<u32, ApiError> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MAX_LIMIT).contains(limit))
@@ -81,7 +82,7 @@ mod tests {
             id: Uuid::now_v7(),
         };
         let text = next_cursor(&[row], Page::first(1), |row| *row).unwrap();
-        let page = parse(&format!("limit=7&cursor={text}")).unwrap();
+        let page = page(&format!("limit=7&cursor={text}"), WHOLE_LIST).unwrap();
         assert_eq!((page.limit, page.after), (7, Some(row)));
         assert_eq!(next_cursor(&[row], Page::first(2), |row| *row), None);
     }
@@ -96,14 +97,14 @@ mod tests {
             "cursor=x",
             "cursor=zz-zz",
         ] {
-            let error = parse(query).unwrap_err().to_string();
+            let error = page(query, WHOLE_LIST).unwrap_err().to_string();
             let (name, value) = query.split_once('=').unwrap();
             assert!(
                 error.starts_with(name) && error.contains(&format!("`{value}`")),
                 "{error}"
             );
         }
-        assert_eq!(parse("").unwrap().limit, WHOLE_LIST);
-        assert_eq!(parse("cursor=&unknown=1").unwrap().after, None);
+        assert_eq!(page("", WHOLE_LIST).unwrap().limit, WHOLE_LIST);
+        assert_eq!(page("cursor=&unknown=1", 50).unwrap().after, None);
     }
 }

@@ -1,0 +1,175 @@
+//! `/api/downloads/{token}`: expiring addresses that need no credential.
+//!
+//! The token says what may be fetched until when, signed with the installation's key. It is worth nothing once what it
+//! names is gone, and every token that does not work is answered alike.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use sluice_store::{Reader, files, jobs, now_ms};
+use uuid::Uuid;
+
+use super::{
+    bytes::{self, StoredBytes},
+    context::AppState,
+    error::ApiError,
+    signing::{self, Purpose, SIGNATURE_BYTES, Signer},
+};
+
+/// Kind, id and expiry.
+const MESSAGE_BYTES: usize = 1 + 16 + 8;
+/// Bytes never change under one id, but they go with their row: only the client keeps them, and asks before it uses them.
+pub(super) const CACHE: &str = "private, no-cache";
+
+/// What can be downloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Downloadable {
+    /// A stored file.
+    File(Uuid),
+    /// The result of one operation of a job, by the item's id.
+    Result(Uuid),
+    /// The archive of a job's results, by the job's id.
+    Archive(Uuid),
+}
+
+/// Leave to download something until a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DownloadGrant {
+    pub what: Downloadable,
+    /// Milliseconds since 1970.
+    pub expires_at: i64,
+}
+
+impl DownloadGrant {
+    /// For a stored file, as long as `uploads.link_lifetime` says.
+    pub(super) fn for_file(id: Uuid, state: &AppState) -> Self {
+        let lifetime = state.config.uploads.link_lifetime.as_millis();
+        Self {
+            what: Downloadable::File(id),
+            expires_at: now_ms().saturating_add(i64::try_from(lifetime).unwrap_or(i64::MAX)),
+        }
+    }
+
+    fn message(&self) -> [u8; MESSAGE_BYTES] {
+        let (kind, id) = match self.what {
+            Downloadable::File(id) => (1, id),
+            Downloadable::Result(id) => (2, id),
+            Downloadable::Archive(id) => (3, id),
+        };
+        let mut message = [0; MESSAGE_BYTES];
+        message[0] = kind;
+        message[1..17].copy_from_slice(id.as_bytes());
+        message[17..].copy_from_slice(&self.expires_at.to_be_bytes());
+        message
+    }
+
+    fn token(&self, signer: &Signer) -> String {
+        let message = self.message();
+        let signature = signer.sign(Purpose::Download, &message);
+        signing::encode(&[&message[..], &signature].concat())
+    }
+
+    /// `None` for a token that was not made here; expired ones are read.
+    fn read(token: &str, signer: &Signer) -> Option<Self> {
+        let bytes = signing::decode(token)?;
+        let (message, signature) = bytes.split_at_checked(MESSAGE_BYTES)?;
+        if signature.len() != SIGNATURE_BYTES
+            || !signer.accepts(Purpose::Download, message, signature)
+        {
+            return None;
+        }
+        let id = Uuid::from_slice(&message[1..17]).ok()?;
+        let what = match message[0] {
+            1 => Downloadable::File(id),
+            2 => Downloadable::Result(id),
+            3 => Downloadable::Archive(id),
+            _ => return None,
+        };
+        let expires_at = i64::from_be_bytes(message[17..].try_into().ok()?);
+        Some(Self { what, expires_at })
+    }
+}
+
+/// The address below `base` (without a slash at its end) under which the grant is taken up.
+pub(super) fn download_url(signer: &Signer, base: &str, grant: DownloadGrant) -> String {
+    format!("{base}/api/downloads/{}", grant.token(signer))
+}
+
+/// Download by an expiring address
+///
+/// The `download_url` of a file or `downloadUrl` of a result; needs no credential. Ranges work.
+#[utoipa::path(get, path = "/api/downloads/{token}", tag = "files", security(()),
+    params(("token" = String, Path, description = "As the address has it")),
+    responses(
+        (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 304, description = "Unchanged"),
+        (status = 404, description = "Expired, gone or never issued", body = super::error::ErrorBody),
+        (status = 416, description = "No such range", body = super::error::ErrorBody)))]
+pub async fn fetch(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    token: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let mut db = state.store.read().await?;
+    let grant = DownloadGrant::read(&token, &Signer::of(&mut db).await?)
+        .filter(|grant| now_ms() < grant.expires_at)
+        .ok_or(ApiError::NotFound("download"))?;
+    let bytes = find(&mut db, grant.what).await?;
+    drop(db);
+    bytes::respond(&request, &state, &bytes, CACHE).await
+}
+
+/// What the grant is for, as it is now; one refusal for everything that is not there.
+async fn find(db: &mut Reader, what: Downloadable) -> Result<StoredBytes, ApiError> {
+    let found = match what {
+        Downloadable::File(id) => files::by_id(db, id).await?.map(StoredBytes::from),
+        Downloadable::Result(id) => result_bytes(db, id).await?,
+        Downloadable::Archive(id) => archive_bytes(db, id).await?,
+    };
+    found.ok_or(ApiError::NotFound("download"))
+}
+
+async fn result_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
+    let item = match jobs::item(db, id).await {
+        Err(sluice_store::Error::NotFound(_)) => return Ok(None),
+        item => item?,
+    };
+    let job = jobs::by_id(db, item.job_id).await?;
+    let Some(blob) = item.result_blob else {
+        return Ok(None);
+    };
+    Ok(Some(StoredBytes {
+        blob,
+        size_bytes: item.result_size.unwrap_or_default().unsigned_abs(),
+        filename: item.result_name.unwrap_or(item.original_name),
+        mime_type: item
+            .mime_type
+            .unwrap_or_else(|| "application/octet-stream".to_owned()),
+        modified_at: job.created_at,
+    }))
+}
+
+async fn archive_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
+    let job = match jobs::by_id(db, id).await {
+        Err(sluice_store::Error::NotFound(_)) => return Ok(None),
+        job => job?,
+    };
+    Ok(job.archive_blob.map(|blob| StoredBytes {
+        blob,
+        size_bytes: job.archive_size.unwrap_or_default().unsigned_abs(),
+        filename: format!("{}.zip", job.id),
+        mime_type: "application/zip".to_owned(),
+        modified_at: job.completed_at.unwrap_or(job.created_at),
+    }))
+}
+
+impl From<files::File> for StoredBytes {
+    fn from(file: files::File) -> Self {
+        Self {
+            blob: file.blob,
+            size_bytes: file.size_bytes.unsigned_abs(),
+            filename: file.filename,
+            mime_type: file.mime_type,
+            modified_at: file.created_at,
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! `/api/files`: what users store (decisions.md §4).
+//!
+//! Any bytes are taken; an upload streams to the disk and is answered once bytes and rows are safe there.
+
+mod facts;
+mod kind;
+mod record;
+mod request;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{self, HeaderValue},
+    web,
+};
+use serde::Serialize;
+use sluice_store::{
+    Cursor, Page, blobs,
+    files::{self, NewFile, Role},
+    now_ms, storage,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub(super) use facts::find as find_facts;
+pub(super) use kind::mime_type;
+pub(super) use record::Record;
+pub use record::{FileAnswer, FileRecord};
+pub use request::ChangeFile;
+use request::ListQuery;
+pub(super) use request::id_or_top;
+
+use super::{
+    answer::Success,
+    bytes::{self, StoredBytes},
+    context::AppState,
+    downloads::CACHE,
+    error::ApiError,
+    extract::{Body, Caller, Reached, Read, Write, next_cursor},
+    multipart::{Form, FormLimits, Part},
+    signing::Signer,
+};
+
+/// What a form may be longer than the file in it, when its declared length is judged beforehand.
+const FORM_OVERHEAD_BYTES: u64 = 1 << 20;
+
+#[derive(Serialize, ToSchema)]
+pub struct FileList {
+    files: Vec<FileRecord>,
+    pagination: Pagination,
+    #[serde(rename = "nextCursor")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pagination {
+    limit: u32,
+    offset: u32,
+    /// Files that fit the query.
+    total: u64,
+    has_more: bool,
+}
+
+/// A form with one file.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes the form for the OpenAPI document")]
+pub struct FileForm {
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// Where the file shall lie; at the top without one.
+    #[schema(rename = "folderId")]
+    folder_id: Option<Uuid>,
+}
+
+/// List files
+#[utoipa::path(get, path = "/api/files", tag = "files", params(
+    ("folderId" = Option<String>, Query, description = "Only those of this folder; `null`: only those at the top"),
+    ("q" = Option<String>, Query, description = "The name contains this, in any case"),
+    ("mimePrefix" = Option<String>, Query, description = "The media type begins so, as `image/`"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+    ("offset" = Option<u32>, Query, description = "Files to skip, instead of a cursor"),
+), responses((status = 200, description = "Newest first", body = FileList)))]
+pub async fn list(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+) -> Result<HttpResponse, ApiError> {
+    let ListQuery {
+        filter,
+        page,
+        offset,
+    } = ListQuery::parse(request.query_string())?;
+    let mut db = state.store.read().await?;
+    let one_more = Page {
+        limit: page.limit + 1,
+        ..page
+    };
+    let mut rows = files::list(&mut db, caller.account_id(), &filter, one_more, offset).await?;
+    let has_more = rows.len() > page.limit as usize;
+    rows.truncate(page.limit as usize);
+    let cursor = next_cursor(&rows, page, |file| Cursor {
+        created_at: file.created_at,
+        id: file.id,
+    });
+    let pagination = Pagination {
+        limit: page.limit,
+        offset,
+        total: files::count(&mut db, caller.account_id(), &filter).await?,
+        has_more,
+    };
+    let record = Record {
+        state: &state,
+        reached: &reached,
+        signer: Signer::of(&mut db).await?,
+    };
+    Ok(HttpResponse::Ok().json(FileList {
+        files: rows.into_iter().map(|file| record.of(file)).collect(),
+        pagination,
+        next_cursor: cursor.filter(|_| has_more),
+    }))
+}
+
+/// Store a file
+///
+/// Any bytes, in a form with the field `file`. The answer comes when they are safe on the disk.
+#[utoipa::path(post, path = "/api/files", tag = "files",
+    request_body(content = FileForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 201, description = "The file", body = FileAnswer),
+        (status = 408, description = "The client fell silent", body = super::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn create(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let storage_limit = caller.plan(&state).storage.as_u64();
+    let account_id = caller.account_id();
+    let stored = async {
+        refuse_in_advance(&request, &state, account_id, storage_limit).await?;
+        let limits = FormLimits {
+            files: 1,
+            bytes: state.config.uploads.max_file.as_u64(),
+            bytes_named: "uploads.max_file",
+        };
+        let mut form = Form::read(&request, payload.into_inner(), &state, limits).await?;
+        let folder_id = id_or_top("folderId", form.text("folderId").unwrap_or_default())?;
+        let part = only_file(&mut form)?;
+        store(&state, account_id, folder_id, part, storage_limit).await
+    };
+    let file = stored
+        .await
+        .map_err(|error| error.offering(|| reached.upgrade_url(&state)))?;
+    let answer = answer(&state, &reached, file).await?;
+    Ok(HttpResponse::Created().json(answer))
+}
+
+/// Spares the client the sending of what cannot be kept.
+async fn refuse_in_advance(
+    request: &HttpRequest,
+    state: &AppState,
+    account_id: Uuid,
+    storage_limit: u64,
+) -> Result<(), ApiError> {
+    let declared = request.headers().get(header::CONTENT_LENGTH);
+    let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let at_least = declared
+        .unwrap_or_default()
+        .saturating_sub(FORM_OVERHEAD_BYTES);
+    let max_file = state.config.uploads.max_file.as_u64();
+    if at_least > max_file {
+        return Err(ApiError::TooLarge(format!(
+            "the file is larger than {max_file} bytes (uploads.max_file)"
+        )));
+    }
+    let mut db = state.store.read().await?;
+    Ok(storage::check(&mut db, account_id, at_least, storage_limit).await?)
+}
+
+fn only_file(form: &mut Form) -> Result<Part, ApiError> {
+    form.take_files().pop().ok_or_else(|| {
+        ApiError::Invalid("file is missing: send it as the form's field `file`".to_owned())
+    })
+}
+
+async fn store(
+    state: &AppState,
+    account_id: Uuid,
+    folder_id: Option<Uuid>,
+    mut part: Part,
+    storage_limit: u64,
+) -> Result<files::File, ApiError> {
+    let mime_type = mime_type(part.spool.head(), &part.filename);
+    let facts = find_facts(state, mime_type, part.spool.reader().await?).await;
+    let sealed = part.spool.seal().await?;
+    let new = NewFile {
+        folder_id,
+        filename: part.filename,
+        mime_type: mime_type.to_owned(),
+        size_bytes: sealed.blob().size,
+        blob: sealed.blob().hash,
+        role: Role::Uploaded,
+        width: facts.width,
+        height: facts.height,
+        duration_ms: facts.duration_ms,
+    };
+    let stored = state.store.write(move |tx| {
+        Box::pin(async move {
+            blobs::record(tx, &sealed, now_ms()).await?;
+            storage::check(tx, account_id, new.size_bytes, storage_limit).await?;
+            files::create(tx, account_id, new, now_ms()).await
+        })
+    });
+    Ok(stored.await?)
+}
+
+/// Show or download a file
+///
+/// JSON when `Accept` names `application/json`; otherwise the bytes, with ranges.
+#[utoipa::path(get, path = "/api/files/{id}", tag = "files", params(("id" = Uuid, Path, description = "The file's id")),
+    responses(
+        (status = 200, description = "The record, or the bytes", body = FileAnswer),
+        (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 304, description = "Unchanged"),
+        (status = 416, description = "No such range", body = super::error::ErrorBody)))]
+pub async fn show(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let file = files::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let mut response = if wants_json(&request) {
+        let answer = answer(&state, &reached, file).await?;
+        HttpResponse::Ok().json(answer)
+    } else {
+        bytes::respond(&request, &state, &StoredBytes::from(file), CACHE).await?
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+fn wants_json(request: &HttpRequest) -> bool {
+    let accepted = request.headers().get_all(header::ACCEPT);
+    accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|range| range.split(';').next())
+        .any(|range| range.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Change a file
+///
+/// Only the fields given change; the bytes never do.
+#[utoipa::path(patch, path = "/api/files/{id}", tag = "files", request_body = ChangeFile,
+    params(("id" = Uuid, Path, description = "The file's id")),
+    responses((status = 200, description = "The file as it is now", body = FileAnswer)))]
+pub async fn change(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<ChangeFile>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
+    let is_refocused = patch.focal_point.is_some();
+    let changing = state.clone();
+    let file = to_its_end(async move {
+        let changed = changing.store.write(move |tx| {
+            Box::pin(async move { files::patch(tx, account_id, id, patch, now_ms()).await })
+        });
+        let file = changed.await?;
+        if is_refocused {
+            changing.images.purge_file(id).await;
+        }
+        Ok(file)
+    })
+    .await?;
+    let answer = answer(&state, &reached, file).await?;
+    Ok(HttpResponse::Ok().json(answer))
+}
+
+/// Delete a file
+///
+/// Its delivered variants go everywhere; what was stored of conversions of it stays.
+#[utoipa::path(delete, path = "/api/files/{id}", tag = "files", params(("id" = Uuid, Path, description = "The file's id")),
+    responses((status = 200, description = "Deleted", body = Success)))]
+pub async fn delete(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    to_its_end(async move {
+        let deleted = state
+            .store
+            .write(move |tx| Box::pin(async move { files::delete(tx, account_id, id).await }));
+        deleted.await?;
+        state.images.purge_file(id).await;
+        Ok(HttpResponse::Ok().json(Success::default()))
+    })
+    .await
+}
+
+/// Goes on when the client leaves: a change that was committed must reach the images made before it.
+pub(super) async fn to_its_end<T: 'static>(
+    work: impl Future<Output = Result<T, ApiError>> + 'static,
+) -> Result<T, ApiError> {
+    actix_web::rt::spawn(work)
+        .await
+        .unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
+async fn answer(
+    state: &AppState,
+    reached: &Reached,
+    file: files::File,
+) -> Result<FileAnswer, ApiError> {
+    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let record = Record {
+        state,
+        reached,
+        signer,
+    };
+    Ok(FileAnswer {
+        file: record.of(file),
+    })
+}
