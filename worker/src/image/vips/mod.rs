@@ -13,7 +13,7 @@ use sluice_media::{
 
 use self::{
     render::{Picture, defect},
-    safe::Image,
+    safe::{Image, Operation},
 };
 use super::Raster;
 
@@ -124,5 +124,12 @@ fn image_of(raster: &Raster) -> Result<Image<'static>, Failure> {
             "a raster's pixels do not match its size",
         ));
     }
-    Image::from_pixels(&raster.pixels, raster.width, raster.height, raster.bands).map_err(defect)
+    // Bare pixels have no colour space, and without one a fourth band is no alpha channel.
+    Image::from_pixels(&raster.pixels, raster.width, raster.height, raster.bands)
+        .and_then(|image| {
+            Operation::on(c"copy", &image)
+                .option(c"interpretation", "srgb")
+                .run()
+        })
+        .map_err(defect)
 }
