@@ -193,6 +193,18 @@ fn a_border_of_even_colour_is_cut_away() {
 }
 
 #[test]
+fn a_drawing_is_trimmed_in_its_own_points() {
+    let svg = br##"<svg xmlns="http://www.w3.org/2000/svg" width="20000" height="10000"><path fill="#00f" d="M5000 2500h10000v2500H5000z"/></svg>"##;
+    let mut render = request(Format::Svg, Format::Png);
+    render.trim = true;
+    render.resize = resize(400, 400, Fit::Inside);
+    let (facts, bytes) = vips::render(&render, svg, None, &LIMITS).unwrap();
+    assert_eq!((facts.width, facts.height), (Some(400), Some(100)));
+    let drawn = vips::raster(Format::Png, 1, &bytes, &LIMITS, 400).unwrap();
+    assert_eq!(colour_at(&drawn, 0.02, 0.05), [0, 0, 255, 255]);
+}
+
+#[test]
 fn light_and_colour_change_as_named() {
     let at = |adjust: Adjust, x: f64, y: f64| {
         let image = rendered(|render| render.adjust = adjust);

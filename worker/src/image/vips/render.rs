@@ -77,7 +77,7 @@ fn draw<'a>(
     };
     let (options, header) = choose_page(source, render, options, limits)?;
     let kept = if render.trim {
-        trim::kept(&source.open(options)?).map_err(undecodable)?
+        kept(source, &header, options)?
     } else {
         whole(&header)
     };
@@ -154,6 +154,25 @@ fn whole(header: &Header) -> Rect {
         width: f64::from(header.width),
         height: f64::from(header.height),
     }
+}
+
+/// What trimming leaves of a page, in its own pixels or points. A vector is looked at in a size that is cheap to draw.
+fn kept(source: &Source<'_>, header: &Header, options: Options) -> Result<Rect, Failure> {
+    const DRAWN_LONG_EDGE: f64 = 1024.0;
+    let scale = if source.is_vector() {
+        Scale::By(DRAWN_LONG_EDGE / f64::from(header.width.max(header.height).max(1)))
+    } else {
+        Scale::Full
+    };
+    let page = source.open(Options { scale, ..options })?;
+    let kept = trim::kept(&page).map_err(|Refused| source.undecodable())?;
+    let size = pixel_scale(scale);
+    Ok(Rect {
+        left: kept.left / size,
+        top: kept.top / size,
+        width: kept.width / size,
+        height: kept.height / size,
+    })
 }
 
 /// The result may be larger than the source: an enlargement, a vector, a canvas.

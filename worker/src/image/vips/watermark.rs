@@ -2,6 +2,8 @@
 //!
 //! Text is plain text in one font family; nothing in it is markup.
 
+use std::cell::OnceCell;
+
 use sluice_media::task::{Encode, Failure, FailureCode, Limits, Render, Resize, Watermark};
 use sluice_media::{
     format::Format,
@@ -30,6 +32,8 @@ const MAX_MARK_SIDE: u32 = 4096;
 /// What is laid over every frame; nothing for a render without a watermark.
 pub struct Mark<'a> {
     wanted: Option<(Watermark, Option<Image<'a>>)>,
+    /// Made for the first frame; all are of one size.
+    made: OnceCell<Option<Image<'a>>>,
 }
 
 impl<'a> Mark<'a> {
@@ -40,7 +44,10 @@ impl<'a> Mark<'a> {
         limits: &Limits,
     ) -> Result<Self, Failure> {
         let Some(wanted) = &render.watermark else {
-            return Ok(Self { wanted: None });
+            return Ok(Self {
+                wanted: None,
+                made: OnceCell::new(),
+            });
         };
         let image = match (wanted.image, input) {
             (None, _) => None,
@@ -54,6 +61,7 @@ impl<'a> Mark<'a> {
         };
         Ok(Self {
             wanted: Some((wanted.clone(), image)),
+            made: OnceCell::new(),
         })
     }
 
@@ -62,30 +70,43 @@ impl<'a> Mark<'a> {
         let Some((wanted, picture)) = &self.wanted else {
             return Ok(image);
         };
-        let room = room(&image, wanted.margin);
-        let width = wanted
-            .width
-            .unwrap_or(image.width() / USUAL_SHARE)
-            .clamp(1, room.0);
-        let picture = picture
-            .as_ref()
-            .map(|picture| scaled(picture, (width, room.1)))
-            .transpose()?;
-        let text = wanted
-            .text
-            .as_deref()
-            .map(plain)
-            .filter(|text| !text.is_empty())
-            .map(|text| written(&text, (width, room.1)))
-            .transpose()?;
-        let mark = match (picture, text) {
-            (Some(picture), Some(text)) => scaled(&stacked(picture, text)?, (width, room.1))?,
-            (Some(mark), None) | (None, Some(mark)) => mark,
-            (None, None) => return Ok(image),
-        };
-        let mark = faded(&mark, wanted.opacity)?;
-        laid_over(image, &mark, wanted)
+        if self.made.get().is_none() {
+            let made = made(wanted, picture.as_ref(), &image)?;
+            self.made.get_or_init(|| made);
+        }
+        match self.made.get() {
+            Some(Some(mark)) => laid_over(image, mark, wanted),
+            _ => Ok(image),
+        }
     }
+}
+
+/// The mark for images of that size; `None` when there is nothing to show.
+fn made<'a>(
+    wanted: &Watermark,
+    picture: Option<&Image<'a>>,
+    image: &Image<'a>,
+) -> Result<Option<Image<'a>>, Refused> {
+    let room = room(image, wanted.margin);
+    let width = wanted
+        .width
+        .unwrap_or(image.width() / USUAL_SHARE)
+        .clamp(1, room.0);
+    let room = (width, room.1);
+    let picture = picture.map(|picture| scaled(picture, room)).transpose()?;
+    let text = wanted
+        .text
+        .as_deref()
+        .map(plain)
+        .filter(|text| !text.is_empty())
+        .map(|text| written(&text, room))
+        .transpose()?;
+    let mark = match (picture, text) {
+        (Some(picture), Some(text)) => scaled(&stacked(picture, text)?, room)?,
+        (Some(mark), None) | (None, Some(mark)) => mark,
+        (None, None) => return Ok(None),
+    };
+    faded(&mark, wanted.opacity)?.in_memory().map(Some)
 }
 
 fn decoded<'a>(
