@@ -3,6 +3,7 @@
 mod api;
 mod browser;
 mod continuity;
+mod convert;
 mod crash;
 mod faults;
 mod hostile;
@@ -12,3 +13,4 @@ mod publish;
 mod smoke;
 mod support;
 mod tls;
+mod worker;
