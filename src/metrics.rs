@@ -1,6 +1,6 @@
 //! Prometheus metrics: requests as they end, everything else read at the scrape.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use prometheus_client::{
     collector::Collector,
@@ -23,20 +23,25 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answered {
-    route: String,
-    method: String,
+    route: Cow<'static, str>,
+    method: &'static str,
     /// `2xx` and so on.
     status: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
-    route: String,
+    route: Cow<'static, str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Status {
     status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WorkerState {
+    state: &'static str,
 }
 
 /// What is on air at the moment of a scrape.
@@ -49,7 +54,8 @@ pub struct OnAir {
     pub bitrate_bps: u64,
 }
 
-/// The store's counters at the moment of a scrape.
+/// The counters of the store and of the image workers at the moment of a scrape.
+pub use sluice_actors::compute::PoolStatus;
 pub use sluice_store::Statistics;
 
 /// The registry and the metrics that requests write.
@@ -64,6 +70,10 @@ pub struct Metrics {
     store_failures: Gauge,
     store_waiting: Gauge,
     parked_concerns: Gauge,
+    image_workers: Family<WorkerState, Gauge>,
+    image_tasks_waiting: Gauge,
+    image_workers_replaced: Gauge,
+    image_workers_killed: Gauge,
 }
 
 impl Default for Metrics {
@@ -78,6 +88,10 @@ impl Default for Metrics {
             store_failures: Gauge::default(),
             store_waiting: Gauge::default(),
             parked_concerns: Gauge::default(),
+            image_workers: Family::default(),
+            image_tasks_waiting: Gauge::default(),
+            image_workers_replaced: Gauge::default(),
+            image_workers_killed: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -128,30 +142,65 @@ impl Metrics {
             "Concerns whose restart budget is spent",
             self.parked_concerns.clone(),
         );
-        registry.register_collector(Box::new(Process));
+        self.register_image_workers();
+        self.registry.register_collector(Box::new(Process));
+    }
+
+    fn register_image_workers(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "image_workers",
+            "Processes that decode images, by what they do now",
+            self.image_workers.clone(),
+        );
+        registry.register(
+            "image_tasks_waiting",
+            "Tasks that wait for a worker",
+            self.image_tasks_waiting.clone(),
+        );
+        registry.register(
+            "image_workers_replaced",
+            "Workers started in place of another",
+            self.image_workers_replaced.clone(),
+        );
+        registry.register(
+            "image_workers_killed",
+            "Workers killed for a deadline or because nobody waited any more",
+            self.image_workers_killed.clone(),
+        );
     }
 
     /// Counts a request that was answered.
-    pub fn answered(&self, route: &str, method: &str, status: u16, seconds: f64) {
+    pub fn answered(
+        &self,
+        route: Cow<'static, str>,
+        method: &'static str,
+        status: u16,
+        seconds: f64,
+    ) {
         let status = ["1xx", "2xx", "3xx", "4xx", "5xx"]
             .get(usize::from(status / 100).wrapping_sub(1))
             .copied()
             .unwrap_or("other");
         let answered = Answered {
-            route: route.to_owned(),
-            method: method.to_owned(),
+            route: route.clone(),
+            method,
             status,
         };
         self.requests.get_or_create(&answered).inc();
         self.durations
-            .get_or_create(&Route {
-                route: route.to_owned(),
-            })
+            .get_or_create(&Route { route })
             .observe(seconds);
     }
 
     /// The text of `/metrics` (OpenMetrics).
-    pub fn scrape(&self, on_air: OnAir, store: Statistics, parked: u64) -> String {
+    pub fn scrape(
+        &self,
+        on_air: OnAir,
+        store: Statistics,
+        parked: u64,
+        pool: &PoolStatus,
+    ) -> String {
         for (status, count) in [
             ("idle", on_air.idle),
             ("live", on_air.live),
@@ -166,11 +215,27 @@ impl Metrics {
         self.store_failures.set(signed(store.failures));
         self.store_waiting.set(signed(store.waiting));
         self.parked_concerns.set(signed(parked));
+        self.show_pool(pool);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("a String takes any text");
         text
     }
+
+    fn show_pool(&self, pool: &PoolStatus) {
+        let idle = pool.workers.saturating_sub(pool.busy);
+        for (state, number) in [("idle", idle), ("busy", pool.busy)] {
+            let gauge = self.image_workers.get_or_create(&WorkerState { state });
+            gauge.set(count(number));
+        }
+        self.image_tasks_waiting.set(count(pool.waiting));
+        self.image_workers_replaced.set(signed(pool.replaced));
+        self.image_workers_killed.set(signed(pool.killed));
+    }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn signed(count: u64) -> i64 {
@@ -238,20 +303,33 @@ mod tests {
     #[test]
     fn a_scrape_shows_requests_process_and_live_state() {
         let metrics = Metrics::default();
-        metrics.answered("/api/keys", "GET", 204, 0.004);
+        metrics.answered("/api/keys".into(), "GET", 204, 0.004);
         let on_air = OnAir {
             idle: 3,
             live: 2,
             reconnecting: 1,
             bitrate_bps: 12_000_000,
         };
-        let text = metrics.scrape(on_air, Statistics::default(), 1);
+        let pool = PoolStatus {
+            workers: 2,
+            busy: 1,
+            waiting: 5,
+            replaced: 3,
+            killed: 4,
+            ..PoolStatus::default()
+        };
+        let text = metrics.scrape(on_air, Statistics::default(), 1, &pool);
         for line in [
             r#"sluice_http_requests_total{route="/api/keys",method="GET",status="2xx"} 1"#,
             r#"sluice_http_request_duration_seconds_count{route="/api/keys"} 1"#,
             r#"sluice_live_inputs{status="live"} 2"#,
             "sluice_live_bitrate_bps 12000000",
             "sluice_parked_concerns 1",
+            r#"sluice_image_workers{state="idle"} 1"#,
+            r#"sluice_image_workers{state="busy"} 1"#,
+            "sluice_image_tasks_waiting 5",
+            "sluice_image_workers_replaced 3",
+            "sluice_image_workers_killed 4",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -30,7 +30,7 @@ pub struct Readiness {
 
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
-    /// What it concerns: `service`, `database`, `disk`, or a concern of the tree.
+    /// What it concerns: `service`, `database`, `disk`, `image workers`, or a concern of the tree.
     name: String,
     /// In plain words.
     reason: String,
@@ -104,6 +104,9 @@ fn reasons(state: &AppState) -> Vec<Reason> {
     if let Some(trouble) = state.store.trouble() {
         add("database", trouble.reason, false);
     }
+    if let Some(reason) = state.compute.status().refused {
+        add("image workers", reason, false);
+    }
     match state.store.disk_space() {
         Ok(space) if space.is_low() => {
             let reason = format!(
@@ -140,9 +143,12 @@ pub async fn metrics(
         .iter()
         .filter(|concern| !concern.running)
         .count();
-    let text = state
-        .metrics
-        .scrape(state.live.on_air(), state.store.statistics(), parked as u64);
+    let text = state.metrics.scrape(
+        state.live.on_air(),
+        state.store.statistics(),
+        parked as u64,
+        &state.compute.status(),
+    );
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .insert_header(("cache-control", "no-store"))

@@ -3,7 +3,11 @@
 //! Only `sluice worker --faults` listens to it, and the service never starts a worker that way; tests put a script that
 //! does in the program's place. The demand stands at the very end of input 0, behind what the format ends with.
 
-use std::{thread, time::Duration};
+use std::{
+    io::{self, Write as _},
+    thread,
+    time::Duration,
+};
 
 /// What precedes the name of a fault.
 pub const MARK: &[u8] = b"sluice-fault:";
@@ -58,7 +62,14 @@ pub fn commit(fault: Fault) {
             thread::park();
         },
         Fault::Nap(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
-        Fault::Shout => (0..100_000).for_each(|line| eprintln!("line {line} of very many")),
+        Fault::Shout => shout(),
+    }
+}
+
+/// As C libraries do: what nobody reads is lost.
+fn shout() {
+    for line in 0..100_000 {
+        let _ = writeln!(io::stderr(), "line {line} of very many");
     }
 }
 
@@ -69,11 +80,12 @@ pub(crate) fn spin() -> ! {
     }
 }
 
-/// Until the allocator gives up.
+/// Until the allocator gives up, which ends the process.
 pub(crate) fn allocate() -> ! {
     let mut taken = Vec::new();
     loop {
-        taken.push(std::hint::black_box(vec![1_u8; CHUNK_BYTES]));
+        // Zeros are address space and no pages yet: fast, and what the limit counts.
+        taken.push(std::hint::black_box(vec![0_u8; CHUNK_BYTES]));
     }
 }
 

@@ -9,6 +9,8 @@ mod descriptors;
 #[cfg(feature = "codecs")]
 pub mod faults;
 #[cfg(feature = "codecs")]
+mod foreign;
+#[cfg(feature = "codecs")]
 pub mod image;
 mod postmortem;
 pub mod process;

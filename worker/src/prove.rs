@@ -21,7 +21,7 @@ use rustix::process::{Pid, getppid, test_kill_process};
 use serde::Serialize;
 
 use crate::{
-    faults,
+    faults, foreign,
     protocol::Layers,
     sandbox::{
         self, Choice,
@@ -58,7 +58,7 @@ pub struct Outcome {
 type Attempt = fn(&Path) -> io::Result<()>;
 
 /// Everything that can be tried.
-pub const ATTEMPTS: [(&str, Attempt); 28] = [
+pub const ATTEMPTS: [(&str, Attempt); 30] = [
     ("read", |folder| fs::read(folder.join("there")).map(drop)),
     ("list", |folder| fs::read_dir(folder).map(drop)),
     ("write", |folder| {
@@ -143,6 +143,8 @@ pub const ATTEMPTS: [(&str, Attempt); 28] = [
     ("large-file", write_much),
     ("time", |_| faults::spin()),
     ("memory", |_| faults::allocate()),
+    ("x32", |_| foreign::x32()),
+    ("ia32", |_| foreign::ia32()),
     ("nothing", |_| Ok(())),
 ];
 

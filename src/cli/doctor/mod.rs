@@ -9,6 +9,7 @@ mod machine;
 mod ports;
 mod public_address;
 mod storage;
+mod workers;
 
 use std::{path::Path, process::ExitCode};
 
@@ -50,6 +51,7 @@ fn examine(settings: Option<&Path>) -> Vec<Finding> {
             findings.extend(ports::check(&config, holder));
             findings.extend(certificate::check(&config.http));
             findings.extend(public_address::check(&config));
+            findings.push(workers::check(&config.worker));
         }
         Err(error) => findings.push(Finding::fail(
             "settings",

@@ -1,0 +1,101 @@
+//! The decode ring: whether a worker starts here, and which layers of its sandbox this kernel has.
+
+use std::env;
+
+use sluice_actors::compute::{self, ComputeSettings, Sandbox};
+use sluice_worker::{
+    process::{StartError, WorkerProcess},
+    protocol::Layers,
+};
+
+use super::finding::Finding;
+
+const CHECK: &str = "image workers";
+
+/// Starts one worker as the service does, and ends it.
+pub(super) fn check(settings: &ComputeSettings) -> Finding {
+    match env::current_exe() {
+        Ok(program) => {
+            let started = WorkerProcess::start(&compute::launch(settings, program));
+            judge(
+                started.map(|worker| worker.layers().clone()),
+                settings.sandbox,
+            )
+        }
+        Err(error) => Finding::warn(
+            CHECK,
+            format!("the program's own file cannot be found: {error}"),
+            "mount /proc: workers are started from there",
+        ),
+    }
+}
+
+fn judge(layers: Result<Layers, StartError>, sandbox: Sandbox) -> Finding {
+    let layers = match layers {
+        Ok(layers) => layers,
+        Err(error) => {
+            return Finding::fail(
+                CHECK,
+                error.to_string(),
+                "images are not processed until a worker starts: install the packages of scripts/install.sh, and look at worker.memory",
+            );
+        }
+    };
+    let missing = layers.missing().join(", ");
+    match sandbox {
+        _ if missing.is_empty() => Finding::ok(
+            CHECK,
+            format!(
+                "one starts, all layers of its sandbox are in force (landlock ABI {})",
+                layers.landlock.unwrap_or_default()
+            ),
+        ),
+        Sandbox::Required => Finding::fail(
+            CHECK,
+            format!("this machine lacks {missing}: images are not processed"),
+            "run a kernel that has it (landlock: 5.13, and named in /sys/kernel/security/lsm), or set worker.sandbox = \"best-effort\"",
+        ),
+        Sandbox::BestEffort => Finding::warn(
+            CHECK,
+            format!("this machine lacks {missing}: a crafted image can do more than it should"),
+            "run a kernel that has it (landlock: 5.13, and named in /sys/kernel/security/lsm)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding::Level, *};
+
+    #[test]
+    fn a_missing_layer_fails_where_it_is_required() {
+        let whole = Layers {
+            rlimits: true,
+            no_new_privileges: true,
+            landlock: Some(7),
+            seccomp: true,
+        };
+        let without_landlock = Layers {
+            landlock: None,
+            ..whole.clone()
+        };
+        for (layers, sandbox, level) in [
+            (whole.clone(), Sandbox::Required, Level::Ok),
+            (whole, Sandbox::BestEffort, Level::Ok),
+            (without_landlock.clone(), Sandbox::Required, Level::Fail),
+            (without_landlock, Sandbox::BestEffort, Level::Warn),
+        ] {
+            let finding = judge(Ok(layers.clone()), sandbox);
+            assert_eq!(finding.level, level, "{layers:?} {sandbox:?}");
+            assert_eq!(
+                finding.message.contains("landlock,") || finding.message.contains("lacks landlock"),
+                level != Level::Ok,
+                "{}",
+                finding.message
+            );
+        }
+        let not_started = StartError::NotReady("exit status: 127".into());
+        let finding = judge(Err(not_started), Sandbox::BestEffort);
+        assert_eq!(finding.level, Level::Fail);
+    }
+}

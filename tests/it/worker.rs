@@ -1,0 +1,163 @@
+//! The decode ring: what each layer of the sandbox covers, and what the pool does when a worker dies, hangs or eats.
+//!
+//! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
+
+mod layers;
+mod orphans;
+mod pool;
+mod replacement;
+
+use std::{
+    fs::{self, File},
+    io::{Seek, Write},
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use sluice_actors::compute::{Assignment, Compute, ComputeSettings, Output, PoolStatus};
+use sluice_media::{format::Format, task::Task};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use crate::support::{Failure, eventually};
+
+/// For conditions; a debug build on a busy machine starts a worker in less than a second.
+const SOON: Duration = Duration::from_secs(20);
+/// One red pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
+
+/// A pool of its own, beside any service.
+struct Pool {
+    compute: Compute,
+    program: PathBuf,
+    /// Holds the program's links; gone after the pool.
+    _folder: TempDir,
+    _system: System,
+}
+
+/// The actix system that the pool's arbiter lives in; ends when dropped.
+struct System {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Two workers that listen to demands.
+    fn start() -> Result<Self, Failure> {
+        Self::with(ComputeSettings {
+            workers: 2,
+            ..ComputeSettings::default()
+        })
+    }
+
+    fn with(settings: ComputeSettings) -> Result<Self, Failure> {
+        Self::of("faulty.sh", settings)
+    }
+
+    /// A program of this folder in the real one's place.
+    fn of(script: &str, settings: ComputeSettings) -> Result<Self, Failure> {
+        let folder = TempDir::new()?;
+        let program = folder.path().join(script);
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/worker");
+        symlink(scripts.join(script), &program)?;
+        symlink(env!("CARGO_BIN_EXE_sluice"), folder.path().join("sluice"))?;
+        let (started, compute) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let launched = program.clone();
+        let thread = thread::spawn(move || {
+            actix_rt::System::new().block_on(async move {
+                let _ = started.send(Compute::start(&settings, launched));
+                let _ = stopped.await;
+            });
+        });
+        Ok(Self {
+            compute: compute.recv()?,
+            program,
+            _folder: folder,
+            _system: System {
+                stop: Some(stop),
+                thread: Some(thread),
+            },
+        })
+    }
+
+    /// Waits until the pool's state is as asked.
+    async fn until(
+        &self,
+        what: &str,
+        condition: impl Fn(&PoolStatus) -> bool,
+    ) -> Result<(), Failure> {
+        eventually(what, SOON, async || {
+            condition(&self.compute.status()).then_some(())
+        })
+        .await
+    }
+
+    /// The processes of this pool's workers.
+    fn processes(&self) -> Result<Vec<u32>, Failure> {
+        let folder = self.program.parent().expect("it lies in a folder");
+        workers(|command| command.contains(&*folder.to_string_lossy()))
+    }
+
+    async fn until_gone(&self, process: u32) -> Result<(), Failure> {
+        until_gone(process).await
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Running processes `… worker …` whose command line is as asked; zombies have none.
+fn workers(is_meant: impl Fn(&str) -> bool) -> Result<Vec<u32>, Failure> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Ok(process) = entry.file_name().to_string_lossy().parse() else {
+            continue;
+        };
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        if command.contains(" worker ") && is_meant(&command) {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+async fn until_gone(process: u32) -> Result<(), Failure> {
+    let what = format!("process {process} is gone");
+    eventually(&what, SOON, async || {
+        (!Path::new(&format!("/proc/{process}")).exists()).then_some(())
+    })
+    .await
+}
+
+/// An image whose worker does as it is told, then looks at it.
+fn look_at(compute: &Compute, demand: &str) -> Result<Assignment, Failure> {
+    let mut bytes = PNG.to_vec();
+    bytes.extend_from_slice(demand.as_bytes());
+    Ok(Assignment {
+        task: Task::Inspect {
+            format: Format::Png,
+        },
+        inputs: vec![Arc::new(file_with(&bytes)?)],
+        output: Output::Memory,
+        limits: compute.limits(),
+    })
+}
+
+fn file_with(bytes: &[u8]) -> Result<File, Failure> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}

@@ -1,0 +1,71 @@
+//! A service that is killed leaves no worker behind, and one that starts and idles counts them apart.
+
+use super::{SOON, until_gone, workers};
+use crate::support::{
+    Failure, eventually,
+    server::{Server, Settings},
+};
+
+/// What an idle service may hold, its workers not counted.
+const IDLE_KIB: u64 = 60 * 1024;
+
+async fn children(server: &Server, number: usize) -> Result<Vec<u32>, Failure> {
+    let parent = format!(
+        "--parent {} ",
+        server.process_id().ok_or("the service does not run")?
+    );
+    eventually("the workers are up", SOON, async || {
+        let workers = workers(|command| command.contains(&parent)).ok()?;
+        (workers.len() == number).then_some(workers)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_worker_outlives_its_service() -> Result<(), Failure> {
+    let mut server = Settings::new()
+        .env("SLUICE_WORKER__WORKERS", "3")
+        .start()
+        .await?;
+    for round in 0..2 {
+        let workers = children(&server, 3).await?;
+        match round {
+            0 => server.kill().await?,
+            _ => assert!(server.terminate().await?.success()),
+        }
+        for worker in workers {
+            until_gone(worker).await?;
+        }
+        if round == 0 {
+            server.restart().await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_service_is_small_and_its_workers_step_back() -> Result<(), Failure> {
+    let server = Settings::new()
+        .env("SLUICE_WORKER__WORKERS", "1")
+        .start()
+        .await?;
+    let [worker] = children(&server, 1).await?[..] else {
+        unreachable!("one was waited for");
+    };
+    eventually("its sandbox is on", SOON, async || {
+        let status = std::fs::read_to_string(format!("/proc/{worker}/status")).ok()?;
+        let has = |line: &str| status.lines().any(|it| it == line);
+        (has("NoNewPrivs:\t1") && has("Seccomp:\t2") && has("CapEff:\t0000000000000000"))
+            .then_some(())
+    })
+    .await?;
+    let of_worker = |name: &str| std::fs::read_to_string(format!("/proc/{worker}/{name}"));
+    assert_eq!(of_worker("oom_score_adj")?.trim(), "1000");
+    let stat = of_worker("stat")?;
+    let after_name = stat.rsplit_once(')').ok_or("no name")?.1;
+    // proc_pid_stat(5): the nice value is field 19, the first after the name is 3.
+    assert_eq!(after_name.split_whitespace().nth(16), Some("10"), "{stat}");
+    let resident_kib = server.resident_kib()?;
+    assert!(resident_kib <= IDLE_KIB, "{resident_kib} KiB");
+    Ok(())
+}
