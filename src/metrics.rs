@@ -40,6 +40,12 @@ struct Status {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Failed {
+    /// As answers have it.
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WorkerState {
     state: &'static str,
 }
@@ -56,7 +62,9 @@ pub struct OnAir {
 
 /// The counters of the store and of the image workers at the moment of a scrape.
 pub use sluice_actors::compute::PoolStatus;
+use sluice_actors::convert::Counts;
 pub use sluice_store::Statistics;
+use sluice_store::jobs::JobState;
 
 /// The registry and the metrics that requests write.
 #[derive(Debug)]
@@ -70,6 +78,9 @@ pub struct Metrics {
     store_failures: Gauge,
     store_waiting: Gauge,
     parked_concerns: Gauge,
+    jobs: Family<Status, Gauge>,
+    files_converted: Gauge,
+    files_failed: Family<Failed, Gauge>,
     image_workers: Family<WorkerState, Gauge>,
     image_tasks_waiting: Gauge,
     image_workers_replaced: Gauge,
@@ -88,6 +99,9 @@ impl Default for Metrics {
             store_failures: Gauge::default(),
             store_waiting: Gauge::default(),
             parked_concerns: Gauge::default(),
+            jobs: Family::default(),
+            files_converted: Gauge::default(),
+            files_failed: Family::default(),
             image_workers: Family::default(),
             image_tasks_waiting: Gauge::default(),
             image_workers_replaced: Gauge::default(),
@@ -142,8 +156,24 @@ impl Metrics {
             "Concerns whose restart budget is spent",
             self.parked_concerns.clone(),
         );
+        self.register_conversions();
         self.register_image_workers();
         self.registry.register_collector(Box::new(Process));
+    }
+
+    fn register_conversions(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("jobs", "Conversion jobs by status", self.jobs.clone());
+        registry.register(
+            "files_converted",
+            "Files that operations made since the start",
+            self.files_converted.clone(),
+        );
+        registry.register(
+            "files_failed",
+            "Files that operations failed on since the start, by error code",
+            self.files_failed.clone(),
+        );
     }
 
     fn register_image_workers(&mut self) {
@@ -191,6 +221,24 @@ impl Metrics {
         self.durations
             .get_or_create(&Route { route })
             .observe(seconds);
+    }
+
+    /// Notes what has become of conversions, before a scrape.
+    pub fn conversions(&self, jobs: &[(JobState, i64)], files: &Counts) {
+        for state in JobState::ALL {
+            let count = jobs.iter().find(|(counted, _)| *counted == state);
+            let status = state.as_str();
+            self.jobs
+                .get_or_create(&Status { status })
+                .set(count.map_or(0, |(_, count)| *count));
+        }
+        self.files_converted.set(signed(files.converted));
+        for (code, count) in &files.failed {
+            let code = code.clone();
+            self.files_failed
+                .get_or_create(&Failed { code })
+                .set(signed(*count));
+        }
     }
 
     /// The text of `/metrics` (OpenMetrics).
@@ -318,8 +366,17 @@ mod tests {
             killed: 4,
             ..PoolStatus::default()
         };
+        let files = Counts {
+            converted: 7,
+            failed: [("timed_out".to_owned(), 1)].into(),
+        };
+        metrics.conversions(&[(JobState::Failed, 2)], &files);
         let text = metrics.scrape(on_air, Statistics::default(), 1, &pool);
         for line in [
+            r#"sluice_jobs{status="failed"} 2"#,
+            r#"sluice_jobs{status="pending"} 0"#,
+            "sluice_files_converted 7",
+            r#"sluice_files_failed{code="timed_out"} 1"#,
             r#"sluice_http_requests_total{route="/api/keys",method="GET",status="2xx"} 1"#,
             r#"sluice_http_request_duration_seconds_count{route="/api/keys"} 1"#,
             r#"sluice_live_inputs{status="live"} 2"#,

@@ -143,6 +143,13 @@ pub async fn metrics(
         .iter()
         .filter(|concern| !concern.running)
         .count();
+    // Without the database the numbers stay what they were.
+    if let Ok(mut db) = state.store.read().await
+        && let Ok(jobs) = sluice_store::jobs::count_by_state(&mut db).await
+    {
+        let files = state.conversions.counts();
+        state.metrics.conversions(&jobs, &files);
+    }
     let text = state.metrics.scrape(
         state.live.on_air(),
         state.store.statistics(),

@@ -2,10 +2,10 @@
 //!
 //! The log names the route's pattern, never the path or the query: both may hold a token.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, time::Instant};
+use std::{borrow::Cow, cell::Cell, net::IpAddr, panic::AssertUnwindSafe, time::Instant};
 
 use actix_web::{
-    Error, ResponseError as _,
+    Error, HttpRequest, ResponseError as _,
     body::{BoxBody, MessageBody},
     dev::{ResponseHead, ServiceRequest, ServiceResponse},
     error::InternalError,
@@ -28,7 +28,19 @@ use crate::http::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Answered at a rate where a line each would drown the log.
-const QUIET_ROUTES: &[&str] = &["/live/v1/", "/healthz", "/readyz", "/metrics", "/assets/"];
+const QUIET_ROUTES: &[&str] = &[
+    "/cdn/v1/",
+    "/live/v1/",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/assets/",
+];
+
+/// Routes whose requests come by the thousand: asking the router for their pattern would cost as much as the answer.
+const DELIVERY: &str = "/cdn/v1/";
+const DELIVERY_BY_QUERY: &str = "/cdn/v1/{deliveryKey}/{fileId}";
+const DELIVERY_BY_PRESET: &str = "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}";
 
 /// Wraps everything; every answer leaves through here.
 pub async fn observe(
@@ -38,9 +50,17 @@ pub async fn observe(
     let began = Instant::now();
     let method = request.method().clone();
     let state = AppState::of(request.request()).clone();
-    let client = Reached::client_of(request.request());
+    let is_quiet = is_quiet(request.path());
+    let is_logged = !is_quiet || tracing::enabled!(tracing::Level::DEBUG);
+    let client = is_logged
+        .then(|| Reached::client_of(request.request()))
+        .flatten();
     let id = request_id(request.headers());
-    let span = tracing::info_span!("request", id = %id.to_str().unwrap_or_default());
+    // Opening a span costs as much as looking a published variant up.
+    let span = match is_logged {
+        true => tracing::info_span!("request", id = %id.to_str().unwrap_or_default()),
+        false => tracing::Span::none(),
+    };
 
     let outcome = AssertUnwindSafe(next.call(request))
         .catch_unwind()
@@ -49,7 +69,7 @@ pub async fn observe(
     let _entered = span.enter();
     let (route, mut result) = match outcome {
         Ok(Ok(response)) => {
-            let route = response.request().match_pattern();
+            let route = route_of(response.request());
             (route, Ok(in_json(response.map_into_boxed_body())))
         }
         // Without its request, the answer can only leave as an error that carries it.
@@ -63,17 +83,19 @@ pub async fn observe(
         Ok(response) => response.response_mut().head_mut(),
         Err(response) => response.head_mut(),
     };
-    decorate(head, id);
+    decorate(head, id.clone());
     if state.stage() == Stage::Draining {
         // Players ask again at once; on a connection of their own choosing they would hold up the end.
         head.set_connection_type(ConnectionType::Close);
     }
-    let route = route.as_deref().unwrap_or("unmatched");
-    let seconds = began.elapsed().as_secs_f64();
+    let (status, seconds) = (head.status.as_u16(), began.elapsed().as_secs_f64());
+    let route = route.unwrap_or(Cow::Borrowed("unmatched"));
+    if is_logged || status >= 500 {
+        log(&method, &route, status, seconds, client, &id);
+    }
     state
         .metrics
-        .answered(route, method_label(&method), head.status.as_u16(), seconds);
-    log(&method, route, head.status.as_u16(), seconds, client);
+        .answered(route, method_label(&method), status, seconds);
     result.map_err(|response| InternalError::from_response("request failed", response).into())
 }
 
@@ -85,9 +107,37 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         .filter(|id| (1..=64).contains(&id.len()) && id.as_bytes().iter().all(is_plain))
         .cloned()
         .unwrap_or_else(|| {
-            HeaderValue::from_str(&Uuid::new_v4().simple().to_string())
-                .expect("hexadecimal is a header value")
+            let mut text = Uuid::encode_buffer();
+            let text = fresh_id().simple().encode_lower(&mut text);
+            HeaderValue::from_str(text).expect("hexadecimal is a header value")
         })
+}
+
+/// Unique, not secret: counted on from a random number for each thread, without a system call for each request.
+fn fresh_id() -> Uuid {
+    thread_local! {
+        static NEXT: Cell<u128> = Cell::new(Uuid::new_v4().as_u128());
+    }
+    NEXT.with(|next| {
+        let number = next.get();
+        next.set(number.wrapping_add(1));
+        Uuid::from_u128(number)
+    })
+}
+
+/// Whether the path is of a route without a line each.
+fn is_quiet(path: &str) -> bool {
+    QUIET_ROUTES.iter().any(|quiet| path.starts_with(quiet))
+}
+
+/// The pattern of the route that answered.
+fn route_of(request: &HttpRequest) -> Option<Cow<'static, str>> {
+    let under_delivery = request.path().strip_prefix(DELIVERY);
+    match under_delivery.map(|rest| rest.bytes().filter(|byte| *byte == b'/').count()) {
+        Some(1) => Some(Cow::Borrowed(DELIVERY_BY_QUERY)),
+        Some(3) => Some(Cow::Borrowed(DELIVERY_BY_PRESET)),
+        _ => request.match_pattern().map(Cow::Owned),
+    }
 }
 
 /// Gives an error that the framework made the body of all errors; its headers stay.
@@ -136,13 +186,23 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-fn log(method: &Method, route: &str, status: u16, seconds: f64, client: Option<IpAddr>) {
+fn log(
+    method: &Method,
+    route: &str,
+    status: u16,
+    seconds: f64,
+    client: Option<IpAddr>,
+    id: &HeaderValue,
+) {
     let milliseconds = (seconds * 1e6).round() / 1e3;
     let client = client.map(tracing::field::display);
-    if QUIET_ROUTES.iter().any(|quiet| route.starts_with(quiet)) {
+    if !is_quiet(route) {
+        tracing::info!(%method, route, status, milliseconds, client, "answered");
+    } else if status < 500 {
         tracing::debug!(%method, route, status, milliseconds, client, "answered");
     } else {
-        tracing::info!(%method, route, status, milliseconds, client, "answered");
+        let id = id.to_str().unwrap_or_default();
+        tracing::warn!(%method, route, status, milliseconds, client, id, "answered");
     }
 }
 
