@@ -67,7 +67,7 @@ impl From<Preset> for PresetRecord {
 }
 
 /// List presets
-#[utoipa::path(get, path = "/api/cdn-presets", tag = "delivery",
+#[utoipa::path(get, path = "/api/cdn-presets", tag = "presets",
     responses((status = 200, description = "All of them, newest first", body = PresetList)))]
 pub async fn list(
     state: web::Data<AppState>,
@@ -79,7 +79,7 @@ pub async fn list(
 }
 
 /// Make a preset
-#[utoipa::path(post, path = "/api/cdn-presets", tag = "delivery", request_body = PresetRequest, responses(
+#[utoipa::path(post, path = "/api/cdn-presets", tag = "presets", request_body = PresetRequest, responses(
     (status = 201, description = "The preset", body = PresetAnswer),
     (status = 409, description = "There is one of that name", body = super::error::ErrorBody),
 ))]
@@ -106,7 +106,7 @@ pub async fn create(
 }
 
 /// Show a preset
-#[utoipa::path(get, path = "/api/cdn-presets/{id}", tag = "delivery",
+#[utoipa::path(get, path = "/api/cdn-presets/{id}", tag = "presets",
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "The preset", body = PresetAnswer)))]
 pub async fn show(
@@ -124,7 +124,7 @@ pub async fn show(
 /// Change a preset
 ///
 /// Only what is given changes. Caches may answer with the old one for five minutes.
-#[utoipa::path(patch, path = "/api/cdn-presets/{id}", tag = "delivery", request_body = PresetRequest,
+#[utoipa::path(patch, path = "/api/cdn-presets/{id}", tag = "presets", request_body = PresetRequest,
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "The preset as it is now", body = PresetAnswer)))]
 pub async fn change(
@@ -155,7 +155,7 @@ pub async fn change(
 /// Delete a preset
 ///
 /// Addresses with its name are 404 from the answer on.
-#[utoipa::path(delete, path = "/api/cdn-presets/{id}", tag = "delivery",
+#[utoipa::path(delete, path = "/api/cdn-presets/{id}", tag = "presets",
     params(("id" = Uuid, Path, description = "The preset's id")),
     responses((status = 200, description = "Deleted", body = Success)))]
 pub async fn delete(

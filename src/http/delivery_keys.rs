@@ -80,7 +80,7 @@ impl From<DeliveryKey> for DeliveryKeyRecord {
 }
 
 /// List delivery keys
-#[utoipa::path(get, path = "/api/delivery-keys", tag = "delivery", params(
+#[utoipa::path(get, path = "/api/delivery-keys", tag = "delivery_keys", params(
     ("limit" = Option<u32>, Query, description = "1 to 100"),
     ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = DeliveryKeyList)))]
@@ -102,7 +102,7 @@ pub async fn list(
 /// Make a delivery key
 ///
 /// It may stand in public pages: it reads images and nothing else.
-#[utoipa::path(post, path = "/api/delivery-keys", tag = "delivery", request_body = NewDeliveryKeyRequest, responses(
+#[utoipa::path(post, path = "/api/delivery-keys", tag = "delivery_keys", request_body = NewDeliveryKeyRequest, responses(
     (status = 201, description = "The key, shown once", body = DeliveryKeyMade),
     (status = 409, description = "The alias is taken", body = super::error::ErrorBody),
 ))]
@@ -129,7 +129,7 @@ pub async fn create(
 }
 
 /// Ask whether an alias is free
-#[utoipa::path(get, path = "/api/delivery-keys/alias", tag = "delivery",
+#[utoipa::path(get, path = "/api/delivery-keys/alias", tag = "delivery_keys",
     params(("alias" = String, Query, description = "3 to 63 of a-z, 0-9, _ and -")),
     responses((status = 200, description = "Whether a new key could have it", body = AliasAnswer)))]
 pub async fn alias(
@@ -149,7 +149,7 @@ pub async fn alias(
 /// Revoke a delivery key
 ///
 /// Addresses with it are 404 from the answer on; its alias is free again.
-#[utoipa::path(delete, path = "/api/delivery-keys/{id}", tag = "delivery",
+#[utoipa::path(delete, path = "/api/delivery-keys/{id}", tag = "delivery_keys",
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(

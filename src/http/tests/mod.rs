@@ -1,6 +1,7 @@
 //! The façade as a client meets it: a real store in a temporary folder, live inputs faked.
 
 mod access;
+mod delivery;
 mod files;
 mod framework;
 mod live_inputs;
@@ -150,6 +151,16 @@ impl Site {
     }
 
     async fn open_with(adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::open_over(adjust, |config, store| {
+            MediaHandles::start(config, store, "/nonexistent".into())
+        })
+        .await
+    }
+
+    async fn open_over(
+        adjust: impl FnOnce(&mut Config),
+        media: impl FnOnce(&Config, &Store) -> MediaHandles,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.store.data_dir = folder.path().join("data");
@@ -164,7 +175,7 @@ impl Site {
             .unwrap()
             .unwrap();
         let live = Arc::new(FakeLive::default());
-        let media = MediaHandles::start(&config, &store, "/nonexistent".into());
+        let media = media(&config, &store);
         media.images.load().await.unwrap();
         let state = AppState::new(config, store, live.clone(), Board::default(), media, 1935);
         state.set_stage(Stage::Ready);
