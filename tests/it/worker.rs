@@ -2,6 +2,7 @@
 //!
 //! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
 
+mod beside_live;
 mod layers;
 mod orphans;
 mod pool;
