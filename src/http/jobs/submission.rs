@@ -91,8 +91,12 @@ impl<'a> Asking<'a> {
             .files
             .into_iter()
             .find(|part| crate::http::extract::camel_case(&part.field) == MARK);
+        let mut params = Params::from_form(form.fields);
+        if mark.is_some() {
+            params.set(MARK, true);
+        }
         Ok((
-            Params::from_form(form.fields),
+            params,
             files.into_iter().map(Material::Uploaded).collect(),
             mark.map(Material::Uploaded),
         ))
