@@ -223,7 +223,8 @@ async fn documents_and_drawings() -> Result<(), Failure> {
     let second = [("page", "2"), ("width", "120"), ("format", "png")];
     let (_, page) = through(&api, "pdf-preview", "pages.pdf", &second).await?;
     assert_eq!(page.size(), (120, 80));
-    page.check_corners([GREEN, BLUE, YELLOW, RED], LOSSY)?;
+    // Each quadrant is darker at its top, so that colours move a little with their places.
+    page.check_corners([GREEN, BLUE, YELLOW, RED], 2 * LOSSY)?;
 
     let form = Form::new()
         .file("files", "1.jpg", &drawn("orientation-6.jpg")?)

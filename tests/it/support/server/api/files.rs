@@ -210,7 +210,9 @@ impl Api {
 }
 
 async fn fetched(request: reqwest::RequestBuilder) -> Result<Fetched, Failure> {
-    let answer = request.send().await?;
+    // With its cause: a connection that was closed and a deadline that passed read alike without.
+    let sent = request.send().await;
+    let answer = sent.map_err(|error| format!("{error:?}"))?;
     Ok(Fetched {
         status: answer.status(),
         headers: answer.headers().clone(),
