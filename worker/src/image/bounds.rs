@@ -1,6 +1,9 @@
-//! The limits that more than one kind of work keeps, and what is said of them.
+//! The limits and failures that more than one kind of work has, and what is said of them.
 
-use sluice_media::task::{Failure, FailureCode, Limits};
+use sluice_media::{
+    format::Format,
+    task::{Failure, FailureCode, Limits},
+};
 
 /// Checks one page of pixels before it is decoded.
 pub fn check_pixels(width: u32, height: u32, limits: &Limits) -> Result<(), Failure> {
@@ -28,4 +31,15 @@ pub fn check_output(what: &str, bytes: usize, limits: &Limits) -> Result<(), Fai
         ));
     }
     Ok(())
+}
+
+/// What is said of bytes that do not decode.
+pub fn undecodable(format: Format) -> Failure {
+    Failure::new(
+        FailureCode::Undecodable,
+        format!(
+            "the bytes do not decode as {}: the file is damaged, cut short, or of a kind that is not read",
+            format.name()
+        ),
+    )
 }

@@ -14,7 +14,11 @@ use sluice_media::{
     task::{Failure, FailureCode, Limits},
 };
 
-use super::{Raster, bounds::check_pixels, vips};
+use super::{
+    Raster,
+    bounds::{check_pixels, undecodable},
+    vips,
+};
 
 /// Pixels that a byte of a file can stand for: a run of 255 in two bytes is the most that any of these formats has.
 const MAX_PIXELS_PER_BYTE: u64 = 128;
@@ -46,16 +50,6 @@ pub fn decode(format: Format, bytes: &[u8], limits: &Limits) -> Result<Raster, F
             format!("{} files are not images that can be read", other.name()),
         )),
     }
-}
-
-fn undecodable(format: Format) -> Failure {
-    Failure::new(
-        FailureCode::Undecodable,
-        format!(
-            "the bytes do not decode as {}: the file is damaged or cut short",
-            format.name()
-        ),
-    )
 }
 
 fn pixels(

@@ -3,7 +3,7 @@
 //! Tracing takes time by pixels and colours, so drawings are traced at no more than 1024 pixels and photographs at 512;
 //! the SVG has the size of its source all the same.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, panic::catch_unwind};
 
 use sluice_media::{
     format::Format,
@@ -66,13 +66,14 @@ fn trace(raster: Raster, config: &Config, size: (u32, u32)) -> Result<String, Fa
         height: height as usize,
         pixels: with_alpha(raster),
     };
-    let written = config.build().and_then(|pipeline| pipeline.to_svg(&image));
-    let svg = written.map_err(|_| {
-        Failure::new(
+    // The tracer divides by the number of regions, of which an image of a pixel or two has none.
+    let traced = catch_unwind(|| config.build().and_then(|pipeline| pipeline.to_svg(&image)));
+    let Ok(Ok(svg)) = traced else {
+        return Err(Failure::new(
             FailureCode::Impossible,
             "the image could not be traced: it has no shapes",
-        )
-    })?;
+        ));
+    };
     let shapes = svg
         .find("<svg")
         .and_then(|start| svg[start..].split_once('>'))

@@ -8,7 +8,10 @@ use sluice_media::{
 };
 
 use super::safe::{Image, Operation, Refused};
-use crate::image::{bounds::check_pixels, raster};
+use crate::image::{
+    bounds::{self, check_pixels},
+    raster,
+};
 
 /// The longest SVG, in bytes; drawings of cities and machines have a few million.
 const MAX_SVG_BYTES: usize = 16 << 20;
@@ -177,13 +180,7 @@ impl<'a> Source<'a> {
 
     /// What is said of bytes that do not decode.
     pub fn undecodable(&self) -> Failure {
-        Failure::new(
-            FailureCode::Undecodable,
-            format!(
-                "the bytes do not decode as {}: the file is damaged, cut short, or of a kind that is not read",
-                self.format.name()
-            ),
-        )
+        bounds::undecodable(self.format)
     }
 }
 
