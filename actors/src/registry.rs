@@ -204,6 +204,9 @@ impl<E: Entity> Registry<E> {
 
 async fn claim<E: Entity>(args: Args<E>, room: usize, is_first: bool) -> Result<Claimed, Error> {
     let store = args.store.clone();
+    if !is_first && !work::is_due(&mut store.read().await?, E::KIND, now_ms()).await? {
+        return Ok(Claimed::default());
+    }
     store
         .write(move |tx| {
             Box::pin(async move {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Error, Tx};
+use crate::{Connection, Error, Tx};
 
 /// Claims without an end or progress after which a row is given up.
 pub const MOST_CLAIMS: u32 = 3;
@@ -71,6 +71,19 @@ pub async fn enqueue(
     .execute(tx.sqlite())
     .await?;
     Ok(())
+}
+
+/// Whether a claim would find something; a look that costs no write.
+pub async fn is_due(db: &mut impl Connection, kind: &str, now_ms: i64) -> Result<bool, Error> {
+    let due: Option<(i64,)> = query_as(
+        "SELECT 1 FROM work WHERE kind = $1 AND due_at <= $2
+             AND (lease_expires_at IS NULL OR lease_expires_at <= $2) LIMIT 1",
+    )
+    .bind(kind)
+    .bind(now_ms)
+    .fetch_optional(db.sqlite())
+    .await?;
+    Ok(due.is_some())
 }
 
 /// Claims at most `limit` rows that are due and that nobody holds: interactive ones first, then by due time.

@@ -18,7 +18,7 @@ use sluice_store::{
     Error as StoreError,
     jobs::{self, Item, ItemState, Job},
     now_ms,
-    work::{self, Lease},
+    work::{self, Lane, Lease},
 };
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
@@ -118,8 +118,11 @@ async fn run(Args { services, lease }: Args) {
 async fn walk(services: &Services, lease: &Lease) -> Result<(), Stop> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
     services.board.publish(&job);
-    for item in pending(services, &job).await? {
-        archive::open(services, lease, &job, item).await?;
+    // Interactive work is no archive: that was looked at when it was made.
+    if job.lane == Lane::Batch {
+        for item in pending(services, &job).await? {
+            archive::open(services, lease, &job, item).await?;
+        }
     }
     let left = pending(services, &job).await?;
     stream::iter(left)

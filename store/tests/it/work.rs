@@ -58,6 +58,12 @@ async fn holds(store: &Store, lease: &Lease) -> bool {
 async fn a_row_has_one_owner_until_the_lease_expires() {
     let (store, _folder) = store().await;
     let id = enqueue(&store, Lane::Batch, NOW).await;
+    let is_due = async |now| {
+        work::is_due(&mut store.read().await.unwrap(), KIND, now)
+            .await
+            .unwrap()
+    };
+    assert!(!is_due(NOW - 1).await && is_due(NOW).await);
     assert_eq!(claim_one(&store, NOW - 1).await, None, "not due yet");
     let first = claim_one(&store, NOW).await.unwrap();
     assert_eq!((first.id, first.fence, first.claims), (id, 1, 1));
@@ -66,6 +72,7 @@ async fn a_row_has_one_owner_until_the_lease_expires() {
         None,
         "somebody holds it"
     );
+    assert!(!is_due(EXPIRED - 1).await && is_due(EXPIRED).await);
     assert!(holds(&store, &first).await);
 
     let second = claim_one(&store, EXPIRED).await.unwrap();
