@@ -304,6 +304,10 @@ fn refusal(error: MultipartError) -> ApiError {
         MultipartError::Payload(PayloadError::Overflow) => {
             "the headers of a part are too long".to_owned()
         }
+        MultipartError::Parse(_) => {
+            "the headers of a part could not be read: names are UTF-8 without control characters"
+                .to_owned()
+        }
         other => format!("the form could not be read: {other}"),
     };
     ApiError::Invalid(message)

@@ -1,12 +1,6 @@
 //! What fails beside the stream costs viewers nothing: health tells of it, and it mends itself.
 
-use std::{
-    fs::File,
-    io::Write,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,6 +15,7 @@ use crate::support::{
     publisher::{Pace, Publisher},
     server::{Server, Settings},
     skip,
+    small_disk::SmallDisk,
     viewer::Viewer,
 };
 
@@ -121,45 +116,11 @@ async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A small file system in memory; unmounted when dropped.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// `None` where this user may not mount.
-    async fn mount(folder: PathBuf) -> Result<Option<Self>, Failure> {
-        std::fs::create_dir_all(&folder)?;
-        let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]);
-        let Ok(output) = command.arg(&folder).output().await else {
-            return Ok(None);
-        };
-        Ok(output.status.success().then_some(Self(folder)))
-    }
-
-    /// Takes all the space that is left, with a file to be deleted.
-    fn fill(&self) -> Result<PathBuf, Failure> {
-        let path = self.0.join("ballast");
-        let mut file = File::create(&path)?;
-        while file.write_all(&[0; 4096]).is_ok() {}
-        Ok(path)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: the service may have files open that are gone with it.
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(&self.0)
-            .status();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> Result<(), Failure>
 {
     let folder = TempDir::new()?;
-    let Some(disk) = SmallDisk::mount(folder.path().join("live")).await? else {
+    let Some(disk) = SmallDisk::mount(folder.path().join("live"), 4).await? else {
         skip("a full disk", "no right to mount a small file system");
         return Ok(());
     };
@@ -221,7 +182,7 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_begins_and_ends_on_a_full_disk() -> Result<(), Failure> {
     let folder = TempDir::new()?;
-    let Some(disk) = SmallDisk::mount(folder.path().join("live")).await? else {
+    let Some(disk) = SmallDisk::mount(folder.path().join("live"), 4).await? else {
         skip("a full disk", "no right to mount a small file system");
         return Ok(());
     };

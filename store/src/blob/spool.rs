@@ -19,8 +19,6 @@ use crate::Error;
 pub const HEAD_BYTES: usize = 4096;
 /// Bytes gathered before they are hashed and written at once.
 const PIECE: usize = 256 * 1024;
-/// The disk's free space is looked at again after this many bytes.
-const SPACE_EVERY: u64 = 16 << 20;
 
 /// A temporary file; dropping it removes the file.
 #[derive(Debug)]
@@ -41,8 +39,6 @@ struct Writer {
     file: File,
     sha256: Sha256,
     crc32: crc32fast::Hasher,
-    /// Bytes written since the disk's free space was looked at.
-    unchecked: u64,
 }
 
 impl std::fmt::Debug for Writer {
@@ -56,29 +52,11 @@ impl std::fmt::Debug for Writer {
 impl Spool {
     pub(super) async fn create(blobs: Blobs) -> Result<Self, Error> {
         let at = blobs.clone();
-        let (link, file) = blobs
-            .blocking(move || {
-                at.check_space()?;
-                let path = at.temporary_path();
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(&path)
-                    .map_err(Error::write("cannot create", &path))?;
-                Ok((Temporary(path), file))
-            })
-            .await?;
+        let (link, writer) = blobs.blocking(move || Writer::create(&at)).await?;
         Ok(Self {
             blobs,
             link,
-            writer: Some(Writer {
-                file,
-                sha256: Sha256::new(),
-                crc32: crc32fast::Hasher::new(),
-                unchecked: 0,
-            }),
+            writer: Some(writer),
             gathered: Vec::new(),
             head: Vec::new(),
             written: 0,
@@ -117,8 +95,8 @@ impl Spool {
         &self.head
     }
 
-    /// A descriptor for somebody else, such as a worker, to write the file through; [`Spool::seal`] hashes the file itself
-    /// then. The position is shared by all duplicates.
+    /// A descriptor for somebody else, such as a worker, to write the file through; its position is shared by all
+    /// duplicates. [`Spool::seal`] makes the blob of a copy then: whoever kept a descriptor cannot change it any more.
     pub fn file(&mut self) -> Result<File, Error> {
         self.is_shared = true;
         let file = &self.writer.as_ref().ok_or_else(cut_short)?.file;
@@ -152,9 +130,12 @@ impl Spool {
         let at = blobs.clone();
         blobs
             .blocking(move || {
-                let (blob, head) = match is_shared {
-                    true => digest(&writer.file, &link.0)?,
-                    false => (writer.finish(&link.0)?, head),
+                let (link, blob, head) = match is_shared {
+                    true => copied(&at, &writer.file, &link.0)?,
+                    false => {
+                        let blob = writer.finish(&link.0)?;
+                        (link, blob, head)
+                    }
                 };
                 sync(&link.0)?;
                 at.place(&link.0, &blob)?;
@@ -192,12 +173,26 @@ impl Spool {
 }
 
 impl Writer {
+    fn create(blobs: &Blobs) -> Result<(Temporary, Self), Error> {
+        blobs.check_space()?;
+        let path = blobs.temporary_path();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(Error::write("cannot create", &path))?;
+        let writer = Self {
+            file,
+            sha256: Sha256::new(),
+            crc32: crc32fast::Hasher::new(),
+        };
+        Ok((Temporary(path), writer))
+    }
+
     fn take(&mut self, piece: &[u8], blobs: &Blobs, path: &Path) -> Result<(), Error> {
-        self.unchecked += piece.len() as u64;
-        if self.unchecked >= SPACE_EVERY {
-            self.unchecked = 0;
-            blobs.check_space()?;
-        }
+        blobs.check_space()?;
         self.sha256.update(piece);
         self.crc32.update(piece);
         self.file
@@ -222,20 +217,20 @@ fn length(file: &File, path: &Path) -> Result<u64, Error> {
     Ok(metadata.len())
 }
 
-/// Flushed through a descriptor of its own: the first one may have gone to a worker and back.
+/// Flushed through a descriptor of its own: the one that wrote may be gone already.
 fn sync(path: &Path) -> Result<(), Error> {
     File::open(path)
         .and_then(|file| file.sync_all())
         .map_err(Error::write("cannot flush", path))
 }
 
-/// Reads the whole file, from its beginning and without moving its position.
-fn digest(file: &File, path: &Path) -> Result<(Blob, Vec<u8>), Error> {
-    let (mut sha256, mut crc32) = (Sha256::new(), crc32fast::Hasher::new());
+/// A file of our own with what somebody else wrote, read from its beginning without moving its position.
+fn copied(blobs: &Blobs, shared: &File, path: &Path) -> Result<(Temporary, Blob, Vec<u8>), Error> {
+    let (link, mut writer) = Writer::create(blobs)?;
     let (mut head, mut size) = (Vec::new(), 0);
     let mut piece = vec![0; PIECE];
     loop {
-        let count = file
+        let count = shared
             .read_at(&mut piece, size)
             .map_err(Error::file("cannot read", path))?;
         if count == 0 {
@@ -244,16 +239,11 @@ fn digest(file: &File, path: &Path) -> Result<(Blob, Vec<u8>), Error> {
         if size == 0 {
             head.extend_from_slice(&piece[..count.min(HEAD_BYTES)]);
         }
-        sha256.update(&piece[..count]);
-        crc32.update(&piece[..count]);
+        writer.take(&piece[..count], blobs, &link.0)?;
         size += count as u64;
     }
-    let blob = Blob {
-        hash: BlobHash(sha256.finalize().into()),
-        size,
-        crc32: crc32.finalize(),
-    };
-    Ok((blob, head))
+    let blob = writer.finish(&link.0)?;
+    Ok((link, blob, head))
 }
 
 fn cut_short() -> Error {

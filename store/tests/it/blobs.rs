@@ -139,7 +139,7 @@ async fn bytes_become_a_blob_with_their_sums() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_wrote_is_hashed_afterwards() {
+async fn what_a_worker_wrote_is_sealed_out_of_its_reach() {
     let (store, _folder) = store().await;
     let mut spool = store.blobs().spool().await.unwrap();
     let worker = spool.file().unwrap();
@@ -147,6 +147,10 @@ async fn what_a_worker_wrote_is_hashed_afterwards() {
     worker.write_all_at(b"written", 0).unwrap();
     let sealed = spool.seal().await.unwrap();
     assert_eq!(sealed.head(), b"written by a worker");
+    // It kept its descriptor, and tries to change what was sealed.
+    worker.write_all_at(b"altered", 0).unwrap();
+    let bytes = read(&store, &sealed.blob().hash).await.unwrap();
+    assert_eq!(bytes, b"written by a worker");
     let expected = seal(&store, b"written by a worker").await;
     assert_eq!(sealed.blob(), expected.blob());
 }

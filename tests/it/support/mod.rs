@@ -13,6 +13,7 @@ pub mod images;
 pub mod media;
 pub mod publisher;
 pub mod server;
+pub mod small_disk;
 pub mod viewer;
 
 use std::{io::Write, time::Duration};

@@ -296,6 +296,11 @@ impl Server {
         self.status_field("VmRSS:")
     }
 
+    /// The most resident memory so far, in KiB.
+    pub fn peak_resident_kib(&self) -> Result<u64, Failure> {
+        self.status_field("VmHWM:")
+    }
+
     pub fn threads(&self) -> Result<u64, Failure> {
         self.status_field("Threads:")
     }
