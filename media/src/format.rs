@@ -1,7 +1,7 @@
 //! The formats of files: names, media types, what can be read and written, and how each is recognised by its bytes.
 //!
-//! A format is one row of [`TABLE`]; nothing else in the service lists formats. What a file is, its bytes say: names and
-//! declared types count only for TGA, which has no mark at its start.
+//! A format is one row of [`TABLE`]; nothing else in the service lists formats. What a file is, its bytes say; names only
+//! break ties, see [`Format::recognise`].
 
 mod sniff;
 
@@ -332,7 +332,7 @@ impl Format {
         self.name()
     }
 
-    /// By name or another extension that is in use (`jpeg`, `tif`, `heic`), in any case, with or without a dot before it.
+    /// By name or another extension in use (`jpeg`, `tif`, `heic`), in any case, with or without a dot before it.
     pub fn parse(text: &str) -> Option<Self> {
         let word = text.trim();
         let word = word.strip_prefix('.').unwrap_or(word);
@@ -395,8 +395,8 @@ impl Format {
         find(|row| (row.matches)(head))
     }
 
-    /// As [`sniff`](Self::sniff), with the file's name as a tie-breaker where bytes alone cannot say: a `.tga` whose header is plausible,
-    /// and an `.svg` that opens with so long a comment that its root element has not been seen.
+    /// As [`sniff`](Self::sniff), with the file's name as a tie-breaker where bytes alone cannot say: a `.tga` whose
+    /// header is plausible, and an `.svg` that opens with so long a comment that its root element has not been seen.
     pub fn recognise(head: &[u8], filename: &str) -> Option<Self> {
         Self::sniff(head).or_else(|| match Self::from_filename(filename)? {
             Self::Tga if sniff::plausible_tga(head) => Some(Self::Tga),

@@ -225,8 +225,8 @@ pub(super) enum Prolog {
     Unfinished,
 }
 
-/// Walks over what may stand before the root element (XML 1.0 §2.8) and looks at that element's name, or at the one that
-/// a document type declares.
+/// Walks over what may stand before the root element (XML 1.0 §2.8) and looks at that element's name, or at the one
+/// that a document type declares.
 pub(super) fn prolog(head: &[u8]) -> Prolog {
     let mut rest = without_byte_order_mark(head);
     let mut is_xml = false;
@@ -283,7 +283,7 @@ fn names_svg(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::format::Format;
+    use crate::format::{Format, TABLE};
 
     fn ftyp(major: &[u8; 4], compatible: &[&[u8; 4]]) -> Vec<u8> {
         let size = 16 + 4 * compatible.len() as u32;
@@ -415,6 +415,8 @@ mod tests {
                 b"\0\0\x01\0", b"BM", b"RIFF", b"<svg", b"\xff\xfb", b"<!--",
             ];
             let head = [STARTS[start], bytes.as_slice()].concat();
+            let matching = TABLE.iter().filter(|row| (row.matches)(&head)).count();
+            proptest::prop_assert!(matching <= 1, "{matching} formats");
             let _ = Format::sniff(&head);
             let _ = Format::recognise(&head, "a.tga");
             let _ = Format::recognise(&head, "a.svg");

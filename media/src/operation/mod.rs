@@ -159,8 +159,8 @@ impl Operation {
         }
     }
 
-    /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for image-to-pdf any number, or for a watermark
-    /// the image and then the mark's image if there is one.
+    /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for image-to-pdf any number, or
+    /// for a watermark the image and then the mark's image if there is one.
     ///
     /// Fails with `UnsupportedType` where the operation does not read or write such files, and with `Impossible` where
     /// it makes no sense on them.

@@ -1,15 +1,15 @@
 //! ZIP archives: what is inside, and one member unpacked.
 //!
-//! Declared numbers bound what is tried and are never believed: bytes are counted while they come, and memory grows with
-//! them. Names are reduced to their last part, so that no path of an archive means anything here.
+//! Declared numbers bound what is tried and are never believed: bytes are counted while they come, and memory grows
+//! with them. Names are reduced to their last part, so that no path of an archive means anything here.
 
 use std::io::{Cursor, Read};
 
 use sluice_media::task::{Failure, FailureCode, Limits, Member, OutputFacts};
 use zip::{CompressionMethod, ZipArchive, read::ZipFile};
 
-/// An archive may unpack to so many times its size, and to [`FREE_BYTES`] in any case. Flat bitmaps reach a few hundred;
-/// what goes beyond repeats itself to fill disks.
+/// An archive may unpack to so many times its size, and to [`FREE_BYTES`] in any case. Flat bitmaps reach a few
+/// hundred; what goes beyond repeats itself to fill disks.
 const MAX_RATIO: u64 = 250;
 const FREE_BYTES: u64 = 64 << 20;
 /// What is read of a member's name.

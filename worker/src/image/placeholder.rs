@@ -306,8 +306,8 @@ mod tests {
         .map(|value| value % 256)
     }
 
-    /// Expected values come from reference implementations: BlurHash in C (PyPI's `blurhash-python` 1.2.2), ThumbHash in
-    /// JavaScript (npm's `thumbhash` 0.1.1).
+    /// Expected values come from reference implementations: BlurHash in C (PyPI's `blurhash-python` 1.2.2), ThumbHash
+    /// in JavaScript (npm's `thumbhash` 0.1.1).
     #[test]
     fn equals_the_reference_implementations() {
         let tall: Pixel = |x, y| [x * 37 % 256, y * y % 256, x * y % 256, 255];

@@ -28,7 +28,7 @@ pub fn reads(format: Format) -> bool {
     matches!(format, Format::Bmp | Format::Ico | Format::Tga)
 }
 
-/// Decodes a file; of an icon, its largest picture. The result has three bands, or four where there is an alpha channel.
+/// Decodes a file; of an icon, its largest picture. The result has three bands, or four with an alpha channel.
 pub fn decode(format: Format, bytes: &[u8], limits: &Limits) -> Result<Raster, Failure> {
     let undecodable = |_| undecodable(format);
     match format {
