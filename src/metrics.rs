@@ -50,6 +50,16 @@ struct WorkerState {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Made {
+    made: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Tier {
+    tier: &'static str,
+}
+
 /// What is on air at the moment of a scrape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnAir {
@@ -62,7 +72,7 @@ pub struct OnAir {
 
 /// The counters of the store and of the image workers at the moment of a scrape.
 pub use sluice_actors::compute::PoolStatus;
-use sluice_actors::convert::Counts;
+use sluice_actors::{cdn::CdnStatistics, convert::Counts};
 pub use sluice_store::Statistics;
 use sluice_store::jobs::JobState;
 
@@ -81,6 +91,8 @@ pub struct Metrics {
     jobs: Family<Status, Gauge>,
     files_converted: Gauge,
     files_failed: Family<Failed, Gauge>,
+    variants: Family<Made, Gauge>,
+    variant_bytes: Family<Tier, Gauge>,
     image_workers: Family<WorkerState, Gauge>,
     image_tasks_waiting: Gauge,
     image_workers_replaced: Gauge,
@@ -102,6 +114,8 @@ impl Default for Metrics {
             jobs: Family::default(),
             files_converted: Gauge::default(),
             files_failed: Family::default(),
+            variants: Family::default(),
+            variant_bytes: Family::default(),
             image_workers: Family::default(),
             image_tasks_waiting: Gauge::default(),
             image_workers_replaced: Gauge::default(),
@@ -157,6 +171,7 @@ impl Metrics {
             self.parked_concerns.clone(),
         );
         self.register_conversions();
+        self.register_variants();
         self.register_image_workers();
         self.registry.register_collector(Box::new(Process));
     }
@@ -173,6 +188,21 @@ impl Metrics {
             "files_failed",
             "Files that operations failed on since the start, by error code",
             self.files_failed.clone(),
+        );
+    }
+
+    fn register_variants(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "cdn_variants",
+            "Delivered variants since the start, by how they were made; failures are those that are remembered",
+            self.variants.clone(),
+        );
+        registry.register_with_unit(
+            "cdn_cache",
+            "Variants that are kept",
+            Unit::Bytes,
+            self.variant_bytes.clone(),
         );
     }
 
@@ -238,6 +268,28 @@ impl Metrics {
             self.files_failed
                 .get_or_create(&Failed { code })
                 .set(signed(*count));
+        }
+    }
+
+    /// Notes what image delivery has done, before a scrape.
+    pub fn delivery(&self, statistics: &CdnStatistics) {
+        for (made, count) in [
+            ("rendered", statistics.renders),
+            ("mezzanine", statistics.mezzanines),
+            ("from_disk", statistics.disk_hits),
+            ("failed", statistics.failures),
+        ] {
+            self.variants
+                .get_or_create(&Made { made })
+                .set(signed(count));
+        }
+        for (tier, bytes) in [
+            ("memory", statistics.memory_bytes),
+            ("disk", statistics.disk_bytes),
+        ] {
+            self.variant_bytes
+                .get_or_create(&Tier { tier })
+                .set(signed(bytes));
         }
     }
 

@@ -139,6 +139,11 @@ impl Meter {
         }
     }
 
+    /// Where the account stands as far as is known without asking the store.
+    pub fn published(&self, account_id: Uuid) -> Option<Quota> {
+        self.account(account_id).quota(now_ms())
+    }
+
     /// Notes that a key was used.
     pub fn note_use(&self, key_id: Uuid, used_at: i64) {
         let mut uses = self.shared.uses.lock().expect("no panic under this lock");

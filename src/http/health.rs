@@ -150,6 +150,7 @@ pub async fn metrics(
         let files = state.conversions.counts();
         state.metrics.conversions(&jobs, &files);
     }
+    state.metrics.delivery(&state.images.statistics());
     let text = state.metrics.scrape(
         state.live.on_air(),
         state.store.statistics(),
