@@ -186,6 +186,11 @@ impl Conversions {
         })
     }
 
+    /// Why no job would get anywhere at present, in words for the operator.
+    pub fn refused(&self) -> Option<String> {
+        self.services.workers.refused()
+    }
+
     /// What has come of files since the start.
     pub fn counts(&self) -> Counts {
         self.services.tally.now()

@@ -164,6 +164,10 @@ impl Workers for Fake {
     fn width(&self) -> usize {
         2
     }
+
+    fn refused(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A process with a data folder: it can be killed and started again.

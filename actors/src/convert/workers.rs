@@ -14,6 +14,9 @@ pub trait Workers: Send + Sync {
 
     /// Tasks that make sense at a time.
     fn width(&self) -> usize;
+
+    /// Why nothing is performed at present, in words for the operator.
+    fn refused(&self) -> Option<String>;
 }
 
 impl Workers for Compute {
@@ -28,5 +31,10 @@ impl Workers for Compute {
     /// One more than there are workers: while a result is hashed and flushed, its worker has the next task.
     fn width(&self) -> usize {
         self.status().workers.max(1) + 1
+    }
+
+    fn refused(&self) -> Option<String> {
+        let status = self.status();
+        status.refused.filter(|_| status.workers == 0)
     }
 }

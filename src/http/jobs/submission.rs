@@ -102,11 +102,10 @@ impl<'a> Asking<'a> {
         ))
     }
 
-    /// Refuses work that no worker could do at present.
-    fn check_workers(&self) -> Result<(), ApiError> {
-        let status = self.state.compute.status();
-        match (status.workers, status.refused) {
-            (0, Some(reason)) => {
+    /// Refuses a request that would wait for workers that are not there. A job waits for them as a row.
+    fn check_workers(&self, wanted: &Wanted) -> Result<(), ApiError> {
+        match self.state.conversions.refused() {
+            Some(reason) if wanted.is_waited_for => {
                 tracing::warn!(reason, "a conversion is refused");
                 Err(ApiError::Unavailable {
                     what: "image processing",
@@ -120,7 +119,7 @@ impl<'a> Asking<'a> {
     /// Judges the request, charges it and commits its job; `true` with a job that an earlier request made.
     pub(in crate::http) async fn submit(&self, wanted: Wanted) -> Result<(Job, bool), ApiError> {
         let operations = self.judged(&wanted)?;
-        self.check_workers()?;
+        self.check_workers(&wanted)?;
         let (saves, folder_id) = self.storing(&wanted).await?;
         let key = wanted.idempotency_key.clone();
         let tool = wanted.row.tool;

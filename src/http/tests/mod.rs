@@ -4,6 +4,7 @@ mod access;
 mod delivery;
 mod files;
 mod framework;
+mod jobs;
 mod live_inputs;
 mod served;
 mod session;
