@@ -51,10 +51,7 @@ pub(super) async fn respond(
         false => Asked::Whole,
     };
     let mut response = HttpResponse::Ok();
-    let (start, len) = match asked.begin(&mut response, bytes.size_bytes) {
-        Ok(range) => range,
-        Err(unsatisfiable) => return Ok(unsatisfiable),
-    };
+    let (start, len) = asked.begin(&mut response, bytes.size_bytes)?;
     response
         .insert_header((header::CONTENT_TYPE, bytes.mime_type.as_str()))
         .insert_header((header::ETAG, tag))

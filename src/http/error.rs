@@ -86,6 +86,9 @@ pub enum ApiError {
         limit_bytes: u64,
         upgrade_url: Option<String>,
     },
+    /// No byte of the range asked for is there (416).
+    #[error("the range is outside of the {total_bytes} bytes of this resource")]
+    NoSuchRange { total_bytes: u64 },
     /// The client was too slow with its body.
     #[error("{0}")]
     Timeout(String),
@@ -154,6 +157,11 @@ impl ApiError {
             Self::Unauthenticated(_) => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
             }
+            Self::NoSuchRange { total_bytes } => {
+                HeaderValue::try_from(format!("bytes */{total_bytes}"))
+                    .ok()
+                    .map(|range| (header::CONTENT_RANGE, range))
+            }
             Self::MethodNotAllowed { allow, .. } => HeaderValue::from_str(allow)
                 .ok()
                 .map(|allow| (header::ALLOW, allow)),
@@ -175,6 +183,7 @@ impl ResponseError for ApiError {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoSuchRange { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) | Self::StorageUsedUp { .. } => StatusCode::PAYLOAD_TOO_LARGE,

@@ -3,14 +3,13 @@
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
 use actix_web::{
-    HttpRequest, HttpResponse, HttpResponseBuilder,
-    http::{
-        StatusCode,
-        header::{self, HeaderValue},
-    },
+    HttpRequest, HttpResponseBuilder,
+    http::{StatusCode, header},
     web::Bytes,
 };
 use futures_util::stream;
+
+use super::error::ApiError;
 
 /// Bytes read from a file at a time.
 const PIECE: u64 = 256 * 1024;
@@ -33,12 +32,12 @@ impl Asked {
             .map_or(Self::Whole, |range| parse(range, total))
     }
 
-    /// Sets status and headers of a 200 or 206, and returns where to begin and how many bytes to send; `Err` is the 416.
+    /// Sets status and headers of a 200 or 206, and returns where to begin and how many bytes to send; else 416.
     pub(super) fn begin(
         self,
         response: &mut HttpResponseBuilder,
         total: u64,
-    ) -> Result<(u64, u64), HttpResponse> {
+    ) -> Result<(u64, u64), ApiError> {
         response.insert_header((header::ACCEPT_RANGES, "bytes"));
         match self {
             Self::Whole => Ok((0, total)),
@@ -49,7 +48,7 @@ impl Asked {
                     .insert_header((header::CONTENT_RANGE, range));
                 Ok((start, len))
             }
-            Self::Unsatisfiable => Err(unsatisfiable(total)),
+            Self::Unsatisfiable => Err(ApiError::NoSuchRange { total_bytes: total }),
         }
     }
 }
@@ -81,14 +80,6 @@ fn parse(range: &str, total: u64) -> Asked {
         start,
         len: end - start + 1,
     }
-}
-
-fn unsatisfiable(total: u64) -> HttpResponse {
-    let error = format!("the range is outside of the {total} bytes of this resource");
-    HttpResponse::RangeNotSatisfiable()
-        .insert_header((header::CONTENT_RANGE, format!("bytes */{total}")))
-        .insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
-        .json(serde_json::json!({ "error": error }))
 }
 
 /// The pieces of the range, without a copy.

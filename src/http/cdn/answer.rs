@@ -1,7 +1,7 @@
 //! One delivery as an answer: 200, 206, 304 or 416, with the headers of decisions.md §5.
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpRequest, HttpResponse, ResponseError as _,
     http::{
         Method,
         header::{self, HeaderMap, HeaderName, HeaderValue},
@@ -58,7 +58,8 @@ impl Delivery<'_> {
         let mut response = HttpResponse::Ok();
         let (start, len) = match asked.begin(&mut response, total) {
             Ok(range) => range,
-            Err(mut unsatisfiable) => {
+            Err(error) => {
+                let mut unsatisfiable = error.error_response();
                 show_quota(&spent.quota(), unsatisfiable.headers_mut());
                 return unsatisfiable;
             }

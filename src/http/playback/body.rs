@@ -25,10 +25,7 @@ pub(super) async fn respond(
 ) -> Result<HttpResponse, ApiError> {
     let total = body.len();
     let mut response = HttpResponse::Ok();
-    let (start, len) = match Asked::of(request, total).begin(&mut response, total) {
-        Ok(range) => range,
-        Err(unsatisfiable) => return Ok(unsatisfiable),
-    };
+    let (start, len) = Asked::of(request, total).begin(&mut response, total)?;
     response
         .insert_header((header::CONTENT_TYPE, content_type))
         .insert_header((header::CACHE_CONTROL, cache));
