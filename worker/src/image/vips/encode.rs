@@ -239,7 +239,7 @@ impl Saver<'_> {
                 .encode(),
             Format::Gif => self
                 .saver(c"gifsave_buffer", roll)
-                .option(c"effort", if self.is_fast() { 3 } else { 7 })
+                .option(c"effort", if self.is_fast() { 3 } else { 5 })
                 .encode(),
             Format::Jxl => self
                 .saver(c"jxlsave_buffer", roll)
