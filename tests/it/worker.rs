@@ -3,6 +3,7 @@
 //! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
 
 mod beside_live;
+mod figures;
 mod layers;
 mod orphans;
 mod pool;
@@ -101,10 +102,6 @@ impl Pool {
     fn processes(&self) -> Result<Vec<u32>, Failure> {
         let folder = self.program.parent().expect("it lies in a folder");
         workers(|command| command.contains(&*folder.to_string_lossy()))
-    }
-
-    async fn until_gone(&self, process: u32) -> Result<(), Failure> {
-        until_gone(process).await
     }
 }
 

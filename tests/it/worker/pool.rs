@@ -8,7 +8,7 @@ use sluice_media::{
     task::{Encode, Failure as TaskFailure, FailureCode, Render, Task},
 };
 
-use super::{PNG, Pool, file_with, look_at};
+use super::{PNG, Pool, file_with, look_at, until_gone};
 use crate::support::Failure;
 
 fn render(format: Format) -> Task {
@@ -91,7 +91,7 @@ async fn a_task_over_its_deadline_is_timed_out_and_its_worker_gone() -> Result<(
         assert_eq!(code(outcome), Some(FailureCode::TimedOut), "{demand}");
         assert_eq!(pool.compute.status().killed, killed);
         for process in before {
-            pool.until_gone(process).await?;
+            until_gone(process).await?;
         }
     }
     let assignment = look_at(&pool.compute, "")?;
