@@ -8,6 +8,8 @@ mod assignment;
 mod board;
 mod caller;
 mod gate;
+#[cfg(test)]
+mod library_contract;
 mod output;
 mod settings;
 mod status;
