@@ -6,11 +6,14 @@ use sluice_store::{accounts, api_keys::Scope, now_ms};
 use super::{Site, request};
 use crate::http::ROUTES;
 
-/// Every route of `/api` but sign-in, with an id where it takes one.
+/// Routes whose addresses carry their own permission.
+const SIGNED: [&str; 2] = ["/api/uploads/{id}/content", "/api/downloads/{token}"];
+
+/// Every route of `/api` but sign-in and [`SIGNED`] ones, with an id where it takes one.
 fn guarded() -> impl Iterator<Item = (&'static str, String)> {
     ROUTES
         .iter()
-        .filter(|(path, _)| path.starts_with("/api/"))
+        .filter(|(path, _)| path.starts_with("/api/") && !SIGNED.contains(path))
         .flat_map(|(path, methods)| methods.iter().map(move |method| (*method, *path)))
         .filter(|route| *route != ("POST", "/api/session"))
         .map(|(method, path)| {
