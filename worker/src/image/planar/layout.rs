@@ -17,6 +17,9 @@ const LEAST_SHRINK: f64 = 1.0 - 1e-6;
 /// From this quality on colour is kept at full resolution, as libvips does.
 const FULL_CHROMA_QUALITY: u8 = 90;
 
+/// Of an odd side the last colour lies half outside the image; of a few pixels that is seen.
+const LEAST_HALVED_SIDE: u32 = 16;
+
 /// Everything is in pixels of the image as stored, since planes are turned last, when they are small.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
@@ -49,7 +52,7 @@ impl Layout {
             Turn::clockwise(render.rotate)?.then(Turn::mirrored(render.flop, render.flip));
         let turn = upright.then(afterwards);
         let size = afterwards.size(scaled);
-        let sampling = sampling(render, source);
+        let sampling = sampling(render, source, size)?;
         let padded = turn.size(sampling.padded(size));
         let from = stored_rect(&from, upright, stored);
         Some(Self {
@@ -60,6 +63,11 @@ impl Layout {
             size,
             sampling,
         })
+    }
+
+    /// The size of a component's plane of the result before it is turned.
+    pub fn stored_size(&self, component: usize) -> (u32, u32) {
+        self.sampling.plane_size(self.padded, component)
     }
 }
 
@@ -84,12 +92,17 @@ pub fn can_render(render: &Render, head: &Head) -> bool {
         && head.is_srgb
 }
 
-fn sampling(render: &Render, source: Sampling) -> Sampling {
-    let keeps_chroma = render.output.quality >= FULL_CHROMA_QUALITY;
-    match (render.output.format, source) {
-        (Format::Jpg, Sampling::Grey) => Sampling::Grey,
-        (Format::Jpg | Format::Avif, Sampling::Colour { .. }) if keeps_chroma => Sampling::FULL,
-        _ => Sampling::HALVED,
+/// `None` when the format cannot keep colour well enough at that size.
+fn sampling(render: &Render, source: Sampling, size: (u32, u32)) -> Option<Sampling> {
+    let is_small = size.0.min(size.1) < LEAST_HALVED_SIDE;
+    let keeps_chroma = is_small || render.output.quality >= FULL_CHROMA_QUALITY;
+    match render.output.format {
+        Format::Jpg if source == Sampling::Grey => Some(Sampling::Grey),
+        Format::Jpg | Format::Avif if keeps_chroma && source != Sampling::Grey => {
+            Some(Sampling::FULL)
+        }
+        Format::Webp if is_small && source != Sampling::Grey => None,
+        _ => Some(Sampling::HALVED),
     }
 }
 

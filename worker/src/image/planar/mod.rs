@@ -19,7 +19,7 @@ mod tests;
 
 use sluice_media::format::Format;
 use sluice_media::geometry::Rect;
-use sluice_media::task::{Failure, FailureCode, Limits, OutputFacts, Path, Render};
+use sluice_media::task::{Failure, Limits, OutputFacts, Path, Render};
 
 use self::codec::{Compressor, Decompressor, Picture, Refused, Settings, Source, WebpEncoder};
 pub use self::head::Head;
@@ -27,6 +27,7 @@ use self::layout::Layout;
 pub use self::layout::can_render;
 use self::plane::{Margin, Plane, Sampling, Scaler};
 use self::turn::Turn;
+use super::bounds::check_output;
 
 /// Memory of one plane that is kept for the next image.
 const KEPT_BYTES: usize = 32 * 1024 * 1024;
@@ -88,9 +89,8 @@ impl Planar {
 
     /// From the decoded planes to those of the result.
     fn scale(&mut self, head: &Head, from: Sampling, layout: &Layout) -> Result<(), Refused> {
-        let size = layout.turn.size(layout.padded);
         for component in 0..layout.sampling.components() {
-            let (width, height) = layout.sampling.plane_size(size, component);
+            let (width, height) = layout.stored_size(component);
             let plane = &mut self.planes[component];
             if component >= from.components() {
                 plane.clear();
@@ -99,15 +99,14 @@ impl Planar {
             }
             let decoded = &mut self.decoded[component];
             decoded.extend_edges(true_size(head, layout, from, component));
-            let stored = layout.turn.size((width, height));
             decoded.scale_transposed(
                 &decoded_window(layout, from, component),
-                stored,
+                (width, height),
                 &mut self.scaler,
                 &mut self.scaled,
             )?;
             let turn = Turn::TRANSPOSED.then(layout.turn);
-            turn.apply(&self.scaled, stored.1 as usize, plane);
+            turn.apply(&self.scaled, height as usize, plane);
         }
         Ok(())
     }
@@ -138,7 +137,8 @@ fn decode(source: Source, layout: &Layout, planes: &mut [Plane; 3]) -> Result<()
     for component in 0..source.sampling.components() {
         let size = source.plane_size(component, layout.divisor);
         let window = decoded_window(layout, source.sampling, component);
-        planes[component].reset(size, Margin::around(&window, size));
+        let scaled = layout.stored_size(component);
+        planes[component].reset(size, Margin::around(&window, size, scaled));
     }
     source.decode(layout.divisor, planes)
 }
@@ -173,18 +173,9 @@ fn deliver(
     bytes: Vec<u8>,
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
-    let length = bytes.len() as u64;
-    if length > limits.max_output_bytes {
-        return Err(Failure::new(
-            FailureCode::TooLarge,
-            format!(
-                "the result has {length} bytes, more than the limit of {}",
-                limits.max_output_bytes
-            ),
-        ));
-    }
+    check_output("the result", bytes.len(), limits)?;
     let facts = OutputFacts {
-        bytes: length,
+        bytes: bytes.len() as u64,
         format: Some(render.output.format),
         width: Some(layout.size.0),
         height: Some(layout.size.1),

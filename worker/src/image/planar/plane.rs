@@ -100,16 +100,29 @@ pub struct Margin {
 }
 
 impl Margin {
-    /// What `window` reaches over the edges of a plane of that size.
-    pub fn around(window: &Rect, (width, height): (u32, u32)) -> Self {
-        let beyond = |distance: f64| distance.max(0.0).ceil() as u32;
+    /// What scaling `window` to `scaled` reads beyond the edges of a plane of that size.
+    pub fn around(window: &Rect, (width, height): (u32, u32), scaled: (u32, u32)) -> Self {
+        let (left, right) = beyond(window.left, window.width, width, scaled.0);
+        let (top, bottom) = beyond(window.top, window.height, height, scaled.1);
         Self {
-            left: beyond(-window.left),
-            top: beyond(-window.top),
-            right: beyond(window.left + window.width - f64::from(width)),
-            bottom: beyond(window.top + window.height - f64::from(height)),
+            left,
+            top,
+            right,
+            bottom,
         }
     }
+}
+
+/// Samples before and after a row or column of `length`. All that the filter reads, within reason: for a result of a few
+/// samples that would be several times the plane, and then as much as the window itself hangs over.
+fn beyond(start: f64, window: f64, length: u32, scaled: u32) -> (u32, u32) {
+    const WITHIN_REASON: f64 = 64.0;
+    let end = start + window;
+    let overhang = (-start).max(end - f64::from(length));
+    let reach = LANCZOS_REACH * (window / f64::from(scaled)).max(1.0);
+    let reach = reach.min(overhang.max(WITHIN_REASON));
+    let whole = |distance: f64| distance.max(0.0).ceil() as u32;
+    (whole(reach - start), whole(end + reach - f64::from(length)))
 }
 
 /// A plane inside its margin. The memory is kept from one image to the next.

@@ -11,7 +11,11 @@ use crate::image::planar::plane::{Plane, Sampling};
 /// Scans of a progressive image; encoders write about 10, the most thorough optimisers some 60.
 const MAX_SCANS: c_int = 100;
 
-struct Handle(NonNull<c_void>);
+struct Handle {
+    instance: NonNull<c_void>,
+    /// A call has failed. TurboJPEG may then be in the midst of a header, and would refuse every image to come.
+    is_spoiled: bool,
+}
 
 // SAFETY: a TurboJPEG handle has no tie to the thread that made it; it may not be used by two at once, and is not `Sync`.
 unsafe impl Send for Handle {}
@@ -19,18 +23,29 @@ unsafe impl Send for Handle {}
 impl Handle {
     fn new(kind: tj::TJINIT) -> Result<Self, Refused> {
         // SAFETY: any value of the enumeration may be passed; null is the only failure.
-        NonNull::new(unsafe { tj::tj3Init(kind as c_int) })
-            .map(Self)
-            .ok_or(Refused)
+        let instance = NonNull::new(unsafe { tj::tj3Init(kind as c_int) }).ok_or(Refused)?;
+        Ok(Self {
+            instance,
+            is_spoiled: false,
+        })
+    }
+
+    fn check(&mut self, status: c_int) -> Result<(), Refused> {
+        if status == 0 {
+            return Ok(());
+        }
+        self.is_spoiled = true;
+        Err(Refused)
     }
 
     fn as_ptr(&self) -> tj::tjhandle {
-        self.0.as_ptr()
+        self.instance.as_ptr()
     }
 
     fn set(&mut self, parameter: tj::TJPARAM, value: c_int) -> Result<(), Refused> {
         // SAFETY: the handle is alive; unknown parameters and values are answered with −1.
-        success(unsafe { tj::tj3Set(self.as_ptr(), parameter as c_int, value) })
+        let status = unsafe { tj::tj3Set(self.as_ptr(), parameter as c_int, value) };
+        self.check(status)
     }
 
     fn get(&self, parameter: tj::TJPARAM) -> c_int {
@@ -44,10 +59,6 @@ impl Drop for Handle {
         // SAFETY: made by tj3Init, destroyed once.
         unsafe { tj::tj3Destroy(self.as_ptr()) }
     }
-}
-
-fn success(status: c_int) -> Result<(), Refused> {
-    if status == 0 { Ok(()) } else { Err(Refused) }
 }
 
 /// A reusable JPEG decoder. Whatever libjpeg-turbo warns of (damaged or missing data) is an error.
@@ -75,14 +86,17 @@ impl Decompressor {
 
     /// Reads the header; refuses what is larger than `max_pixels` and what is not grey or YCbCr of a common sampling.
     pub fn open<'a>(&'a mut self, jpeg: &'a [u8], max_pixels: u64) -> Result<Source<'a>, Refused> {
+        if self.handle.is_spoiled {
+            *self = Self::new()?;
+        }
         let handle = &mut self.handle;
         let pixels = c_int::try_from(max_pixels).unwrap_or(c_int::MAX);
         handle.set(tj::TJPARAM_TJPARAM_MAXPIXELS, pixels)?;
         handle.set(tj::TJPARAM_TJPARAM_MAXMEMORY, megabytes(max_pixels))?;
         // SAFETY: the pointer and the length are those of a slice that outlives the call.
-        success(unsafe {
-            tj::tj3DecompressHeader(handle.as_ptr(), jpeg.as_ptr(), jpeg.len() as _)
-        })?;
+        let status =
+            unsafe { tj::tj3DecompressHeader(handle.as_ptr(), jpeg.as_ptr(), jpeg.len() as _) };
+        handle.check(status)?;
         let colour_space = handle.get(tj::TJPARAM_TJPARAM_COLORSPACE);
         let sampling = sampling(handle.get(tj::TJPARAM_TJPARAM_SUBSAMP)).ok_or(Refused)?;
         let expected = match sampling {
@@ -118,18 +132,37 @@ fn megabytes(max_pixels: u64) -> c_int {
     c_int::try_from(megabytes).unwrap_or(c_int::MAX)
 }
 
-fn sampling(subsampling: c_int) -> Option<Sampling> {
-    let (across, down) = match subsampling {
-        tj::TJSAMP_TJSAMP_GRAY => return Some(Sampling::Grey),
-        tj::TJSAMP_TJSAMP_444 => (1, 1),
-        tj::TJSAMP_TJSAMP_422 => (2, 1),
-        tj::TJSAMP_TJSAMP_420 => (2, 2),
-        tj::TJSAMP_TJSAMP_440 => (1, 2),
-        tj::TJSAMP_TJSAMP_411 => (4, 1),
-        tj::TJSAMP_TJSAMP_441 => (1, 4),
-        _ => return None,
-    };
-    Some(Sampling::Colour { across, down })
+/// TurboJPEG's names for samplings.
+const SAMPLINGS: [(tj::TJSAMP, Sampling); 7] = [
+    (tj::TJSAMP_TJSAMP_GRAY, Sampling::Grey),
+    (tj::TJSAMP_TJSAMP_444, Sampling::FULL),
+    (
+        tj::TJSAMP_TJSAMP_422,
+        Sampling::Colour { across: 2, down: 1 },
+    ),
+    (tj::TJSAMP_TJSAMP_420, Sampling::HALVED),
+    (
+        tj::TJSAMP_TJSAMP_440,
+        Sampling::Colour { across: 1, down: 2 },
+    ),
+    (
+        tj::TJSAMP_TJSAMP_411,
+        Sampling::Colour { across: 4, down: 1 },
+    ),
+    (
+        tj::TJSAMP_TJSAMP_441,
+        Sampling::Colour { across: 1, down: 4 },
+    ),
+];
+
+fn sampling(name: c_int) -> Option<Sampling> {
+    let found = SAMPLINGS.iter().find(|(known, _)| *known as c_int == name);
+    found.map(|(_, sampling)| *sampling)
+}
+
+fn name(sampling: Sampling) -> Option<c_int> {
+    let found = SAMPLINGS.iter().find(|(_, known)| *known == sampling);
+    found.map(|(name, _)| *name as c_int)
 }
 
 impl Source<'_> {
@@ -156,10 +189,11 @@ impl Source<'_> {
             denom: c_int::try_from(divisor).map_err(|_| Refused)?,
         };
         // SAFETY: the handle is alive; scales that are not supported are answered with −1.
-        success(unsafe { tj::tj3SetScalingFactor(self.handle.as_ptr(), scale) })?;
+        let status = unsafe { tj::tj3SetScalingFactor(self.handle.as_ptr(), scale) };
+        self.handle.check(status)?;
         // SAFETY: the bytes are those whose header gave the sizes of the planes; each plane holds stride × (rows − 1) +
         // columns samples from its pointer on (a rule of `Plane`), and grey images touch no other than the first.
-        success(unsafe {
+        let status = unsafe {
             tj::tj3DecompressToYUVPlanes8(
                 self.handle.as_ptr(),
                 self.jpeg.as_ptr(),
@@ -167,7 +201,8 @@ impl Source<'_> {
                 pointers.as_mut_ptr(),
                 strides.as_mut_ptr(),
             )
-        })
+        };
+        self.handle.check(status)
     }
 }
 
@@ -183,16 +218,22 @@ impl Compressor {
         Ok(Self { handle })
     }
 
+    /// Progressive images are for tests: they cost time and memory for 3 % of bytes.
+    #[cfg(test)]
+    pub fn progressive(&mut self, progressive: bool) -> Result<(), Refused> {
+        let parameter = tj::TJPARAM_TJPARAM_PROGRESSIVE;
+        self.handle.set(parameter, c_int::from(progressive))
+    }
+
+    /// Encodes at the picture's sampling.
     pub fn encode(&mut self, picture: &Picture, settings: Settings) -> Result<Vec<u8>, Refused> {
-        let subsampling = match picture.sampling {
-            Sampling::Grey => tj::TJSAMP_TJSAMP_GRAY,
-            Sampling::Colour { across: 1, down: 1 } => tj::TJSAMP_TJSAMP_444,
-            Sampling::Colour { across: 2, down: 2 } => tj::TJSAMP_TJSAMP_420,
-            Sampling::Colour { .. } => return Err(Refused),
-        };
+        if self.handle.is_spoiled {
+            *self = Self::new()?;
+        }
+        let sampling = name(picture.sampling).ok_or(Refused)?;
         let handle = &mut self.handle;
         handle.set(tj::TJPARAM_TJPARAM_QUALITY, c_int::from(settings.quality))?;
-        handle.set(tj::TJPARAM_TJPARAM_SUBSAMP, subsampling as c_int)?;
+        handle.set(tj::TJPARAM_TJPARAM_SUBSAMP, sampling)?;
         let planes = [
             picture.luma.as_ptr(),
             picture.chroma[0].as_ptr(),
@@ -202,7 +243,7 @@ impl Compressor {
         let mut buffer = Buffer::default();
         // SAFETY: the planes have the padded sizes that TurboJPEG reads (a rule of `Picture`; luma too is padded to whole
         // chroma samples). The buffer is null, so that the library allocates it.
-        success(unsafe {
+        let status = unsafe {
             tj::tj3CompressFromYUVPlanes8(
                 handle.as_ptr(),
                 planes.as_ptr(),
@@ -212,7 +253,8 @@ impl Compressor {
                 &mut buffer.start,
                 &mut buffer.length,
             )
-        })?;
+        };
+        handle.check(status)?;
         Ok(buffer.copy())
     }
 }
