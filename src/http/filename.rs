@@ -128,7 +128,7 @@ mod tests {
             ("../../etc/passwd", "passwd"),
             ("C:\\photos\\summer.jpg", "summer.jpg"),
             ("a/b/", "b"),
-            ("..\\..\\", ".."),
+            ("..\\..\\", "file"),
             ("a\r\nSet-Cookie: x=1.png", "aSet-Cookie: x=1.png"),
             ("nul\0byte.gif", "nulbyte.gif"),
             ("\"quoted\".svg", "\"quoted\".svg"),
@@ -144,7 +144,6 @@ mod tests {
             ("100%.txt", "100%.txt"),
         ];
         for (given, expected) in cases {
-            let expected = if expected == ".." { "file" } else { expected };
             assert_eq!(clean(given), expected, "{given:?}");
             assert_eq!(clean(expected), expected, "once is enough for {given:?}");
         }
