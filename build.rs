@@ -1,4 +1,5 @@
-//! Makes sure that the folder of the front end exists, so that `cargo build` works before `make web` has filled it.
+//! Makes sure that the folder of the front end exists, so that `cargo build` works before `make web` has filled it; and
+//! keeps the codecs that are linked into the program to themselves.
 
 use std::{fs, path::Path};
 
@@ -15,4 +16,7 @@ fn main() {
         }
     }
     println!("cargo::rerun-if-changed=web/dist");
+    // The program holds libjpeg-turbo 3 and libwebp; Debian's libvips loads its own libjpeg and libwebp. The linker exports
+    // a static library's symbols when a shared one asks for their names, and libvips would call ours.
+    println!("cargo::rustc-link-arg=-Wl,--exclude-libs,ALL");
 }

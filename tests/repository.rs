@@ -119,6 +119,31 @@ fn no_file_is_large() {
     }
 }
 
+/// Debian's libvips brings libjpeg and libwebp of its own, and would call those of the program if it exported them.
+#[test]
+fn the_program_keeps_its_codecs_to_itself() {
+    let listed = Command::new("nm")
+        .args(["--dynamic", "--defined-only", "--format=just-symbols"])
+        .arg(env!("CARGO_BIN_EXE_sluice"))
+        .output()
+        .expect("nm is there where a linker is");
+    assert!(listed.status.success());
+    let exported = String::from_utf8(listed.stdout).unwrap();
+    let of_codecs = [
+        "jpeg_",
+        "jsimd_",
+        "tj3",
+        "tjInit",
+        "WebP",
+        "VP8",
+        "sluice_avif_",
+    ];
+    for symbol in exported.lines() {
+        let is_ours = of_codecs.iter().any(|prefix| symbol.starts_with(prefix));
+        assert!(!is_ours, "{symbol} is exported");
+    }
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -93,9 +93,8 @@ impl<'a> Markers<'a> {
         match kind {
             marker::DHT | marker::JPG | marker::DAC => {}
             marker::SOF0..=marker::SOF15 => {
-                if self.frame.replace(Frame::read(kind, body)?).is_some() {
-                    return None;
-                }
+                let frame = Frame::read(kind, body)?;
+                self.frame.replace(frame).is_none().then_some(())?;
             }
             marker::APP0 => self.has_jfif |= body.starts_with(b"JFIF\0"),
             marker::APP14 if body.starts_with(b"Adobe") => {
@@ -197,15 +196,27 @@ impl Frame {
 fn orientation(tiff: &[u8]) -> u8 {
     const ORIENTATION: u16 = 0x0112;
     const SHORT: u16 = 3;
+    let is_little = tiff.starts_with(b"II*\0");
+    let u16_at = |bytes: &[u8], at: usize| {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(if is_little {
+            u16::from_le_bytes(bytes)
+        } else {
+            u16::from_be_bytes(bytes)
+        })
+    };
+    let u32_at = |bytes: &[u8], at: usize| {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(if is_little {
+            u32::from_le_bytes(bytes)
+        } else {
+            u32::from_be_bytes(bytes)
+        })
+    };
     let read = || {
-        let (u16_at, u32_at): (
-            fn(&[u8], usize) -> Option<u16>,
-            fn(&[u8], usize) -> Option<u32>,
-        ) = match tiff.get(..4)? {
-            b"II*\0" => (u16_le, u32_le),
-            b"MM\0*" => (u16_be, u32_be),
-            _ => return None,
-        };
+        if !is_little && !tiff.starts_with(b"MM\0*") {
+            return None;
+        }
         let directory = tiff.get(usize::try_from(u32_at(tiff, 4)?).ok()?..)?;
         let count = usize::from(u16_at(directory, 0)?);
         let entry = directory
@@ -222,16 +233,4 @@ fn orientation(tiff: &[u8]) -> u8 {
 
 fn u16_be(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u16_le(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_be(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_le(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }

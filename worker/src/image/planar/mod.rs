@@ -134,11 +134,12 @@ impl Default for Planar {
 }
 
 fn decode(source: Source, layout: &Layout, planes: &mut [Plane; 3]) -> Result<(), Refused> {
-    for component in 0..source.sampling.components() {
+    let components = source.sampling.components();
+    for (component, plane) in planes.iter_mut().enumerate().take(components) {
         let size = source.plane_size(component, layout.divisor);
         let window = decoded_window(layout, source.sampling, component);
         let scaled = layout.stored_size(component);
-        planes[component].reset(size, Margin::around(&window, size, scaled));
+        plane.reset(size, Margin::around(&window, size, scaled));
     }
     source.decode(layout.divisor, planes)
 }

@@ -34,7 +34,7 @@ impl WebpEncoder {
         if picture.sampling != Sampling::HALVED {
             return Err(Refused);
         }
-        self.to_limited_range(picture);
+        self.take_limited(picture);
         let config = config(settings)?;
         let mut written = Vec::new();
         let mut frame = empty_frame()?;
@@ -55,7 +55,7 @@ impl WebpEncoder {
         }
     }
 
-    fn to_limited_range(&mut self, picture: &Picture) {
+    fn take_limited(&mut self, picture: &Picture) {
         let sources = [picture.luma, picture.chroma[0], picture.chroma[1]];
         let levels = [&self.luma_levels, &self.chroma_levels, &self.chroma_levels];
         for ((plane, source), levels) in self.planes.iter_mut().zip(sources).zip(levels) {

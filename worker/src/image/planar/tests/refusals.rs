@@ -23,7 +23,8 @@ fn plain() -> Render {
 fn effects_canvases_and_growth_are_for_libvips() {
     let jpeg = Jpeg::new(60, 40).bytes();
     assert!(takes(&plain(), &jpeg));
-    let cases: [(&str, fn(&mut Render)); 16] = [
+    type Change = fn(&mut Render);
+    let cases: [(&str, Change); 16] = [
         ("a source by another name", |it| it.source = Format::Png),
         ("PNG", |it| it.output.format = Format::Png),
         ("JPEG XL", |it| it.output.format = Format::Jxl),
