@@ -3,6 +3,7 @@
 use super::{SOON, until_gone, workers};
 use crate::support::{
     Failure, eventually,
+    images::{available, photographs},
     server::{Server, Settings},
 };
 
@@ -39,6 +40,40 @@ async fn no_worker_outlives_its_service() -> Result<(), Failure> {
         if round == 0 {
             server.restart().await?;
         }
+    }
+    Ok(())
+}
+
+/// A worker that is in the middle of something does not look whether its service is still there: the kernel does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_does_one_that_is_at_work() -> Result<(), Failure> {
+    if !available("nor_does_one_that_is_at_work")? {
+        return Ok(());
+    }
+    let photograph = std::fs::read(photographs(1)?.first().ok_or("no photograph")?)?;
+    let mut server = Settings::new()
+        .env("SLUICE_WORKER__WORKERS", "1")
+        .start()
+        .await?;
+    let workers = children(&server, 1).await?;
+    let api = server.api();
+    let converting = tokio::spawn(async move {
+        api.convert("photograph.jpg", &photograph, &[("format", "heif")])
+            .await
+    });
+    eventually("it works", SOON, async || {
+        let (_, metrics) = server.get("/metrics").await.ok()?;
+        let busy = br#"sluice_image_workers{state="busy"} 1"#;
+        metrics
+            .windows(busy.len())
+            .any(|line| line == busy)
+            .then_some(())
+    })
+    .await?;
+    server.kill().await?;
+    assert!(converting.await?.is_err(), "its service was killed");
+    for worker in workers {
+        until_gone(worker).await?;
     }
     Ok(())
 }
