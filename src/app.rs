@@ -269,6 +269,7 @@ impl Service {
         bounded("publisher sessions", self.sessions.wait()).await;
         self.state.closing.cancel();
         self.http.stop(true).await;
+        bounded("image delivery", self.state.images.close()).await;
         let _ = self.root.stop_gracefully().await;
         bounded("the actor tree", self.root.wait_for_shutdown()).await;
         self.done.cancel();

@@ -1,7 +1,7 @@
 //! The monthly meter of image deliveries: blocks are taken durably, and spent from an atomic that the façade reads.
 //!
 //! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is
-//! given back when the service stops; a killed service has used it. Accounts without a cap are counted after the fact,
+//! given back when the service stops ([`Meter::close`]); a killed service has used it. Accounts without a cap are counted after the fact,
 //! once a second, as are the days' statistics and the last uses of delivery keys.
 //!
 //! Survives a restart of the actor: everything (in [`Meter`]). Mailbox 64, nudges only: one that is dropped is repeated
@@ -21,8 +21,8 @@ use std::{
 
 use kameo::{
     Actor,
-    actor::{ActorRef, WeakActorRef},
-    error::{ActorStopReason, Infallible},
+    actor::ActorRef,
+    error::Infallible,
     message::{Context, Message},
 };
 use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms};
@@ -46,7 +46,7 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 const LOOK_WHEN_USED_UP: u64 = 5;
 const LOOK_ALWAYS: u64 = 30;
 /// How long a delivery waits for a block.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two nudges of one waiting delivery.
 const NUDGE_EVERY: Duration = Duration::from_millis(100);
 
@@ -144,6 +144,17 @@ impl Meter {
         self.account(account_id).quota(now_ms())
     }
 
+    /// Writes what was counted and gives every rest back, so that the counts are exact. After the last delivery, and
+    /// before the store closes; nothing is spent afterwards.
+    pub async fn close(&self) {
+        self.flush().await;
+        for account in self.all_accounts() {
+            if let Err(error) = self.settle(account.id, &account.period()).await {
+                warn!(%error, "the rest of a block counts as used");
+            }
+        }
+    }
+
     /// Notes that a key was used.
     pub fn note_use(&self, key_id: Uuid, used_at: i64) {
         let mut uses = self.shared.uses.lock().expect("no panic under this lock");
@@ -185,7 +196,7 @@ impl Meter {
         }
     }
 
-    /// Takes the next block, or looks at plan and month again; tells those who wait.
+    /// Takes the next block, or looks at plan and month again.
     async fn refill(&self, account: &Arc<Account>) -> Result<(), Error> {
         let before = account.period();
         let (id, caps, now) = (account.id, self.shared.caps.clone(), now_ms());
@@ -215,7 +226,6 @@ impl Meter {
             let returned = if is_same_month { unused } else { 0 };
             account.begin(Period::new(cap, &standing, returned));
         }
-        account.tell();
         Ok(())
     }
 
@@ -320,24 +330,6 @@ impl Actor for Keeper {
         me.tell(Flush).send_after(FLUSH_EVERY);
         Ok(Self { meter, flushes: 0 })
     }
-
-    /// Gives every rest back: from here on the counts are exact.
-    async fn on_stop(
-        &mut self,
-        _: WeakActorRef<Self>,
-        reason: ActorStopReason,
-    ) -> Result<(), Infallible> {
-        if matches!(reason, ActorStopReason::Panicked(_)) {
-            return Ok(());
-        }
-        self.meter.flush().await;
-        for account in self.meter.all_accounts() {
-            if let Err(error) = self.meter.settle(account.id, &account.period()).await {
-                warn!(%error, "the rest of a block counts as used");
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Keeper {
@@ -348,10 +340,16 @@ impl Keeper {
         };
         let meter = self.meter.clone();
         tokio::spawn(async move {
-            if let Err(error) = meter.refill(&account).await {
-                warn!(%error, account = %account.id, "no block of deliveries could be taken");
-            }
+            let outcome = meter.refill(&account).await;
+            // First, so that whoever wakes up to an empty block again finds the turn free.
             drop(turn);
+            match outcome {
+                Ok(()) => account.tell(),
+                // Those who wait ask again, in their own time.
+                Err(error) => {
+                    warn!(%error, account = %account.id, "no block of deliveries could be taken");
+                }
+            }
         });
     }
 }

@@ -181,6 +181,12 @@ impl Images {
         Ok(())
     }
 
+    /// Writes what is only noted in memory. After the last delivery, and before the store closes.
+    pub async fn close(&self) {
+        self.meter.close().await;
+        self.services.lineage.flush(&self.services.store).await;
+    }
+
     /// The delivery key, or the one of that alias; `None` when there is none or it is revoked. Notes the use.
     pub fn key(&self, text: &str) -> Option<Arc<Key>> {
         let key = self.directory.key(text)?;

@@ -14,8 +14,8 @@ use std::{
 use futures_util::FutureExt as _;
 use kameo::{
     Actor,
-    actor::{ActorRef, WeakActorRef},
-    error::{ActorStopReason, Infallible},
+    actor::ActorRef,
+    error::Infallible,
     message::{Context, Message},
 };
 use sluice_media::task::Failure;
@@ -104,15 +104,6 @@ impl Actor for CdnCache {
             failures: HashMap::new(),
             flown: 0,
         })
-    }
-
-    async fn on_stop(
-        &mut self,
-        _: WeakActorRef<Self>,
-        _: ActorStopReason,
-    ) -> Result<(), Infallible> {
-        self.services.lineage.flush(&self.services.store).await;
-        Ok(())
     }
 }
 

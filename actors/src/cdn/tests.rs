@@ -187,6 +187,7 @@ impl Site {
     }
 
     async fn stop(&self) {
+        self.images.close().await;
         let _ = self.root.stop_gracefully().await;
         self.root.wait_for_shutdown().await;
     }

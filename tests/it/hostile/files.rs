@@ -152,9 +152,18 @@ async fn spoilt_files_are_answered_in_kind() -> Result<(), Failure> {
 }
 
 async fn convert(api: &Api, name: &str, bytes: &[u8]) -> Result<Fetched, Failure> {
+    convert_to(api, "png", name, bytes).await
+}
+
+async fn convert_to(
+    api: &Api,
+    format: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Fetched, Failure> {
     let form = Form::new()
         .file("files", name, bytes)
-        .field("format", "png");
+        .field("format", format);
     api.post_form("/api/convert", form).await
 }
 
