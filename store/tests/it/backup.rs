@@ -60,7 +60,9 @@ async fn a_backup_under_load_is_consistent_and_complete() {
         let dir = place.path().join(format!("backup-{n}"));
         let manifest = backup::backup(source, &dir, NOW).await.unwrap();
         assert_eq!(names(&dir), ["manifest.json", "sluice.db"]);
-        assert_eq!((manifest.schema_version, manifest.created_at_ms), (1, NOW));
+        let schema = installation::schema_version(&mut store.read().await.unwrap()).await;
+        assert_eq!(manifest.schema_version, schema.unwrap());
+        assert_eq!(manifest.created_at_ms, NOW);
 
         let data_dir = place.path().join(format!("restored-{n}"));
         assert_eq!(
