@@ -50,7 +50,12 @@ impl MediaHandles {
     pub fn start(config: &Config, store: &Store, program: PathBuf) -> Self {
         let compute = Compute::start(&config.worker, program);
         Self {
-            conversions: Conversions::new(config.convert.clone(), store.clone(), compute.clone()),
+            conversions: Conversions::new(
+                config.convert.clone(),
+                store.clone(),
+                compute.clone(),
+                super::filename::clean,
+            ),
             images: Images::new(
                 config.cdn.clone(),
                 store.clone(),

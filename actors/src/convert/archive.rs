@@ -100,7 +100,7 @@ async fn members_of(
         source_file_id: archive.source_file_id,
         inputs: vec![Input {
             blob: input.blob,
-            filename: member.filename,
+            filename: (services.clean)(&member.filename),
             size: i64::try_from(member.size).unwrap_or(i64::MAX),
             member: Some(member.index),
         }],

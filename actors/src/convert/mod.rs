@@ -58,6 +58,8 @@ struct Services {
     settings: ConvertSettings,
     store: Store,
     workers: Arc<dyn Workers>,
+    /// Makes a safe name of what an archive calls its member.
+    clean: fn(&str) -> String,
     board: Board,
     tally: Tally,
 }
@@ -77,18 +79,30 @@ impl fmt::Debug for Conversions {
 }
 
 impl Conversions {
-    pub fn new(settings: ConvertSettings, store: Store, compute: Compute) -> Self {
-        Self::over(settings, store, Arc::new(compute))
+    /// `clean` makes a safe name of what an archive calls its member.
+    pub fn new(
+        settings: ConvertSettings,
+        store: Store,
+        compute: Compute,
+        clean: fn(&str) -> String,
+    ) -> Self {
+        Self::over(settings, store, Arc::new(compute), clean)
     }
 
     /// With other workers than the compute pool's, for tests.
-    pub fn over(settings: ConvertSettings, store: Store, workers: Arc<dyn Workers>) -> Self {
+    pub fn over(
+        settings: ConvertSettings,
+        store: Store,
+        workers: Arc<dyn Workers>,
+        clean: fn(&str) -> String,
+    ) -> Self {
         Self {
             followers: Arc::new(Semaphore::new(settings.max_followers)),
             services: Arc::new(Services {
                 settings,
                 store,
                 workers,
+                clean,
                 board: Board::default(),
                 tally: Tally::default(),
             }),

@@ -313,7 +313,12 @@ async fn open_store(folder: &tempfile::TempDir) -> Store {
 }
 
 fn start(store: &Store, workers: &Arc<Fake>) -> (Conversions, ActorRef<Root>) {
-    let conversions = Conversions::over(ConvertSettings::default(), store.clone(), workers.clone());
+    let conversions = Conversions::over(
+        ConvertSettings::default(),
+        store.clone(),
+        workers.clone(),
+        |name| name.replace('!', ""),
+    );
     let root = Root::start(tree::Args {
         concerns: conversions.concerns(),
         board: Board::default(),
@@ -465,7 +470,7 @@ async fn archives_come_apart_and_are_packed() {
     let job = site
         .submit(
             |new| new.archives = true,
-            &[&[ZIP, b"one broken two"].concat(), &png("three")],
+            &[&[ZIP, b"one broken two!"].concat(), &png("three")],
         )
         .await;
     assert_eq!(site.used().await, 2);
@@ -486,7 +491,7 @@ async fn archives_come_apart_and_are_packed() {
         .unwrap()
         .read_to_string(&mut text)
         .unwrap();
-    assert_eq!(text, "made of two");
+    assert_eq!(text, "made of two!");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,7 +99,8 @@ pub async fn create(
         true => {
             let Body(body) =
                 Body::<Map<String, Value>>::from_request(&request, &mut payload).await?;
-            let files = stored_files(&state, caller.account_id(), &body).await?;
+            let most = caller.plan(&state).files_per_batch as usize;
+            let files = stored_files(&state, caller.account_id(), &body, most).await?;
             (Params::from_json(&body), files)
         }
         false => {
@@ -144,12 +145,16 @@ async fn stored_files(
     state: &AppState,
     account_id: Uuid,
     body: &Map<String, Value>,
+    most: usize,
 ) -> Result<Vec<Material>, ApiError> {
-    let refusal =
-        || ApiError::Invalid("fileIds must be an array with the ids of stored files".to_owned());
+    let refusal = || {
+        ApiError::Invalid(format!(
+            "fileIds must be an array with the ids of at most {most} stored files"
+        ))
+    };
     let ids = match body.get("fileIds") {
         None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(ids)) => ids,
+        Some(Value::Array(ids)) if ids.len() <= most => ids,
         Some(_) => return Err(refusal()),
     };
     let mut files = Vec::new();

@@ -59,8 +59,12 @@ impl Workers for Slow {
 impl Site {
     async fn with_slow_workers(adjust: impl FnOnce(&mut Config)) -> Self {
         Self::open_over(adjust, |config, store| {
-            let conversions =
-                Conversions::over(config.convert.clone(), store.clone(), Arc::new(Slow));
+            let conversions = Conversions::over(
+                config.convert.clone(),
+                store.clone(),
+                Arc::new(Slow),
+                str::to_owned,
+            );
             MediaHandles {
                 conversions,
                 ..MediaHandles::start(config, store, "/nonexistent".into())
