@@ -368,3 +368,21 @@ fn metadata_goes_unless_it_is_kept() {
         }
     }
 }
+
+#[test]
+fn metadata_is_not_made_up() {
+    let plain = written(&quarters(64, 48), Format::Jpg);
+    let tagged = with_profile(&plain, &display_p3());
+    for format in [Format::Jpg, Format::Png, Format::Webp] {
+        let mut render = request(Format::Jpg, format);
+        let bytes = |render: &Render, source: &[u8]| {
+            let (_, bytes) = vips::render(render, source, None, &LIMITS).unwrap();
+            bytes
+        };
+        let bare = bytes(&render, &plain);
+        render.keep_metadata = true;
+        assert_eq!(bytes(&render, &plain), bare, "{}", format.name());
+        let seen = vips::inspect(format, &bytes(&render, &tagged), &LIMITS).unwrap();
+        assert!(seen.profile.is_some(), "{}", format.name());
+    }
+}

@@ -31,18 +31,22 @@ pub struct Encoded {
     pub applied_quality: Option<u8>,
 }
 
-/// Writes the picture; `keep_metadata` keeps EXIF, XMP and IPTC.
+/// Writes the picture; `keep_metadata` keeps EXIF, XMP and IPTC, and names the colours where the source did.
 pub fn encode(
     picture: &Picture<'_>,
     encode: &Encode,
     keep_metadata: bool,
     limits: &Limits,
 ) -> Result<Encoded, Failure> {
-    let roll = roll(picture, keep_metadata).map_err(defect)?;
+    let kept = match keep_metadata {
+        true => Kept::of(&picture.frames[0]),
+        false => Kept::NOTHING,
+    };
+    let roll = roll(picture, kept).map_err(defect)?;
     check_sides(&picture.frames[0], encode.format)?;
     let saver = Saver {
         encode,
-        keep_metadata,
+        kept,
         pixels: u64::from(roll.width()) * u64::from(roll.height()),
         page_height: picture.frames[0].height(),
     };
@@ -63,8 +67,31 @@ pub fn encode(
     Ok(encoded)
 }
 
+/// What of the source's header goes into the result.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    metadata: bool,
+    profile: bool,
+}
+
+impl Kept {
+    const NOTHING: Self = Self {
+        metadata: false,
+        profile: false,
+    };
+
+    /// No more than is there: where libvips may write metadata, it makes some up.
+    fn of(image: &Image<'_>) -> Self {
+        let fields = image.fields();
+        Self {
+            metadata: fields.iter().any(|field| is_metadata(field)),
+            profile: fields.iter().any(|field| field.as_c_str() == PROFILE),
+        }
+    }
+}
+
 /// All frames, one below the other, with the header that is to be written and no more.
-fn roll<'a>(picture: &Picture<'a>, keep_metadata: bool) -> Result<Image<'a>, Refused> {
+fn roll<'a>(picture: &Picture<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
     let joined = match picture.frames.as_slice() {
         [single] => Operation::on(c"copy", single).run()?,
         frames => Operation::new(c"arrayjoin")
@@ -74,12 +101,12 @@ fn roll<'a>(picture: &Picture<'a>, keep_metadata: bool) -> Result<Image<'a>, Ref
     };
     let mut roll = joined;
     for field in roll.fields() {
-        if !(keep_metadata && is_metadata(&field)) {
+        if !(kept.metadata && is_metadata(&field)) {
             roll.remove(&field);
         }
     }
     roll.remove(PROFILE);
-    if keep_metadata {
+    if kept.metadata {
         // The pixels have been turned.
         roll.set_number(c"orientation", 1);
     }
@@ -98,10 +125,7 @@ fn height_of(picture: &Picture<'_>) -> i32 {
 /// Fields worth keeping; a thumbnail inside EXIF shows what was cut off, so it goes.
 fn is_metadata(field: &CStr) -> bool {
     let name = field.to_bytes();
-    matches!(
-        name,
-        b"exif-data" | b"xmp-data" | b"iptc-data" | b"orientation"
-    ) || name.starts_with(b"exif-ifd")
+    matches!(name, b"exif-data" | b"xmp-data" | b"iptc-data") || name.starts_with(b"exif-ifd")
 }
 
 /// The best quality up to the one asked for whose result fits; the smallest result tried when none does.
@@ -182,7 +206,7 @@ fn check_sides(image: &Image<'_>, format: Format) -> Result<(), Failure> {
 /// How one picture is written, at any quality.
 struct Saver<'a> {
     encode: &'a Encode,
-    keep_metadata: bool,
+    kept: Kept,
     pixels: u64,
     page_height: u32,
 }
@@ -267,11 +291,11 @@ impl Saver<'_> {
 
     fn saver<'a>(&self, name: &CStr, roll: &Image<'a>) -> Operation<'a> {
         let operation = Operation::on(name, roll).option(c"page-height", self.page_height);
-        if !self.keep_metadata {
+        if !self.kept.metadata && !self.kept.profile {
             return operation.option(c"strip", true);
         }
         match self.encode.format {
-            Format::Jpg | Format::Png | Format::Webp | Format::Tiff => {
+            Format::Jpg | Format::Png | Format::Webp | Format::Tiff if self.kept.profile => {
                 operation.option(c"profile", "srgb")
             }
             _ => operation,
