@@ -149,9 +149,15 @@ impl Meter {
     pub async fn close(&self) {
         self.flush().await;
         for account in self.all_accounts() {
+            // A block that is being taken comes first; none is taken afterwards.
+            let Some(turn) = self.wait(&account, || account.take_turn()).await else {
+                warn!("the rest of a block counts as used: the database is busy");
+                continue;
+            };
             if let Err(error) = self.settle(account.id, &account.period()).await {
                 warn!(%error, "the rest of a block counts as used");
             }
+            turn.keep();
         }
     }
 

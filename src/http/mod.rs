@@ -48,12 +48,9 @@ use openapi::Shared;
 pub use server::{Bound, StartError, server};
 
 table::routes! {
-    // `playback` puts its routes below /live/v1 itself; here its handlers join the description.
+    // These put their routes below /cdn/v1 and /live/v1 themselves; here their handlers join the description.
+    delivery: deliver, deliver_preset;
     playback: multivariant, media_playlist, state, media;
-
-    // First, because the router tries in order and these are asked for most.
-    "/cdn/v1/{deliveryKey}/{fileId}"            => GET cdn::deliver;
-    "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}" => GET cdn::deliver_preset;
 
     "/api/session"                     => GET session::show, POST session::create, DELETE session::end;
     "/api/keys"                        => GET keys::list, POST keys::create;

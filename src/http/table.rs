@@ -5,14 +5,16 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method,
 use super::error::ApiError;
 
 /// Makes `configure`, `ROUTES` and `openapi` from lines `"path" => METHOD module::handler, …;`, and describes the
-/// handlers of `playback`.
+/// handlers of `delivery` and `playback`.
 macro_rules! routes {
-    (playback: $($viewed:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
+    (delivery: $($delivered:ident),+; playback: $($viewed:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
         /// Every path with its methods.
         pub const ROUTES: &[(&str, &[&str])] = &[$(($path, &[$(stringify!($method)),+])),+];
 
-        /// Puts the table, the playback routes and the answer to everything else into an application.
+        /// Puts the table, the routes of delivery and playback and the answer to everything else into an application. The
+        /// router tries them in this order: what is asked for most comes first.
         fn configure(app: &mut actix_web::web::ServiceConfig) {
+            cdn::configure(app);
             playback::configure(app);
             $(
                 let methods = [$(stringify!($method)),+];
@@ -33,7 +35,7 @@ macro_rules! routes {
                     fields are accepted in camelCase and snake_case.",
                 license(name = "Apache-2.0", identifier = "Apache-2.0"),
             ),
-            paths($($($module::$handler),+),+, $(playback::$viewed),+),
+            paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+),
             components(schemas(error::ErrorBody)),
             modifiers(&Shared),
         )]

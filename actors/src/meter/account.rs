@@ -23,6 +23,7 @@ pub struct Account {
     /// Whether anything was asked of it since its plan was last looked at.
     active: AtomicBool,
     refilling: AtomicBool,
+    closed: AtomicBool,
     changed: Notify,
 }
 
@@ -50,6 +51,7 @@ impl Account {
             bytes: AtomicU64::new(0),
             active: AtomicBool::new(false),
             refilling: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
@@ -147,8 +149,16 @@ impl Account {
 /// Given back when dropped, whatever became of the refill.
 pub(super) struct Turn(Arc<Account>);
 
+impl Turn {
+    /// Nobody has a turn after this one.
+    pub(super) fn keep(self) {
+        self.0.closed.store(true, SeqCst);
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.refilling.store(false, SeqCst);
+        let closed = self.0.closed.load(SeqCst);
+        self.0.refilling.store(closed, SeqCst);
     }
 }

@@ -3,6 +3,7 @@
 //! A variant that is published is answered from memory, without any actor message. Every delivery is counted before it
 //! is made, and taken back when nothing was delivered; every answer under a valid key carries the month's quota.
 
+mod address;
 mod answer;
 mod parsed;
 mod purge;
@@ -10,7 +11,10 @@ mod stats;
 
 use actix_web::{
     HttpRequest, HttpResponse, ResponseError as _,
-    http::header::{self, HeaderValue},
+    http::{
+        Method,
+        header::{self, HeaderValue},
+    },
     web,
 };
 use sluice_actors::{
@@ -25,6 +29,7 @@ pub use purge::{__path_purge, purge};
 pub use stats::{__path_stats, stats};
 
 use self::{
+    address::Address,
     answer::{Cached, Delivery, show_quota},
     parsed::Parsed,
 };
@@ -64,8 +69,9 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         (status = 415, description = "The file is no image", body = super::error::ErrorBody),
         (status = 422, description = "The image cannot be rendered so", body = super::error::ErrorBody),
         (status = 429, description = "The month's deliveries are used up, or too many new variants in a minute", body = super::error::ErrorBody)))]
-pub async fn deliver(request: HttpRequest) -> HttpResponse {
-    answer(&request, Asked::Query).await
+pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let address = Address::parse(request.path()).ok_or(ApiError::NotFound("path"))?;
+    Ok(answer(&request, address).await)
 }
 
 /// Deliver an image by a preset
@@ -80,24 +86,35 @@ pub async fn deliver(request: HttpRequest) -> HttpResponse {
     responses(
         (status = 200, description = "The image", content_type = "image/*", body = Vec<u8>),
         (status = 404, description = "No such key, preset or file", body = super::error::ErrorBody)))]
-pub async fn deliver_preset(request: HttpRequest) -> HttpResponse {
-    answer(&request, Asked::Preset).await
+pub async fn deliver_preset(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    deliver(request).await
 }
 
-/// Where the parameters stand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Query,
-    Preset,
+/// The routes below `/cdn/v1`. A scope is found by its text, without a regular expression.
+pub(super) fn configure(routes: &mut web::ServiceConfig) {
+    routes.service(web::scope("/cdn/v1").default_service(web::to(route)));
 }
 
-async fn answer(request: &HttpRequest, asked: Asked) -> HttpResponse {
+async fn route(request: HttpRequest) -> Result<HttpResponse, ApiError> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(ApiError::MethodNotAllowed {
+            method: request.method().to_string(),
+            allow: "GET, HEAD".to_owned(),
+        });
+    }
+    let by_preset = Address::parse(request.path()).is_some_and(|it| it.preset.is_some());
+    match by_preset {
+        true => deliver_preset(request).await,
+        false => deliver(request).await,
+    }
+}
+
+async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
     let state = AppState::of(request);
-    let key = request.match_info().get("deliveryKey").unwrap_or_default();
-    let Some(key) = state.images.key(key) else {
+    let Some(key) = state.images.key(address.key) else {
         return in_the_open(missing().error_response());
     };
-    let refusal = match deliver_for(state, request, &key, asked).await {
+    let refusal = match deliver_for(state, request, &key, address).await {
         Ok(response) => return response,
         Err(refusal) => refusal,
     };
@@ -126,17 +143,16 @@ async fn deliver_for(
     state: &web::Data<AppState>,
     request: &HttpRequest,
     key: &Arc<Key>,
-    asked: Asked,
+    address: Address<'_>,
 ) -> Result<HttpResponse, ApiError> {
     let images = &state.images;
-    let file_id = request.match_info().get("fileId").unwrap_or_default();
-    let file_id = Uuid::try_parse(file_id).map_err(|_| missing())?;
-    let parsed = parse(state, request, key, asked)?;
+    let file_id = Uuid::try_parse(address.file).map_err(|_| missing())?;
+    let parsed = parse(state, request, key, address.preset)?;
     let accept = accept_of(request);
     let cache_key = parsed.cache_key(accept);
-    let cache = match asked {
-        Asked::Query => FOR_EVER,
-        Asked::Preset => FOR_MINUTES,
+    let cache = match address.preset {
+        None => FOR_EVER,
+        Some(_) => FOR_MINUTES,
     };
     for _ in 0..ATTEMPTS {
         let published = images
@@ -189,16 +205,15 @@ fn parse(
     state: &AppState,
     request: &HttpRequest,
     key: &Key,
-    asked: Asked,
+    preset: Option<&str>,
 ) -> Result<Parsed, ApiError> {
     let settings = state.config.cdn.variants();
-    match asked {
-        Asked::Query if key.presets_only => Err(ApiError::Forbidden(
+    match preset {
+        None if key.presets_only => Err(ApiError::Forbidden(
             "this delivery key delivers presets only: use /p/{preset}",
         )),
-        Asked::Query => Parsed::of(request.query_string(), &settings),
-        Asked::Preset => {
-            let name = request.match_info().get("preset").unwrap_or_default();
+        None => Parsed::of(request.query_string(), &settings),
+        Some(name) => {
             let preset = state.images.preset(key.account.id(), name);
             Parsed::of(&preset.ok_or_else(missing)?, &settings)
         }

@@ -37,7 +37,7 @@ const QUIET_ROUTES: &[&str] = &[
     "/assets/",
 ];
 
-/// Routes whose requests come by the thousand: asking the router for their pattern would cost as much as the answer.
+/// Below it the router knows no patterns.
 const DELIVERY: &str = "/cdn/v1/";
 const DELIVERY_BY_QUERY: &str = "/cdn/v1/{deliveryKey}/{fileId}";
 const DELIVERY_BY_PRESET: &str = "/cdn/v1/{deliveryKey}/{fileId}/p/{preset}";
