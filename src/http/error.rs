@@ -55,6 +55,12 @@ pub enum ApiError {
     TooLarge(String),
     #[error("{0}")]
     UnsupportedType(String),
+    /// The bytes begin like the type and do not decode (415).
+    #[error("{0}")]
+    Undecodable(String),
+    /// Nobody knows this media tool (404); the text names those there are.
+    #[error("there is no tool `{asked}`: use one of {known}")]
+    NoSuchTool { asked: String, known: &'static str },
     #[error("{message}; try again in {retry_after_s} s")]
     TooMany {
         message: &'static str,
@@ -124,7 +130,10 @@ impl ApiError {
         match self {
             Self::NotAvailableYet(_) => Some("not_available_yet"),
             Self::TooMany { .. } => Some("rate_limited"),
-            Self::NotFound(_) => Some("not_found"),
+            Self::NotFound(_) | Self::NoSuchTool { .. } => Some("not_found"),
+            Self::TooLarge(_) => Some("too_large"),
+            Self::UnsupportedType(_) => Some("unsupported_type"),
+            Self::Undecodable(_) => Some("undecodable"),
             Self::OperationsUsedUp { .. } => Some("operations_used_up"),
             Self::DeliveriesUsedUp { .. } => Some("deliveries_used_up"),
             Self::Unprocessable { code, .. } => Some(code),
@@ -181,13 +190,13 @@ impl ResponseError for ApiError {
             Self::Invalid(_) | Self::NotAvailableYet(_) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::NoSuchTool { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoSuchRange { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) | Self::StorageUsedUp { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedType(_) | Self::Undecodable(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany { .. } | Self::DeliveriesUsedUp { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::OperationsUsedUp { .. } => StatusCode::PAYMENT_REQUIRED,
             Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -242,7 +251,8 @@ impl From<sluice_media::task::Failure> for ApiError {
     fn from(failure: sluice_media::task::Failure) -> Self {
         use sluice_media::task::FailureCode as Code;
         match failure.code {
-            Code::UnsupportedType | Code::Undecodable => Self::UnsupportedType(failure.message),
+            Code::UnsupportedType => Self::UnsupportedType(failure.message),
+            Code::Undecodable => Self::Undecodable(failure.message),
             Code::TooLarge => Self::TooLarge(failure.message),
             Code::Impossible => Self::Unprocessable {
                 code: "impossible",
@@ -348,6 +358,14 @@ mod tests {
             (ApiError::Conflict("x".into()), 409),
             (ApiError::TooLarge("x".into()), 413),
             (ApiError::UnsupportedType("x".into()), 415),
+            (ApiError::Undecodable("x".into()), 415),
+            (
+                ApiError::NoSuchTool {
+                    asked: "x".into(),
+                    known: "resize",
+                },
+                404,
+            ),
             (
                 ApiError::TooMany {
                     message: "slow down",
@@ -377,6 +395,24 @@ mod tests {
             );
             assert_eq!(headers.contains_key("www-authenticate"), status == 401);
             assert_eq!(headers.contains_key("allow"), status == 405);
+        }
+    }
+
+    /// As `code` in the errors of a batch, so that one table serves a client for both.
+    #[test]
+    fn a_failed_file_has_its_code() {
+        use sluice_media::task::{Failure, FailureCode as Code};
+        let codes = [
+            Code::UnsupportedType,
+            Code::Undecodable,
+            Code::TooLarge,
+            Code::Impossible,
+            Code::DecodeFailed,
+            Code::TimedOut,
+        ];
+        for code in codes {
+            let (_, _, body) = answer(Failure::new(code, "x").into());
+            assert_eq!(body["code"], serde_json::to_value(code).unwrap());
         }
     }
 

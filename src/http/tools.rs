@@ -18,10 +18,9 @@ use super::{
     jobs::{self, Accepted, Asking, ConversionAnswer, Material, Wanted, flag},
 };
 
-/// What is not found when a tool is unknown.
-static NO_SUCH_TOOL: LazyLock<String> = LazyLock::new(|| {
+static TOOLS: LazyLock<String> = LazyLock::new(|| {
     let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
-    format!("tool (there are {})", tools.join(", "))
+    tools.join(", ")
 });
 
 /// A file and the fields of the tool's row.
@@ -101,7 +100,9 @@ pub async fn on_upload(
         (status = 200, description = "The result", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-        (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody)))]
+        (status = 404, description = "There is no such file, or no such tool", body = super::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn on_file(
     state: web::Data<AppState>,
     caller: Caller<Write>,
@@ -149,7 +150,10 @@ fn takes_mark(row: &Row) -> bool {
 }
 
 fn known(tool: &str) -> Result<&'static Row, ApiError> {
-    operation::row(tool).ok_or(ApiError::NotFound(&NO_SUCH_TOOL))
+    operation::row(tool).ok_or_else(|| ApiError::NoSuchTool {
+        asked: tool.chars().take(64).collect(),
+        known: &TOOLS,
+    })
 }
 
 /// Puts the operation table into the description of the tools' path.
