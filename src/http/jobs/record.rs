@@ -1,5 +1,7 @@
 //! Jobs and their results as the API shows them.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::Value;
 use sluice_actors::convert::Progress;
@@ -156,15 +158,20 @@ impl<'a> Records<'a> {
             failed_files: job.failed_files,
             results: items.map(|items| self.results(job, items)),
             errors: items.map(errors),
-            archive: job.archive_blob.map(|_| ArchiveFile {
-                size: job.archive_size.unwrap_or_default(),
-                download_url: self.url(job, Downloadable::Archive(job.id)),
-            }),
+            archive: self.archive(job),
             error_message: job.error.clone(),
             created_at: Time(job.created_at),
             started_at: job.started_at.map(Time),
             completed_at: job.completed_at.map(Time),
         }
+    }
+
+    fn archive(&self, job: &Job) -> Option<ArchiveFile> {
+        job.archive_blob?;
+        Some(ArchiveFile {
+            size: job.archive_size.unwrap_or_default(),
+            download_url: self.url(job, Downloadable::Archive(job.id))?,
+        })
     }
 
     pub(in crate::http) fn results(&self, job: &Job, items: &[Item]) -> Vec<ResultFile> {
@@ -192,21 +199,22 @@ impl<'a> Records<'a> {
             duration: None,
             download_url: item
                 .result_blob
-                .map(|_| self.url(job, Downloadable::Result(item.id))),
+                .and_then(|_| self.url(job, Downloadable::Result(item.id))),
             applied_quality: item.applied_quality,
             stored_file_id: item.stored_file_id,
             facts: item.facts.clone(),
         }
     }
 
-    fn url(&self, job: &Job, what: Downloadable) -> String {
-        let keep = self.state.config.convert.keep_results.as_millis();
-        let later = || now_ms().saturating_add(i64::try_from(keep).unwrap_or(i64::MAX));
-        let grant = DownloadGrant {
-            what,
-            expires_at: job.expires_at.unwrap_or_else(later),
-        };
-        download_url(&self.signer, &self.reached.address.base, grant)
+    fn url(&self, job: &Job, what: Downloadable) -> Option<String> {
+        let keep = self.state.config.convert.keep_results;
+        let expires_at = works_until(job.expires_at, keep, now_ms())?;
+        let grant = DownloadGrant { what, expires_at };
+        Some(download_url(
+            &self.signer,
+            &self.reached.address.base,
+            grant,
+        ))
     }
 }
 
@@ -223,6 +231,13 @@ pub(in crate::http) fn errors(items: &[Item]) -> Vec<FileError> {
         .collect()
 }
 
+/// When a result made now or earlier expires; `None` once it has, though its bytes lie about until the janitor comes.
+fn works_until(expires_at: Option<i64>, keep: Duration, now: i64) -> Option<i64> {
+    let later = || now.saturating_add(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+    let expires_at = expires_at.unwrap_or_else(later);
+    (now < expires_at).then_some(expires_at)
+}
+
 /// To one decimal.
 fn saved_percent(original: i64, result: i64) -> f64 {
     if original <= 0 {
@@ -235,6 +250,23 @@ fn saved_percent(original: i64, result: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_works_no_more_is_not_shown() {
+        let keep = Duration::from_millis(500);
+        for (expires_at, now, expected) in [
+            (None, 1000, Some(1500)),
+            (Some(1100), 1000, Some(1100)),
+            (Some(1000), 1000, None),
+            (Some(900), 1000, None),
+        ] {
+            assert_eq!(
+                works_until(expires_at, keep, now),
+                expected,
+                "{expires_at:?}"
+            );
+        }
+    }
 
     #[test]
     fn savings_are_rounded_and_may_be_losses() {
