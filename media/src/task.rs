@@ -34,6 +34,27 @@ pub enum Task {
     },
 }
 
+impl Task {
+    /// Whether a text renderer reads an input: SVG and PDF. Its fonts are cached for the whole process, and a hostile
+    /// document can leave that cache in a state in which later, sound ones fail.
+    pub fn draws_text(&self) -> bool {
+        let draws = |format: &Format| matches!(format, Format::Svg | Format::Pdf);
+        match self {
+            Self::Inspect { format } => draws(format),
+            Self::Render(render) => {
+                let mark = render.watermark.as_ref();
+                draws(&render.source)
+                    || mark.is_some_and(|mark| {
+                        mark.text.is_some() || mark.image.as_ref().is_some_and(draws)
+                    })
+            }
+            Self::Vectorize { source, .. } | Self::Placeholder { source, .. } => draws(source),
+            Self::ImagesToPdf { sources, .. } => sources.iter().any(draws),
+            Self::ListArchive | Self::ExtractMember { .. } => false,
+        }
+    }
+}
+
 /// <https://blurha.sh> and <https://evanw.github.io/thumbhash/>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -12,7 +12,7 @@ use std::{
 
 use actix::{Actor, Handler, Message, SyncContext};
 use bytesize::ByteSize;
-use sluice_media::task::{Failure, FailureCode};
+use sluice_media::task::{Failure, FailureCode, Task};
 use sluice_worker::process::{Launch, Order, StartError, Trouble, WorkerProcess};
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
@@ -152,7 +152,7 @@ impl ImageWorker {
                     let bytes = target.collect(assignment.limits.max_output_bytes)?;
                     return Ok(Finished { done, bytes });
                 }
-                Err(trouble) => match self.judge(trouble) {
+                Err(trouble) => match self.judge(trouble, &assignment.task) {
                     Verdict::TryAgain => {}
                     Verdict::Give(error) => return Err(error),
                 },
@@ -165,9 +165,26 @@ impl ImageWorker {
         .into())
     }
 
-    fn judge(&mut self, trouble: Trouble) -> Verdict {
+    fn judge(&mut self, trouble: Trouble, task: &Task) -> Verdict {
         let board = &self.terms.board;
         match trouble {
+            // An earlier document may have spoiled this process for text; a fresh one tells.
+            Trouble::Failed(failure)
+                if failure.code == FailureCode::Undecodable && task.draws_text() =>
+            {
+                let was_fresh = self.process.as_ref().is_some_and(|it| it.jobs() == 1);
+                debug!(
+                    was_fresh,
+                    "a document did not decode; its worker is replaced"
+                );
+                self.dismiss();
+                if was_fresh {
+                    self.terms.board.finished();
+                    Verdict::Give(failure.into())
+                } else {
+                    Verdict::TryAgain
+                }
+            }
             Trouble::Failed(failure) => {
                 if failure.code == FailureCode::Internal {
                     warn!(%failure, "an image worker failed, and is replaced");

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sluice_actors::compute::{ComputeSettings, Error, Lane, Sandbox};
-use sluice_media::task::FailureCode;
+use sluice_actors::compute::{Assignment, ComputeSettings, Error, Lane, Sandbox};
+use sluice_media::{
+    format::Format,
+    task::{FailureCode, Task},
+};
 
-use super::{Pool, SOON, look_at};
+use super::{Pool, SOON, file_with, look_at};
 use crate::support::{Failure, eventually};
 
 fn one_worker() -> ComputeSettings {
@@ -49,6 +52,38 @@ async fn a_panic_fails_its_task_and_its_worker_is_replaced() -> Result<(), Failu
     assert_eq!(failure.code, FailureCode::Internal);
     pool.until("it was replaced", |status| status.replaced == 1)
         .await
+}
+
+/// A document may spoil a process's fonts for later ones: only a fresh process is believed that one does not decode.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_does_not_decode_is_tried_in_a_fresh_worker() -> Result<(), Failure> {
+    let pool = Pool::with(one_worker())?;
+    let broken = || -> Result<Assignment, Failure> {
+        Ok(Assignment {
+            task: Task::Inspect {
+                format: Format::Svg,
+            },
+            inputs: vec![file_with(b"<svg xmlns='http://www.w3.org/2000/svg'><rect")?.into()],
+            ..look_at(&pool.compute, "")?
+        })
+    };
+    for (replaced, why) in [(1, "it was fresh"), (2, "so was the next")] {
+        let outcome = pool.compute.run(Lane::Interactive, broken()?).await;
+        assert!(
+            matches!(&outcome, Err(Error::Failed(failure)) if failure.code == FailureCode::Undecodable),
+            "{outcome:?}"
+        );
+        pool.until(why, |status| status.replaced == replaced)
+            .await?;
+    }
+    let raster = look_at(&pool.compute, "")?;
+    pool.compute.run(Lane::Interactive, raster).await?;
+    let outcome = pool.compute.run(Lane::Interactive, broken()?).await;
+    assert!(outcome.is_err(), "{outcome:?}");
+    pool.until("the used one and the fresh one", |status| {
+        status.replaced == 4
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
