@@ -113,13 +113,21 @@ pub(crate) fn images<'a>(tallies: impl Iterator<Item = (&'static str, &'a Tally)
     for (name, tally) in &tallies {
         let mut latencies = tally.latencies.clone();
         latencies.sort_unstable();
-        println!(
-            "  {name:<28}{:>10.1}{:>13.3} ms{:>7.2} ms{:>7.2} ms{:>12.1}{:>8.1} MiB",
+        print!(
+            "  {name:<28}{:>10.1}{:>13.3} ms",
             tally.requests as f64 / tally.lasted.as_secs_f64(),
             milliseconds(tally.cpu_per_request()),
+        );
+        let kilobytes = tally.bytes as f64 / 1e3 / tally.requests as f64;
+        if latencies.is_empty() {
+            // A program and not a server: nobody waited, and nobody looked at its memory.
+            println!("{:>10}{:>10}{kilobytes:>12.1}{:>12}", "–", "–", "–");
+            continue;
+        }
+        println!(
+            "{:>7.2} ms{:>7.2} ms{kilobytes:>12.1}{:>8.1} MiB",
             milliseconds(share(&latencies, 0.5)),
             milliseconds(share(&latencies, 0.99)),
-            tally.bytes as f64 / 1e3 / tally.requests as f64,
             mib(tally.peak_kib),
         );
     }
