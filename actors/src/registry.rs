@@ -11,7 +11,6 @@
 
 use std::{collections::HashMap, ops::ControlFlow, time::Duration};
 
-use futures_util::FutureExt as _;
 use kameo::{
     Actor,
     actor::{ActorId, ActorRef, Spawn as _, WeakActorRef},
@@ -313,7 +312,7 @@ impl<E: Entity> Message<Beat> for Registry<E> {
         if self.children.is_empty() {
             return;
         }
-        let (store, owner, lease) = (self.args.store.clone(), self.args.owner, self.args.lease);
+        let (store, lease) = (self.args.store.clone(), self.args.lease);
         let held: Vec<(Uuid, i64)> = self
             .children
             .values()
@@ -321,14 +320,15 @@ impl<E: Entity> Message<Beat> for Registry<E> {
             .collect();
         let me = context.actor_ref().clone();
         tokio::spawn(async move {
-            let kept = store
+            let lost = store
                 .write(move |tx| {
-                    Box::pin(work::heartbeat(tx, E::KIND, owner, lease, now_ms()).boxed())
+                    Box::pin(
+                        async move { work::heartbeat(tx, E::KIND, &held, lease, now_ms()).await },
+                    )
                 })
                 .await;
-            match kept {
-                Ok(kept) => {
-                    let lost = held.into_iter().filter(|row| !kept.contains(row)).collect();
+            match lost {
+                Ok(lost) => {
                     let _ = me.tell(Lost(lost)).await;
                 }
                 Err(error) => warn!(kind = E::KIND, %error, "leases were not prolonged"),

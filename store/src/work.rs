@@ -125,24 +125,31 @@ pub async fn claim(
     })
 }
 
-/// Keeps every lease that `owner` holds on rows of that kind; returns the rows with their fences. What is missing there was
-/// taken away, and its work must stop.
+/// Prolongs leases, each named by its row and fence; returns those that were taken away, whose work must stop. What is not
+/// named here expires, even when the same owner claimed it: nobody works on it any more.
 pub async fn heartbeat(
     tx: &mut Tx<'_>,
     kind: &str,
-    owner: Uuid,
+    held: &[(Uuid, i64)],
     lease: Duration,
     now_ms: i64,
 ) -> Result<Vec<(Uuid, i64)>, Error> {
-    let held = query_as(
-        "UPDATE work SET lease_expires_at = $3 WHERE kind = $1 AND lease_owner = $2 RETURNING id, fence",
-    )
-    .bind(kind)
-    .bind(owner)
-    .bind(after(now_ms, lease))
-    .fetch_all(tx.sqlite())
-    .await?;
-    Ok(held)
+    let mut lost = Vec::new();
+    for (id, fence) in held {
+        let prolonged = query(
+            "UPDATE work SET lease_expires_at = $4 WHERE kind = $1 AND id = $2 AND fence = $3",
+        )
+        .bind(kind)
+        .bind(*id)
+        .bind(*fence)
+        .bind(after(now_ms, lease))
+        .execute(tx.sqlite())
+        .await?;
+        if prolonged.rows_affected() == 0 {
+            lost.push((*id, *fence));
+        }
+    }
+    Ok(lost)
 }
 
 /// Asked first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was claimed anew,

@@ -107,25 +107,33 @@ async fn a_row_has_one_owner_until_the_lease_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heartbeat_keeps_what_its_owner_holds() {
+async fn a_heartbeat_keeps_what_it_names_and_nothing_else() {
     let (store, _folder) = store().await;
-    let (owner, other) = (Uuid::now_v7(), Uuid::now_v7());
-    for _ in 0..2 {
+    for _ in 0..3 {
         enqueue(&store, Lane::Batch, NOW).await;
     }
-    let mine = claim(&store, owner, 1, NOW).await.leases.pop().unwrap();
-    let theirs = claim(&store, other, 1, NOW).await.leases.pop().unwrap();
-    let kept = store
-        .write(move |tx| Box::pin(work::heartbeat(tx, KIND, owner, LEASE, EXPIRED - 1)))
+    let leases = claim(&store, Uuid::now_v7(), 3, NOW).await.leases;
+    let named: Vec<(Uuid, i64)> = leases.iter().map(|lease| (lease.id, lease.fence)).collect();
+    let (kept, forgotten, taken) = (named[0], named[1], (named[2].0, named[2].1 - 1));
+    let lost = store
+        .write(move |tx| {
+            Box::pin(
+                async move { work::heartbeat(tx, KIND, &[kept, taken], LEASE, EXPIRED - 1).await },
+            )
+        })
         .await
         .unwrap();
-    assert_eq!(kept, [(mine.id, mine.fence)]);
-    let taken = claim(&store, owner, 9, EXPIRED).await.leases;
-    assert_eq!(
-        taken.iter().map(|lease| lease.id).collect::<Vec<_>>(),
-        [theirs.id],
-        "the one without a heartbeat"
-    );
+    assert_eq!(lost, [taken], "its fence is an older one's");
+    let mut expired: Vec<Uuid> = claim(&store, Uuid::now_v7(), 9, EXPIRED)
+        .await
+        .leases
+        .iter()
+        .map(|lease| lease.id)
+        .collect();
+    expired.sort();
+    let mut expected = [forgotten.0, taken.0];
+    expected.sort();
+    assert_eq!(expired, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
