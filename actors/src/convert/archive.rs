@@ -93,7 +93,9 @@ async fn members_of(
     }
     let done = item::run(services, job, Task::ListArchive, vec![Arc::new(file)], None).await?;
     let members = done.members.unwrap_or_default();
-    check(job, archive, &members)?;
+    // Asked anew: another archive of the job may have been opened since.
+    let job = jobs::by_id(&mut services.store.read().await?, job.id).await?;
+    check(&job, archive, &members)?;
     let items = members.into_iter().map(|member| NewItem {
         operation: archive.operation.clone(),
         operations: 1,

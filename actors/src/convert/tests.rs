@@ -533,6 +533,21 @@ async fn an_archive_beyond_the_plan_fails_as_one_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn archives_of_one_job_share_the_files_of_the_plan() {
+    let site = Site::open().await;
+    let zip = [ZIP, b"one two three"].concat();
+    let room = |new: &mut NewJob| new.allowance.files = 5;
+    let job = site.submit(room, &[&zip, &zip]).await;
+    let job = site.end_of(&job).await;
+    assert_eq!(
+        (job.total_files, job.completed_files, job.failed_files),
+        (4, 3, 1),
+        "the second would make six"
+    );
+    assert_eq!(site.used().await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stored_results_are_files_with_a_lineage_or_fail_for_want_of_room() {
     let site = Site::open().await;
     let room = |new: &mut NewJob| {
