@@ -82,33 +82,41 @@ pub(super) enum Stop {
     Lost,
     /// Nothing can be done at present; the text is for the log.
     Later(String),
+    /// Something that waiting does not mend, such as an input that is gone: a few tries, and the job is given up.
+    Broken(String),
 }
 
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Conflict(_) => Self::Lost,
-            other => Self::Later(other.to_string()),
+            StoreError::Busy(_) | StoreError::Full => Self::Later(error.to_string()),
+            other => Self::Broken(other.to_string()),
         }
     }
 }
 
 async fn run(Args { services, lease }: Args) {
-    let reason = match walk(&services, &lease).await {
+    let (reason, counts) = match walk(&services, &lease).await {
         Ok(()) => return,
         Err(Stop::Lost) => {
             debug!(job = %lease.id, "the job has another owner or has ended");
             return;
         }
-        Err(Stop::Later(reason)) => reason,
+        Err(Stop::Later(reason)) => (reason, false),
+        Err(Stop::Broken(reason)) => (reason, true),
     };
     warn!(job = %lease.id, reason, "the job is tried again after a pause");
     let id = lease.id;
-    let given_back = services
-        .store
-        .write(move |tx| Box::pin(async move { work::retry(tx, &lease, now_ms()).await }))
-        .await;
-    if let Err(error) = given_back {
+    let given_back = services.store.write(move |tx| {
+        Box::pin(async move {
+            match counts {
+                true => work::retry_after_crash(tx, &lease, now_ms()).await,
+                false => work::retry(tx, &lease, now_ms()).await,
+            }
+        })
+    });
+    if let Err(error) = given_back.await {
         // Nobody prolongs the lease any more: it expires.
         debug!(job = %id, %error, "the job was not given back");
     }

@@ -74,8 +74,15 @@ impl From<Failure> for Setback {
 }
 
 impl From<StoreError> for Setback {
+    /// Bytes that are gone do not come back, and spoil their own file only.
     fn from(error: StoreError) -> Self {
-        Self::Stop(error.into())
+        match error {
+            StoreError::NotFound(what) => Self::Failed(Failure::new(
+                FailureCode::Internal,
+                format!("the {what} of this file is gone"),
+            )),
+            other => Self::Stop(other.into()),
+        }
     }
 }
 

@@ -548,6 +548,45 @@ async fn archives_of_one_job_share_the_files_of_the_plan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_is_gone_fails_its_file_only() {
+    let site = Site::open().await;
+    let job = site
+        .submit(|_| {}, &[&png("wait"), &png("wait"), &png("one")])
+        .await;
+    site.until("two run", |site| site.workers.running.load(SeqCst) == 2)
+        .await;
+    let mut reader = site.store.read().await.unwrap();
+    let last = site.items(&job).await.pop().unwrap();
+    let input = jobs::inputs(&mut reader, last.id).await.unwrap().remove(0);
+    let name = input.blob.to_string();
+    let shelf = site.folder.path().join("blobs").join(&name[..2]);
+    std::fs::remove_file(shelf.join(&name[2..])).unwrap();
+    site.workers.gate.add_permits(2);
+    let job = site.end_of(&job).await;
+    assert_eq!((job.completed_files, job.failed_files), (2, 1));
+    let failed = site.items(&job).await.pop().unwrap();
+    assert_eq!(failed.error_code.as_deref(), Some("internal"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_keeps_failing_for_no_passing_reason_is_given_up() {
+    let site = Site::open().await;
+    let job = site.submit(|_| {}, &[&png("wait")]).await;
+    site.until("it runs", |site| site.workers.running.load(SeqCst) == 1)
+        .await;
+    let blobs = site.folder.path().join("blobs");
+    std::fs::rename(&blobs, site.folder.path().join("elsewhere")).unwrap();
+    std::fs::write(&blobs, "no folder").unwrap();
+    site.workers.gate.add_permits(1);
+    let job = site.end_of(&job).await;
+    assert_eq!(
+        (job.state, job.error_code.as_deref()),
+        (JobState::Failed, Some("crashed"))
+    );
+    assert_eq!(site.used().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stored_results_are_files_with_a_lineage_or_fail_for_want_of_room() {
     let site = Site::open().await;
     let room = |new: &mut NewJob| {
