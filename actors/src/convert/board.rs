@@ -36,6 +36,12 @@ impl Progress {
             _ => u8::try_from(100 * done / u64::from(self.total_files.max(1))).unwrap_or(100),
         }
     }
+
+    /// Whether a job never comes to this after the other: an ended one stays, and files that are done do.
+    fn is_before(&self, other: &Self) -> bool {
+        let rank = |it: &Self| (it.state.has_ended(), it.completed_files + it.failed_files);
+        rank(self) < rank(other)
+    }
 }
 
 /// The jobs that somebody follows, with their followers' channels.
@@ -57,9 +63,20 @@ impl Board {
         }
     }
 
+    /// Files of a job are recorded side by side, and told in any order: what is older than the last word is left out.
     pub(super) fn publish(&self, job: &Job) {
-        if let Some(followers) = self.jobs().get(&job.id) {
-            followers.send_replace(Some(Progress::of(job)));
+        self.tell(job.id, Progress::of(job));
+    }
+
+    fn tell(&self, job_id: Uuid, progress: Progress) {
+        if let Some(followers) = self.jobs().get(&job_id) {
+            followers.send_if_modified(|known| {
+                let is_news = known.is_none_or(|known| !progress.is_before(&known));
+                if is_news {
+                    *known = Some(progress);
+                }
+                is_news
+            });
         }
     }
 
@@ -141,17 +158,37 @@ mod tests {
         assert!(board.jobs().is_empty());
     }
 
+    #[tokio::test]
+    async fn what_is_told_late_does_not_undo_the_end() {
+        let board = Board::default();
+        let id = Uuid::now_v7();
+        let mut follower = board.follow(id);
+        let all_done = progress(JobState::Completed, 3, 3, 0);
+        board.tell(id, all_done);
+        board.tell(id, progress(JobState::Processing, 3, 2, 0));
+        assert_eq!(follower.next().await, Some(all_done));
+        let cancelled = progress(JobState::Cancelled, 3, 1, 0);
+        assert!(!cancelled.is_before(&progress(JobState::Processing, 3, 2, 0)));
+    }
+
+    fn progress(
+        state: JobState,
+        total_files: u32,
+        completed_files: u32,
+        failed_files: u32,
+    ) -> Progress {
+        Progress {
+            state,
+            total_files,
+            completed_files,
+            failed_files,
+        }
+    }
+
     #[test]
     fn progress_is_the_share_of_files_that_are_done() {
-        let progress = |state, total_files, completed_files, failed_files| {
-            Progress {
-                state,
-                total_files,
-                completed_files,
-                failed_files,
-            }
-            .percent()
-        };
+        let progress =
+            |state, total, completed, failed| progress(state, total, completed, failed).percent();
         assert_eq!(progress(JobState::Pending, 0, 0, 0), 0);
         assert_eq!(progress(JobState::Processing, 3, 1, 1), 66);
         assert_eq!(progress(JobState::Processing, 3, 2, 1), 100);
