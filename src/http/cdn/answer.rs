@@ -1,7 +1,7 @@
-//! One delivery as an answer: 200, 206, 304 or 416, with the headers of decisions.md §5.
+//! One delivery as an answer: 200, 206 or 304, with the headers of decisions.md §5.
 
 use actix_web::{
-    HttpRequest, HttpResponse, ResponseError as _,
+    HttpRequest, HttpResponse,
     http::{
         Method,
         header::{self, HeaderMap, HeaderName, HeaderValue},
@@ -15,6 +15,7 @@ use sluice_actors::{
 
 use crate::http::{
     bytes::{http_date, if_range_holds, is_unchanged},
+    error::ApiError,
     range::Asked,
 };
 
@@ -43,12 +44,17 @@ pub(super) struct Delivery<'a> {
 
 impl Delivery<'_> {
     /// Counts the delivery, unless nothing comes of it (416).
-    pub fn answer(self, request: &HttpRequest, key: &Key, spent: Spent) -> HttpResponse {
+    pub fn answer(
+        self,
+        request: &HttpRequest,
+        key: &Key,
+        spent: Spent,
+    ) -> Result<HttpResponse, ApiError> {
         let entry = self.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
             let response = HttpResponse::NotModified().finish();
-            return self.complete(response, key, spent, 0);
+            return Ok(self.complete(response, key, spent, 0));
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
@@ -56,14 +62,7 @@ impl Delivery<'_> {
             false => Asked::Whole,
         };
         let mut response = HttpResponse::Ok();
-        let (start, len) = match asked.begin(&mut response, total) {
-            Ok(range) => range,
-            Err(error) => {
-                let mut unsatisfiable = error.error_response();
-                show_quota(&spent.quota(), unsatisfiable.headers_mut());
-                return unsatisfiable;
-            }
-        };
+        let (start, len) = asked.begin(&mut response, total)?;
         let body = entry.body.slice(start as usize..(start + len) as usize);
         let sent = match *request.method() {
             Method::HEAD => 0,
@@ -80,7 +79,7 @@ impl Delivery<'_> {
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("inline"),
         );
-        self.complete(response, key, spent, sent)
+        Ok(self.complete(response, key, spent, sent))
     }
 
     /// What a 304 says, too (RFC 9110 §15.4.5).

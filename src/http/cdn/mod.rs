@@ -44,31 +44,43 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
 
 /// Deliver an image
 ///
-/// In any size and format: see the parameters in the guide. `format=auto`, the default, gives WebP to clients whose
-/// Accept header lists it. The address never changes its meaning and may be cached for ever.
+/// In any size and format. `format=auto`, the default, gives WebP to clients whose Accept header lists it. The order
+/// of the parameters does not matter, and unknown ones are ignored. The address never changes its meaning and may be
+/// cached for ever.
 #[utoipa::path(get, path = "/cdn/v1/{deliveryKey}/{fileId}", tag = "delivery", security(()),
     params(
         ("deliveryKey" = String, Path, description = "A delivery key, or its alias"),
         ("fileId" = Uuid, Path, description = "A stored file"),
-        ("w" = Option<u32>, Query, description = "Width, 1 to 8192 CSS pixels"),
-        ("h" = Option<u32>, Query, description = "Height, 1 to 8192 CSS pixels"),
-        ("dpr" = Option<f32>, Query, description = "Pixels for each CSS pixel, 1 to 4"),
+        ("w" = Option<u32>, Query, description = "Width, 1 to 8192 CSS pixels; without it the source's"),
+        ("h" = Option<u32>, Query, description = "Height, 1 to 8192 CSS pixels; without it the source's"),
+        ("dpr" = Option<f32>, Query, description = "Pixels for each CSS pixel, 1 to 4 (1)"),
         ("q" = Option<u8>, Query, description = "Quality, 1 to 100 (80)"),
-        ("format" = Option<String>, Query, description = "auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash"),
-        ("fit" = Option<String>, Query, description = "cover, contain, fill, inside, outside"),
-        ("gravity" = Option<String>, Query, description = "smart, center, north … northwest"),
-        ("page" = Option<u32>, Query, description = "Of a PDF, from 1"),
+        ("format" = Option<String>, Query, description = "Or `f`: auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash (auto)"),
+        ("fit" = Option<String>, Query, description = "cover, contain, fill, inside, outside (cover)"),
+        ("gravity" = Option<String>, Query, description = "Or `g`: smart, center, north … northwest; without it the file's focal point, else center"),
+        ("fp" = Option<String>, Query, description = "The point that stays, as shares of width and height: `0.5,0.3`"),
+        ("enlarge" = Option<bool>, Query, description = "Whether the image may grow (false)"),
+        ("rotate" = Option<i32>, Query, description = "Degrees clockwise, -360 to 360 (0)"),
+        ("flip" = Option<bool>, Query, description = "Upside down (false)"),
+        ("flop" = Option<bool>, Query, description = "Left to right (false)"),
+        ("trim" = Option<bool>, Query, description = "Cut away a border of even colour (false)"),
+        ("blur" = Option<f32>, Query, description = "Sigma in pixels of the result, 0 to 100 (0)"),
+        ("sharp" = Option<f32>, Query, description = "Sigma of an unsharp mask, 0 to 10 (0)"),
+        ("bri" = Option<i32>, Query, description = "Brightness, -100 to 100 (0)"),
+        ("con" = Option<i32>, Query, description = "Contrast, -100 to 100 (0)"),
+        ("sat" = Option<i32>, Query, description = "Saturation, -100 to 100 (0)"),
+        ("bg" = Option<String>, Query, description = "What stands behind transparency and around `contain`: rrggbb, rgb or transparent"),
+        ("page" = Option<u32>, Query, description = "Of a PDF, from 1 (1)"),
+        ("t" = Option<f32>, Query, description = "Seconds into a video; has no effect on images"),
+        ("v" = Option<String>, Query, description = "Anything: a fresh address for browsers"),
     ),
     responses(
         (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
         (status = 400, description = "A parameter out of range", body = super::error::ErrorBody),
-        (status = 404, description = "No such key, or no such file under it", body = super::error::ErrorBody),
-        (status = 413, description = "The source is too large", body = super::error::ErrorBody),
-        (status = 415, description = "The file is no image", body = super::error::ErrorBody),
-        (status = 422, description = "The image cannot be rendered so", body = super::error::ErrorBody),
-        (status = 429, description = "The month's deliveries are used up, or too many new variants in a minute", body = super::error::ErrorBody)))]
+        (status = 403, description = "The key delivers presets only", body = super::error::ErrorBody),
+        (status = 404, description = "No such key, or no such file under it", body = super::error::ErrorBody)))]
 pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let address = Address::parse(request.path()).ok_or(ApiError::NotFound("path"))?;
     Ok(answer(&request, address).await)
@@ -84,7 +96,9 @@ pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
         ("preset" = String, Path, description = "The preset's name"),
     ),
     responses(
-        (status = 200, description = "The image", content_type = "image/*", body = Vec<u8>),
+        (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
+        (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
+        (status = 304, description = "The client has it"),
         (status = 404, description = "No such key, preset or file", body = super::error::ErrorBody)))]
 pub async fn deliver_preset(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     deliver(request).await
@@ -166,7 +180,7 @@ async fn deliver_for(
                 cache,
                 is_negotiated: parsed.request.is_negotiated(),
             };
-            return Ok(delivery.answer(request, key, spent));
+            return delivery.answer(request, key, spent);
         }
         let source = images
             .source(file_id)
@@ -192,7 +206,7 @@ async fn deliver_for(
                     cache,
                     is_negotiated: parsed.request.is_negotiated(),
                 };
-                return Ok(delivery.answer(request, key, spent));
+                return delivery.answer(request, key, spent);
             }
             Err(Problem::Stale) => {}
             Err(problem) => return Err(problem.into()),

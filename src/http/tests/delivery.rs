@@ -260,7 +260,9 @@ async fn conditions_and_ranges_are_honoured() {
         .fetch("?w=100", &[(header::RANGE, "bytes=100000-")])
         .await;
     assert_eq!(beyond.status, 416);
+    assert_eq!(beyond.header("access-control-allow-origin"), "*");
     // Nothing was delivered: nothing is counted.
+    assert_eq!(beyond.header("x-service-cdn-used-month"), "4");
     let last = gallery.fetch("?w=100", &[]).await;
     assert_eq!(last.header("x-service-cdn-used-month"), "5");
 }
@@ -550,4 +552,20 @@ async fn statistics_tell_hits_and_misses_by_day() {
             .status,
         400
     );
+}
+
+#[actix_web::test]
+async fn the_description_names_every_parameter() {
+    let site = Site::open().await;
+    let document = site.call("GET", "/openapi.json", None).await.json();
+    let operation = &document["paths"]["/cdn/v1/{deliveryKey}/{fileId}"]["get"];
+    let named: Vec<&str> = operation["parameters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|parameter| parameter["name"].as_str())
+        .collect();
+    for parameter in sluice_media::variant::parameters() {
+        assert!(named.contains(&parameter.name), "{}", parameter.name);
+    }
 }
