@@ -72,6 +72,7 @@ pub struct CompressForm {
         (status = 200, description = "The results", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn convert(
@@ -102,6 +103,7 @@ pub async fn convert(
         (status = 200, description = "The results", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn compress(

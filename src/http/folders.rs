@@ -127,7 +127,9 @@ pub async fn list(
 
 /// Make a folder
 #[utoipa::path(post, path = "/api/folders", tag = "folders", request_body = NewFolderRequest,
-    responses((status = 201, description = "The folder", body = FolderAnswer)))]
+    responses(
+        (status = 201, description = "The folder", body = FolderAnswer),
+        (status = 404, description = "There is no such parent folder", body = super::error::ErrorBody)))]
 pub async fn create(
     state: web::Data<AppState>,
     caller: Caller<Write>,

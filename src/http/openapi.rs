@@ -32,9 +32,8 @@ impl Modify for Shared {
         );
         super::tools::describe(document);
         for (path, item) in &mut document.paths.paths {
-            let is_api = path.starts_with("/api/");
             for operation in operations(item) {
-                complete(operation, is_api, path.contains('{'));
+                complete(operation, path);
             }
         }
     }
@@ -53,7 +52,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     .filter_map(Option::as_mut)
 }
 
-fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
+fn complete(operation: &mut Operation, path: &str) {
     name(operation);
     let needs_credential = match &operation.security {
         None => true,
@@ -73,12 +72,23 @@ fn complete(operation: &mut Operation, is_api: bool, names_one: bool) {
         errors.push(("401", "No credential, or a wrong one"));
         errors.push(("403", "The credential's scope does not allow it"));
     }
-    if is_api {
+    if path.starts_with("/cdn/") {
+        errors.push(("413", "The source is too large"));
+        errors.push(("415", "The file is no image, or does not decode"));
+        errors.push(("416", "No byte of the range is there"));
+        errors.push(("422", "The image cannot be rendered so"));
+        errors.push((
+            "429",
+            "The month's deliveries are used up, or too many new variants in a minute",
+        ));
+        errors.push(("503", "Busy; see Retry-After"));
+    }
+    if path.starts_with("/api/") {
         errors.push(("400", "A field or parameter is wrong; the text names it"));
         errors.push(("429", "Too many requests; see Retry-After"));
         errors.push(("503", "Busy; see Retry-After"));
     }
-    if names_one {
+    if path.contains('{') {
         errors.push(("404", "Unknown id"));
     }
     if operation.request_body.is_some() {

@@ -102,6 +102,7 @@ pub struct UploadCompleted {
 /// Put the bytes to `signedUrl` (no credential needed), then post `complete.body` to `complete.url`.
 #[utoipa::path(post, path = "/api/uploads", tag = "uploads", request_body = NewUploadRequest, responses(
     (status = 200, description = "Where to put the bytes", body = UploadMade),
+    (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
     (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = super::error::ErrorBody),
 ))]
 pub async fn create(

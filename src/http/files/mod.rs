@@ -129,6 +129,7 @@ pub async fn list(
     request_body(content = FileForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, description = "The file", body = FileAnswer),
+        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
         (status = 408, description = "The client fell silent", body = super::error::ErrorBody),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn create(

@@ -83,6 +83,7 @@ pub struct JobPagination {
     responses(
         (status = 202, description = "The job is accepted", body = Accepted),
         (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
         (status = 409, description = "The key was used for another request", body = super::error::ErrorBody),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn create(
