@@ -1,12 +1,7 @@
 //! The service as a whole: opens the store, recovers what was on air, starts tree, listeners and HTTP, and stops them
 //! in reverse.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use actix_web::{dev::ServerHandle, web};
 use kameo::actor::ActorRef;
@@ -37,6 +32,8 @@ use crate::{
 
 /// How long the tree and the background work may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Workers are this same program, also when another one has taken its place on the disk since (proc_pid_exe(5)).
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Between two sweeps of expired rows.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -118,7 +115,7 @@ impl Service {
         add(&root, concern).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
-        let media = MediaHandles::start(&config, &store, own_program()?);
+        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into());
         media.images.load().await?;
         for concern in media.concerns() {
             add(&root, concern).await;
@@ -331,14 +328,6 @@ async fn start_ingest(
         rtmp,
         rtmps,
         sessions,
-    })
-}
-
-/// Workers are this same program.
-fn own_program() -> Result<PathBuf, Error> {
-    std::env::current_exe().map_err(|source| Error::Io {
-        what: "finding the program's own file".into(),
-        source,
     })
 }
 

@@ -14,6 +14,8 @@ use super::finding::Finding;
 const EARLIEST_SECONDS: u64 = 1_793_491_200;
 /// The kernel of Debian 11, the oldest that this is run on.
 const OLDEST_KERNEL: (u32, u32) = (5, 10);
+/// Where Debian keeps scalable typefaces.
+const TYPEFACES: &str = "/usr/share/fonts";
 /// Where even the hard limit is 1 024, a few hundred viewers use it up.
 const ENOUGH_FILES: u64 = 4096;
 /// Made by systemd-timesyncd once the clock has been set.
@@ -89,12 +91,18 @@ fn judge_kernel(release: &str) -> Finding {
     }
 }
 
-/// The program carries its database and its pages; nothing else is run.
+/// The program would not run without the libraries it is linked to; what it finds at run time is looked for here.
 fn packages() -> Finding {
-    Finding::ok(
-        "packages",
-        "the service needs none (ffmpeg is used by its tests only)",
-    )
+    const CHECK: &str = "packages";
+    if Path::new(TYPEFACES).is_dir() {
+        Finding::ok(CHECK, "libvips and libavif are there, and typefaces")
+    } else {
+        Finding::warn(
+            CHECK,
+            format!("there is no {TYPEFACES}"),
+            "install a typeface (fonts-dejavu-core): text in drawings and watermarks has none",
+        )
+    }
 }
 
 fn open_files() -> Finding {

@@ -93,7 +93,8 @@ fn notice(state: &AppState, job: &Job, items: &[Item]) -> StorageNotice {
         .count();
     let notice = match (job.saves, stored) {
         (true, 0) => None,
-        (true, _) => Some(format!("{stored} file(s) were stored")),
+        (true, 1) => Some("one file was stored".to_owned()),
+        (true, _) => Some(format!("{stored} files were stored")),
         (false, _) => Some(format!(
             "the results can be downloaded for {} h; saveToStorage=true keeps them",
             state.config.convert.keep_results.as_secs() / 3600

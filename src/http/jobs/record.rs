@@ -244,7 +244,8 @@ fn saved_percent(original: i64, result: i64) -> f64 {
         return 0.0;
     }
     let share = 1.0 - result as f64 / original as f64;
-    (share * 1000.0).round() / 10.0
+    // Adding zero makes of −0.0 what people write.
+    (share * 1000.0).round() / 10.0 + 0.0
 }
 
 #[cfg(test)]
