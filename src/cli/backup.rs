@@ -1,35 +1,44 @@
-//! `sluice backup DIR`: a copy of the database that is consistent although the service goes on writing.
+//! `sluice backup DIR`: a copy of database and files that is consistent although the service goes on writing.
 
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
+use bytesize::ByteSize;
 use sluice_store::{backup, now_ms};
 
-use super::{Error, block_on, data_dir, open_to_read, show};
+use super::{
+    Error, block_on, data_dir, open_to_read, show,
+    transfer::{summary, tell_lost, transfer},
+};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A new or empty folder
+    /// A new or empty folder, or an earlier backup, to which only what is missing is copied
     dir: PathBuf,
+    /// Read every file in the backup and compare it with its checksum
+    #[arg(long)]
+    verify: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
     let data_dir = data_dir(settings)?;
-    let manifest = block_on(async {
+    let transfer = transfer(arguments.verify);
+    let made = block_on(async {
         let store = open_to_read(&data_dir).await?;
-        let manifest = backup::backup(&store, &arguments.dir, now_ms()).await;
+        let made = backup::backup(&store, &arguments.dir, transfer, now_ms()).await;
         store.close().await;
-        Ok(manifest?)
+        Ok(made?)
     })?;
-    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    let database_bytes: u64 = made.manifest.files.iter().map(|file| file.bytes).sum();
     show(&format!(
-        "backed up {} to {}: {}, schema {}\n",
+        "backed up {} to {}: database {}, schema {}; {}\n",
         data_dir.display(),
         arguments.dir.display(),
-        bytesize::ByteSize(bytes),
-        manifest.schema_version,
+        ByteSize(database_bytes),
+        made.manifest.schema_version,
+        summary(&made.blobs),
     ))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(tell_lost(&made.blobs))
 }

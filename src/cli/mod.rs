@@ -12,6 +12,7 @@ mod backup;
 mod config;
 mod doctor;
 mod restore;
+mod transfer;
 mod users;
 mod worker;
 
@@ -31,9 +32,9 @@ use crate::config::{Config, ConfigError};
 pub enum Command {
     /// Add a user, set another password, or list the users of the dashboard
     Users(users::Arguments),
-    /// Write a consistent copy of everything configured, while the service runs or not
+    /// Write a consistent copy of everything configured and all stored files, while the service runs or not
     Backup(backup::Arguments),
-    /// Put a backup in place of the data folder's database, while the service is stopped
+    /// Put a backup's database and files into the data folder, while the service is stopped
     Restore(restore::Arguments),
     /// Check ports, disk, clock, settings and files, and say what to change
     Doctor(doctor::Arguments),

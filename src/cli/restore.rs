@@ -7,7 +7,10 @@ use std::{
 
 use sluice_store::{backup, now_ms};
 
-use super::{Error, block_on, data_dir, show};
+use super::{
+    Error, block_on, data_dir, show,
+    transfer::{summary, tell_lost, transfer},
+};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -16,24 +19,29 @@ pub struct Arguments {
     /// Replace the database that is there; it is kept in the data folder's `backups`
     #[arg(long)]
     force: bool,
+    /// Read every file that is put back and compare it with its checksum
+    #[arg(long)]
+    verify: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
     let data_dir = data_dir(settings)?;
-    let kept = block_on(async {
-        backup::restore(&arguments.dir, &data_dir, arguments.force, now_ms())
+    let (force, transfer) = (arguments.force, transfer(arguments.verify));
+    let restored = block_on(async {
+        backup::restore(&arguments.dir, &data_dir, force, transfer, now_ms())
             .await
-            .map_err(|error| explain(error, arguments.force))
+            .map_err(|error| explain(error, force))
     })?;
-    let kept = kept.map_or_else(String::new, |path| {
+    let kept = restored.kept.map_or_else(String::new, |path| {
         format!(
             "the database that was there is kept as {}\n",
             path.display()
         )
     });
     let (from, to) = (arguments.dir.display(), data_dir.display());
-    show(&format!("restored {from} to {to}\n{kept}"))?;
-    Ok(ExitCode::SUCCESS)
+    let files = summary(&restored.blobs);
+    show(&format!("restored {from} to {to}: {files}\n{kept}"))?;
+    Ok(tell_lost(&restored.blobs))
 }
 
 /// A data folder in use needs a decision that only `--force` expresses.

@@ -1,118 +1,257 @@
 //! Backup and restore.
 //!
-//! A backup covers the database, which holds everything that was configured and the installation's key. Live windows are
-//! transient and stay out. It is a folder: the database and a manifest, which is written last, so that a folder without
-//! one is no backup.
+//! A backup covers the database, which holds everything that was configured and the installation's key, and the files of
+//! users that it names. Live windows are transient and stay out. It is a folder: the database, the folder of blobs and a
+//! manifest.
+//!
+//! - The database is copied first. A blob that the copy names stays in its place for a day at least
+//!   ([`crate::blobs`]), so that copying the blobs afterwards, beside a running service, gives a state of one moment.
+//! - A backup that is there already is brought up to date: blobs are only added until the new manifest counts, so that
+//!   the earlier backup stays whole when this one does not get to its end.
+//! - A blob that is lost or spoilt does not stop the others; it is told of.
+
+mod catalogue;
+mod courier;
+mod digest;
+mod manifest;
+mod stale;
+mod unfinished;
 
 use std::{
-    fs::{self, File},
-    io::{self, Read, Write},
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use sqlx::{ConnectOptions, Connection as _, query, sqlite::SqliteConnectOptions};
 use tracing::warn;
 
+use self::{catalogue::Catalogue, courier::Courier, unfinished::Unfinished};
 use crate::{
-    Error, Store, copy, credentials::hexadecimal, folder, folder::FolderLock, migrate, store,
+    Error, Store,
+    blob::{self, BlobHash},
+    copy, folder,
+    folder::FolderLock,
+    migrate, store,
 };
 
-const FORMAT: u32 = 1;
-const MANIFEST: &str = "manifest.json";
-/// A manifest is a few hundred bytes; more is not read.
-const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+pub use manifest::{BackupFile, BlobTotals, Manifest};
 
-/// What a backup holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
-    /// Of this file's form.
-    pub format: u32,
-    /// The program that made it.
-    pub version: String,
-    pub schema_version: i64,
-    pub created_at_ms: i64,
-    pub files: Vec<BackupFile>,
+/// The database of a backup, until its blobs are there too.
+const ARRIVING: &str = "arriving.db";
+/// Lost blobs that are named; of the others there is a number.
+const MAX_LOST_NAMED: usize = 100;
+
+/// How blobs are brought to their new place.
+pub struct Transfer {
+    /// Reads every blob and compares it with its checksum. Otherwise only what is copied is, and of the rest the length.
+    pub verify: bool,
+    /// Called for each piece that was copied and each blob that is done, on a thread that may block.
+    pub watch: Box<dyn FnMut(Progress) + Send>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BackupFile {
-    pub name: String,
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub count: u64,
     pub bytes: u64,
-    /// Hexadecimal.
-    pub sha256: String,
+    pub total_count: u64,
+    pub total_bytes: u64,
 }
 
-/// Writes a consistent copy into `dir` while the service goes on, flushed to disk when it returns.
-/// `Error::Conflict` when `dir` has anything in it; it is made when it does not exist.
-pub async fn backup(store: &Store, dir: &Path, now_ms: i64) -> Result<Manifest, Error> {
-    folder::create_private(dir)?;
-    if !names_in(dir)?.is_empty() {
-        return Err(Error::Conflict(format!(
-            "{} is not empty: a backup needs a folder of its own",
-            dir.display()
-        )));
+/// What became of the blobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// That the database names.
+    pub count: u64,
+    pub bytes: u64,
+    /// Of these, linked or copied now; the others were there.
+    pub brought: u64,
+    pub brought_bytes: u64,
+    /// Of these, not there afterwards.
+    pub lost: u64,
+    /// The first of the lost ones.
+    pub lost_named: Vec<Lost>,
+}
+
+/// A blob that could not be brought, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub hash: BlobHash,
+    /// Some of the files with these bytes; none for what only a job or an upload needs.
+    pub filenames: Vec<String>,
+    /// Such as "is missing".
+    pub why: String,
+}
+
+/// A backup that was made.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    pub manifest: Manifest,
+    pub blobs: Carried,
+}
+
+/// What a restore has done.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// Where the database that was there is kept.
+    pub kept: Option<PathBuf>,
+    pub blobs: Carried,
+}
+
+impl Default for Transfer {
+    fn default() -> Self {
+        Self {
+            verify: false,
+            watch: Box::new(|_| ()),
+        }
     }
-    let target = folder::database(dir);
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A name is a user's, with whatever characters.
+        let names: Vec<String> = self
+            .filenames
+            .iter()
+            .map(|name| format!("{name:?}"))
+            .collect();
+        match names.as_slice() {
+            [] => write!(f, "the blob {} of a job or an upload", self.hash)?,
+            _ => write!(f, "{} (blob {})", names.join(", "), self.hash)?,
+        }
+        write!(f, " {}", self.why)
+    }
+}
+
+/// Writes a consistent copy into `dir` while the service goes on, flushed to disk when it returns; an earlier backup in it
+/// is brought up to date.
+///
+/// Blobs that the service has lost are told of in [`Backup::blobs`], and then none of an earlier backup is removed.
+/// `Error::Conflict` when `dir` has anything else in it, or another backup is being written there; it is made when it
+/// does not exist.
+pub async fn backup(
+    store: &Store,
+    dir: &Path,
+    transfer: Transfer,
+    now_ms: i64,
+) -> Result<Backup, Error> {
+    folder::create_private(dir)?;
+    let unfinished = Unfinished::begin(dir)?;
+    let arriving = dir.join(ARRIVING);
+    copy_database(store, &arriving).await?;
+
+    let mut catalogue = Catalogue::open(&arriving).await?;
+    let (from, to) = (store.blobs().folder(), blob::folder_in(dir));
+    let blobs = carry(&mut catalogue, from, &to, transfer).await?;
+    let schema_version = catalogue.schema_version();
+    catalogue.close().await?;
+
+    let totals = BlobTotals {
+        count: blobs.count,
+        bytes: blobs.bytes,
+        lost: blobs.lost,
+    };
+    let place = dir.to_owned();
+    let manifest = off_thread(move || {
+        let read =
+            digest::digest_of(&arriving, |_| ()).map_err(Error::file("cannot read", &arriving))?;
+        let database = BackupFile::new(folder::DATABASE, read);
+        let manifest = Manifest::new(schema_version, database, totals, now_ms);
+        publish(&place, &arriving, &manifest)?;
+        Ok(manifest)
+    })
+    .await?;
+    if blobs.lost == 0 {
+        stale::remove(&folder::database(dir), &to).await?;
+    }
+    unfinished.end()?;
+    Ok(Backup { manifest, blobs })
+}
+
+/// Puts the new database in place of an earlier one. At each moment the manifest has the checksum of the one that is there.
+fn publish(dir: &Path, arriving: &Path, manifest: &Manifest) -> Result<(), Error> {
+    if dir.join(manifest::NAME).exists() {
+        manifest.or(Manifest::read(dir)?).write(dir)?;
+    }
+    copy::rename_durably(arriving, &folder::database(dir))?;
+    manifest.write(dir)
+}
+
+async fn copy_database(store: &Store, target: &Path) -> Result<(), Error> {
     // A connection of its own: a long copy must not take a reader from the service.
     let mut connection = store::read_only(&store.database()).connect().await?;
-    let copied = copy::database(&mut connection, &target).await;
+    let copied = copy::database(&mut connection, target).await;
     let closed = connection.close().await;
     copied?;
-    closed?;
-
-    let mut copied = store::read_only(&target).connect().await?;
-    let schema_version = migrate::applied_version(&mut copied).await?;
-    copied.close().await?;
-    let manifest = Manifest {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").into(),
-        schema_version,
-        created_at_ms: now_ms,
-        files: vec![off_thread(move || describe(&target)).await?],
-    };
-    write_manifest(dir, &manifest)?;
-    Ok(manifest)
+    Ok(closed?)
 }
 
-/// Puts a backup in place of the database of a data folder that no service uses.
+/// Brings everything that a database names from one folder of blobs to another.
+async fn carry(
+    catalogue: &mut Catalogue,
+    from: &Path,
+    to: &Path,
+    transfer: Transfer,
+) -> Result<Carried, Error> {
+    let totals = catalogue.totals().await?;
+    let mut carried = Carried {
+        count: totals.0,
+        bytes: totals.1,
+        ..Carried::default()
+    };
+    let mut courier = Courier::new(from.to_owned(), to.to_owned(), transfer, totals);
+    let mut last = None;
+    loop {
+        let page = catalogue.after(last).await?;
+        let Some(entry) = page.last() else { break };
+        last = Some(entry.hash);
+        let failed;
+        (courier, failed) = off_thread(move || {
+            let failed = courier.bring(&page)?;
+            Ok((courier, failed))
+        })
+        .await?;
+        carried.lost += failed.len() as u64;
+        for (hash, why) in failed {
+            if carried.lost_named.len() < MAX_LOST_NAMED {
+                let filenames = catalogue.filenames(hash).await?;
+                carried.lost_named.push(Lost {
+                    hash,
+                    filenames,
+                    why,
+                });
+            }
+        }
+    }
+    (carried.brought, carried.brought_bytes) = (courier.brought, courier.brought_bytes);
+    off_thread(move || courier.finish()).await?;
+    Ok(carried)
+}
+
+/// Puts a backup in place of the database of a data folder that no service uses, and its blobs beside those there.
 ///
-/// Everything is checked before anything is changed: `Error::Invalid` for a folder that is no backup or does not have the
+/// The database is checked before anything is changed: `Error::Invalid` for a folder that is no backup or does not have the
 /// manifest's checksums, `Error::Newer` for one of a newer version, `Error::Locked` while a service runs, and
-/// `Error::Conflict` when the data folder is not empty and `force` is false. Forced, the database that was there is
-/// kept in the folder `backups`, and its path returned.
+/// `Error::Conflict` when the data folder is not empty and `force` is false; one in which a restore did not come to its
+/// end may be restored to again. Forced, the database that was there is kept in the folder `backups`. Blobs that the
+/// backup does not have are told of in [`Restored::blobs`]; everything else is put back.
 pub async fn restore(
     backup_dir: &Path,
     data_dir: &Path,
     force: bool,
+    transfer: Transfer,
     now_ms: i64,
-) -> Result<Option<PathBuf>, Error> {
-    let manifest = read_manifest(backup_dir)?;
-    let known = migrate::known_version(&migrate::MIGRATIONS);
-    if manifest.schema_version > known {
-        return Err(Error::Newer {
-            found: manifest.schema_version,
-            known,
-        });
-    }
+) -> Result<Restored, Error> {
+    let manifest = Manifest::read(backup_dir)?;
+    migrate::check_known(manifest.schema_version)?;
     folder::create_private(data_dir)?;
     let _lock = FolderLock::take(data_dir)?;
-    if !force
-        && names_in(data_dir)?
-            .iter()
-            .any(|name| folder::is_content(name))
-    {
-        return Err(Error::Conflict(format!(
-            "{} is not empty: nothing was restored",
-            data_dir.display()
-        )));
-    }
-
-    let source = folder::database(backup_dir);
     let database = folder::database(data_dir);
     let arriving = database.with_extension("restoring");
-    let copied = arriving.clone();
+    if !force {
+        check_free(data_dir, &database, &arriving)?;
+    }
+    let (source, copied) = (folder::database(backup_dir), arriving.clone());
     let arrived = off_thread(move || copy_private(&source, &copied)).await?;
     if !manifest.files.contains(&arrived) {
         copy::remove_if_there(&arriving)?;
@@ -122,9 +261,27 @@ pub async fn restore(
             arrived.name
         )));
     }
+    // Before the database: what it names is there when it is.
+    let mut catalogue = Catalogue::open(&arriving).await?;
+    let (from, to) = (blob::folder_in(backup_dir), blob::folder_in(data_dir));
+    let blobs = carry(&mut catalogue, &from, &to, transfer).await?;
+    catalogue.close().await?;
     let kept = set_aside(&database, data_dir, now_ms).await?;
     copy::rename_durably(&arriving, &database)?;
-    Ok(kept)
+    Ok(Restored { kept, blobs })
+}
+
+/// `Error::Conflict` when somebody's data is there.
+fn check_free(data_dir: &Path, database: &Path, arriving: &Path) -> Result<(), Error> {
+    let is_half_restored = arriving.exists() && !database.exists();
+    let mut names = folder::names_in(data_dir)?.into_iter();
+    if !is_half_restored && names.any(|name| folder::is_content(&name)) {
+        return Err(Error::Conflict(format!(
+            "{} is not empty: nothing was restored",
+            data_dir.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Keeps the old database under another name, while its own name stays: a crash leaves the old or the new one in place.
@@ -172,90 +329,21 @@ async fn take_log_in(database: &Path) -> Result<(), sqlx::Error> {
     outcome.map(|_| ())
 }
 
-fn names_in(dir: &Path) -> Result<Vec<std::ffi::OsString>, Error> {
-    fs::read_dir(dir)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect())
-        .map_err(Error::file("cannot list", dir))
-}
-
-fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let path = dir.join(MANIFEST);
-    let partial = path.with_extension("partial");
-    let text = serde_json::to_vec_pretty(manifest)
-        .map_err(|error| Error::Internal(format!("writing a manifest: {error}")))?;
-    folder::create_private_file(&partial)?
-        .write_all(&text)
-        .map_err(Error::file("cannot write", &partial))?;
-    copy::rename_durably(&partial, &path)
-}
-
-fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
-    let path = dir.join(MANIFEST);
-    let no_backup = |why: String| Error::Invalid(format!("{} is no backup: {why}", dir.display()));
-    let mut text = String::new();
-    File::open(&path)
-        .and_then(|file| file.take(MAX_MANIFEST_BYTES).read_to_string(&mut text))
-        .map_err(|error| no_backup(format!("{MANIFEST}: {error}")))?;
-    let manifest: Manifest =
-        serde_json::from_str(&text).map_err(|error| no_backup(format!("{MANIFEST}: {error}")))?;
-    match manifest.format {
-        FORMAT => Ok(manifest),
-        other => Err(no_backup(format!(
-            "its form is {other}, this program reads {FORMAT}"
-        ))),
-    }
-}
-
-/// Name, length and checksum of a file.
-fn describe(path: &Path) -> Result<BackupFile, Error> {
-    let file = File::open(path).map_err(Error::file("cannot open", path))?;
-    let read = digest(file, io::sink()).map_err(Error::file("cannot read", path))?;
-    Ok(backup_file(path, read))
-}
-
-/// Copies a file to a private one, and describes the bytes that went over.
+/// Copies a backup's database to a private file, and describes the bytes that went over.
 fn copy_private(from: &Path, to: &Path) -> Result<BackupFile, Error> {
-    let source = File::open(from).map_err(Error::file("cannot open", from))?;
+    let source = fs::File::open(from).map_err(Error::file("cannot open", from))?;
     copy::remove_if_there(to)?;
     let target = folder::create_private_file(to)?;
-    let copied = digest(source, target).map_err(Error::file("cannot copy", from))?;
-    Ok(backup_file(from, copied))
+    let copied =
+        digest::digest(source, target, |_| ()).map_err(|broken| broken.in_copy(from, to))?;
+    Ok(BackupFile::new(folder::DATABASE, copied))
 }
 
-fn backup_file(path: &Path, (bytes, sha256): (u64, String)) -> BackupFile {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    BackupFile {
-        name,
-        bytes,
-        sha256,
-    }
-}
-
-/// Moves all bytes from one to the other; their number and SHA-256.
-fn digest(mut from: impl Read, mut to: impl Write) -> io::Result<(u64, String)> {
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 64 * 1024];
-    let mut total = 0;
-    loop {
-        let length = from.read(&mut buffer)?;
-        if length == 0 {
-            return Ok((total, hexadecimal(&hasher.finalize())));
-        }
-        hasher.update(&buffer[..length]);
-        to.write_all(&buffer[..length])?;
-        total += length as u64;
-    }
-}
-
-/// Reading and hashing a whole database blocks for too long to do it on an async thread.
+/// Reading and hashing files blocks for too long to do it on an async thread.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| Error::Internal(format!("a file's checksum: {error}")))?
+        .map_err(|error| Error::Internal(format!("copying files: {error}")))?
 }

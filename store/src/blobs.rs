@@ -89,10 +89,15 @@ pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {
 
 /// Whether something names the blob `blobs.hash`, in SQL.
 fn is_named() -> String {
+    naming(REFERENCES)
+}
+
+/// Whether one of these columns names the blob `blobs.hash`, in SQL.
+pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> String {
     let exists = |(table, column): &(&str, &str)| {
         format!("EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = blobs.hash)")
     };
-    let each: Vec<String> = REFERENCES.iter().map(exists).collect();
+    let each: Vec<String> = references.into_iter().map(exists).collect();
     format!("({})", each.join(" OR "))
 }
 

@@ -1,7 +1,8 @@
 //! The data folder: made private, locked by one process, and the names of what the store keeps in it.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    ffi::OsString,
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -9,7 +10,8 @@ use std::{
 
 use crate::Error;
 
-const DATABASE: &str = "sluice.db";
+/// The database's name, in a data folder as in a backup.
+pub(crate) const DATABASE: &str = "sluice.db";
 const LOCK: &str = "lock";
 const COPIES: &str = "backups";
 
@@ -56,6 +58,12 @@ pub(crate) fn create_private_file(path: &Path) -> Result<File, Error> {
         .mode(0o600)
         .open(path)
         .map_err(Error::file("cannot open", path))
+}
+
+pub(crate) fn names_in(dir: &Path) -> Result<Vec<OsString>, Error> {
+    fs::read_dir(dir)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect())
+        .map_err(Error::file("cannot list", dir))
 }
 
 /// Makes names in a folder durable: a rename counts only once its folder has been flushed.

@@ -39,6 +39,15 @@ pub(crate) async fn applied_version(connection: &mut SqliteConnection) -> Result
     Ok(version.unwrap_or(0))
 }
 
+/// `Error::Newer` for a schema of a newer program than this one.
+pub(crate) fn check_known(found: i64) -> Result<(), Error> {
+    let known = known_version(&MIGRATIONS);
+    match found > known {
+        true => Err(Error::Newer { found, known }),
+        false => Ok(()),
+    }
+}
+
 /// Brings the database up to date. `Error::Newer` before anything is touched when a newer program wrote it.
 ///
 /// One upgrade makes one copy, named for its first migration: it is what the older program can go back to.

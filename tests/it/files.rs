@@ -1,5 +1,6 @@
 //! Files as clients send and fetch them: whatever their names, however the transfer ends.
 
+mod backup;
 mod crash;
 mod disk;
 mod memory;

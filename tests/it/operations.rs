@@ -223,7 +223,10 @@ async fn a_backup_taken_on_air_is_a_service_elsewhere() -> Result<(), Failure> {
     let taken = sluice(&["backup", &backup_path]).data_dir(server.data_dir());
     taken.succeed().await?;
     let again = sluice(&["backup", &backup_path]).data_dir(server.data_dir());
-    assert!(again.fail().await?.contains("not empty"));
+    again.succeed().await?;
+    let elsewhere = folder.path().display().to_string();
+    let of_another = sluice(&["backup", &elsewhere]).data_dir(server.data_dir());
+    assert!(of_another.fail().await?.contains("not empty"));
     let seen = viewing.collected().pictures();
     viewing
         .until_pictures(seen + 30, Duration::from_secs(10))

@@ -66,7 +66,7 @@ impl Blobs {
     pub(crate) fn new(settings: &StoreSettings) -> Self {
         Self {
             shared: Arc::new(Shared {
-                blobs: settings.data_dir.join(BLOBS),
+                blobs: folder_in(&settings.data_dir),
                 temporary: settings.data_dir.join(TEMPORARY),
                 permits: Arc::new(Semaphore::new(settings.file_work)),
                 settings: settings.clone(),
@@ -110,10 +110,13 @@ impl Blobs {
         .await
     }
 
+    /// Where all of them lie.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.shared.blobs
+    }
+
     pub(crate) fn path(&self, hash: &BlobHash) -> PathBuf {
-        let name = hash.to_string();
-        let (shelf, rest) = name.split_at(2);
-        self.shared.blobs.join(shelf).join(rest)
+        place_in(&self.shared.blobs, hash)
     }
 
     /// A name for a temporary file that nobody else has.
@@ -178,6 +181,18 @@ impl Blobs {
             false => Ok(()),
         }
     }
+}
+
+/// The folder of blobs of a data folder, or of a backup.
+pub(crate) fn folder_in(dir: &Path) -> PathBuf {
+    dir.join(BLOBS)
+}
+
+/// Where a blob lies in a folder of blobs.
+pub(crate) fn place_in(folder: &Path, hash: &BlobHash) -> PathBuf {
+    let name = hash.to_string();
+    let (shelf, rest) = name.split_at(2);
+    folder.join(shelf).join(rest)
 }
 
 /// A blob's file on its way out.

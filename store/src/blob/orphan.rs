@@ -1,7 +1,7 @@
 //! The shelves of the blob folder, and the names that lie on them: what a crash between rename and commit left behind is
 //! found by looking through them, a few at a time.
 
-use std::{fmt, fs, time::UNIX_EPOCH};
+use std::{ffi::OsStr, fmt, fs, time::UNIX_EPOCH};
 
 use super::{BlobHash, Blobs};
 use crate::Error;
@@ -18,6 +18,11 @@ impl Shelf {
     /// The one after it; the first follows the last.
     pub(crate) fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
+    }
+
+    /// The blob that lies on it under this name, if it is a blob's.
+    pub(crate) fn blob(self, name: &OsStr) -> Option<BlobHash> {
+        format!("{self}{}", name.to_str()?).parse().ok()
     }
 }
 
@@ -40,10 +45,7 @@ impl Blobs {
             let old = entries
                 .filter_map(Result::ok)
                 .filter(|entry| written_ms(entry).is_some_and(|written| written < before_ms))
-                .filter_map(|entry| {
-                    let rest = entry.file_name();
-                    format!("{shelf}{}", rest.to_str()?).parse().ok()
-                });
+                .filter_map(|entry| shelf.blob(&entry.file_name()));
             Ok(old.collect())
         })
         .await

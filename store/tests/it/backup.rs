@@ -1,10 +1,12 @@
 //! Backup beside a running service, and the way back.
 
+mod blobs;
+
 use std::{fs, path::Path};
 
 use sluice_store::{
     Error, Store,
-    backup::{self, Manifest},
+    backup::{self, Manifest, Transfer},
     installation,
 };
 use sqlx::{ConnectOptions, query_scalar, sqlite::SqliteConnectOptions};
@@ -58,7 +60,10 @@ async fn a_backup_under_load_is_consistent_and_complete() {
         .await;
         let acknowledged = count_accounts(&store).await;
         let dir = place.path().join(format!("backup-{n}"));
-        let manifest = backup::backup(source, &dir, NOW).await.unwrap();
+        let manifest = backup::backup(source, &dir, Transfer::default(), NOW)
+            .await
+            .unwrap()
+            .manifest;
         assert_eq!(names(&dir), ["manifest.json", "sluice.db"]);
         let schema = installation::schema_version(&mut store.read().await.unwrap()).await;
         assert_eq!(manifest.schema_version, schema.unwrap());
@@ -66,7 +71,10 @@ async fn a_backup_under_load_is_consistent_and_complete() {
 
         let data_dir = place.path().join(format!("restored-{n}"));
         assert_eq!(
-            backup::restore(&dir, &data_dir, false, NOW).await.unwrap(),
+            backup::restore(&dir, &data_dir, false, Transfer::default(), NOW)
+                .await
+                .unwrap()
+                .kept,
             None
         );
         assert!(is_sound(&data_dir).await);
@@ -113,10 +121,14 @@ async fn a_folder_whose_service_is_gone_can_be_backed_up() {
             .path()
             .join(data_dir.file_name().unwrap())
             .join("backup");
-        backup::backup(&stopped, &dir, NOW).await.unwrap();
+        backup::backup(&stopped, &dir, Transfer::default(), NOW)
+            .await
+            .unwrap();
         stopped.close().await;
         let restored = dir.with_extension("restored");
-        backup::restore(&dir, &restored, false, NOW).await.unwrap();
+        backup::restore(&dir, &restored, false, Transfer::default(), NOW)
+            .await
+            .unwrap();
         let restored = Store::open(&settings(&restored)).await.unwrap();
         assert_eq!(count_accounts(&restored).await, 1);
     }
@@ -131,13 +143,30 @@ async fn a_backup_needs_a_folder_of_its_own() {
     let (store, _folder) = store().await;
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("backup");
-    backup::backup(&store, &dir, NOW).await.unwrap();
+    backup::backup(&store, &dir, Transfer::default(), NOW)
+        .await
+        .unwrap();
     let before = fs::read(dir.join("manifest.json")).unwrap();
-    for taken in [dir.as_path(), place.path()] {
-        let refused = backup::backup(&store, taken, NOW + 1).await;
+    let of_another_form = place.path().join("of another form");
+    fs::create_dir(&of_another_form).unwrap();
+    fs::write(of_another_form.join("manifest.json"), "{}").unwrap();
+    let refused = backup::backup(&store, &of_another_form, Transfer::default(), NOW + 1).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+
+    // Another backup is at work there.
+    let held = fs::File::create(dir.join("unfinished")).unwrap();
+    held.lock().unwrap();
+    for taken in [dir.as_path(), place.path(), store.data_dir()] {
+        let refused = backup::backup(&store, taken, Transfer::default(), NOW + 1).await;
         assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     }
     assert_eq!(fs::read(dir.join("manifest.json")).unwrap(), before);
+    // It broke off.
+    drop(held);
+    backup::backup(&store, &dir, Transfer::default(), NOW + 1)
+        .await
+        .unwrap();
+    assert_eq!(names(&dir), ["manifest.json", "sluice.db"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,7 +175,9 @@ async fn what_is_no_whole_backup_changes_nothing() {
     add_account(&store, "someone").await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let sound = place.path().join("sound");
-    backup::backup(&store, &sound, NOW).await.unwrap();
+    backup::backup(&store, &sound, Transfer::default(), NOW)
+        .await
+        .unwrap();
 
     let with_manifest = |change: fn(&mut Manifest)| {
         move |dir: &Path| {
@@ -217,13 +248,13 @@ async fn what_is_no_whole_backup_changes_nothing() {
         }
         damage(&dir);
         let data_dir = place.path().join(format!("{what}, restored"));
-        let error = backup::restore(&dir, &data_dir, false, NOW)
+        let error = backup::restore(&dir, &data_dir, false, Transfer::default(), NOW)
             .await
             .expect_err(what);
         assert!(error.to_string().contains(expected), "{what}: {error}");
         assert!(!data_dir.join("sluice.db").exists(), "{what}");
         // Nothing is left that would stand in the way of another attempt.
-        backup::restore(&sound, &data_dir, false, NOW)
+        backup::restore(&sound, &data_dir, false, Transfer::default(), NOW)
             .await
             .expect(what);
     }
@@ -235,18 +266,21 @@ async fn restoring_over_a_database_is_asked_for_and_keeps_the_old_one() {
     add_account(&store, "in the backup").await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("backup");
-    backup::backup(&store, &dir, NOW).await.unwrap();
+    backup::backup(&store, &dir, Transfer::default(), NOW)
+        .await
+        .unwrap();
     add_account(&store, "after the backup").await.unwrap();
 
-    let running = backup::restore(&dir, folder.path(), true, NOW).await;
+    let running = backup::restore(&dir, folder.path(), true, Transfer::default(), NOW).await;
     assert!(matches!(running, Err(Error::Locked { .. })), "{running:?}");
     store.close().await;
-    let unasked = backup::restore(&dir, folder.path(), false, NOW).await;
+    let unasked = backup::restore(&dir, folder.path(), false, Transfer::default(), NOW).await;
     assert!(matches!(unasked, Err(Error::Conflict(_))), "{unasked:?}");
 
-    let kept = backup::restore(&dir, folder.path(), true, NOW)
+    let kept = backup::restore(&dir, folder.path(), true, Transfer::default(), NOW)
         .await
         .unwrap()
+        .kept
         .expect("the old one");
     assert_eq!(
         kept,

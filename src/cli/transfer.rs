@@ -1,0 +1,99 @@
+//! What `backup` and `restore` show of the files they bring: how far it is, and which could not be brought.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use bytesize::ByteSize;
+use sluice_store::backup::{Carried, Progress, Transfer};
+
+/// Between two updates of the line; a terminal far away is slow.
+const SHOWN_EVERY: Duration = Duration::from_millis(200);
+/// Over the end of what stood there, and to the line's beginning.
+const CLEAR: &str = "\r\x1b[K";
+
+/// A transfer that shows how far it is where a person looks on: on standard error, when that is a terminal.
+pub(super) fn transfer(verify: bool) -> Transfer {
+    if !io::stderr().is_terminal() {
+        return Transfer {
+            verify,
+            ..Transfer::default()
+        };
+    }
+    let mut shown: Option<Instant> = None;
+    let watch = move |progress: Progress| {
+        let is_over = progress.count == progress.total_count;
+        if is_over || shown.is_none_or(|at| at.elapsed() >= SHOWN_EVERY) {
+            shown = Some(Instant::now());
+            let line = if is_over {
+                String::new()
+            } else {
+                line(&progress)
+            };
+            // A terminal that has gone is no reason to stop.
+            let _ = write!(io::stderr(), "{CLEAR}{line}");
+        }
+    };
+    Transfer {
+        verify,
+        watch: Box::new(watch),
+    }
+}
+
+fn line(progress: &Progress) -> String {
+    format!(
+        "{} of {} files, {} of {}",
+        progress.count,
+        progress.total_count,
+        ByteSize(progress.bytes),
+        ByteSize(progress.total_bytes),
+    )
+}
+
+/// For the command's result, such as "12 files (3.4 MiB), 2 of them new (1.1 MiB)".
+pub(super) fn summary(blobs: &Carried) -> String {
+    format!(
+        "{} files ({}), {} of them new ({})",
+        blobs.count,
+        ByteSize(blobs.bytes),
+        blobs.brought,
+        ByteSize(blobs.brought_bytes)
+    )
+}
+
+/// Names the files that could not be brought on standard error; then the command has failed, though the rest is there.
+pub(super) fn tell_lost(blobs: &Carried) -> ExitCode {
+    if blobs.lost == 0 {
+        return ExitCode::SUCCESS;
+    }
+    for lost in &blobs.lost_named {
+        eprintln!("sluice: {lost}");
+    }
+    let unnamed = blobs.lost - blobs.lost_named.len() as u64;
+    if unnamed > 0 {
+        eprintln!("sluice: and {unnamed} more");
+    }
+    eprintln!(
+        "sluice: {} of {} files are lost; everything else is in place",
+        blobs.lost, blobs.count
+    );
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_in_files_and_bytes() {
+        let progress = Progress {
+            count: 12,
+            bytes: 3 << 20,
+            total_count: 340,
+            total_bytes: 5 << 30,
+        };
+        assert_eq!(line(&progress), "12 of 340 files, 3.0 MiB of 5.0 GiB");
+    }
+}

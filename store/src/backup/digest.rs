@@ -1,0 +1,68 @@
+//! Copying and checking files piece by piece.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::Error;
+
+const PIECE: usize = 256 * 1024;
+
+/// What went from one place to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Digest {
+    pub bytes: u64,
+    pub sha256: [u8; 32],
+}
+
+/// Which side of a copy failed.
+#[derive(Debug)]
+pub(super) enum Broken {
+    Source(io::Error),
+    Target(io::Error),
+}
+
+/// Moves all bytes from one to the other. `moved` is told the length of each piece.
+pub(super) fn digest(
+    mut from: impl Read,
+    mut to: impl Write,
+    mut moved: impl FnMut(u64),
+) -> Result<Digest, Broken> {
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    let mut bytes = 0;
+    loop {
+        let length = from.read(&mut piece).map_err(Broken::Source)?;
+        if length == 0 {
+            return Ok(Digest {
+                bytes,
+                sha256: hasher.finalize().into(),
+            });
+        }
+        hasher.update(&piece[..length]);
+        to.write_all(&piece[..length]).map_err(Broken::Target)?;
+        bytes += length as u64;
+        moved(length as u64);
+    }
+}
+
+/// Reads a whole file.
+pub(super) fn digest_of(path: &Path, moved: impl FnMut(u64)) -> io::Result<Digest> {
+    digest(File::open(path)?, io::sink(), moved).map_err(|broken| match broken {
+        Broken::Source(error) | Broken::Target(error) => error,
+    })
+}
+
+impl Broken {
+    /// For a copy in which either side's failure ends the work.
+    pub(super) fn in_copy(self, from: &Path, to: &Path) -> Error {
+        match self {
+            Self::Source(error) => Error::file("cannot read", from)(error),
+            Self::Target(error) => Error::write("cannot write", to)(error),
+        }
+    }
+}

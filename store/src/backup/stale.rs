@@ -1,0 +1,35 @@
+//! Removing from a backup what its database no longer names.
+
+use std::path::Path;
+
+use super::{catalogue::Catalogue, courier::is_partial, off_thread};
+use crate::{Error, blob::Shelf, copy, folder};
+
+/// Removes blobs that a backup's database does not name, and what a crash left half copied. One shelf at a time is in
+/// memory; what is not of ours stays.
+pub(super) async fn remove(database: &Path, blobs: &Path) -> Result<(), Error> {
+    let mut catalogue = Catalogue::open(database).await?;
+    for shelf in Shelf::all() {
+        let folder = blobs.join(shelf.to_string());
+        if !folder.exists() {
+            continue;
+        }
+        let mut stale = Vec::new();
+        for name in folder::names_in(&folder)? {
+            let is_stale = match shelf.blob(&name) {
+                Some(hash) => !catalogue.names(hash).await?,
+                None => is_partial(Path::new(&name)),
+            };
+            if is_stale {
+                stale.push(folder.join(name));
+            }
+        }
+        off_thread(move || {
+            stale
+                .iter()
+                .try_for_each(|path| copy::remove_if_there(path))
+        })
+        .await?;
+    }
+    catalogue.close().await
+}

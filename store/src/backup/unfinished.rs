@@ -1,0 +1,62 @@
+//! The mark of a backup that is being written: one at a time, and one that broke off may be taken up again.
+
+use std::{
+    fs::{self, File, TryLockError},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::manifest;
+use crate::{Error, folder};
+
+const NAME: &str = "unfinished";
+
+/// The hold on a folder in which a backup is written. The kernel gives the lock back when the process ends; the file
+/// stays then, and says that what lies there was a backup's.
+pub(super) struct Unfinished {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Unfinished {
+    /// `Error::Conflict` for a folder with anything but a backup in it, or with one that is being written.
+    pub(super) fn begin(dir: &Path) -> Result<Self, Error> {
+        let names = folder::names_in(dir)?;
+        let is_backup = |name: &std::ffi::OsString| name == NAME || name == manifest::NAME;
+        if !names.is_empty() && !names.iter().any(is_backup) {
+            return Err(Error::Conflict(format!(
+                "{} is not empty and is no backup: name a new folder, an empty one, or an earlier backup",
+                dir.display()
+            )));
+        }
+        if names.iter().any(|name| name == manifest::NAME) {
+            // Refused now rather than after hours of copying, when it is of another form.
+            manifest::Manifest::read(dir)?;
+        }
+        let path = dir.join(NAME);
+        let file = folder::create_private_file(&path)?;
+        let taken = || {
+            Error::Conflict(format!(
+                "another backup is being written to {}",
+                dir.display()
+            ))
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(taken()),
+            // File systems of other machines may know no locks.
+            Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(Error::file("cannot lock", path)(error)),
+        }
+        // The one who had it may have ended, and removed this very file, between opening and locking.
+        let links = file.metadata().map(|found| found.nlink());
+        match links.map_err(Error::file("cannot look at", &path))? {
+            0 => Err(taken()),
+            _ => Ok(Self { path, _file: file }),
+        }
+    }
+
+    pub(super) fn end(self) -> Result<(), Error> {
+        fs::remove_file(&self.path).map_err(Error::file("cannot remove", self.path))
+    }
+}
