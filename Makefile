@@ -20,8 +20,8 @@ test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/pytho
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build test corpus bench bench-peers fmt lint web needs-build needs-test needs-bench needs-peers \
-        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images
+.PHONY: help run build test corpus bench bench-peers fmt lint web needs-build needs-test needs-bench needs-quality needs-peers \
+        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-quality
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -37,7 +37,7 @@ test: needs-test lint test-rust test-web test-browser test-proxies ## all checks
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
 	$(CARGO) test --locked --test corpus -- --nocapture
 
-bench: bench-micro bench-live bench-images ## micro-benches, then the load harness with nginx and vipsthumbnail beside it
+bench: bench-micro bench-live bench-images bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
 
 bench-peers: needs-peers build ## image delivery interleaved with the servers that registries have: oximg, ipx, thumbor
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique --peers
@@ -58,6 +58,9 @@ needs-test:
 
 needs-bench:
 	@scripts/install.sh bench
+
+needs-quality:
+	@scripts/install.sh quality
 
 needs-peers:
 	@scripts/install.sh peers
@@ -99,4 +102,9 @@ bench-images: needs-bench build
 	$(CARGO) bench --locked --bench load -- cdn-hit
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique
 	$(CARGO) bench --locked --bench load -- cdn-miss-ladder
+	$(CARGO) bench --locked --bench load -- cdn-equal
 	$(CARGO) bench --locked --bench load -- convert
+
+bench-quality: needs-quality build
+	$(CARGO) bench --locked --bench load -- photographs
+	PYTHONPATH=target/tools/python:target/tools/ssimulacra2/python python3 benches/quality.py

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what `make` needs and the machine lacks: Debian packages, and programs unpacked under target/tools.
 #
-#   scripts/install.sh build|test|bench|peers
+#   scripts/install.sh build|test|bench|quality|peers
 #
 # It asks first (command -v, pkg-config, the file itself) and says nothing when all is there. Servers that only tests and
 # benches start (nginx, caddy), test images and photographs are unpacked under target/tools instead of installed, so that
@@ -136,6 +136,21 @@ bench_needs() {
     unpack nginx-rtmp usr/sbin/nginx nginx nginx-common libnginx-mod-rtmp
 }
 
+# What says how an image looks (benches/quality.py), and the arithmetic of its reference.
+quality_needs() {
+    bench_needs
+    folder=$tools/ssimulacra2
+    [ -x "$folder/bin/ssimulacra2_rs" ] || {
+        say "building ssimulacra2_rs 0.5.2 (a minute)"
+        cargo install --quiet --locked --no-default-features --root "$folder" ssimulacra2_rs@0.5.2 || without ssimulacra2_rs
+    }
+    [ -e "$folder/python/numpy" ] || {
+        say "fetching numpy (20 MB)"
+        pip3 install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --target "$folder/python" \
+            numpy==2.4.6 || without numpy
+    }
+}
+
 # Image servers that stand beside ours in `make bench-peers`. One that cannot be had is left out, and its row with it.
 peers_needs() {
     bench_needs
@@ -220,6 +235,7 @@ case "${1:-}" in
     build) build_needs ;;
     test) test_needs ;;
     bench) bench_needs ;;
+    quality) quality_needs ;;
     peers) peers_needs ;;
-    *) fail "usage: scripts/install.sh build|test|bench|peers" ;;
+    *) fail "usage: scripts/install.sh build|test|bench|quality|peers" ;;
 esac

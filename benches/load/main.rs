@@ -1,8 +1,8 @@
 //! The load harness: starts a server of its own, loads it as encoders and viewers do, and prints what it cost.
 //!
 //! `cargo bench --bench load -- live --publishers 10 --viewers 10 --peer nginx`, or `make bench`. The figures are from
-//! /proc: of the server's process alone for live streams, of all its processes for images. Everything stays on loopback, in a temporary folder below `target/load`,
-//! and is bounded in number and time.
+//! /proc: of the server's process alone for live streams, of all its processes for images. Everything stays on loopback,
+//! in a temporary folder below `target/load`, and is bounded in number and time.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod clip;
@@ -43,6 +43,10 @@ enum Scenario {
     CdnMissUnique(image::MissOptions),
     /// The same at eight widths each, as in an `srcset`.
     CdnMissLadder(image::MissOptions),
+    /// A thousand equal requests at once for what is not there yet: one render.
+    CdnEqual(image::EqualOptions),
+    /// Cuts the photographs, when they are not there yet, and prints where they are.
+    Photographs,
     /// `POST /api/convert`, upload and download included.
     Convert(image::ConvertOptions),
 }
@@ -62,6 +66,8 @@ fn main() -> Result<(), Failure> {
             Scenario::CdnHit(options) => image::hit(&options).await,
             Scenario::CdnMissUnique(options) => image::miss_unique(&options).await,
             Scenario::CdnMissLadder(options) => image::miss_ladder(&options).await,
+            Scenario::CdnEqual(options) => image::equal(&options).await,
+            Scenario::Photographs => image::photographs(),
             Scenario::Convert(options) => image::convert(&options).await,
         }
     })

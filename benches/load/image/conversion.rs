@@ -12,10 +12,11 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::{
+    BALANCED_WEBP,
     contestant::{self, Contestant, form, form_headers},
     crops::Crops,
     measure::Tally,
-    vipsthumbnail, workplace,
+    saver, vipsthumbnail, workplace,
 };
 use crate::{Failure, http::Client, process, report};
 
@@ -64,9 +65,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         let (mut tally, mut plain) = (Tally::default(), Tally::default());
         for _ in 0..options.rounds {
             turn(&mut tally, &ours, options, &crops, format, width).await?;
-            if matches!(format, "jpg" | "webp") {
-                vipsthumbnail(&mut plain, scratch.path(), &crops, &[width], format)?;
-            }
+            let saver = saver(format, BALANCED_WEBP);
+            vipsthumbnail(&mut plain, scratch.path(), &crops, &[width], &saver)?;
         }
         let beside = (plain.requests > 0).then_some(("vipsthumbnail, one process", &plain));
         report::images([("sluice", &tally)].into_iter().chain(beside));

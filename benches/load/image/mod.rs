@@ -6,6 +6,7 @@
 mod contestant;
 mod conversion;
 mod crops;
+mod equal;
 mod measure;
 
 use std::{
@@ -23,11 +24,15 @@ use self::{
 };
 pub(crate) use self::{
     conversion::{Options as ConvertOptions, run as convert},
+    equal::{Options as EqualOptions, run as equal},
     measure::Tally,
 };
 use crate::{Failure, http::Client, process, report};
 
 const QUALITY: u8 = 80;
+/// libwebp's method, as the service sets it: where somebody waits for a page, and where a file is kept.
+const FAST_WEBP: u8 = 2;
+const BALANCED_WEBP: u8 = 4;
 /// What is delivered most: a card, an article's picture.
 const WIDTH: u32 = 512;
 /// An `srcset`, in the order in which a page with many visitors meets it: any.
@@ -170,7 +175,8 @@ async fn misses(
             for (contestant, tally) in contestants.iter().zip(&mut tallies) {
                 turn(contestant, tally, options, &crops, widths, target).await?;
             }
-            vipsthumbnail(&mut plain, scratch.path(), &crops, widths, target.name())?;
+            let saver = saver(target.name(), FAST_WEBP);
+            vipsthumbnail(&mut plain, scratch.path(), &crops, widths, &saver)?;
         }
         let named = contestants.iter().map(|it| it.name).zip(&tallies);
         report::images(named.chain([("vipsthumbnail, one process", &plain)]));
@@ -203,27 +209,30 @@ async fn turn(
     round(tally, &contestant.address, process, connections, &work).await
 }
 
+/// Cuts the photographs, when they are not there yet.
+pub(crate) fn photographs() -> Result<(), Failure> {
+    let (root, _) = workplace()?;
+    println!("{}", Crops::obtain(root, ".jpg")?.folder.display());
+    Ok(())
+}
+
 /// A plain libvips program over the same files, in one process and thread: what the work costs without a service.
 fn vipsthumbnail(
     tally: &mut Tally,
     folder: &Path,
     crops: &Crops,
     widths: &[u32],
-    format: &str,
+    saver: &str,
 ) -> Result<(), Failure> {
     let results = folder.join("vipsthumbnail");
     std::fs::create_dir_all(&results)?;
-    let options = match format {
-        "webp" => format!("%s.webp[Q={QUALITY},effort=2,strip]"),
-        _ => format!("%s.jpg[Q={QUALITY},optimize_coding,strip]"),
-    };
     for width in widths {
         let (before, started) = (process::cpu_of_ended_children(), Instant::now());
         let status = Command::new("vipsthumbnail")
             .env("VIPS_CONCURRENCY", "1")
             .env("VIPS_WARNING", "0")
             .args(["--size", &format!("{width}x"), "--output"])
-            .arg(results.join(&options))
+            .arg(results.join(saver))
             .args(crops.names.iter().map(|name| crops.folder.join(name)))
             .status();
         match status {
@@ -243,6 +252,16 @@ fn vipsthumbnail(
         }
     }
     Ok(())
+}
+
+/// A result's name, with the settings of libvips that a service has for the format.
+fn saver(format: &str, webp_effort: u8) -> String {
+    match format {
+        "webp" => format!("%s.webp[Q={QUALITY},effort={webp_effort},strip]"),
+        "avif" => format!("%s.avif[Q={QUALITY},effort=2,bitdepth=8,strip]"),
+        "png" => "%s.png[compression=6,strip]".to_owned(),
+        _ => format!("%s.jpg[Q={QUALITY},optimize_coding,strip]"),
+    }
 }
 
 /// The project's folder, and one of its own for this run.
