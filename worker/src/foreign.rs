@@ -1,7 +1,24 @@
-//! Calls by the kernel's other doors, which a filter made for one architecture might forget. Only proofs use them.
+//! Calls by the kernel's other doors, which a filter might forget. Only proofs use them.
 #![allow(unsafe_code, reason = "no library offers these calls")]
 
 use std::io;
+
+use rustix::process::Pid;
+
+/// Names the process that the kernel is to signal when standard input is ready, by `F_SETOWN` of fcntl(2).
+pub fn signal_when_ready(process: Pid) -> io::Result<()> {
+    // SAFETY: all arguments are numbers, and a descriptor that is not open is an error.
+    match unsafe {
+        libc::fcntl(
+            libc::STDIN_FILENO,
+            libc::F_SETOWN,
+            process.as_raw_pid() as libc::c_int,
+        )
+    } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
 
 /// `getpid` by the number that the x32 ABI gives it.
 #[cfg(target_arch = "x86_64")]

@@ -14,6 +14,9 @@ use rustix::{
 
 /// How much of what is printed is kept, in bytes: the last words count.
 const KEPT: usize = 2048;
+const CHUNK: usize = 4096;
+/// Chunks that are read at a look, twice what a pipe holds: a process that prints without end is not listened to for ever.
+const CHUNKS: usize = 32;
 /// What allocators print before they abort: Rust's, GLib's, the C++ library's.
 const OUT_OF_MEMORY: [&str; 4] = [
     "memory allocation of",
@@ -98,8 +101,8 @@ impl Murmur {
     }
 
     fn drain(&mut self) {
-        let mut chunk = [0; 4096];
-        loop {
+        let mut chunk = [0; CHUNK];
+        for _ in 0..CHUNKS {
             match read(&self.pipe, &mut chunk) {
                 Ok(0) | Err(Errno::AGAIN) => return,
                 Ok(length) => self.keep(&chunk[..length]),
@@ -118,7 +121,7 @@ impl Murmur {
 
 #[cfg(test)]
 mod tests {
-    use rustix::io::write;
+    use rustix::{io::write, pipe::fcntl_setpipe_size};
 
     use super::*;
 
@@ -163,5 +166,13 @@ mod tests {
         let kept = murmur.take();
         assert_eq!(kept.len(), KEPT);
         assert!(kept.ends_with("xthe last words"));
+    }
+    #[test]
+    fn a_look_ends_although_there_is_more() {
+        let (mut murmur, printing) = Murmur::new().unwrap();
+        fcntl_setpipe_size(&printing, 4 * CHUNK * CHUNKS).unwrap();
+        while write(&printing, &[b'x'; CHUNK]).is_ok() {}
+        murmur.forget();
+        assert_eq!(murmur.take().len(), KEPT);
     }
 }

@@ -259,6 +259,8 @@ impl WorkerProcess {
             // Whatever it started belongs to its group. A process that is gone is no failure.
             let _ = kill_process_group(group, Signal::KILL);
         }
+        // Without seccomp it may have left its group, and would be waited for without an end.
+        let _ = self.child.kill();
         self.child.wait().ok()
     }
 }
@@ -273,6 +275,7 @@ fn spawn(launch: &Launch) -> io::Result<(Child, Channel, Murmur)> {
     let (channel, theirs) = Channel::pair()?;
     let (murmur, printing) = Murmur::new()?;
     let child = Command::new(&launch.program)
+        .arg0("sluice")
         .arg("worker")
         .args(["--parent", &std::process::id().to_string()])
         .args(["--memory", &launch.memory_bytes.to_string()])

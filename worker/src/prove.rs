@@ -17,7 +17,9 @@ use std::{
     thread,
 };
 
-use rustix::process::{Pid, getppid, test_kill_process};
+use rustix::process::{
+    Pid, getppid, getpriority_process, setpgid, setpriority_pgrp, test_kill_process,
+};
 use serde::Serialize;
 
 use crate::{
@@ -58,7 +60,7 @@ pub struct Outcome {
 type Attempt = fn(&Path) -> io::Result<()>;
 
 /// Everything that can be tried.
-pub const ATTEMPTS: [(&str, Attempt); 30] = [
+pub const ATTEMPTS: [(&str, Attempt); 33] = [
     ("read", |folder| fs::read(folder.join("there")).map(drop)),
     ("list", |folder| fs::read_dir(folder).map(drop)),
     ("write", |folder| {
@@ -120,6 +122,15 @@ pub const ATTEMPTS: [(&str, Attempt); 30] = [
         started.join().map_err(|_| io::Error::other("it panicked"))
     }),
     ("signal", |_| Ok(test_kill_process(parent()?)?)),
+    (
+        "signal-by-kernel",
+        |_| foreign::signal_when_ready(parent()?),
+    ),
+    ("leave-group", |_| Ok(setpgid(None, None)?)),
+    ("turns-of-group", |_| {
+        // As it is: what counts is whether it may.
+        Ok(setpriority_pgrp(None, getpriority_process(None)?)?)
+    }),
     ("root", |_| {
         let root = rustix::process::Uid::ROOT;
         Ok(rustix::thread::set_thread_res_uid(root, root, root)?)

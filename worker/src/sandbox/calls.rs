@@ -39,6 +39,8 @@ const REFUSED: &[c_long] = &[
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_process_mrelease,
+    libc::SYS_setpgid,
+    libc::SYS_setsid,
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
@@ -156,6 +158,13 @@ const REFUSED_OLDER: &[c_long] = &[];
 
 /// Linux 6.6; the same number everywhere. `libc` does not name it on every target.
 const FCHMODAT2: c_long = 452;
+/// `include/uapi/asm-generic/fcntl.h`; the libc crate has no name for it.
+const F_SETOWN_EX: u64 = 15;
+/// `F_SETOWN` of fcntl(2) by the names that sockets have for it; see `asm/sockios.h`.
+const FIOSETOWN: u64 = 0x8901;
+const SIOCSPGRP: u64 = 0x8902;
+/// See ioprio_set(2).
+const IOPRIO_WHO_PROCESS: u64 = 1;
 /// Calls with this bit are those of the x32 ABI; see syscall(2).
 #[cfg(target_arch = "x86_64")]
 const X32_BIT: u32 = 0x4000_0000;
@@ -224,9 +233,33 @@ fn not_allowed() -> Result<Rules, CallsError> {
         ),
         // Signals to others; abort(3) sends itself one.
         (libc::SYS_tgkill, argument(0, SeccompCmpOp::Ne, own)?),
-        // Limits and turns of others.
+        // Signals that the kernel sends, to whoever is named, when a descriptor is ready.
+        (
+            libc::SYS_fcntl,
+            argument(1, SeccompCmpOp::Eq, libc::F_SETOWN as u64)?,
+        ),
+        (
+            libc::SYS_fcntl,
+            argument(1, SeccompCmpOp::Eq, F_SETOWN_EX)?,
+        ),
+        (libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, FIOSETOWN)?),
+        (libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, SIOCSPGRP)?),
+        // What makes another wait who opens or removes a file.
+        (
+            libc::SYS_fcntl,
+            argument(1, SeccompCmpOp::Eq, libc::F_SETLEASE as u64)?,
+        ),
+        // Limits and turns of others; of a group or a user, 0 means this one's, with all its other processes.
         (libc::SYS_prlimit64, argument(0, SeccompCmpOp::Ne, 0)?),
+        (
+            libc::SYS_setpriority,
+            argument(0, SeccompCmpOp::Ne, libc::PRIO_PROCESS.into())?,
+        ),
         (libc::SYS_setpriority, argument(1, SeccompCmpOp::Ne, 0)?),
+        (
+            libc::SYS_ioprio_set,
+            argument(0, SeccompCmpOp::Ne, IOPRIO_WHO_PROCESS)?,
+        ),
         (libc::SYS_ioprio_set, argument(1, SeccompCmpOp::Ne, 0)?),
         (
             libc::SYS_sched_setaffinity,
