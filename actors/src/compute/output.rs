@@ -74,12 +74,19 @@ fn memory() -> io::Result<File> {
     Ok(File::from(memfd_create("result", flags)?))
 }
 
-/// Sealed first: the worker has a descriptor too, and what is read must not change any more.
+/// Sealed first: the worker has a descriptor too, and what is read must neither change nor grow any more. Emptied at the end,
+/// since a descriptor that a worker keeps would keep the memory.
 fn read(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
-    let failed = |error: io::Error| internal(format!("a result cannot be read back: {error}"));
-    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    fcntl_add_seals(file, seals).map_err(|error| failed(error.into()))?;
-    let length = file.metadata().map_err(failed)?.len();
+    let seals = SealFlags::SEAL | SealFlags::GROW | SealFlags::WRITE;
+    fcntl_add_seals(file, seals).map_err(|error| unreadable(error.into()))?;
+    let bytes = content(file, max_bytes);
+    file.set_len(0).map_err(unreadable)?;
+    bytes
+}
+
+/// The length was the worker's to choose; one that cuts the file short meanwhile makes the read fail.
+fn content(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
+    let length = file.metadata().map_err(unreadable)?.len();
     if length > max_bytes {
         return Err(Failure::new(
             FailureCode::TooLarge,
@@ -91,8 +98,12 @@ fn read(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
     let length = usize::try_from(length)
         .map_err(|_| internal("a result is larger than this machine can address"))?;
     let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
     Ok(bytes.into())
+}
+
+fn unreadable(error: io::Error) -> Failure {
+    internal(format!("a result cannot be read back: {error}"))
 }
 
 fn internal(message: impl Into<String>) -> Failure {
@@ -108,7 +119,7 @@ mod tests {
     const ONE: Task = Task::ExtractMember { index: 0 };
 
     #[test]
-    fn memory_comes_back_and_cannot_change_any_more() {
+    fn memory_comes_back_and_whoever_kept_a_descriptor_has_nothing() {
         let target = Target::of(&Output::Memory, &ONE).unwrap();
         let Target::Memory(files) = &target else {
             panic!("memory was asked for");
@@ -116,8 +127,9 @@ mod tests {
         let worker = files[0].try_clone().unwrap();
         worker.write_all_at(b"result", 0).unwrap();
         assert_eq!(target.collect(6).unwrap(), ["result"]);
+        assert_eq!(worker.metadata().unwrap().len(), 0);
         assert!(worker.write_all_at(b"RESULT", 0).is_err());
-        assert!(worker.set_len(0).is_err());
+        assert!(worker.set_len(6).is_err());
     }
 
     #[test]

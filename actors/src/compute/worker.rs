@@ -149,7 +149,10 @@ impl ImageWorker {
             match outcome {
                 Ok(done) => {
                     self.terms.board.finished();
-                    let bytes = target.collect(assignment.limits.max_output_bytes)?;
+                    // Whoever leaves what cannot be read is not the worker that was started.
+                    let bytes = target
+                        .collect(assignment.limits.max_output_bytes)
+                        .inspect_err(|_| self.dismiss())?;
                     return Ok(Finished { done, bytes });
                 }
                 Err(trouble) => match self.judge(trouble, &assignment.task) {
