@@ -3,13 +3,16 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use actix_web::{HttpRequest, web};
+use actix_web::{
+    HttpRequest,
+    web::{self, Bytes},
+};
 use sluice_actors::{
     cdn::Images,
     compute::Compute,
@@ -85,9 +88,11 @@ pub struct AppState {
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
     pub metrics: Metrics,
-    /// Permits for viewers that wait for a part or a state.
+    /// The API's description with this configuration's plans, made when first asked for.
+    pub(super) description: OnceLock<Bytes>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
+    /// Permits for viewers that wait for a part or a state.
     pub(super) waiting_viewers: Semaphore,
     /// Permits for requests that receive files.
     pub(super) uploading: Arc<Semaphore>,
@@ -116,6 +121,7 @@ impl AppState {
             password_checks: Semaphore::new(PASSWORD_CHECKS),
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
+            description: OnceLock::new(),
             live_changes: Mutex::new(()),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),

@@ -1,7 +1,5 @@
 //! Pages and the API's description: everything here is compiled in and public.
 
-use std::sync::LazyLock;
-
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{self, HeaderName},
@@ -10,7 +8,7 @@ use actix_web::{
 use rust_embed::{EmbeddedFile, RustEmbed};
 use sluice_store::credentials::is_playback_id;
 
-use super::error::ApiError;
+use super::{context::AppState, error::ApiError, usage};
 
 /// What `make` built from `web/`; `build.rs` puts placeholders where it has not.
 #[derive(RustEmbed)]
@@ -35,17 +33,20 @@ const ASSET_CACHE: &str = "public, max-age=31536000, immutable";
 #[utoipa::path(get, path = "/openapi.json", tag = "operations", security(()), responses(
     (status = 200, description = "OpenAPI 3.1.0", body = Object),
 ))]
-pub async fn openapi() -> HttpResponse {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
-        super::openapi()
+pub async fn openapi(state: web::Data<AppState>) -> HttpResponse {
+    let document = state.description.get_or_init(|| {
+        let mut document = super::openapi();
+        usage::describe(&mut document, &state.config);
+        document
             .to_json()
             .expect("the description is plain values")
+            .into()
     });
     HttpResponse::Ok()
         .content_type("application/json")
         .insert_header(("cache-control", "no-cache"))
         .insert_header(("access-control-allow-origin", "*"))
-        .body(DOCUMENT.as_str())
+        .body(document.clone())
 }
 
 /// The API, readable

@@ -3,7 +3,7 @@
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{Month, deliveries, now_ms, operations, storage};
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::OpenApi};
 
 use super::{
     answer::Time,
@@ -11,6 +11,7 @@ use super::{
     error::ApiError,
     extract::{Caller, Reached, Read},
 };
+use crate::config::{Config, Plan};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -73,6 +74,38 @@ impl Meter {
 }
 
 /// Plans write 0 for "no bound".
+/// Puts the plans into the description: `/docs` is where answers to a used-up plan send people.
+pub(super) fn describe(document: &mut OpenApi, config: &Config) {
+    let path = document.paths.paths.get_mut("/api/usage");
+    if let Some(operation) = path.and_then(|path| path.get.as_mut()) {
+        let plans = config.plans.iter();
+        let lines: Vec<String> = plans.map(|(name, plan)| line(name, plan)).collect();
+        operation.description = Some(format!(
+            "An account has one of these plans:\n\n{}",
+            lines.join("\n")
+        ));
+    }
+}
+
+fn line(name: &str, plan: &Plan) -> String {
+    let count =
+        |limit: u64| bound(limit).map_or_else(|| "any number of".to_owned(), |n| n.to_string());
+    let storage = match plan.storage.as_u64() {
+        0 => "the disk's".to_owned(),
+        _ => plan.storage.display().si().to_string(),
+    };
+    format!(
+        "- `{name}`: {} media operations and {} image deliveries a month, {} requests a minute, {} files at once; \
+         images up to {}, videos up to {}; {storage} storage",
+        count(plan.operations_per_month),
+        count(plan.deliveries_per_month),
+        count(plan.requests_per_minute.into()),
+        plan.files_per_batch,
+        plan.image_upload.display().si(),
+        plan.video_upload.display().si(),
+    )
+}
+
 fn bound(limit: u64) -> Option<u64> {
     (limit > 0).then_some(limit)
 }

@@ -277,7 +277,24 @@ async fn the_description_holds_the_operation_table() {
     let document = site.call("GET", "/openapi.json", None).await.json();
     let tools = &document["paths"]["/api/media/{tool}"]["post"]["description"];
     assert!(
-        tools.as_str().unwrap().contains("| strip-metadata |"),
+        tools.as_str().unwrap().contains("**strip-metadata**: "),
         "{tools}"
     );
+}
+
+/// `upgradeUrl` sends people there.
+#[actix_web::test]
+async fn the_description_lists_the_plans() {
+    let site = Site::open().await;
+    let document = site.call("GET", "/openapi.json", None).await.json();
+    let plans = document["paths"]["/api/usage"]["get"]["description"]
+        .as_str()
+        .unwrap();
+    for line in [
+        "- `free`: 500 media operations and 5000 image deliveries a month, 30 requests a minute, 5 files at once; \
+         images up to 50.0 MB, videos up to 500.0 MB; 1.0 GB storage",
+        "- `unlimited`: any number of media operations",
+    ] {
+        assert!(plans.contains(line), "{plans}");
+    }
 }
