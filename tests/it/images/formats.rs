@@ -160,6 +160,9 @@ async fn an_animation_keeps_its_frames_and_their_times() -> Result<(), Failure> 
     Ok(())
 }
 
+/// A source, the fields that ask for a size, and that size.
+type Resized<'a> = (&'a str, &'a [(&'a str, &'a str)], (u32, u32));
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn presets_give_the_sizes_they_promise() -> Result<(), Failure> {
     if !available("presets_give_the_sizes_they_promise")? {
@@ -169,7 +172,7 @@ async fn presets_give_the_sizes_they_promise() -> Result<(), Failure> {
     let api = server.api();
     let width = |value| [("resizePreset", "width"), ("resizeWidth", value)];
     // A raster never grows; a drawing is rendered at the size.
-    let cases: [(&str, &[(&str, &str)], (u32, u32)); 14] = [
+    let cases: [Resized<'_>; 14] = [
         ("plain.png", &[("resizePreset", "original")], (240, 160)),
         ("plain.png", &[("resizePreset", "website")], (240, 160)),
         ("plain.png", &width("100"), (100, 67)),
