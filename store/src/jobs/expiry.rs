@@ -1,6 +1,6 @@
 //! What the janitor takes away: results after their time, and old jobs.
 
-use sqlx::{query, query_as};
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{
@@ -8,52 +8,123 @@ use crate::{
     lineage::{self, Derived, DerivedKind},
 };
 
-/// Lets go of the results of at most `limit` jobs whose downloads have expired; returns how many jobs. Their blobs are
-/// swept, once nothing else names them.
+/// Lets go of the results of jobs whose downloads have expired, at most `limit` rows of files and jobs together; returns
+/// how many. Their blobs are swept, once nothing else names them.
 pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
-    let expired: Vec<(Uuid,)> = query_as(
-        "UPDATE jobs SET expires_at = NULL, archive_blob = NULL WHERE id IN (
-             SELECT id FROM jobs WHERE expires_at <= $1 LIMIT $2) RETURNING id",
-    )
-    .bind(now_ms)
-    .bind(limit)
-    .fetch_all(tx.sqlite())
-    .await?;
-    for (job_id,) in &expired {
-        forget_results(tx, *job_id).await?;
+    let mut left = u64::from(limit);
+    while left > 0 {
+        let expired = query_scalar("SELECT id FROM jobs WHERE expires_at <= $1 LIMIT 1")
+            .bind(now_ms)
+            .fetch_optional(tx.sqlite())
+            .await?;
+        let Some(job_id) = expired else {
+            break;
+        };
+        left -= forget_results(tx, job_id, left).await?;
+        if left > 0 {
+            query("UPDATE jobs SET expires_at = NULL, archive_blob = NULL WHERE id = $1")
+                .bind(job_id)
+                .execute(tx.sqlite())
+                .await?;
+            left -= 1;
+        }
     }
-    Ok(expired.len() as u64)
+    Ok(u64::from(limit) - left)
 }
 
-async fn forget_results(tx: &mut Tx<'_>, job_id: Uuid) -> Result<(), Error> {
-    let gone: Vec<(Uuid,)> = query_as(
-        "UPDATE job_files SET result_blob = NULL WHERE job_id = $1 AND result_blob IS NOT NULL RETURNING id",
+/// At most `limit` of them; a job may have thousands.
+async fn forget_results(tx: &mut Tx<'_>, job_id: Uuid, limit: u64) -> Result<u64, Error> {
+    let gone: Vec<Uuid> = query_scalar(
+        "UPDATE job_files SET result_blob = NULL WHERE id IN (
+             SELECT id FROM job_files WHERE job_id = $1 AND result_blob IS NOT NULL LIMIT $2) RETURNING id",
     )
     .bind(job_id)
+    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
     .fetch_all(tx.sqlite())
     .await?;
-    for (id,) in gone {
+    for id in &gone {
         let result = Derived {
             kind: DerivedKind::Conversion,
             id: id.to_string(),
         };
         lineage::forget(tx, &result).await?;
     }
-    Ok(())
+    Ok(gone.len() as u64)
 }
 
-/// Deletes at most `limit` jobs that ended before a time, and returns how many.
+/// Deletes jobs that ended before a time, at most `limit` rows of files and jobs together; returns how many.
 pub(crate) async fn delete_ended_before(
     tx: &mut Tx<'_>,
     ended_before: i64,
     limit: u32,
 ) -> Result<u64, Error> {
-    let deleted = query(
-        "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE completed_at < $1 LIMIT $2)",
-    )
-    .bind(ended_before)
-    .bind(limit)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(deleted.rows_affected())
+    let mut left = u64::from(limit);
+    while left > 0 {
+        let old: Option<Uuid> = query_scalar("SELECT id FROM jobs WHERE completed_at < $1 LIMIT 1")
+            .bind(ended_before)
+            .fetch_optional(tx.sqlite())
+            .await?;
+        let Some(job_id) = old else {
+            break;
+        };
+        let deleted = query(
+            "DELETE FROM job_files WHERE id IN (SELECT id FROM job_files WHERE job_id = $1 LIMIT $2)",
+        )
+        .bind(job_id)
+        .bind(i64::try_from(left).unwrap_or(i64::MAX))
+        .execute(tx.sqlite())
+        .await?;
+        left -= deleted.rows_affected();
+        if left > 0 {
+            query("DELETE FROM jobs WHERE id = $1")
+                .bind(job_id)
+                .execute(tx.sqlite())
+                .await?;
+            left -= 1;
+        }
+    }
+    Ok(u64::from(limit) - left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Store, StoreSettings};
+
+    /// Two jobs with three results each.
+    const ROWS: &str = "
+        INSERT INTO accounts (id, name, created_at, updated_at) VALUES (zeroblob(16), 'a', 0, 0);
+        INSERT INTO blobs (hash, size_bytes, crc32, created_at) VALUES (zeroblob(32), 0, 0, 0);
+        INSERT INTO jobs (id, account_id, job_type, tool, state, lane, saves, archives, allowance, month, total_files,
+                created_at, completed_at, expires_at)
+            SELECT randomblob(16), zeroblob(16), 'convert', 'convert', 'completed', 1, 0, 0, '{}', 202611, 3, 0, 5, 5
+            FROM (VALUES (1), (2));
+        INSERT INTO job_files (id, job_id, position, operation, operations, state, original_name, original_size,
+                result_blob)
+            SELECT randomblob(16), jobs.id, column1, '{}', 1, 'completed', 'a', 0, zeroblob(32)
+            FROM jobs, (VALUES (1), (2), (3));";
+
+    #[tokio::test]
+    async fn a_turn_counts_the_files_of_jobs_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: folder.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let turns = store.write(|tx| {
+            Box::pin(async move {
+                sqlx::raw_sql(ROWS).execute(&mut *tx.sqlite()).await?;
+                let mut turns = Vec::new();
+                for _ in 0..4 {
+                    turns.push(expire_results(tx, 5, 3).await?);
+                }
+                for _ in 0..4 {
+                    turns.push(delete_ended_before(tx, 6, 3).await?);
+                }
+                Ok(turns)
+            })
+        });
+        assert_eq!(turns.await.unwrap(), [3, 3, 2, 0, 3, 3, 2, 0]);
+    }
 }
