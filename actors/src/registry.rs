@@ -20,7 +20,7 @@ use kameo::{
 };
 use sluice_store::{
     Error, Store, Tx, Work, now_ms,
-    work::{self, Claimed, Lease},
+    work::{self, Claimed, Lane, Lease, Room},
 };
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, error, warn};
@@ -31,6 +31,8 @@ use crate::tree::Owned;
 pub const MAILBOX: usize = 64;
 /// Between two looks for due rows that nobody announced.
 pub const SCAN_EVERY: Duration = Duration::from_secs(1);
+/// One in so many children is kept for rows that somebody waits for, where there are as many.
+const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
 const BEATS_PER_LEASE: u32 = 3;
 /// How long the end of the service waits for leases to be freed; unfreed ones are void at the next start.
@@ -60,7 +62,7 @@ pub struct Args<E> {
     pub store: Store,
     /// Made once for each process.
     pub owner: Uuid,
-    /// Children at a time.
+    /// Children at a time; long batch rows take three quarters of them at most.
     pub max_active: usize,
     pub lease: Duration,
 }
@@ -153,8 +155,8 @@ impl<E: Entity> Registry<E> {
             self.claims_again = true;
             return;
         }
-        let room = self.args.max_active.saturating_sub(self.children.len());
-        if room == 0 {
+        let room = self.room();
+        if room.rows == 0 {
             return;
         }
         self.is_claiming = true;
@@ -163,6 +165,16 @@ impl<E: Entity> Registry<E> {
             let claimed = claim(args, room, is_first).await;
             let _ = me.tell(Found(claimed)).await;
         });
+    }
+
+    fn room(&self) -> Room {
+        let max_batch = self.args.max_active - self.args.max_active / KEPT_FREE_OF_BATCH;
+        let is_batch = |child: &&Child<E>| child.lease.lane == Lane::Batch;
+        let batch = self.children.values().filter(is_batch).count();
+        Room {
+            rows: self.args.max_active.saturating_sub(self.children.len()),
+            batch: max_batch.saturating_sub(batch),
+        }
     }
 
     async fn start(&mut self, lease: Lease, me: &ActorRef<Self>) {
@@ -201,9 +213,9 @@ impl<E: Entity> Registry<E> {
     }
 }
 
-async fn claim<E: Entity>(args: Args<E>, room: usize, is_first: bool) -> Result<Claimed, Error> {
+async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<Claimed, Error> {
     let store = args.store.clone();
-    if !is_first && !work::is_due(&mut store.read().await?, E::KIND, now_ms()).await? {
+    if !is_first && !work::is_due(&mut store.read().await?, E::KIND, room, now_ms()).await? {
         return Ok(Claimed::default());
     }
     store

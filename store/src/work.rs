@@ -29,6 +29,10 @@ pub enum Lane {
     Batch = 1,
 }
 
+impl Lane {
+    const BY_TURN: [Self; 2] = [Self::Interactive, Self::Batch];
+}
+
 /// The right to work on a row until it expires.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Lease {
@@ -73,56 +77,115 @@ pub async fn enqueue(
     Ok(())
 }
 
-/// Whether a claim would find something; a look that costs no write.
-pub async fn is_due(db: &mut impl Connection, kind: &str, now_ms: i64) -> Result<bool, Error> {
-    let due: Option<(i64,)> = query_as(
-        "SELECT 1 FROM work WHERE kind = $1 AND due_at <= $2
-             AND (lease_expires_at IS NULL OR lease_expires_at <= $2) LIMIT 1",
-    )
-    .bind(kind)
-    .bind(now_ms)
-    .fetch_optional(db.sqlite())
-    .await?;
-    Ok(due.is_some())
+/// For how many more rows a claimer has room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Of any lane.
+    pub rows: usize,
+    /// Of them, of the batch lane: what is kept free of it is for those who wait.
+    pub batch: usize,
 }
 
-/// Claims at most `limit` rows that are due and that nobody holds: interactive ones first, then by due time.
+impl Room {
+    /// With nothing kept free.
+    pub fn for_any(rows: usize) -> Self {
+        Self { rows, batch: rows }
+    }
+
+    fn of(self, lane: Lane, taken: usize) -> usize {
+        let left = self.rows.saturating_sub(taken);
+        match lane {
+            Lane::Interactive => left,
+            Lane::Batch => left.min(self.batch),
+        }
+    }
+}
+
+/// Whether a claim would find something; a look that costs no write.
+pub async fn is_due(
+    db: &mut impl Connection,
+    kind: &str,
+    room: Room,
+    now_ms: i64,
+) -> Result<bool, Error> {
+    for lane in Lane::BY_TURN {
+        if !due(db, kind, lane, room.of(lane, 0).min(1), now_ms)
+            .await?
+            .is_empty()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Claims rows that are due and that nobody holds, as far as there is room: interactive ones first, then by due time.
 pub async fn claim(
     tx: &mut Tx<'_>,
     kind: &str,
     owner: Uuid,
-    limit: usize,
+    room: Room,
     lease: Duration,
     now_ms: i64,
 ) -> Result<Claimed, Error> {
-    let given_up: Vec<(Uuid,)> = query_as(
-        "DELETE FROM work WHERE kind = $1 AND due_at <= $2 AND claims >= $3
-             AND (lease_expires_at IS NULL OR lease_expires_at <= $2) RETURNING id",
+    let mut claimed = Claimed::default();
+    let mut taken = 0;
+    for lane in Lane::BY_TURN {
+        let found = due(tx, kind, lane, room.of(lane, taken), now_ms).await?;
+        taken += found.len();
+        for (id, claims) in found {
+            if claims < MOST_CLAIMS {
+                let until = after(now_ms, lease);
+                claimed.leases.push(take(tx, kind, id, owner, until).await?);
+            } else {
+                withdraw(tx, kind, id).await?;
+                claimed.given_up.push(id);
+            }
+        }
+    }
+    Ok(claimed)
+}
+
+/// At most `limit` rows of a lane that are due and that nobody holds, each with its claims so far, by due time.
+async fn due(
+    db: &mut impl Connection,
+    kind: &str,
+    lane: Lane,
+    limit: usize,
+    now_ms: i64,
+) -> Result<Vec<(Uuid, u32)>, Error> {
+    let rows = query_as(
+        "SELECT id, claims FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
+             AND (lease_expires_at IS NULL OR lease_expires_at <= $3)
+         ORDER BY due_at, id LIMIT $4",
     )
     .bind(kind)
+    .bind(lane)
     .bind(now_ms)
-    .bind(MOST_CLAIMS)
-    .fetch_all(tx.sqlite())
-    .await?;
-    let leases = query_as(
-        "UPDATE work SET claims = claims + 1, fence = fence + 1, lease_owner = $3, lease_expires_at = $4
-         WHERE kind = $1 AND id IN (
-             SELECT id FROM work WHERE kind = $1 AND due_at <= $2
-                 AND (lease_expires_at IS NULL OR lease_expires_at <= $2)
-             ORDER BY lane, due_at, id LIMIT $5)
-         RETURNING kind, id, account_id, lane, fence, claims",
-    )
-    .bind(kind)
-    .bind(now_ms)
-    .bind(owner)
-    .bind(after(now_ms, lease))
     .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-    .fetch_all(tx.sqlite())
+    .fetch_all(db.sqlite())
     .await?;
-    Ok(Claimed {
-        leases,
-        given_up: given_up.into_iter().map(|(id,)| id).collect(),
-    })
+    Ok(rows)
+}
+
+async fn take(
+    tx: &mut Tx<'_>,
+    kind: &str,
+    id: Uuid,
+    owner: Uuid,
+    until: i64,
+) -> Result<Lease, Error> {
+    let lease = query_as(
+        "UPDATE work SET claims = claims + 1, fence = fence + 1, lease_owner = $3, lease_expires_at = $4
+         WHERE kind = $1 AND id = $2 RETURNING kind, id, account_id, lane, fence, claims",
+    )
+    .bind(kind)
+    .bind(id)
+    .bind(owner)
+    .bind(until)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(lease)
 }
 
 /// Prolongs leases, each named by its row and fence; returns those that were taken away, whose work must stop. What is not

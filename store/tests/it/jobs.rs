@@ -85,7 +85,7 @@ async fn claim(store: &Store) -> Lease {
                 tx,
                 jobs::KIND,
                 Uuid::nil(),
-                1,
+                work::Room::for_any(1),
                 Duration::from_secs(15),
                 NOW,
             ))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluice_store::{
     Error, Store, Work,
-    work::{self, Claimed, Lane, Lease, MOST_CLAIMS},
+    work::{self, Claimed, Lane, Lease, MOST_CLAIMS, Room},
 };
 use uuid::Uuid;
 
@@ -24,8 +24,18 @@ async fn enqueue(store: &Store, lane: Lane, due_at: i64) -> Uuid {
 }
 
 async fn claim(store: &Store, owner: Uuid, limit: usize, now_ms: i64) -> Claimed {
+    claim_within(store, owner, Room::for_any(limit), now_ms).await
+}
+
+async fn claim_within(store: &Store, owner: Uuid, room: Room, now_ms: i64) -> Claimed {
     store
-        .write(move |tx| Box::pin(work::claim(tx, KIND, owner, limit, LEASE, now_ms)))
+        .write(move |tx| Box::pin(work::claim(tx, KIND, owner, room, LEASE, now_ms)))
+        .await
+        .unwrap()
+}
+
+async fn is_due(store: &Store, room: Room, now_ms: i64) -> bool {
+    work::is_due(&mut store.read().await.unwrap(), KIND, room, now_ms)
         .await
         .unwrap()
 }
@@ -58,11 +68,7 @@ async fn holds(store: &Store, lease: &Lease) -> bool {
 async fn a_row_has_one_owner_until_the_lease_expires() {
     let (store, _folder) = store().await;
     let id = enqueue(&store, Lane::Batch, NOW).await;
-    let is_due = async |now| {
-        work::is_due(&mut store.read().await.unwrap(), KIND, now)
-            .await
-            .unwrap()
-    };
+    let is_due = async |now| is_due(&store, Room::for_any(1), now).await;
     assert!(!is_due(NOW - 1).await && is_due(NOW).await);
     assert_eq!(claim_one(&store, NOW - 1).await, None, "not due yet");
     let first = claim_one(&store, NOW).await.unwrap();
@@ -147,6 +153,35 @@ async fn interactive_rows_go_first_then_those_that_wait_longest() {
         order.push(lease.id);
     }
     assert_eq!(order, [waited_for, early, late]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_rows_leave_the_room_that_is_not_theirs() {
+    let (store, _folder) = store().await;
+    for _ in 0..4 {
+        enqueue(&store, Lane::Batch, NOW).await;
+    }
+    let (owner, room) = (Uuid::now_v7(), |rows, batch| Room { rows, batch });
+    assert_eq!(
+        claim_within(&store, owner, room(4, 2), NOW)
+            .await
+            .leases
+            .len(),
+        2
+    );
+    assert!(!is_due(&store, room(2, 0), NOW).await);
+    let waited_for = enqueue(&store, Lane::Interactive, NOW).await;
+    assert!(is_due(&store, room(2, 0), NOW).await);
+    let leases = claim_within(&store, owner, room(2, 0), NOW).await.leases;
+    assert_eq!((leases.len(), leases[0].id), (1, waited_for));
+    assert!(!is_due(&store, room(0, 9), NOW).await);
+    assert_eq!(
+        claim_within(&store, owner, room(1, 9), NOW)
+            .await
+            .leases
+            .len(),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
