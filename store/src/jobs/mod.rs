@@ -223,8 +223,8 @@ pub enum Submitted {
 }
 
 /// Charges the account, records the blobs of its uploads and makes the job, with its row of [`work`]. Inputs name one of
-/// `uploads` or a blob that a file of the account names. `Error::Conflict` when the idempotency key was used for other
-/// parameters.
+/// `uploads` or a blob that a file of the account names; that file, and the folder, may be gone by now.
+/// `Error::Conflict` when the idempotency key was used for other parameters.
 pub async fn submit(
     tx: &mut Tx<'_>,
     new: &NewJob,
@@ -262,7 +262,8 @@ async fn insert(tx: &mut Tx<'_>, new: &NewJob, month: Month, now_ms: i64) -> Res
     Ok(query_as(
         "INSERT INTO jobs (id, account_id, job_type, tool, state, lane, saves, folder_id, archives, allowance, month,
              total_files, created_at)
-         VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12) RETURNING *",
+         VALUES ($1, $2, $3, $4, 'pending', $5, $6, (SELECT id FROM folders WHERE id = $7), $8, $9, $10, $11, $12)
+         RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(new.account_id)
@@ -294,7 +295,7 @@ async fn insert_item(
     query(
         "INSERT INTO job_files (id, job_id, position, operation, operations, state, original_name, original_size,
              source_file_id)
-         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8)",
+         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, (SELECT id FROM files WHERE id = $8))",
     )
     .bind(id)
     .bind(job_id)
@@ -391,17 +392,21 @@ pub async fn list(
     .await?)
 }
 
-/// How many jobs of that state the account has.
+/// How many jobs of that state, or of any, the account has.
 pub async fn count(
     db: &mut impl Connection,
     account_id: Uuid,
     state: Option<JobState>,
 ) -> Result<u64, Error> {
-    let count: i64 = query_scalar(
-        "SELECT count(*) FROM jobs WHERE account_id = $1 AND ($2 IS NULL OR state = $2)",
-    )
-    .bind(account_id)
-    .bind(state)
+    let count: i64 = match state {
+        // From the index alone.
+        None => query_scalar("SELECT count(*) FROM jobs WHERE account_id = $1").bind(account_id),
+        Some(state) => {
+            query_scalar("SELECT count(*) FROM jobs WHERE account_id = $1 AND state = $2")
+                .bind(account_id)
+                .bind(state)
+        }
+    }
     .fetch_one(db.sqlite())
     .await?;
     Ok(u64::try_from(count).unwrap_or(0))

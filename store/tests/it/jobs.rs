@@ -135,6 +135,23 @@ async fn finish(store: &Store, lease: &Lease) -> Result<Job, Error> {
         .await
 }
 
+/// Both are looked up before the job is made, and may be deleted in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_does_without_the_folder_and_the_file_that_are_gone() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "a").await.unwrap();
+    let mut new = new_job(account, &upload(&store, b"bytes").await, 1, 0);
+    new.folder_id = Some(Uuid::now_v7());
+    new.items[0].source_file_id = Some(Uuid::now_v7());
+    let Submitted::New(job) = submit(&store, new).await.unwrap() else {
+        panic!("a new job");
+    };
+    let items = jobs::items(&mut store.read().await.unwrap(), job.id)
+        .await
+        .unwrap();
+    assert_eq!((job.folder_id, items[0].source_file_id), (None, None));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_charged_when_it_is_made_and_failures_are_given_back() {
     let (store, _folder) = store().await;
