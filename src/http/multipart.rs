@@ -215,7 +215,7 @@ impl Reader<'_> {
         match form.files.len() < self.limits.files {
             true => Ok(()),
             false => Err(ApiError::Invalid(format!(
-                "too many files: {} may be sent here",
+                "too many files: at most {} may be sent here",
                 self.limits.files
             ))),
         }

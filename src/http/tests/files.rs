@@ -311,7 +311,7 @@ async fn what_is_no_form_or_half_of_one_is_refused_and_leaves_nothing() {
                 part("name=\"files\"; filename=\"y\"", b"y"),
             ]),
             400,
-            "at most 1 file",
+            "too many files: at most 1",
         ),
         (one_file("large.bin", &large), 413, "uploads.max_file"),
         (
