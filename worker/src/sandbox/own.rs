@@ -1,9 +1,14 @@
 //! What a worker arranges for itself before it loads anything: it is the first to wait and the first to go.
 
-use std::{fs, io};
+use std::{ffi::CStr, fs, io};
 
-use rustix::process::{Pid, Signal, getppid, nice, set_parent_process_death_signal};
+use rustix::{
+    process::{Pid, Signal, getppid, nice, set_parent_process_death_signal},
+    thread::set_name,
+};
 
+/// What `top` shows; the program's own name would be `exe`.
+const NAME: &CStr = c"sluice-worker";
 /// Behind every thread of the service, so that no conversion costs a live stream its turn.
 const NICE: i32 = 10;
 /// The kernel takes a worker before anything else when memory runs out.
@@ -13,6 +18,7 @@ const OOM_SCORE: &str = "1000";
 pub fn step_back() {
     let _ = nice(NICE);
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    let _ = set_name(NAME);
 }
 
 /// Asks the kernel to kill this process when the thread that started it ends; fails when that has happened already.
