@@ -129,19 +129,16 @@ impl Blobs {
         &self.shared.position
     }
 
-    /// Gives a finished, flushed file its blob's name beside the one it has, durably. A file that is there already has the
-    /// same bytes and stays, unless its length says otherwise.
+    /// Gives a finished, flushed file its blob's name beside the one it has, durably. A file that is there already is
+    /// replaced: it should have the same bytes, but these were hashed just now, and a disk may have spoiled the others.
     pub(crate) fn place(&self, finished: &Path, blob: &Blob) -> Result<(), Error> {
         let place = self.path(&blob.hash);
         match fs::hard_link(finished, &place) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let length = fs::metadata(&place).map(|found| found.len());
-                if length.ok() != Some(blob.size) {
-                    let link = self.temporary_path();
-                    fs::hard_link(finished, &link).map_err(Error::write("cannot link", &link))?;
-                    fs::rename(&link, &place).map_err(Error::write("cannot replace", &place))?;
-                }
+                let link = self.temporary_path();
+                fs::hard_link(finished, &link).map_err(Error::write("cannot link", &link))?;
+                fs::rename(&link, &place).map_err(Error::write("cannot replace", &place))?;
             }
             Err(error) => return Err(Error::write("cannot link", &place)(error)),
         }
