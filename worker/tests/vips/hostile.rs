@@ -199,6 +199,23 @@ fn animations_are_bounded_in_frames_and_in_all() {
     );
 }
 
+/// libwebp would be at it for minutes before it tells how many there are.
+#[test]
+fn frames_of_a_webp_are_counted_before_it_is_opened() {
+    let webp = |frames: usize| {
+        let chunks = b"ANMF\x01\0\0\0ab".repeat(frames);
+        [b"RIFF\xff\xff\xff\xffWEBP", &chunks[..]].concat()
+    };
+    for (frames, code) in [
+        (10_000, FailureCode::Undecodable),
+        (10_001, FailureCode::TooLarge),
+        (500_000, FailureCode::TooLarge),
+    ] {
+        let failure = vips::inspect(Format::Webp, &webp(frames), &LIMITS).unwrap_err();
+        assert_eq!(failure.code, code, "{frames}: {failure}");
+    }
+}
+
 #[test]
 fn results_have_bounds_as_well() {
     let grown = |format: Format, width, height| {

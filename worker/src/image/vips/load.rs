@@ -15,6 +15,8 @@ use crate::image::{
 
 /// The longest SVG, in bytes; drawings of cities and machines have a few million.
 const MAX_SVG_BYTES: usize = 16 << 20;
+/// The most frames of a WebP, also where one is asked for: libwebp takes time by the square of their number.
+const MAX_WEBP_FRAMES: usize = 10_000;
 
 /// What the header tells, in pixels (or points, of a vector) of one page as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,9 @@ impl<'a> Source<'a> {
         }
         if format == Format::Svg {
             check_svg(bytes)?;
+        }
+        if format == Format::Webp {
+            check_webp(bytes)?;
         }
         Ok(Self {
             format,
@@ -229,6 +234,30 @@ fn check_svg(bytes: &[u8]) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+fn check_webp(bytes: &[u8]) -> Result<(), Failure> {
+    let mut frames = webp_chunks(bytes).filter(|name| *name == b"ANMF");
+    match frames.nth(MAX_WEBP_FRAMES) {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            FailureCode::TooLarge,
+            format!("the animation has more than {MAX_WEBP_FRAMES} frames; a WebP may not"),
+        )),
+    }
+}
+
+/// The names of the chunks in a WebP's RIFF container (RFC 9649, section 2.3).
+fn webp_chunks(bytes: &[u8]) -> impl Iterator<Item = &[u8; 4]> {
+    const FILE_HEADER: usize = 12;
+    let mut rest = bytes.get(FILE_HEADER..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (name, after) = rest.split_first_chunk()?;
+        let (size, body) = after.split_first_chunk()?;
+        let size = u32::from_le_bytes(*size) as usize;
+        rest = body.get(size + size % 2..).unwrap_or_default();
+        Some(name)
+    })
 }
 
 /// The loader that reads a format from memory.
