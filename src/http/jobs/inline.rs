@@ -54,7 +54,8 @@ pub(in crate::http) async fn answer(
 ) -> Result<HttpResponse, ApiError> {
     let deadline = Instant::now() + state.config.convert.inline_wait;
     let job = tokio::select! {
-        ended = state.conversions.wait(job.id, deadline) => ended?,
+        // The job is safe whether the store can be read or not, and who does not learn of it would ask for it twice.
+        ended = state.conversions.wait(job.id, deadline) => ended.unwrap_or(job),
         () = state.closing.cancelled() => job,
     };
     if !job.state.has_ended() {
