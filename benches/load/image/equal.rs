@@ -12,7 +12,7 @@ use super::{
     measure::Tally,
     workplace,
 };
-use crate::{Failure, http::Client, report};
+use crate::{Failure, http::Client, process, report};
 
 /// What the service has rendered since its start.
 const RENDERED: &str = "sluice_cdn_variants{made=\"rendered\"} ";
@@ -41,7 +41,10 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     };
     let path = ours.path(&crops.names[0], variant)?;
     let before = rendered(&ours.address).await?;
-    let tally = all_at_once(&ours.address, &path, options.requests).await?;
+    let cpu = process::tree_figures(ours.process_id()).cpu;
+    let mut tally = all_at_once(&ours.address, &path, options.requests).await?;
+    let after = process::tree_figures(ours.process_id());
+    (tally.cpu, tally.peak_kib) = (after.cpu.saturating_sub(cpu), after.proportional_kib);
     let renders = rendered(&ours.address).await? - before;
     println!(
         "cdn-equal: {} requests at once, {renders} rendered",

@@ -258,7 +258,8 @@ fn vipsthumbnail(
 fn saver(format: &str, webp_effort: u8) -> String {
     match format {
         "webp" => format!("%s.webp[Q={QUALITY},effort={webp_effort},strip]"),
-        "avif" => format!("%s.avif[Q={QUALITY},effort=2,bitdepth=8,strip]"),
+        // libheif's effort of aom's speed 6, which the planar path has.
+        "avif" => format!("%s.avif[Q={QUALITY},effort=3,bitdepth=8,strip]"),
         "png" => "%s.png[compression=6,strip]".to_owned(),
         _ => format!("%s.jpg[Q={QUALITY},optimize_coding,strip]"),
     }
