@@ -10,5 +10,5 @@ pub use body::Body;
 pub(in crate::http) use body::camel_case;
 pub use caller::{Admin, Authentication, Caller, Identity, Read, SessionCaller, SignedIn, Write};
 pub(in crate::http) use page::page;
-pub use page::{PageQuery, next_cursor};
+pub use page::{PageQuery, Pagination, next_cursor};
 pub use reached::Reached;

@@ -3,8 +3,10 @@
 use std::future::Ready;
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
+use serde::Serialize;
 use sluice_store::{Cursor, Page};
 use url::form_urlencoded;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::http::error::ApiError;
@@ -71,6 +73,47 @@ pub fn next_cursor<T>(rows: &[T], page: Page, position: impl Fn(&T) -> Cursor) -
     Some(format!("{created_at:x}-{}", id.simple()))
 }
 
+/// Where a page lies in its list, for lists that can be counted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pagination {
+    limit: u32,
+    offset: u32,
+    /// Rows that fit the query.
+    total: u64,
+    has_more: bool,
+}
+
+impl Pagination {
+    /// The page to read from the store for one that a client wants: one row more, which tells whether another follows.
+    pub(in crate::http) fn reading(wanted: Page) -> Page {
+        Page {
+            limit: wanted.limit + 1,
+            ..wanted
+        }
+    }
+
+    /// Of what was read, which is cut to the page; with the cursor of the next one, if there is one.
+    pub(in crate::http) fn of<T>(
+        rows: &mut Vec<T>,
+        page: Page,
+        offset: u32,
+        total: u64,
+        position: impl Fn(&T) -> Cursor,
+    ) -> (Self, Option<String>) {
+        let has_more = rows.len() > page.limit as usize;
+        rows.truncate(page.limit as usize);
+        let pagination = Self {
+            limit: page.limit,
+            offset,
+            total,
+            has_more,
+        };
+        let cursor = next_cursor(rows, page, position).filter(|_| has_more);
+        (pagination, cursor)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +128,24 @@ mod tests {
         let page = page(&format!("limit=7&cursor={text}"), WHOLE_LIST).unwrap();
         assert_eq!((page.limit, page.after), (7, Some(row)));
         assert_eq!(next_cursor(&[row], Page::first(2), |row| *row), None);
+    }
+
+    #[test]
+    fn one_row_more_tells_of_another_page_and_is_not_shown() {
+        let position = |id: &u128| Cursor {
+            created_at: 1,
+            id: Uuid::from_u128(*id),
+        };
+        let page = Page::first(2);
+        for (read, has_more) in [(1, false), (2, false), (3, true)] {
+            let mut rows: Vec<u128> = (0..read).collect();
+            let (pagination, cursor) = Pagination::of(&mut rows, page, 0, 9, position);
+            assert_eq!(
+                (pagination.has_more, cursor.is_some(), rows.len()),
+                (has_more, has_more, read.min(2) as usize)
+            );
+        }
+        assert_eq!(Pagination::reading(page).limit, 3);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use actix_web::{
 };
 use serde::Serialize;
 use sluice_store::{
-    Cursor, Page, blobs,
+    Cursor, blobs,
     files::{self, NewFile, Role},
     now_ms, storage,
 };
@@ -35,7 +35,7 @@ use super::{
     context::AppState,
     downloads::CACHE,
     error::ApiError,
-    extract::{Body, Caller, Reached, Read, Write, next_cursor},
+    extract::{Body, Caller, Pagination, Reached, Read, Write},
     multipart::{Form, FormLimits, Part},
     signing::Signer,
 };
@@ -49,16 +49,6 @@ pub struct FileList {
     pagination: Pagination,
     #[serde(rename = "nextCursor")]
     next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Pagination {
-    limit: u32,
-    offset: u32,
-    /// Files that fit the query.
-    total: u64,
-    has_more: bool,
 }
 
 /// A form with one file.
@@ -93,23 +83,13 @@ pub async fn list(
         offset,
     } = ListQuery::parse(request.query_string())?;
     let mut db = state.store.read().await?;
-    let one_more = Page {
-        limit: page.limit + 1,
-        ..page
-    };
-    let mut rows = files::list(&mut db, caller.account_id(), &filter, one_more, offset).await?;
-    let has_more = rows.len() > page.limit as usize;
-    rows.truncate(page.limit as usize);
-    let cursor = next_cursor(&rows, page, |file| Cursor {
+    let (account_id, reading) = (caller.account_id(), Pagination::reading(page));
+    let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
+    let total = files::count(&mut db, account_id, &filter).await?;
+    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, |file| Cursor {
         created_at: file.created_at,
         id: file.id,
     });
-    let pagination = Pagination {
-        limit: page.limit,
-        offset,
-        total: files::count(&mut db, caller.account_id(), &filter).await?,
-        has_more,
-    };
     let record = Record {
         state: &state,
         reached: &reached,
@@ -118,7 +98,7 @@ pub async fn list(
     Ok(HttpResponse::Ok().json(FileList {
         files: rows.into_iter().map(|file| record.of(file)).collect(),
         pagination,
-        next_cursor: cursor.filter(|_| has_more),
+        next_cursor,
     }))
 }
 

@@ -31,7 +31,7 @@ use super::{
     context::AppState,
     convert::{CompressForm, ConvertForm},
     error::ApiError,
-    extract::{Body, Caller, Reached, Read, Write, camel_case, next_cursor, page},
+    extract::{Body, Caller, Pagination, Reached, Read, Write, camel_case, page},
 };
 
 /// Jobs of one page when the client names no limit.
@@ -58,18 +58,8 @@ pub struct JobForm {
 #[serde(rename_all = "camelCase")]
 pub struct JobList {
     jobs: Vec<JobRecord>,
-    pagination: JobPagination,
+    pagination: Pagination,
     next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JobPagination {
-    limit: u32,
-    offset: u32,
-    /// Jobs that fit the query.
-    total: u64,
-    has_more: bool,
 }
 
 /// Make a job
@@ -181,29 +171,19 @@ pub async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let (page, status, offset) = list_query(request.query_string())?;
     let mut db = state.store.read().await?;
-    let one_more = Page {
-        limit: page.limit + 1,
-        ..page
-    };
-    let mut rows = jobs::list(&mut db, caller.account_id(), status, one_more, offset).await?;
-    let total = jobs::count(&mut db, caller.account_id(), status).await?;
+    let (account_id, reading) = (caller.account_id(), Pagination::reading(page));
+    let mut rows = jobs::list(&mut db, account_id, status, reading, offset).await?;
+    let total = jobs::count(&mut db, account_id, status).await?;
     drop(db);
-    let has_more = rows.len() > page.limit as usize;
-    rows.truncate(page.limit as usize);
-    let cursor = next_cursor(&rows, page, |job| Cursor {
+    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, |job| Cursor {
         created_at: job.created_at,
         id: job.id,
     });
     let records = Records::new(&state, &reached).await?;
     Ok(HttpResponse::Ok().json(JobList {
         jobs: rows.iter().map(|job| records.job(job, None)).collect(),
-        pagination: JobPagination {
-            limit: page.limit,
-            offset,
-            total,
-            has_more,
-        },
-        next_cursor: cursor.filter(|_| has_more),
+        pagination,
+        next_cursor,
     }))
 }
 
