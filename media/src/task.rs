@@ -35,23 +35,31 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether a text renderer reads an input: SVG and PDF. Its fonts are cached for the whole process, and a hostile
-    /// document can leave that cache in a state in which later, sound ones fail.
-    pub fn draws_text(&self) -> bool {
-        let draws = |format: &Format| matches!(format, Format::Svg | Format::Pdf);
+    /// Whether a source is drawn by its own instructions: SVG and PDF, in which a few bytes can ask for endless work.
+    pub fn reads_document(&self) -> bool {
+        let is_document = |format: &Format| matches!(format, Format::Svg | Format::Pdf);
         match self {
-            Self::Inspect { format } => draws(format),
+            Self::Inspect { format } => is_document(format),
             Self::Render(render) => {
-                let mark = render.watermark.as_ref();
-                draws(&render.source)
-                    || mark.is_some_and(|mark| {
-                        mark.text.is_some() || mark.image.as_ref().is_some_and(draws)
-                    })
+                let mark = render.watermark.as_ref().and_then(|mark| mark.image);
+                is_document(&render.source) || mark.as_ref().is_some_and(is_document)
             }
-            Self::Vectorize { source, .. } | Self::Placeholder { source, .. } => draws(source),
-            Self::ImagesToPdf { sources, .. } => sources.iter().any(draws),
+            Self::Vectorize { source, .. } | Self::Placeholder { source, .. } => {
+                is_document(source)
+            }
+            Self::ImagesToPdf { sources, .. } => sources.iter().any(is_document),
             Self::ListArchive | Self::ExtractMember { .. } => false,
         }
+    }
+
+    /// Whether text is drawn. Its fonts are cached for the whole process, and a hostile
+    /// document can leave that cache in a state in which later, sound ones fail.
+    pub fn draws_text(&self) -> bool {
+        let writes = |render: &Render| {
+            let mark = render.watermark.as_ref();
+            mark.is_some_and(|mark| mark.text.is_some())
+        };
+        self.reads_document() || matches!(self, Self::Render(render) if writes(render))
     }
 }
 

@@ -61,6 +61,7 @@ impl Compute {
             launch: launch(settings, program),
             sandbox: settings.sandbox,
             timeout: settings.timeout,
+            document_timeout: settings.document_timeout,
             recycle_after: settings.recycle_after,
             recycle_above: settings.recycle_above,
             board: board.clone(),

@@ -23,6 +23,9 @@ pub struct ComputeSettings {
     pub queue: usize,
     #[serde(with = "duration")]
     pub timeout: Duration,
+    /// The same for SVG and PDF, whose few bytes can ask for endless drawing.
+    #[serde(with = "duration")]
+    pub document_timeout: Duration,
     pub recycle_after: u32,
     #[serde(with = "size")]
     pub recycle_above: ByteSize,
@@ -54,7 +57,8 @@ impl Default for ComputeSettings {
             sandbox: Sandbox::Required,
             queue: 512,
             timeout: Duration::from_secs(60),
-            recycle_after: 2_000,
+            document_timeout: Duration::from_secs(15),
+            recycle_after: 1_000,
             recycle_above: ByteSize::mib(400),
             memory: ByteSize::gib(3),
             max_megapixels: 120,
@@ -99,6 +103,9 @@ impl ComputeSettings {
         }
         if self.timeout < Duration::from_secs(1) {
             return Err("worker.timeout must be at least 1s".into());
+        }
+        if self.document_timeout < Duration::from_secs(1) {
+            return Err("worker.document_timeout must be at least 1s".into());
         }
         if self.memory < ByteSize::mib(256) {
             return Err("worker.memory must be at least 256 MiB".into());

@@ -38,9 +38,20 @@ pub(super) struct Terms {
     pub(super) launch: Launch,
     pub(super) sandbox: Sandbox,
     pub(super) timeout: Duration,
+    pub(super) document_timeout: Duration,
     pub(super) recycle_after: u32,
     pub(super) recycle_above: ByteSize,
     pub(super) board: Arc<Board>,
+}
+
+impl Terms {
+    /// How long a task may last, and the setting that says so.
+    fn timeout_of(&self, task: &Task) -> (&'static str, Duration) {
+        match task.reads_document() && self.document_timeout < self.timeout {
+            true => ("worker.document_timeout", self.document_timeout),
+            false => ("worker.timeout", self.timeout),
+        }
+    }
 }
 
 /// One task and whoever waits for it.
@@ -135,7 +146,7 @@ impl ImageWorker {
         let inputs: Vec<BorrowedFd<'_>> =
             assignment.inputs.iter().map(|file| file.as_fd()).collect();
         for _ in 0..ATTEMPTS {
-            let timeout = self.terms.timeout;
+            let timeout = self.terms.timeout_of(&assignment.task).1;
             let target = Target::of(&assignment.output, &assignment.task)?;
             let outputs = target.descriptors();
             let outcome = self.ready(watch)?.run(&Order {
@@ -212,9 +223,10 @@ impl ImageWorker {
             Trouble::Deadline => {
                 board.killed.fetch_add(1, Relaxed);
                 self.dismiss();
+                let (setting, timeout) = self.terms.timeout_of(task);
                 let message = format!(
-                    "the task took longer than {} s (worker.timeout)",
-                    self.terms.timeout.as_secs_f32()
+                    "the task took longer than {} s ({setting})",
+                    timeout.as_secs_f32()
                 );
                 Verdict::Give(Failure::new(FailureCode::TimedOut, message).into())
             }

@@ -155,12 +155,7 @@ async fn convert(api: &Api, name: &str, bytes: &[u8]) -> Result<Fetched, Failure
     convert_to(api, "png", name, bytes).await
 }
 
-async fn convert_to(
-    api: &Api,
-    format: &str,
-    name: &str,
-    bytes: &[u8],
-) -> Result<Fetched, Failure> {
+async fn convert_to(api: &Api, format: &str, name: &str, bytes: &[u8]) -> Result<Fetched, Failure> {
     let form = Form::new()
         .file("files", name, bytes)
         .field("format", format);

@@ -100,6 +100,31 @@ async fn a_task_over_its_deadline_is_timed_out_and_its_worker_gone() -> Result<(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_have_a_deadline_of_their_own() -> Result<(), Failure> {
+    let pool = Pool::with(ComputeSettings {
+        workers: 1,
+        document_timeout: Duration::from_secs(1),
+        ..ComputeSettings::default()
+    })?;
+    let drawing = Assignment {
+        task: Task::Inspect {
+            format: Format::Svg,
+        },
+        ..look_at(&pool.compute, "sluice-fault:hang")?
+    };
+    let outcome = pool.compute.run(Lane::Interactive, drawing).await;
+    let Err(Error::Failed(failure)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(failure.code, FailureCode::TimedOut);
+    assert!(
+        failure.message.contains("worker.document_timeout"),
+        "{failure}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> Result<(), Failure> {
     let pool = Pool::with(ComputeSettings {
         workers: 1,

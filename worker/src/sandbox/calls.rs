@@ -238,10 +238,7 @@ fn not_allowed() -> Result<Rules, CallsError> {
             libc::SYS_fcntl,
             argument(1, SeccompCmpOp::Eq, libc::F_SETOWN as u64)?,
         ),
-        (
-            libc::SYS_fcntl,
-            argument(1, SeccompCmpOp::Eq, F_SETOWN_EX)?,
-        ),
+        (libc::SYS_fcntl, argument(1, SeccompCmpOp::Eq, F_SETOWN_EX)?),
         (libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, FIOSETOWN)?),
         (libc::SYS_ioctl, argument(1, SeccompCmpOp::Eq, SIOCSPGRP)?),
         // What makes another wait who opens or removes a file.
