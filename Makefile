@@ -101,7 +101,7 @@ bench-live: needs-bench build
 bench-images: needs-bench build
 	$(CARGO) bench --locked --bench load -- cdn-hit
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique
-	$(CARGO) bench --locked --bench load -- cdn-miss-ladder
+	$(CARGO) bench --locked --bench load -- cdn-miss-ladder --images 10
 	$(CARGO) bench --locked --bench load -- cdn-equal
 	$(CARGO) bench --locked --bench load -- convert
 
