@@ -22,6 +22,7 @@ CREATE TABLE folders (
 ) STRICT;
 CREATE INDEX folders_by_account ON folders (account_id, created_at, id);
 CREATE INDEX folders_by_parent ON folders (parent_id);
+CREATE INDEX folders_by_place ON folders (account_id, parent_id, created_at, id);
 
 CREATE TABLE files (
     id BLOB PRIMARY KEY CHECK (length(id) = 16),

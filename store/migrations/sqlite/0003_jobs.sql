@@ -59,6 +59,7 @@ CREATE TABLE jobs (
 ) STRICT;
 CREATE INDEX jobs_by_account ON jobs (account_id, created_at, id);
 CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_account_and_state ON jobs (account_id, state, created_at, id);
 CREATE INDEX jobs_by_expiry ON jobs (expires_at);
 CREATE INDEX jobs_by_end ON jobs (completed_at);
 CREATE INDEX jobs_by_archive ON jobs (archive_blob) WHERE archive_blob IS NOT NULL;
