@@ -216,6 +216,14 @@ async fn what_takes_long_is_answered_and_goes_on() {
 async fn without_workers_nobody_waits_in_vain() {
     let site = Site::open().await;
     let key = site.first.api_key.expose();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while site.state.conversions.refused().is_none() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the pool never finds out that its program is missing"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let refused = site
         .send_form(key, "/api/convert", form(1, &[("format", "png")]))
         .await;
