@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use sluice_store::{
-    Cursor,
+    Listed,
     delivery_keys::{self, DeliveryKey, NewDeliveryKey},
     now_ms,
 };
@@ -91,10 +91,7 @@ pub async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let mut db = state.store.read().await?;
     let keys = delivery_keys::list(&mut db, caller.account_id(), page).await?;
-    let next_cursor = next_cursor(&keys, page, |key| Cursor {
-        created_at: key.created_at,
-        id: key.id,
-    });
+    let next_cursor = next_cursor(&keys, page, Listed::cursor);
     let keys = keys.into_iter().map(DeliveryKeyRecord::from).collect();
     Ok(HttpResponse::Ok().json(DeliveryKeyList { keys, next_cursor }))
 }

@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use sluice_store::{
-    Cursor,
+    Listed,
     folders::{self, Folder, FolderPatch, NewFolder},
     now_ms,
 };
@@ -114,10 +114,7 @@ pub async fn list(
         .transpose()?;
     let mut db = state.store.read().await?;
     let rows = folders::list(&mut db, caller.account_id(), parent, page).await?;
-    let next_cursor = next_cursor(&rows, page, |folder| Cursor {
-        created_at: folder.created_at,
-        id: folder.id,
-    });
+    let next_cursor = next_cursor(&rows, page, Listed::cursor);
     let folders = rows.into_iter().map(FolderRecord::from).collect();
     Ok(HttpResponse::Ok().json(FolderList {
         folders,

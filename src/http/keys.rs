@@ -3,7 +3,7 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use sluice_store::{
-    Cursor,
+    Listed,
     api_keys::{self, ApiKey, Scope},
     now_ms,
 };
@@ -81,10 +81,7 @@ pub async fn list(
     PageQuery(page): PageQuery,
 ) -> Result<HttpResponse, ApiError> {
     let keys = api_keys::list(&mut state.store.read().await?, caller.account_id(), page).await?;
-    let next_cursor = next_cursor(&keys, page, |key| Cursor {
-        created_at: key.created_at,
-        id: key.id,
-    });
+    let next_cursor = next_cursor(&keys, page, Listed::cursor);
     let keys = keys.into_iter().map(KeyRecord::from).collect();
     Ok(HttpResponse::Ok().json(KeyList { keys, next_cursor }))
 }

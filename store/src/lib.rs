@@ -51,7 +51,7 @@ pub use connection::{Connection, Reader, Tx};
 pub use credentials::Secret;
 pub use error::Error;
 pub use month::Month;
-pub use page::{Cursor, Page};
+pub use page::{Cursor, Listed, Page};
 pub use settings::StoreSettings;
 pub use store::{DiskSpace, Statistics, Store, Trouble, Work};
 

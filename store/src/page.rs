@@ -9,6 +9,34 @@ pub struct Cursor {
     pub id: Uuid,
 }
 
+/// A row of a list that is paged.
+pub trait Listed {
+    /// Where a page ends that ends with this row.
+    fn cursor(&self) -> Cursor;
+}
+
+macro_rules! listed {
+    ($($row:path),+ $(,)?) => {
+        $(impl Listed for $row {
+            fn cursor(&self) -> Cursor {
+                Cursor {
+                    created_at: self.created_at,
+                    id: self.id,
+                }
+            }
+        })+
+    };
+}
+
+listed!(
+    crate::api_keys::ApiKey,
+    crate::delivery_keys::DeliveryKey,
+    crate::files::File,
+    crate::folders::Folder,
+    crate::jobs::Job,
+    crate::live_inputs::LiveInput,
+);
+
 /// Which rows of a list are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {

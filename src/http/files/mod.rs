@@ -14,7 +14,7 @@ use actix_web::{
 };
 use serde::Serialize;
 use sluice_store::{
-    Cursor, blobs,
+    Listed, blobs,
     files::{self, NewFile, Role},
     now_ms, storage,
 };
@@ -86,10 +86,7 @@ pub async fn list(
     let (account_id, reading) = (caller.account_id(), Pagination::reading(page));
     let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
     let total = files::count(&mut db, account_id, &filter).await?;
-    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, |file| Cursor {
-        created_at: file.created_at,
-        id: file.id,
-    });
+    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
     let record = Record {
         state: &state,
         reached: &reached,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sluice_media::operation::{self, Params};
 use sluice_store::{
-    Cursor, Page,
+    Listed, Page,
     jobs::{self, JobState, JobType},
 };
 use url::form_urlencoded;
@@ -175,10 +175,7 @@ pub async fn list(
     let mut rows = jobs::list(&mut db, account_id, status, reading, offset).await?;
     let total = jobs::count(&mut db, account_id, status).await?;
     drop(db);
-    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, |job| Cursor {
-        created_at: job.created_at,
-        id: job.id,
-    });
+    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
     let records = Records::new(&state, &reached).await?;
     Ok(HttpResponse::Ok().json(JobList {
         jobs: rows.iter().map(|job| records.job(job, None)).collect(),

@@ -11,7 +11,7 @@ mod tell;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use sluice_store::{
-    Cursor,
+    Listed,
     live_inputs::{self, LiveInput},
     now_ms,
 };
@@ -97,10 +97,7 @@ pub async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let inputs =
         live_inputs::list(&mut state.store.read().await?, caller.account_id(), page).await?;
-    let next_cursor = next_cursor(&inputs, page, |input| Cursor {
-        created_at: input.created_at,
-        id: input.id,
-    });
+    let next_cursor = next_cursor(&inputs, page, Listed::cursor);
     let record = Record {
         state: &state,
         reached: &reached,

@@ -18,7 +18,7 @@ use sluice_store::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Answer, Board, MediaHandles, Site, request};
+use super::{Answer, Board, MediaHandles, Site, eventually, request};
 use crate::config::Config;
 
 /// Answers with the task's words; a JPEG of quality 1 does not decode.
@@ -530,18 +530,13 @@ async fn statistics_tell_hits_and_misses_by_day() {
     let gallery = Gallery::open().await;
     let size = gallery.fetch("?w=100", &[]).await.body.len();
     gallery.fetch("?w=100", &[]).await;
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    let stats = loop {
-        let stats = gallery
-            .site
-            .call("GET", "/api/cdn/stats?days=2", None)
-            .await
-            .json();
-        if stats["hits"] == 1 || std::time::Instant::now() > deadline {
-            break stats;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let stats = async || {
+        let path = "/api/cdn/stats?days=2";
+        gallery.site.call("GET", path, None).await.json()
     };
+    let is_counted = async || stats().await["hits"] == 1;
+    eventually("the hit is not counted", is_counted).await;
+    let stats = stats().await;
     assert_eq!(stats["days"][0]["misses"], 1, "{stats}");
     assert_eq!(stats["bytes"], 2 * size);
     assert_eq!(

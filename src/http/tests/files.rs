@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderMap;
 use serde_json::{Value, json};
 use sluice_store::api_keys::Scope;
 
-use super::{Answer, Site, request};
+use super::{Answer, Site, eventually, request};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
@@ -61,14 +61,8 @@ impl Site {
     }
 
     async fn nothing_temporary_is_left(&self) {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while self.temporary_files() > 0 {
-            assert!(
-                std::time::Instant::now() < deadline,
-                "temporary files are left"
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let are_gone = async || self.temporary_files() == 0;
+        eventually("temporary files are left", are_gone).await;
     }
 }
 
@@ -528,14 +522,8 @@ async fn download_addresses_expire_and_cannot_be_made_up() {
             "{wrong}"
         );
     }
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while site.send(request("GET", &good)).await.status == 200 {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "the address does not expire"
-        );
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let is_refused = async || site.send(request("GET", &good)).await.status != 200;
+    eventually("the address does not expire", is_refused).await;
 }
 
 #[actix_web::test]

@@ -11,7 +11,7 @@ use sluice_actors::{
 use sluice_media::task::Limits;
 use sluice_store::api_keys::Scope;
 
-use super::{Answer, Site, request};
+use super::{Answer, Site, eventually, request};
 use crate::{config::Config, http::MediaHandles};
 
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' width='4' height='3'/>";
@@ -216,14 +216,12 @@ async fn what_takes_long_is_answered_and_goes_on() {
 async fn without_workers_nobody_waits_in_vain() {
     let site = Site::open().await;
     let key = site.first.api_key.expose();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while site.state.conversions.refused().is_none() {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "the pool never finds out that its program is missing"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let is_known = async || site.state.conversions.refused().is_some();
+    eventually(
+        "the pool does not know that its program is missing",
+        is_known,
+    )
+    .await;
     let refused = site
         .send_form(key, "/api/convert", form(1, &[("format", "png")]))
         .await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sluice_actors::live::{InputStatus, Times};
 use sluice_store::api_keys::Scope;
 
-use super::{Site, request};
+use super::{Site, eventually, request};
 
 const PATH: &str = "/api/live/inputs";
 
@@ -294,14 +294,8 @@ async fn changes_reach_live_inputs_even_when_they_are_busy() {
         (answer.status, &answer.json()["liveInput"]["enabled"]),
         (200, &json!(false))
     );
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
-    while site.live.told().is_empty() {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "live inputs were never told"
-        );
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let are_told = async || !site.live.told().is_empty();
+    eventually("live inputs were never told", are_told).await;
     assert_eq!(site.live.told(), [format!("changed {id} enabled=false")]);
     assert_eq!(
         site.call("DELETE", &path_of(&made), None).await.json(),

@@ -9,9 +9,12 @@ mod live_inputs;
 mod served;
 mod session;
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use actix_web::{
@@ -36,6 +39,20 @@ use super::{AppState, LivePort, MediaHandles, Stage, server::application};
 use crate::{config::Config, metrics::OnAir};
 
 const PASSWORD: &str = "correct horse";
+
+/// Between two looks at a condition that nothing announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How long a condition may take to come about on a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Looks until the condition holds; `what` says how it is as long as it does not.
+async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + SOON;
+    while !condition().await {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
 
 /// Live inputs that do what the test says.
 #[derive(Default)]
