@@ -8,7 +8,7 @@ const PLACEHOLDER: &str = "<!doctype html><meta charset=\"utf-8\"><title>Sluice<
 
 fn main() {
     let folder = Path::new("web/dist");
-    for page in ["player.html", "docs.html"] {
+    for page in ["player.html", "watch.html", "docs.html"] {
         let path = folder.join(page);
         if !path.exists() {
             fs::create_dir_all(folder).expect("web/dist can be made");

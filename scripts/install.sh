@@ -37,6 +37,12 @@ want_library() { # want_library NAME PACKAGE…
     pkg-config --exists "$1" || { shift; wanted="$wanted $*"; }
 }
 
+# The same for a plug-in of GStreamer, by the name of its file without what all have.
+want_plugin() { # want_plugin NAME PACKAGE…
+    [ -n "$(find /usr/lib /usr/local/lib -path "*/gstreamer-1.0/libgst$1.so" 2>/dev/null | head -n 1)" ] \
+        || { shift; wanted="$wanted $*"; }
+}
+
 # The same for a typeface, by the name of its file: watermarks and text in SVGs are drawn with it.
 want_typeface() { # want_typeface FILE PACKAGE…
     [ -n "$(find /usr/share/fonts /usr/local/share/fonts "$HOME/.fonts" -name "$1" 2>/dev/null | head -n 1)" ] \
@@ -102,6 +108,14 @@ build_needs() {
     # Their headers for the build; the program links the libraries themselves (libvips42, libavif15).
     want_library vips libvips-dev
     want_library libavif libavif-dev
+    # Video and audio: headers of GStreamer; its plug-ins are loaded when they are used, so they are asked for by their files.
+    want_library gstreamer-1.0 libgstreamer1.0-dev
+    want_library gstreamer-pbutils-1.0 libgstreamer-plugins-base1.0-dev
+    want_plugin playback gstreamer1.0-plugins-base
+    want_plugin isomp4 gstreamer1.0-plugins-good
+    want_plugin videoparsersbad gstreamer1.0-plugins-bad
+    want_plugin x264 gstreamer1.0-plugins-ugly
+    want_plugin libav gstreamer1.0-libav
     want_typeface DejaVuSans.ttf fonts-dejavu-core
     install_wanted
 }
@@ -113,13 +127,18 @@ test_needs() {
     want python3 python3
     want pip3 python3-pip
     want curl curl
+    want php php-cli
     install_wanted
     modern_ffmpeg
     independent_decoder
+    webhook_libraries
+    agent_library
+    go_toolchain
     corpus
     photographs
     has nginx || unpack nginx usr/sbin/nginx nginx nginx-common
     has caddy || unpack caddy usr/bin/caddy caddy
+    has faketime || unpack faketime usr/share/doc/libfaketime libfaketime
 }
 
 bench_needs() {
@@ -132,6 +151,7 @@ bench_needs() {
     independent_decoder
     photographs
     more_photographs
+    film
     if has nginx && [ -e /usr/lib/nginx/modules/ngx_rtmp_module.so ]; then return 0; fi
     unpack nginx-rtmp usr/sbin/nginx nginx nginx-common libnginx-mod-rtmp
 }
@@ -203,6 +223,37 @@ independent_decoder() {
     fi
 }
 
+# What verifies our webhooks in tests as receivers do: the official libraries of Stripe and of Standard Webhooks.
+webhook_libraries() {
+    folder=$tools/webhook-libraries
+    [ -e "$folder/complete" ] && return 0
+    say "fetching the libraries that verify webhooks in tests (stripe, standardwebhooks)"
+    mkdir -p "$folder"
+    if pip3 install --quiet --disable-pip-version-check --root-user-action ignore --upgrade --target "$folder" \
+        stripe==16.1.0 standardwebhooks==1.1.0
+    then touch "$folder/complete"
+    else say "could not get them: the test that needs them will fail"
+    fi
+}
+
+# What calls our tools in tests as agents do: the official Python client of the Model Context Protocol (45 MB unpacked).
+agent_library() {
+    folder=$tools/mcp
+    [ -e "$folder/complete" ] && return 0
+    say "fetching the client of agents' tools for tests (mcp)"
+    mkdir -p "$folder"
+    if pip3 install --quiet --disable-pip-version-check --root-user-action ignore --upgrade --target "$folder" \
+        mcp==2.3.0
+    then touch "$folder/complete"
+    else say "could not get it: the tests that need it will be skipped"
+    fi
+}
+
+# Compiles the guide's receiver in Go: 80 MB to fetch, 450 MB unpacked. Without it the test says that it is skipped.
+go_toolchain() {
+    has go || unpack go usr/lib/go-1.19/bin/go golang-1.19-go golang-1.19-src
+}
+
 # Files that were made to break image libraries: of gdk-pixbuf, librsvg and Pillow (tests/corpus).
 corpus() {
     tests=usr/libexec/installed-tests
@@ -223,6 +274,19 @@ corpus() {
 photographs() {
     [ -e /usr/share/backgrounds/mate/nature ] \
         || unpack mate-backgrounds usr/share/backgrounds/mate/nature mate-backgrounds
+}
+
+# A real clip of 55 s (Big Buck Bunny's trailer), out of moviepy's source archive.
+film() {
+    folder=$tools/film
+    [ -e "$folder/trailer.mp4" ] && return 0
+    say "fetching a film for benches (58 MB)"
+    rm -rf "$folder" && mkdir -p "$folder"
+    if pip3 download --quiet --disable-pip-version-check --no-deps --no-binary moviepy --dest "$folder" moviepy==2.2.1 \
+        && tar -xzf "$folder"/moviepy-*.tar.gz -C "$folder" --wildcards --transform 's,.*/,,' '*/trailer_bbb.mp4'
+    then mv "$folder/trailer_bbb.mp4" "$folder/trailer.mp4"; rm "$folder"/moviepy-*.tar.gz
+    else rm -rf "$folder"; say "could not get it: a drawn film stands in its place"
+    fi
 }
 
 more_photographs() {

@@ -12,9 +12,10 @@ use sluice_actors::{
         Branch, Live, LiveGate,
         listener::{self, Acceptor, Listener},
     },
+    outbound,
     tree::{self, Add, Root},
 };
-use sluice_store::{Bootstrap, FirstCredentials, Secret, Store, live_inputs};
+use sluice_store::{Bootstrap, FirstCredentials, Secret, Store, live_inputs, webhooks, workflows};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::Semaphore,
@@ -46,6 +47,8 @@ pub enum Error {
     Actors(#[from] sluice_actors::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    Outbound(#[from] outbound::SetupError),
     #[error(transparent)]
     Http(#[from] http::StartError),
     #[error("{what}: {source}")]
@@ -115,7 +118,7 @@ impl Service {
         add(&root, concern).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
-        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into());
+        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into())?;
         media.images.load().await?;
         for concern in media.concerns() {
             add(&root, concern).await;
@@ -134,6 +137,14 @@ impl Service {
         )
         .await?;
 
+        let events = webhooks::Retention {
+            keep: config.webhooks.keep,
+            keep_bytes: config.webhooks.keep_bytes.as_u64(),
+        };
+        let runs = workflows::Retention {
+            keep_runs: config.workflows.keep_runs,
+            max_active: config.workflows.max_active_per_workflow,
+        };
         let state = AppState::new(
             config,
             store.clone(),
@@ -152,7 +163,7 @@ impl Service {
         };
         let background = vec![
             tokio::spawn(branch.run_background(done.clone())),
-            tokio::spawn(sweep(store.clone(), done.clone())),
+            tokio::spawn(sweep(store.clone(), events, runs, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
         ];
         let http = server.server.handle();
@@ -255,9 +266,13 @@ impl Service {
         }
     }
 
-    /// Ends in reverse of the start: publishers, viewers, tree, rows.
+    /// Ends in reverse of the start: publishers, viewers, tree, rows. Webhooks, workflow runs and video streams claim nothing
+    /// from the first moment on; attempts end meanwhile, runs stop at their next step, and streams where they are.
     pub async fn stop(self) {
         self.state.set_stage(Stage::Draining);
+        self.state.webhooks.drain();
+        self.state.workflows.drain();
+        self.state.streams.drain();
         if let Err(error) = self.live.drain().await {
             warn!(%error, "publishers are cut off");
         }
@@ -267,6 +282,9 @@ impl Service {
         self.state.closing.cancel();
         self.http.stop(true).await;
         bounded("image delivery", self.state.images.close()).await;
+        self.state.webhooks.close().await;
+        bounded("workflow runs", self.state.workflows.close()).await;
+        bounded("video streams", self.state.streams.close()).await;
         let _ = self.root.stop_gracefully().await;
         bounded("the actor tree", self.root.wait_for_shutdown()).await;
         self.done.cancel();
@@ -354,14 +372,26 @@ fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> 
         })
 }
 
-async fn sweep(store: Store, stop: CancellationToken) {
+async fn sweep(
+    store: Store,
+    events: webhooks::Retention,
+    runs: workflows::Retention,
+    stop: CancellationToken,
+) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(SWEEP_EVERY) => {}
             () = stop.cancelled() => return,
         }
-        if let Err(error) = store.sweep(sluice_store::now_ms()).await {
-            warn!(%error, "expired rows are swept later");
+        let now_ms = sluice_store::now_ms();
+        for swept in [
+            store.sweep(now_ms).await,
+            store.sweep_events(&events, now_ms).await,
+            store.sweep_runs(&runs, now_ms).await,
+        ] {
+            if let Err(error) = swept {
+                warn!(%error, "expired rows are swept later");
+            }
         }
     }
 }

@@ -6,5 +6,6 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod http;
+mod mcp;
 pub mod metrics;
 pub mod tls;

@@ -105,7 +105,7 @@ fn raise_file_limit() {
 
 /// Logs to standard error: text for people, JSON by setting. kameo's own target says too much at `info`.
 fn start_log(log: &Log) {
-    let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_new(log.directives()).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

@@ -1,25 +1,32 @@
 //! Prometheus metrics: requests as they end, everything else read at the scrape.
 
-use std::{borrow::Cow, fmt};
+mod process;
+mod video;
+mod webhooks;
+mod workflows;
+
+use std::borrow::Cow;
 
 use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
-    metrics::{
-        MetricType,
-        counter::{ConstCounter, Counter},
-        family::Family,
-        gauge::{ConstGauge, Gauge},
-        histogram::Histogram,
-    },
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
+/// The counters of the image workers at the moment of a scrape.
+pub use sluice_actors::compute::PoolStatus;
+use sluice_actors::{
+    cdn::CdnStatistics, convert::Counts, video as streams, webhooks::WebhookStatistics, workflow,
+};
+/// The counters of the store at the moment of a scrape.
+pub use sluice_store::Statistics;
+use sluice_store::{
+    jobs::JobState, video::StreamCounts, webhooks::Counts as Backlog, workflows::RunCounts,
+};
+
+use self::{process::Process, video::Video, webhooks::Webhooks, workflows::Workflows};
 
 /// A blocking reload waits about one part, a slow client's body some seconds.
 const DURATION_BUCKETS_S: [f64; 10] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
-
-/// USER_HZ: what Linux reports to programs, whatever its own tick, on every machine that Rust runs on.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answered {
@@ -70,12 +77,6 @@ pub struct OnAir {
     pub bitrate_bps: u64,
 }
 
-/// The counters of the store and of the image workers at the moment of a scrape.
-pub use sluice_actors::compute::PoolStatus;
-use sluice_actors::{cdn::CdnStatistics, convert::Counts};
-pub use sluice_store::Statistics;
-use sluice_store::jobs::JobState;
-
 /// The registry and the metrics that requests write.
 #[derive(Debug)]
 pub struct Metrics {
@@ -97,6 +98,9 @@ pub struct Metrics {
     image_tasks_waiting: Gauge,
     image_workers_replaced: Gauge,
     image_workers_killed: Gauge,
+    video: Video,
+    webhooks: Webhooks,
+    workflows: Workflows,
 }
 
 impl Default for Metrics {
@@ -120,6 +124,9 @@ impl Default for Metrics {
             image_tasks_waiting: Gauge::default(),
             image_workers_replaced: Gauge::default(),
             image_workers_killed: Gauge::default(),
+            video: Video::default(),
+            webhooks: Webhooks::default(),
+            workflows: Workflows::default(),
         };
         metrics.register();
         metrics
@@ -173,6 +180,9 @@ impl Metrics {
         self.register_conversions();
         self.register_variants();
         self.register_image_workers();
+        self.video.register(&mut self.registry);
+        self.webhooks.register(&mut self.registry);
+        self.workflows.register(&mut self.registry);
         self.registry.register_collector(Box::new(Process));
     }
 
@@ -293,6 +303,21 @@ impl Metrics {
         }
     }
 
+    /// Notes what webhooks have done and what waits for them, before a scrape.
+    pub fn webhooks(&self, backlog: &Backlog, done: WebhookStatistics, now_ms: i64) {
+        self.webhooks.show(backlog, done, now_ms);
+    }
+
+    /// Notes what has become of workflow runs and what waits, before a scrape.
+    pub fn workflows(&self, unfinished: &RunCounts, ended: &workflow::Counts) {
+        self.workflows.show(unfinished, ended);
+    }
+
+    /// Notes what has become of video streams and what waits, before a scrape.
+    pub fn streams(&self, unfinished: &StreamCounts, ended: &streams::Counts) {
+        self.video.show_streams(unfinished, ended);
+    }
+
     /// The text of `/metrics` (OpenMetrics).
     pub fn scrape(
         &self,
@@ -331,6 +356,7 @@ impl Metrics {
         self.image_tasks_waiting.set(count(pool.waiting));
         self.image_workers_replaced.set(signed(pool.replaced));
         self.image_workers_killed.set(signed(pool.killed));
+        self.video.show(&pool.video);
     }
 }
 
@@ -342,62 +368,10 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Memory and processor time of this process, from `/proc/self`.
-#[derive(Debug)]
-struct Process;
-
-impl Collector for Process {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        if let Some(bytes) = resident_bytes() {
-            let gauge = ConstGauge::new(signed(bytes));
-            let name = "process_resident_memory";
-            let metric = encoder.encode_descriptor(
-                name,
-                "Resident memory",
-                Some(&Unit::Bytes),
-                MetricType::Gauge,
-            )?;
-            gauge.encode(metric)?;
-        }
-        if let Some(seconds) = cpu_seconds() {
-            let counter = ConstCounter::new(seconds);
-            let metric = encoder.encode_descriptor(
-                "process_cpu",
-                "Processor time",
-                Some(&Unit::Seconds),
-                MetricType::Counter,
-            )?;
-            counter.encode(metric)?;
-        }
-        Ok(())
-    }
-}
-
-/// proc_pid_status(5): `VmRSS` in KiB.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
-/// proc_pid_stat(5): fields 14 and 15 count user and system time in clock ticks; the name before them may hold blanks.
-fn cpu_seconds() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let ticks: u64 = after_name
-        .split_ascii_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    Some(ticks as f64 / TICKS_PER_SECOND)
-}
-
 #[cfg(test)]
 mod tests {
+    use sluice_actors::compute::{QueueStatus, VideoStatus};
+
     use super::*;
 
     #[test]
@@ -416,6 +390,16 @@ mod tests {
             waiting: 5,
             replaced: 3,
             killed: 4,
+            video: VideoStatus {
+                long: QueueStatus {
+                    running: 1,
+                    waiting: 7,
+                },
+                ended: 8,
+                killed: 2,
+                retried: 1,
+                ..VideoStatus::default()
+            },
             ..PoolStatus::default()
         };
         let files = Counts {
@@ -423,6 +407,15 @@ mod tests {
             failed: [("timed_out".to_owned(), 1)].into(),
         };
         metrics.conversions(&[(JobState::Failed, 2)], &files);
+        let unfinished = StreamCounts {
+            pending: 3,
+            processing: 1,
+        };
+        let ended = streams::Counts {
+            ready: 4,
+            failed: [("undecodable".to_owned(), 2), ("timed_out".to_owned(), 1)].into(),
+        };
+        metrics.streams(&unfinished, &ended);
         let text = metrics.scrape(on_air, Statistics::default(), 1, &pool);
         for line in [
             r#"sluice_jobs{status="failed"} 2"#,
@@ -439,6 +432,17 @@ mod tests {
             "sluice_image_tasks_waiting 5",
             "sluice_image_workers_replaced 3",
             "sluice_image_workers_killed 4",
+            r#"sluice_video_tasks{queue="long",state="running"} 1"#,
+            r#"sluice_video_tasks{queue="long",state="waiting"} 7"#,
+            r#"sluice_video_tasks{queue="short",state="running"} 0"#,
+            "sluice_video_tasks_ended 8",
+            "sluice_video_tasks_killed 2",
+            "sluice_video_tasks_retried 1",
+            r#"sluice_video_streams{status="pending"} 3"#,
+            r#"sluice_video_streams{status="processing"} 1"#,
+            r#"sluice_video_streams_ended{status="ready"} 4"#,
+            r#"sluice_video_streams_ended{status="failed"} 3"#,
+            r#"sluice_video_streams_failed{code="undecodable"} 2"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

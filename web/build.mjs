@@ -16,11 +16,12 @@ process.chdir(root);
 /** Every page and the entry points that its `{{name}}` placeholders stand for. */
 const entryPoints = [
   "src/player/player.ts",
+  "src/watch/watch.ts",
   "src/docs/docs.ts",
   "src/styles/player.css",
   "src/styles/docs.css",
 ];
-const pages = ["pages/player.html", "pages/docs.html"];
+const pages = ["pages/player.html", "pages/watch.html", "pages/docs.html"];
 const copied = ["pages/favicon.svg"];
 
 if (process.argv.includes("--test")) {

@@ -3,6 +3,11 @@
 //! A concern that keeps panicking must never end its neighbours. [`Ward`] supervises exactly one child and ends when
 //! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the concern and starts a new ward with
 //! back-off. Because the ward dies with its child's specification, nothing accumulates however often this happens.
+//!
+//! A restarted actor is given a reference of its own, which nobody else has; those of everybody else lead to it all the same. A
+//! weak one made from it is dead when `on_start` is over, and so is the one that `on_link_died` is given. An actor that is
+//! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
+//! (docs/decisions/0015).
 
 use std::{
     collections::BTreeMap,

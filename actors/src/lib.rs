@@ -4,13 +4,22 @@
 //! live in `ingest` and `media`; rows live in `store`; this crate gives them an owner, a lifetime and a mailbox.
 
 pub mod cdn;
+mod clock;
 pub mod compute;
 pub mod concern;
 pub mod convert;
+mod durable;
 mod error;
+pub mod events;
+#[cfg(test)]
+mod fixtures;
 pub mod live;
 pub mod meter;
+pub mod outbound;
 pub mod registry;
 pub mod tree;
+pub mod video;
+pub mod webhooks;
+pub mod workflow;
 
 pub use error::Error;

@@ -22,11 +22,12 @@ use std::{
 use kameo::{
     Actor,
     actor::ActorRef,
-    error::Infallible,
+    error::{Infallible, SendError},
     message::{Context, Message},
 };
 use sluice_store::{Store, accounts, deliveries, delivery_keys, now_ms};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -314,6 +315,8 @@ impl Meter {
 struct Keeper {
     meter: Meter,
     flushes: u64,
+    /// The one that is waited for: a keeper that panicked leaves none behind.
+    next_flush: AbortOnDropHandle<Result<(), SendError<Flush>>>,
 }
 
 /// The account's block runs low, or nothing is known of it yet.
@@ -333,9 +336,16 @@ impl Actor for Keeper {
     type Error = Infallible;
 
     async fn on_start(meter: Meter, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        me.tell(Flush).send_after(FLUSH_EVERY);
-        Ok(Self { meter, flushes: 0 })
+        Ok(Self {
+            meter,
+            flushes: 0,
+            next_flush: after_a_while(&me),
+        })
     }
+}
+
+fn after_a_while(keeper: &ActorRef<Keeper>) -> AbortOnDropHandle<Result<(), SendError<Flush>>> {
+    AbortOnDropHandle::new(keeper.tell(Flush).send_after(FLUSH_EVERY))
 }
 
 impl Keeper {
@@ -398,6 +408,6 @@ impl Message<Flushed> for Keeper {
     type Reply = ();
 
     async fn handle(&mut self, _: Flushed, context: &mut Context<Self, ()>) {
-        context.actor_ref().tell(Flush).send_after(FLUSH_EVERY);
+        self.next_flush = after_a_while(context.actor_ref());
     }
 }

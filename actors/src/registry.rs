@@ -9,6 +9,9 @@
 //! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. What survives a restart
 //! (in `Args`): the owner's id, under which the predecessor's leases are found and freed; its children are killed.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::HashMap, ops::ControlFlow, time::Duration};
 
 use kameo::{
@@ -26,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, error, warn};
 use uuid::Uuid;
 
-use crate::tree::Owned;
+use crate::{concern::Door, tree::Owned};
 
 pub const MAILBOX: usize = 64;
 /// Between two looks for due rows that nobody announced.
@@ -44,6 +47,11 @@ pub trait Entity: Clone + Send + Sync + 'static {
     const KIND: &'static str;
     /// Works on one row until it is ended or given back, then stops normally. It writes with its lease only.
     type Owner: Actor;
+
+    /// Whether rows are claimed at present; not any more once the service stops.
+    fn takes_work(&self) -> bool {
+        true
+    }
 
     /// What the owner of a claimed row is started with.
     fn owner(&self, lease: Lease) -> <Self::Owner as Actor>::Args;
@@ -70,6 +78,8 @@ pub struct Args<E> {
 /// The actor; see the module documentation.
 pub struct Registry<E: Entity> {
     args: Args<E>,
+    /// Kept, since a weak one would die ([`crate::concern`]).
+    me: ActorRef<Self>,
     children: HashMap<Uuid, Child<E>>,
     by_actor: HashMap<ActorId, Uuid>,
     /// A claim is on its way.
@@ -91,9 +101,10 @@ impl<E: Entity> Actor for Registry<E> {
     type Error = Infallible;
 
     async fn on_start(args: Args<E>, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let clock = tokio::spawn(tick(me.downgrade(), args.lease / BEATS_PER_LEASE));
+        let clock = tokio::spawn(tick(me.clone(), args.lease / BEATS_PER_LEASE));
         Ok(Self {
             args,
+            me,
             children: HashMap::new(),
             by_actor: HashMap::new(),
             is_claiming: false,
@@ -127,7 +138,7 @@ impl<E: Entity> Actor for Registry<E> {
 
     async fn on_link_died(
         &mut self,
-        me: WeakActorRef<Self>,
+        _: WeakActorRef<Self>,
         id: ActorId,
         reason: ActorStopReason,
     ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
@@ -141,16 +152,17 @@ impl<E: Entity> Actor for Registry<E> {
             error!(kind = E::KIND, id = %row, %reason, "the owner of a row crashed; it is tried again after a pause");
             self.give_back(child.lease);
         }
-        if let Some(me) = me.upgrade() {
-            self.claim(&me);
-        }
+        self.claim();
         Ok(ControlFlow::Continue(()))
     }
 }
 
 impl<E: Entity> Registry<E> {
     /// Looks for due rows off the loop, when there is room for one more.
-    fn claim(&mut self, me: &ActorRef<Self>) {
+    fn claim(&mut self) {
+        if !self.args.entity.takes_work() {
+            return;
+        }
         if self.is_claiming {
             self.claims_again = true;
             return;
@@ -160,10 +172,10 @@ impl<E: Entity> Registry<E> {
             return;
         }
         self.is_claiming = true;
-        let (args, is_first, me) = (self.args.clone(), self.is_first, me.clone());
+        let (args, is_first, me) = (self.args.clone(), self.is_first, self.me.clone());
         tokio::spawn(async move {
             let claimed = claim(args, room, is_first).await;
-            let _ = me.tell(Found(claimed)).await;
+            let _ = me.tell(Found { claimed, is_first }).await;
         });
     }
 
@@ -177,10 +189,10 @@ impl<E: Entity> Registry<E> {
         }
     }
 
-    async fn start(&mut self, lease: Lease, me: &ActorRef<Self>) {
+    async fn start(&mut self, lease: Lease) {
         let prepared = E::Owner::prepare_with_mailbox(mailbox::bounded(MAILBOX));
         let actor = prepared.actor_ref().clone();
-        me.link(&actor).await;
+        self.me.link(&actor).await;
         prepared.spawn(self.args.entity.owner(lease.clone()));
         self.by_actor.insert(actor.id(), lease.id);
         let child = Child {
@@ -190,11 +202,23 @@ impl<E: Entity> Registry<E> {
         self.children.insert(child.lease.id, child);
     }
 
-    /// Ends a child without a word; whoever calls this knows that its row is not its own any more.
-    fn end(&mut self, row: Uuid) {
-        if self.children.remove(&row).is_some() {
-            self.by_actor.retain(|_, of| *of != row);
-        }
+    /// Ends a child without a word, and returns its lease; whoever calls this knows that its row is not its own any more.
+    fn end(&mut self, row: Uuid) -> Option<Lease> {
+        let child = self.children.remove(&row)?;
+        self.by_actor.retain(|_, of| *of != row);
+        Some(child.lease)
+    }
+
+    /// Frees a lease that nobody works under, if it is still held.
+    fn release(&self, lease: Lease) {
+        let (store, me) = (self.args.store.clone(), self.me.clone());
+        tokio::spawn(async move {
+            let released =
+                store.write(move |tx| Box::pin(async move { work::release(tx, &lease).await }));
+            if released.await.is_ok() {
+                let _ = me.tell(Nudge).try_send();
+            }
+        });
     }
 
     fn give_back(&self, lease: Lease) {
@@ -238,8 +262,8 @@ async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<C
         .await
 }
 
-/// Tells the registry when it is time; ends with it.
-async fn tick<E: Entity>(registry: WeakActorRef<Registry<E>>, beat: Duration) {
+/// Tells the registry when it is time; aborted with it.
+async fn tick<E: Entity>(registry: ActorRef<Registry<E>>, beat: Duration) {
     let mut scans = tokio::time::interval(SCAN_EVERY);
     let mut beats = tokio::time::interval(beat);
     loop {
@@ -247,13 +271,26 @@ async fn tick<E: Entity>(registry: WeakActorRef<Registry<E>>, beat: Duration) {
             _ = scans.tick() => false,
             _ = beats.tick() => true,
         };
-        let Some(registry) = registry.upgrade() else {
-            return;
-        };
         let _ = match is_beat {
             true => registry.tell(Beat).try_send().map_err(drop),
             false => registry.tell(Nudge).try_send().map_err(drop),
         };
+    }
+}
+
+impl<E: Entity> Door<Registry<E>> {
+    /// Rows may be due. May be lost: the registry scans.
+    pub(crate) fn nudge(&self) {
+        if let Some(registry) = self.get() {
+            let _ = registry.tell(Nudge).try_send();
+        }
+    }
+
+    /// The row was taken out of `work`. May be lost: its owner hears of it with its next heartbeat or change.
+    pub(crate) fn withdraw(&self, row: Uuid) {
+        if let Some(registry) = self.get() {
+            let _ = registry.tell(Withdrawn(row)).try_send();
+        }
     }
 }
 
@@ -263,9 +300,8 @@ pub struct Nudge;
 impl<E: Entity> Message<Nudge> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, _: Nudge, context: &mut Context<Self, ()>) {
-        let me = context.actor_ref().clone();
-        self.claim(&me);
+    async fn handle(&mut self, _: Nudge, _: &mut Context<Self, ()>) {
+        self.claim();
     }
 }
 
@@ -275,33 +311,42 @@ pub struct Withdrawn(pub Uuid);
 impl<E: Entity> Message<Withdrawn> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, Withdrawn(row): Withdrawn, context: &mut Context<Self, ()>) {
-        self.end(row);
-        let me = context.actor_ref().clone();
-        self.claim(&me);
+    async fn handle(&mut self, Withdrawn(row): Withdrawn, _: &mut Context<Self, ()>) {
+        if let Some(lease) = self.end(row) {
+            // This may come late, when the row was put in again and that was the next owner: then it is due once more.
+            self.release(lease);
+        }
+        self.claim();
     }
 }
 
-/// What a claim found.
-struct Found(Result<Claimed, Error>);
+/// What a claim found; it may be one of a registry that fell meanwhile.
+struct Found {
+    claimed: Result<Claimed, Error>,
+    /// The predecessor's leases were freed before it.
+    is_first: bool,
+}
 
 impl<E: Entity> Message<Found> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, Found(claimed): Found, context: &mut Context<Self, ()>) {
-        let me = context.actor_ref().clone();
+    async fn handle(&mut self, found: Found, _: &mut Context<Self, ()>) {
         self.is_claiming = false;
-        match claimed {
+        match found.claimed {
             Ok(claimed) => {
-                self.is_first = false;
+                self.is_first &= !found.is_first;
                 for id in claimed.given_up {
                     error!(kind = E::KIND, %id, "a row was given up: its owners kept dying");
                     self.end(id);
                 }
                 for lease in claimed.leases {
+                    let is_newer = |child: &Child<E>| child.lease.fence > lease.fence;
+                    if self.children.get(&lease.id).is_some_and(is_newer) {
+                        continue;
+                    }
                     // A child whose lease ran out meanwhile has a successor now.
                     self.end(lease.id);
-                    self.start(lease, &me).await;
+                    self.start(lease).await;
                 }
             }
             Err(error) => {
@@ -309,7 +354,7 @@ impl<E: Entity> Message<Found> for Registry<E> {
             }
         }
         if std::mem::take(&mut self.claims_again) {
-            self.claim(&me);
+            self.claim();
         }
     }
 }
@@ -320,7 +365,7 @@ struct Beat;
 impl<E: Entity> Message<Beat> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, _: Beat, context: &mut Context<Self, ()>) {
+    async fn handle(&mut self, _: Beat, _: &mut Context<Self, ()>) {
         if self.children.is_empty() {
             return;
         }
@@ -330,7 +375,7 @@ impl<E: Entity> Message<Beat> for Registry<E> {
             .values()
             .map(|child| (child.lease.id, child.lease.fence))
             .collect();
-        let me = context.actor_ref().clone();
+        let me = self.me.clone();
         tokio::spawn(async move {
             let lost = store
                 .write(move |tx| {
@@ -362,5 +407,18 @@ impl<E: Entity> Message<Lost> for Registry<E> {
                 self.end(row);
             }
         }
+    }
+}
+
+/// Makes the actor panic.
+#[cfg(test)]
+struct Panic;
+
+#[cfg(test)]
+impl<E: Entity> Message<Panic> for Registry<E> {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Panic, _: &mut Context<Self, ()>) {
+        panic!("asked to panic");
     }
 }

@@ -4,7 +4,7 @@
 use std::{
     ops::ControlFlow,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering::SeqCst},
     },
     time::Duration,
@@ -149,6 +149,56 @@ async fn a_restart_keeps_the_reference_and_the_queued_messages_and_rebuilds_self
         2,
         "the same reference, the second life"
     );
+}
+
+/// Publishes the references that its present life was given.
+struct Published;
+
+type References = Arc<Mutex<Vec<(WeakActorRef<Published>, Option<ActorRef<Published>>)>>>;
+
+impl Actor for Published {
+    type Args = (References, bool);
+    type Error = Infallible;
+
+    async fn on_start(
+        (references, keeps): Self::Args,
+        me: ActorRef<Self>,
+    ) -> Result<Self, Infallible> {
+        let mut references = references.lock().unwrap();
+        references.push((me.downgrade(), keeps.then_some(me)));
+        Ok(Self)
+    }
+}
+
+impl Message<Panic> for Published {
+    type Reply = ();
+    async fn handle(&mut self, _: Panic, _: &mut Context<Self, ()>) {
+        panic!("asked to panic");
+    }
+}
+
+/// The reference of a restarted actor is one of its own: nobody holds it but whoever is given it. So what an actor spawns to
+/// wake itself holds a strong one, and is aborted with the actor.
+#[tokio::test]
+async fn a_weak_reference_that_a_restarted_actor_is_given_is_dead_unless_a_strong_one_is_kept() {
+    for keeps in [false, true] {
+        let (references, lost) = (References::default(), Arc::default());
+        let parent = Parent::spawn(lost);
+        let child = Published::supervise(&parent, (references.clone(), keeps))
+            .restart_limit(5, Duration::from_secs(60))
+            .spawn()
+            .await;
+        child.wait_for_startup().await;
+        let is_alive = |life: usize| references.lock().unwrap()[life].0.upgrade().is_some();
+        assert!(is_alive(0), "the one that everybody has");
+        child.tell(Panic).await.unwrap();
+        eventually("the child starts again", || {
+            references.lock().unwrap().len() == 2
+        })
+        .await;
+        eventually("nothing else holds its reference", || is_alive(1) == keeps).await;
+        assert!(child.is_alive(), "though the old reference is good");
+    }
 }
 
 #[tokio::test]

@@ -46,6 +46,11 @@ impl Client {
         self.send("GET", path, "", b"").await
     }
 
+    /// `headers` are whole lines, each with its line end.
+    pub(crate) async fn get_with(&mut self, path: &str, headers: &str) -> Result<Answer, Failure> {
+        self.send("GET", path, headers, b"").await
+    }
+
     pub(crate) async fn post(
         &mut self,
         path: &str,

@@ -1,8 +1,8 @@
 //! The load harness: starts a server of its own, loads it as encoders and viewers do, and prints what it cost.
 //!
 //! `cargo bench --bench load -- live --publishers 10 --viewers 10 --peer nginx`, or `make bench`. The figures are from
-//! /proc: of the server's process alone for live streams, of all its processes for images. Everything stays on loopback,
-//! in a temporary folder below `target/load`, and is bounded in number and time.
+//! /proc: of the server's process alone for live streams, webhooks and workflows, of all its processes for images. Everything stays on
+//! loopback, in a temporary folder below `target/load`, and is bounded in number and time.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod clip;
@@ -16,7 +16,11 @@ mod publisher;
 mod report;
 mod rtmp;
 mod service;
+mod upload;
+mod video;
 mod viewer;
+mod webhooks;
+mod workflows;
 
 use clap::{Parser, Subcommand};
 
@@ -49,6 +53,14 @@ enum Scenario {
     Photographs,
     /// `POST /api/convert`, upload and download included.
     Convert(image::ConvertOptions),
+    /// Deliveries to receivers in this process: healthy ones, some that hang, and a backlog for dead ones.
+    Webhooks(webhooks::Options),
+    /// A film to MP4 and WebM, beside ffmpeg; a picture out of a long one.
+    Transcode(video::TranscodeOptions),
+    /// A film to an HLS asset, beside ffmpeg.
+    Ladder(video::LadderOptions),
+    /// Workflow runs of resize, conversion and storage, each waited for: what the engine costs beside the operations.
+    Workflows(workflows::Options),
 }
 
 fn main() -> Result<(), Failure> {
@@ -69,6 +81,10 @@ fn main() -> Result<(), Failure> {
             Scenario::CdnEqual(options) => image::equal(&options).await,
             Scenario::Photographs => image::photographs(),
             Scenario::Convert(options) => image::convert(&options).await,
+            Scenario::Webhooks(options) => webhooks::run(&options).await,
+            Scenario::Transcode(options) => video::transcode(&options).await,
+            Scenario::Ladder(options) => video::ladder(&options).await,
+            Scenario::Workflows(options) => workflows::run(&options).await,
         }
     })
 }

@@ -144,8 +144,128 @@ pub(crate) fn images<'a>(tallies: impl Iterator<Item = (&'static str, &'a Tally)
     }
 }
 
+/// Deliveries of one run to receivers that answer.
+#[derive(Debug)]
+pub(crate) struct Deliveries {
+    /// In the span.
+    pub(crate) arrived: usize,
+    pub(crate) missing: usize,
+    /// From the upload's answer to the request's first byte.
+    pub(crate) latencies: Vec<Duration>,
+    pub(crate) span: Span,
+}
+
+/// Rate, times and cost of deliveries.
+pub(crate) fn deliveries(title: &str, run: &mut Deliveries) {
+    let seconds = run.span.lasted.as_secs_f64();
+    println!("{title}");
+    println!(
+        "  delivered        {} in {seconds:.1} s = {:.0}/s, missing {}",
+        run.arrived,
+        run.arrived as f64 / seconds,
+        run.missing
+    );
+    percentiles("upload answered → first byte", &mut run.latencies);
+    let cpu = run.span.cpu();
+    println!(
+        "  CPU              {:.1} % of a core, {:.3} ms a delivery",
+        100.0 * cpu.as_secs_f64() / seconds,
+        milliseconds(cpu) / run.arrived.max(1) as f64
+    );
+    println!(
+        "  resident         {:.1} MiB before, {:.1} MiB after",
+        mib(run.span.before.resident_kib),
+        mib(run.span.after.resident_kib)
+    );
+}
+
+/// A backlog that was built up and delivered.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    pub(crate) expected: usize,
+    /// Of the arrived ones.
+    pub(crate) different: usize,
+    pub(crate) arrived: usize,
+    pub(crate) built_in: Duration,
+    pub(crate) drained_in: Duration,
+    /// While it was delivered.
+    pub(crate) cpu: Duration,
+    /// Before; the most while it was built; when it was built; the most while it was delivered.
+    pub(crate) idle: Figures,
+    pub(crate) building: Figures,
+    pub(crate) waiting: Figures,
+    pub(crate) draining: Figures,
+}
+
+/// Memory and rate of a backlog.
+pub(crate) fn drain(run: &Drain) {
+    let seconds = run.drained_in.as_secs_f64();
+    println!("a backlog of {} deliveries to dead endpoints", run.expected);
+    println!(
+        "  built            in {:.1} s; delivered in {seconds:.1} s = {:.0}/s, CPU {:.1} % of a core",
+        run.built_in.as_secs_f64(),
+        run.arrived as f64 / seconds,
+        100.0 * run.cpu.as_secs_f64() / seconds,
+    );
+    println!(
+        "  arrived          {} different ones, {} requests",
+        run.different, run.arrived
+    );
+    println!(
+        "  resident         {:.1} MiB idle, {:.1} while building, {:.1} with the backlog, {:.1} while delivering",
+        mib(run.idle.resident_kib),
+        mib(run.building.resident_kib),
+        mib(run.waiting.resident_kib),
+        mib(run.draining.resident_kib),
+    );
+}
+
+/// Runs of a workflow, and what storing the same files costs.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    /// Of each.
+    pub(crate) count: usize,
+    pub(crate) storing: Span,
+    pub(crate) running: Span,
+    /// While they ran, at equal distances of time.
+    pub(crate) resident_kib: Vec<u64>,
+    /// From the request to its answer.
+    pub(crate) whole: Vec<Duration>,
+    /// From the last step's end to the answer.
+    pub(crate) answers: Vec<Duration>,
+}
+
+/// Processor time, memory and times of runs.
+pub(crate) fn runs(run: &mut Runs) {
+    let each = |span: &Span| milliseconds(span.cpu()) / run.count.max(1) as f64;
+    let seconds = run.running.lasted.as_secs_f64();
+    println!(
+        "  runs             {} in {seconds:.1} s = {:.1}/s",
+        run.count,
+        run.count as f64 / seconds
+    );
+    println!(
+        "  CPU              {:.2} ms a run, {:.2} ms to store the same file: {:.2} ms of the engine",
+        each(&run.running),
+        each(&run.storing),
+        each(&run.running) - each(&run.storing)
+    );
+    let quarters = run
+        .resident_kib
+        .chunks(run.resident_kib.len().div_ceil(4).max(1));
+    let means = quarters.map(|it| mib(it.iter().sum::<u64>() / it.len() as u64));
+    let means: Vec<String> = means.map(|mean| format!("{mean:.1}")).collect();
+    println!(
+        "  resident         {} MiB in the quarters of the run, most {:.1} MiB",
+        means.join(", "),
+        mib(run.resident_kib.iter().copied().max().unwrap_or_default())
+    );
+    percentiles("request → answer", &mut run.whole);
+    percentiles("last step's end → answer", &mut run.answers);
+}
+
 /// Of sorted times; zero when there are none.
-fn share(times: &[Duration], share: f64) -> Duration {
+pub(crate) fn share(times: &[Duration], share: f64) -> Duration {
     let index = (times.len().saturating_sub(1) as f64 * share) as usize;
     times.get(index).copied().unwrap_or_default()
 }

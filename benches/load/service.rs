@@ -147,3 +147,11 @@ async fn post_json(client: &mut Client, path: &str, body: &str) -> Result<Value,
 pub(crate) fn with_key(content_type: &str) -> String {
     format!("Authorization: Bearer {API_KEY}\r\nContent-Type: {content_type}\r\n")
 }
+
+/// The project's folder, and one of its own for this run.
+pub(crate) fn workplace() -> Result<(&'static Path, tempfile::TempDir), Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("target/load");
+    std::fs::create_dir_all(&folder)?;
+    Ok((root, tempfile::TempDir::new_in(folder)?))
+}

@@ -31,11 +31,22 @@ pub enum Format {
     Mov,
     Mkv,
     Avi,
+    Mpg,
+    Wmv,
+    Flv,
+    Ts,
+    #[serde(rename = "3gp")]
+    ThreeGp,
     Mp3,
     Wav,
     Ogg,
     M4a,
     Flac,
+    Aac,
+    Wma,
+    Ac3,
+    Aiff,
+    Amr,
     Zip,
 }
 
@@ -66,6 +77,11 @@ impl Class {
             Self::Archive => "an archive",
         }
     }
+
+    /// Whether it has a duration.
+    pub fn is_timed(self) -> bool {
+        matches!(self, Self::Video | Self::Audio)
+    }
 }
 
 /// What is known of a format.
@@ -83,7 +99,7 @@ struct Row {
     alpha: bool,
     /// Whether frames survive in it, when read and when written.
     animates: bool,
-    /// Whether an image can be rendered into it.
+    /// Whether an image can be rendered into it, or pictures and sound be put into it.
     written: bool,
     /// Whether the first bytes of a file are of this format; at most one row says yes.
     matches: fn(&[u8]) -> bool,
@@ -226,17 +242,22 @@ const TABLE: &[Row] = &[
     Row {
         aliases: &["m4v"],
         other_mimes: &["video/x-m4v"],
+        written: true,
         ..row(Format::Mp4, "mp4", "video/mp4", Class::Video, sniff::mp4)
     },
-    row(
-        Format::Webm,
-        "webm",
-        "video/webm",
-        Class::Video,
-        sniff::webm,
-    ),
+    Row {
+        written: true,
+        ..row(
+            Format::Webm,
+            "webm",
+            "video/webm",
+            Class::Video,
+            sniff::webm,
+        )
+    },
     Row {
         aliases: &["qt"],
+        written: true,
         ..row(
             Format::Mov,
             "mov",
@@ -247,6 +268,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         other_mimes: &["video/x-matroska"],
+        written: true,
         ..row(
             Format::Mkv,
             "mkv",
@@ -266,26 +288,64 @@ const TABLE: &[Row] = &[
         )
     },
     Row {
+        aliases: &["mpeg", "mpe", "vob", "m1v", "m2v"],
+        other_mimes: &["video/x-mpeg", "video/mp2p"],
+        ..row(Format::Mpg, "mpg", "video/mpeg", Class::Video, sniff::mpg)
+    },
+    Row {
+        aliases: &["asf"],
+        other_mimes: &["video/x-ms-asf", "application/vnd.ms-asf"],
+        ..row(
+            Format::Wmv,
+            "wmv",
+            "video/x-ms-wmv",
+            Class::Video,
+            sniff::wmv,
+        )
+    },
+    row(Format::Flv, "flv", "video/x-flv", Class::Video, sniff::flv),
+    Row {
+        aliases: &["m2ts", "mts", "m2t"],
+        other_mimes: &["video/vnd.dlna.mpeg-tts"],
+        ..row(Format::Ts, "ts", "video/mp2t", Class::Video, sniff::ts)
+    },
+    Row {
+        aliases: &["3gpp", "3g2", "3gpp2"],
+        other_mimes: &["video/3gpp2", "audio/3gpp", "audio/3gpp2"],
+        ..row(
+            Format::ThreeGp,
+            "3gp",
+            "video/3gpp",
+            Class::Video,
+            sniff::three_gp,
+        )
+    },
+    Row {
         other_mimes: &["audio/mp3"],
+        written: true,
         ..row(Format::Mp3, "mp3", "audio/mpeg", Class::Audio, sniff::mp3)
     },
     Row {
         aliases: &["wave"],
+        written: true,
         other_mimes: &["audio/vnd.wave", "audio/wave", "audio/x-wav"],
         ..row(Format::Wav, "wav", "audio/wav", Class::Audio, sniff::wav)
     },
     Row {
         aliases: &["oga", "opus"],
+        written: true,
         other_mimes: &["application/ogg"],
         ..row(Format::Ogg, "ogg", "audio/ogg", Class::Audio, sniff::ogg)
     },
     Row {
         aliases: &["m4b"],
+        written: true,
         other_mimes: &["audio/x-m4a", "audio/m4a"],
         ..row(Format::M4a, "m4a", "audio/mp4", Class::Audio, sniff::m4a)
     },
     Row {
         other_mimes: &["audio/x-flac"],
+        written: true,
         ..row(
             Format::Flac,
             "flac",
@@ -293,6 +353,35 @@ const TABLE: &[Row] = &[
             Class::Audio,
             sniff::flac,
         )
+    },
+    Row {
+        aliases: &["adts"],
+        other_mimes: &["audio/aacp", "audio/x-aac", "audio/x-hx-aac-adts"],
+        ..row(Format::Aac, "aac", "audio/aac", Class::Audio, sniff::aac)
+    },
+    row(
+        Format::Wma,
+        "wma",
+        "audio/x-ms-wma",
+        Class::Audio,
+        sniff::wma,
+    ),
+    row(Format::Ac3, "ac3", "audio/ac3", Class::Audio, sniff::ac3),
+    Row {
+        aliases: &["aif", "aifc"],
+        other_mimes: &["audio/x-aiff"],
+        ..row(
+            Format::Aiff,
+            "aiff",
+            "audio/aiff",
+            Class::Audio,
+            sniff::aiff,
+        )
+    },
+    Row {
+        aliases: &["awb"],
+        other_mimes: &["audio/amr-wb"],
+        ..row(Format::Amr, "amr", "audio/amr", Class::Audio, sniff::amr)
     },
     Row {
         other_mimes: &["application/x-zip-compressed"],
@@ -384,7 +473,12 @@ impl Format {
 
     /// Whether a [`Render`](crate::task::Render) can write it.
     pub fn is_image_target(self) -> bool {
-        self.row().written
+        self.row().written && self.is_image()
+    }
+
+    /// Whether a [`Transcode`](crate::av::Transcode) can write it.
+    pub fn is_timed_target(self) -> bool {
+        self.row().written && self.class().is_timed()
     }
 
     /// The format of a file by its first bytes (4 KiB are enough), never by a name.

@@ -4,6 +4,8 @@
 //! Everything here takes foreign bytes and a time, and gives values back. It never panics on what it is given, and
 //! allocates by what arrived, never by a length that was declared.
 
+pub mod av;
+pub mod captions;
 pub mod codec;
 mod error;
 pub mod format;
@@ -15,5 +17,6 @@ pub mod setting;
 pub mod task;
 pub mod unit;
 pub mod variant;
+pub mod workflow;
 
 pub use error::Error;

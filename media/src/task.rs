@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::Format;
+use crate::{
+    av::{AvTask, MediaFacts},
+    format::Format,
+};
 
 /// One piece of work for a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,8 @@ pub enum Task {
         page: u32,
         style: Placeholder,
     },
+    /// Video and audio, in a process of their own.
+    Av(Box<AvTask>),
 }
 
 impl Task {
@@ -48,7 +53,7 @@ impl Task {
                 is_document(source)
             }
             Self::ImagesToPdf { sources, .. } => sources.iter().any(is_document),
-            Self::ListArchive | Self::ExtractMember { .. } => false,
+            Self::ListArchive | Self::ExtractMember { .. } | Self::Av(_) => false,
         }
     }
 
@@ -354,6 +359,10 @@ pub struct Limits {
     pub max_output_bytes: u64,
     /// Members of an archive.
     pub max_members: u32,
+    /// Of a clip, in milliseconds (`video.max_duration`).
+    pub max_duration_ms: u64,
+    /// The longer side of a clip's pictures (`video.max_side`).
+    pub max_side: u32,
 }
 
 /// What came out of a task.
@@ -365,6 +374,30 @@ pub struct Done {
     pub image: Option<ImageFacts>,
     /// Of [`Task::ListArchive`].
     pub members: Option<Vec<Member>>,
+    /// Of the source, from work on video and audio.
+    pub media: Option<MediaFacts>,
+}
+
+impl Done {
+    /// What an inspection tells of its file.
+    pub fn facts(&self) -> serde_json::Value {
+        match &self.media {
+            Some(media) => serde_json::json!(media),
+            None => serde_json::json!(self.image),
+        }
+    }
+
+    /// Width and height of the inspected file, as shown.
+    pub fn shown_size(&self) -> Option<(u32, u32)> {
+        let picture = || Some(self.media.as_ref()?.picture()?.shown_size());
+        let image = self.image.as_ref().map(ImageFacts::shown_size);
+        image.or_else(picture)
+    }
+
+    /// How long the inspected file lasts.
+    pub fn duration_ms(&self) -> Option<u64> {
+        self.media.as_ref()?.duration_ms
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -375,6 +408,8 @@ pub struct OutputFacts {
     pub height: Option<u32>,
     /// Frames of an animation, pages of a document; 1 for a still.
     pub pages: u32,
+    /// Of video and audio.
+    pub duration_ms: Option<u64>,
     /// The quality used, when a size was asked for.
     pub applied_quality: Option<u8>,
     /// Which path rendered.
@@ -390,6 +425,7 @@ impl OutputFacts {
             width: None,
             height: None,
             pages: 1,
+            duration_ms: None,
             applied_quality: None,
             path: None,
         }
@@ -420,6 +456,19 @@ pub struct ImageFacts {
     pub density_dpi: Option<f64>,
     /// EXIF tags by name, text, bounded in number and length; never GPS unless `inspect` was asked.
     pub exif: std::collections::BTreeMap<String, String>,
+}
+
+impl ImageFacts {
+    /// EXIF orientations from here on turn the image by a quarter.
+    const FIRST_TURNED: u8 = 5;
+
+    /// Width and height as shown, after orientation.
+    pub fn shown_size(&self) -> (u32, u32) {
+        match self.orientation >= Self::FIRST_TURNED {
+            true => (self.height, self.width),
+            false => (self.width, self.height),
+        }
+    }
 }
 
 /// One file inside an archive.

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
         arguments.dir.display(),
         ByteSize(database_bytes),
         made.manifest.schema_version,
-        summary(&made.blobs),
+        summary(&made.blobs, &made.streams),
     ))?;
-    Ok(tell_lost(&made.blobs))
+    Ok(tell_lost(&made.blobs, &made.streams))
 }

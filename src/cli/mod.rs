@@ -1,4 +1,5 @@
-//! The sub-commands with which an operator looks after an installation: `users`, `backup`, `restore`, `doctor`, `config`.
+//! The sub-commands with which an operator looks after an installation: `users`, `backup`, `restore`, `doctor`, `config`;
+//! `webhooks`, for those who write receivers; and `mcp`, for agents.
 //!
 //! Each reads the same settings as `serve`. What is decided stands in pure functions; printing happens in the commands
 //! themselves. Passwords come from standard input or are made up and shown once; they are never arguments, which other
@@ -11,9 +12,13 @@
 mod backup;
 mod config;
 mod doctor;
+mod event_stream;
+mod mcp;
 mod restore;
+mod service;
 mod transfer;
 mod users;
+mod webhooks;
 mod worker;
 
 use std::{
@@ -40,6 +45,10 @@ pub enum Command {
     Doctor(doctor::Arguments),
     /// Check the settings, or show those in force
     Config(config::Arguments),
+    /// Follow events while writing a receiver for webhooks
+    Webhooks(webhooks::Arguments),
+    /// Serve the service's agent tools (MCP) on standard input and output
+    Mcp(mcp::Arguments),
     /// Decode for the service that starts it
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -70,6 +79,8 @@ impl Command {
             Self::Restore(arguments) => restore::run(&arguments, settings),
             Self::Doctor(arguments) => doctor::run(&arguments, settings),
             Self::Config(arguments) => config::run(&arguments, settings),
+            Self::Webhooks(arguments) => webhooks::run(arguments, settings),
+            Self::Mcp(arguments) => mcp::run(arguments, settings),
             Self::Worker(arguments) => worker::run(arguments),
         };
         outcome.unwrap_or_else(|error| {
@@ -143,4 +154,18 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// A foreign text without control characters, and of so many characters at most.
+fn shown(text: &str, most: usize) -> String {
+    let mut characters = text.chars();
+    let mut shown: String = characters
+        .by_ref()
+        .take(most)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }

@@ -39,9 +39,9 @@ pub(super) fn run(arguments: &Arguments, settings: Option<&Path>) -> Result<Exit
         )
     });
     let (from, to) = (arguments.dir.display(), data_dir.display());
-    let files = summary(&restored.blobs);
+    let files = summary(&restored.blobs, &restored.streams);
     show(&format!("restored {from} to {to}: {files}\n{kept}"))?;
-    Ok(tell_lost(&restored.blobs))
+    Ok(tell_lost(&restored.blobs, &restored.streams))
 }
 
 /// A data folder in use needs a decision that only `--force` expresses.

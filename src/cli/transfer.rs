@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytesize::ByteSize;
-use sluice_store::backup::{Carried, Progress, Transfer};
+use sluice_store::backup::{Carried, CarriedStreams, Progress, Transfer};
 
 /// Between two updates of the line; a terminal far away is slow.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
@@ -52,21 +52,33 @@ fn line(progress: &Progress) -> String {
     )
 }
 
-/// For the command's result, such as "12 files (3.4 MiB), 2 of them new (1.1 MiB)".
-pub(super) fn summary(blobs: &Carried) -> String {
-    format!(
+/// For the command's result, such as "12 files (3.4 MiB), 2 of them new (1.1 MiB), 1 video stream (8.0 MiB)".
+pub(super) fn summary(blobs: &Carried, streams: &CarriedStreams) -> String {
+    let mut summary = format!(
         "{} files ({}), {} of them new ({})",
         blobs.count,
         ByteSize(blobs.bytes),
         blobs.brought,
         ByteSize(blobs.brought_bytes)
-    )
+    );
+    if streams.count > 0 {
+        let (count, bytes) = (streams.count, ByteSize(streams.bytes));
+        let plural = if count == 1 { "" } else { "s" };
+        summary.push_str(&format!(", {count} video stream{plural} ({bytes})"));
+    }
+    summary
 }
 
 /// Names the files that could not be brought on standard error; then the command has failed, though the rest is there.
-pub(super) fn tell_lost(blobs: &Carried) -> ExitCode {
+pub(super) fn tell_lost(blobs: &Carried, streams: &CarriedStreams) -> ExitCode {
+    for lost in &streams.lost {
+        eprintln!("sluice: {lost}");
+    }
     if blobs.lost == 0 {
-        return ExitCode::SUCCESS;
+        return match streams.lost.is_empty() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        };
     }
     for lost in &blobs.lost_named {
         eprintln!("sluice: {lost}");

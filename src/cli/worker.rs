@@ -23,6 +23,9 @@ pub struct Arguments {
     /// The largest file that it may write, in bytes
     #[arg(long, default_value_t = 1 << 30)]
     file_size: u64,
+    /// Load the codecs of video and audio too; the file is GStreamer's memory of its plug-ins
+    #[arg(long, value_name = "FILE")]
+    av_registry: Option<PathBuf>,
     /// For tests: inputs may ask for misbehaviour
     #[arg(long)]
     faults: bool,
@@ -56,6 +59,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     let args = Args {
         parent: arguments.parent,
         bounds,
+        av_registry: arguments.av_registry,
         faults: arguments.faults,
     };
     serve::serve(args).map_err(|error| Error::Refused(error.to_string()))?;

@@ -1,17 +1,20 @@
 //! Settings from the environment: `SLUICE_SECTION__KEY=value`.
 //!
 //! A variable's text takes the type that its setting has by default, so that `SLUICE_HTTP__WORKERS=2` is a number and
-//! `SLUICE_BOOTSTRAP__ADMIN_PASSWORD=12345678` stays text. Lists are separated by commas; empty is the empty list.
+//! `SLUICE_BOOTSTRAP__ADMIN_PASSWORD=12345678` stays text. Lists are separated by commas; empty is the empty list. Their items
+//! take the type of the first one by default, and are text in a list that is empty by default.
 
 use toml::{Table, Value};
 
 const PREFIX: &str = "SLUICE_";
 
-/// Variables with the prefix that are no settings: the path of the settings file itself.
-const NOT_SETTINGS: &[&str] = &["SLUICE_CONFIG"];
+/// Variables with the prefix that are no settings: the path of the settings file itself, and the key with which
+/// `sluice webhooks` calls a service.
+const NOT_SETTINGS: &[&str] = &["SLUICE_CONFIG", "SLUICE_API_KEY"];
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Variable {
+    pub(super) name: String,
     /// Dotted: `http.listen`.
     pub(super) key: String,
     pub(super) value: Value,
@@ -43,6 +46,7 @@ pub(super) fn read(
             Some(default) => environment.values.push(Variable {
                 key: path.join("."),
                 value: typed(&name, &text, default)?,
+                name,
             }),
             None => environment.warnings.push(format!(
                 "environment variable {name} is no setting and was ignored"
@@ -73,13 +77,13 @@ fn typed(name: &str, text: &str, default: &Value) -> Result<Value, String> {
         Value::Boolean(_) => {
             Value::Boolean(text.trim().parse().map_err(|_| wrong("true or false"))?)
         }
-        Value::Array(_) => Value::Array(
-            text.split(',')
-                .map(str::trim)
-                .filter(|item| !item.is_empty())
-                .map(|item| Value::String(item.to_owned()))
-                .collect(),
-        ),
+        Value::Array(items) => {
+            let like = items.first().cloned().unwrap_or_else(|| "".into());
+            let items = text.split(',').map(str::trim);
+            let items = items.filter(|item| !item.is_empty());
+            let items = items.map(|item| typed(name, item, &like));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
         _ => Value::String(text.to_owned()),
     })
 }
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
 
     fn known() -> Table {
-        "[http]\nlisten = 'a'\nworkers = 0\ntrusted_proxies = []\n[plans.free]\nstorage = '1 GB'\n[live]\non = true"
+        "[http]\nlisten = 'a'\nworkers = 0\ntrusted_proxies = []\nladder = [5, 30]\n[plans.free]\nstorage = '1 GB'\n[live]\non = true"
             .parse()
             .unwrap()
     }
@@ -127,6 +131,12 @@ mod tests {
                 "http.trusted_proxies",
                 Value::Array(vec!["10.0.0.0/8".into(), "::1".into()]),
             ),
+            (
+                "SLUICE_HTTP__LADDER",
+                "1, 2,3",
+                "http.ladder",
+                Value::Array(vec![1.into(), 2.into(), 3.into()]),
+            ),
             ("SLUICE_LIVE__ON", "false", "live.on", Value::Boolean(false)),
             (
                 "SLUICE_PLANS__FREE__STORAGE",
@@ -138,6 +148,7 @@ mod tests {
         for (name, text, key, value) in cases {
             let environment = read([(name.to_string(), text.to_string())], &known()).unwrap();
             let expected = Variable {
+                name: name.to_string(),
                 key: key.to_string(),
                 value: value.clone(),
             };
@@ -154,6 +165,7 @@ mod tests {
             "SLUICE_",
             "PATH",
             "SLUICE_CONFIG",
+            "SLUICE_API_KEY",
         ];
         let environment = read(
             names.map(|name| (name.to_owned(), "x".to_owned())),

@@ -18,14 +18,22 @@ use figment::{
 };
 use serde::{Deserialize, Serialize};
 use sluice_actors::{
-    cdn::CdnSettings, compute::ComputeSettings, convert::ConvertSettings, live::LiveSettings,
+    cdn::CdnSettings,
+    compute::{ComputeSettings, VideoSettings},
+    convert::ConvertSettings,
+    live::LiveSettings,
+    outbound::OutboundSettings,
+    video::StreamSettings,
+    webhooks::WebhookSettings,
+    workflow::WorkflowSettings,
 };
 use sluice_ingest::rtmp::RtmpSettings;
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
 pub use plan::Plan;
-pub use sections::{Bootstrap, Cidr, Http, Log, LogFormat, Outbound, SignIn, Srt, Uploads};
+pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Srt, Uploads};
+pub use sluice_actors::outbound::Cidr;
 
 /// The manual of all settings, and their defaults.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -43,10 +51,15 @@ pub struct Config {
     pub store: StoreSettings,
     pub uploads: Uploads,
     pub worker: ComputeSettings,
+    pub video: VideoSettings,
+    pub streams: StreamSettings,
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
-    pub outbound: Outbound,
+    pub webhooks: WebhookSettings,
+    pub workflows: WorkflowSettings,
+    pub mcp: Mcp,
+    pub outbound: OutboundSettings,
     pub bootstrap: Bootstrap,
     pub log: Log,
     /// By name; an account's row names its plan.
@@ -63,10 +76,15 @@ impl Default for Config {
             store: StoreSettings::default(),
             uploads: Uploads::default(),
             worker: ComputeSettings::default(),
+            video: VideoSettings::default(),
+            streams: StreamSettings::default(),
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
-            outbound: Outbound::default(),
+            webhooks: WebhookSettings::default(),
+            workflows: WorkflowSettings::default(),
+            mcp: Mcp::default(),
+            outbound: OutboundSettings::default(),
             bootstrap: Bootstrap::default(),
             log: Log::default(),
             plans: plan::defaults(),
@@ -128,7 +146,7 @@ impl Config {
         }
         let environment = environment::read(variables, &known).map_err(ConfigError::Invalid)?;
         for variable in environment.values {
-            settings = settings.merge(Serialized::default(&variable.key, &variable.value));
+            settings = settings.merge(variable);
         }
         let config: Self = settings
             .extract()
@@ -192,8 +210,14 @@ impl Config {
         self.store.check().map_err(|error| error.to_string())?;
         self.live.check()?;
         self.worker.check()?;
+        self.video.check()?;
+        self.streams.check()?;
         self.convert.check()?;
-        self.cdn.check()
+        self.cdn.check()?;
+        self.webhooks.check()?;
+        self.workflows.check()?;
+        self.mcp.check()?;
+        self.outbound.check()
     }
 }
 
@@ -210,6 +234,16 @@ impl figment::Provider for NamedToml {
 
     fn data(&self) -> figment::Result<figment::value::Map<figment::Profile, figment::value::Dict>> {
         Toml::string(&self.text).data()
+    }
+}
+
+impl figment::Provider for environment::Variable {
+    fn metadata(&self) -> figment::Metadata {
+        figment::Metadata::named(format!("environment variable {}", self.name))
+    }
+
+    fn data(&self) -> figment::Result<figment::value::Map<figment::Profile, figment::value::Dict>> {
+        Serialized::default(&self.key, &self.value).data()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 use sluice_media::setting::size;
+use sluice_store::jobs::Allowance;
 
 /// Bounds of one plan. In the counts and in `storage`, 0 means no bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,18 @@ impl Default for Plan {
             image_upload: ByteSize::gb(2),
             video_upload: ByteSize::gb(10),
             storage: ByteSize(0),
+        }
+    }
+}
+
+impl Plan {
+    /// What is written down with work of the account; images are what its operations take.
+    pub fn allowance(&self) -> Allowance {
+        Allowance {
+            files: u64::from(self.files_per_batch),
+            operations: self.operations_per_month,
+            file_bytes: self.image_upload.as_u64(),
+            storage_bytes: self.storage.as_u64(),
         }
     }
 }

@@ -4,13 +4,12 @@ use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
-    str::FromStr,
     time::Duration,
 };
 
 use bytesize::ByteSize;
-use ipnet::IpNet;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+use sluice_actors::outbound::Cidr;
 use sluice_media::setting::{duration, size};
 use url::Url;
 
@@ -226,13 +225,6 @@ impl SignIn {
     }
 }
 
-/// `[outbound]`: private networks that the guarded connector may reach.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Outbound {
-    pub allow: Vec<Cidr>,
-}
-
 /// `[bootstrap]`: the first credentials of an empty database; empty means made at random and printed once.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -268,60 +260,25 @@ impl Default for Log {
     fn default() -> Self {
         Self {
             format: LogFormat::Text,
-            filter: "info,kameo=warn,actix_server=warn".to_owned(),
+            filter: "info,kameo=warn,actix_server=warn,rmcp=off".to_owned(),
         }
     }
 }
 
 impl Log {
+    /// The filter, with what it would let through unasked: at `debug` the transport of agents' tools writes whole messages,
+    /// secrets among them.
+    pub fn directives(&self) -> String {
+        match self.filter.contains("rmcp") {
+            true => self.filter.clone(),
+            false => format!("{},rmcp=off", self.filter),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
-        tracing_subscriber::EnvFilter::try_new(&self.filter)
+        tracing_subscriber::EnvFilter::try_new(self.directives())
             .map(drop)
             .map_err(|error| format!("log.filter: {error}"))
-    }
-}
-
-/// A network; a bare address is the network of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr(IpNet);
-
-impl Cidr {
-    /// Whether the address lies inside. An IPv4 address that arrived on an IPv6 socket counts as IPv4.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        self.0.contains(&address.to_canonical())
-    }
-}
-
-impl FromStr for Cidr {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse::<IpNet>()
-            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-            .map(Self)
-            .map_err(|_| {
-                format!("expected a network such as 10.0.0.0/8 or an IP address, got `{text}`")
-            })
-    }
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Serialize for Cidr {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Cidr {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -343,5 +300,83 @@ pub(super) fn check_url(key: &str, text: &str, schemes: &[&str]) -> Result<(), S
             "{key} must be an address such as {}://media.example.org, without query and user, got `{text}`",
             schemes[schemes.len() - 1]
         )),
+    }
+}
+
+/// `[mcp]`: the tools for agents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mcp {
+    /// Whether `/mcp` answers.
+    pub enabled: bool,
+    /// Names, beside those that the service knows of itself, under which `/mcp` may be reached (`Host`).
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages, beside the service's own, that may call `/mcp`.
+    pub allowed_origins: Vec<String>,
+    /// A call that takes longer returns the id of its run, which goes on.
+    #[serde(with = "duration")]
+    pub wait: Duration,
+    /// Calls under way at a time; one account has at most three quarters of them.
+    pub max_calls: usize,
+    /// Folders whose files `sluice mcp` may upload.
+    pub roots: Vec<PathBuf>,
+    /// Requests of its client that `sluice mcp` has under way at a time.
+    pub stdio_calls: usize,
+    /// The longest message that `sluice mcp` takes from its client or from the service.
+    #[serde(with = "size")]
+    pub stdio_message: ByteSize,
+    /// How long `sluice mcp` waits for an answer, and for each further piece of one.
+    #[serde(with = "duration")]
+    pub stdio_patience: Duration,
+    /// How long `sluice mcp` waits for answers under way once its input has ended.
+    #[serde(with = "duration")]
+    pub stdio_linger: Duration,
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            wait: Duration::from_secs(45),
+            max_calls: 64,
+            roots: Vec::new(),
+            stdio_calls: 32,
+            stdio_message: ByteSize::mib(4),
+            stdio_patience: Duration::from_secs(5 * 60),
+            stdio_linger: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Mcp {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.max_calls == 0 {
+            return Err("mcp.max_calls must be at least 1".into());
+        }
+        for host in &self.allowed_hosts {
+            let is_host = Url::parse(&format!("http://{host}")).is_ok_and(|url| {
+                url.path() == "/" && url.username().is_empty() && url.query().is_none()
+            });
+            if !is_host {
+                return Err(format!(
+                    "mcp.allowed_hosts must hold names such as media.example.org or media.example.org:8443, got `{host}`"
+                ));
+            }
+        }
+        for origin in &self.allowed_origins {
+            check_url("mcp.allowed_origins", origin, &["http", "https"])?;
+        }
+        if !(1..=1024).contains(&self.stdio_calls) {
+            return Err("mcp.stdio_calls must be between 1 and 1024".into());
+        }
+        if !(64 << 10..=64 << 20).contains(&self.stdio_message.as_u64()) {
+            return Err("mcp.stdio_message must be between 64 KiB and 64 MiB".into());
+        }
+        if self.stdio_patience.is_zero() {
+            return Err("mcp.stdio_patience must be longer than 0s".into());
+        }
+        Ok(())
     }
 }

@@ -117,6 +117,15 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
         ("[log]\nformat = 'xml'", &["log.format", "json"]),
         ("[log]\nfilter = 'a=b=c'", &["log.filter"]),
         ("[sign_in]\nattempts = 0", &["sign_in.attempts", "1"]),
+        (
+            "[mcp]\nallowed_hosts = ['https://agents.example']",
+            &["mcp.allowed_hosts", "media.example.org:8443"],
+        ),
+        (
+            "[mcp]\nallowed_origins = ['agents.example']",
+            &["mcp.allowed_origins", "https://"],
+        ),
+        ("[mcp]\nmax_calls = 0", &["mcp.max_calls", "1"]),
         ("[http\n", &["line 1"]),
     ];
     for (text, parts) in cases {
@@ -128,6 +137,12 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
             );
         }
     }
+    let variable = ("SLUICE_OUTBOUND__ALLOW", "localhost");
+    let message = load("", &[variable]).unwrap_err().to_string();
+    assert!(
+        message.starts_with("environment variable SLUICE_OUTBOUND__ALLOW: setting `outbound.allow"),
+        "{message}"
+    );
     let missing = Config::load_with(Some(Path::new("/nowhere/sluice.toml")), []).unwrap_err();
     assert!(missing.to_string().contains("/nowhere/sluice.toml"));
 }
@@ -148,4 +163,21 @@ fn the_printed_settings_can_be_read_again_and_hold_no_secret() {
         load(&Config::default().print(), &[]).unwrap().config,
         Config::default()
     );
+}
+
+#[test]
+fn messages_of_agents_are_logged_only_when_they_are_asked_for() {
+    for (filter, directives) in [
+        ("debug", "debug,rmcp=off"),
+        ("", ",rmcp=off"),
+        ("info,rmcp=debug", "info,rmcp=debug"),
+        ("trace,rmcp::service=info", "trace,rmcp::service=info"),
+    ] {
+        let log = Log {
+            filter: filter.to_owned(),
+            ..Log::default()
+        };
+        assert_eq!(log.directives(), directives);
+        assert_eq!(log.check(), Ok(()), "{filter}");
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use actix_web::{
     HttpRequest, HttpResponse,
     body::SizedStream,
-    http::header::{self, HttpDate},
+    http::header::{self, HeaderName, HttpDate},
 };
 use sluice_store::blob::BlobHash;
 
@@ -79,18 +79,21 @@ fn shown_as(mime_type: &str) -> &'static str {
 
 /// RFC 9110 §13.1.2 and §13.1.3: the entity tag decides where there is one, else the date.
 pub(super) fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate) -> bool {
-    let header = |name| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    match header(header::IF_NONE_MATCH) {
-        Some(tags) => tags.trim() == "*" || tags.split(',').any(|given| weakly_same(given, tag)),
-        None => header(header::IF_MODIFIED_SINCE)
+    is_known(request, tag).unwrap_or_else(|| {
+        given(request, header::IF_MODIFIED_SINCE)
             .and_then(|date| date.parse::<HttpDate>().ok())
-            .is_some_and(|since| modified <= since),
-    }
+            .is_some_and(|since| modified <= since)
+    })
+}
+
+/// Whether the client has what the entity tag names; `None` when it does not say what it has.
+pub(super) fn is_known(request: &HttpRequest, tag: &str) -> Option<bool> {
+    let tags = given(request, header::IF_NONE_MATCH)?;
+    Some(tags.trim() == "*" || tags.split(',').any(|given| weakly_same(given, tag)))
+}
+
+fn given(request: &HttpRequest, name: HeaderName) -> Option<&str> {
+    request.headers().get(name)?.to_str().ok()
 }
 
 fn weakly_same(given: &str, tag: &str) -> bool {

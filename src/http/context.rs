@@ -18,16 +18,25 @@ use sluice_actors::{
     compute::Compute,
     concern::{Board, Concern},
     convert::Conversions,
+    outbound::{self, Outbound},
+    video::VideoStreams,
+    webhooks::Webhooks,
+    workflow::Workflows,
 };
 use sluice_store::Store;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use super::{error::ApiError, live_port::LivePort, rate_limit::RateLimit, sign_in::Attempts};
-use crate::{config::Config, metrics::Metrics};
+use super::{
+    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKey,
+    rate_limit::RateLimit, sign_in::Attempts,
+};
+use crate::{config::Config, mcp, metrics::Metrics};
 
 /// Argon2 takes 19 MiB and tens of milliseconds: as many at a time as two cores bear beside live streams.
 const PASSWORD_CHECKS: usize = 2;
+/// What GStreamer knows of its plug-ins, in the data folder.
+const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
 /// How long a sign-in waits for its turn before the client is told to come again.
 const PASSWORD_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -40,19 +49,51 @@ pub enum Stage {
     Draining,
 }
 
-/// The handles of everything that works on files.
+/// The handles of everything that works on files, and of what tells others of it.
 #[derive(Clone, Debug)]
 pub struct MediaHandles {
     pub compute: Compute,
     pub conversions: Conversions,
     pub images: Images,
+    pub outbound: Outbound,
+    pub streams: VideoStreams,
+    pub webhooks: Webhooks,
+    pub workflows: Workflows,
 }
 
 impl MediaHandles {
-    /// Starts the workers; the actors of `concerns` start with the tree.
-    pub fn start(config: &Config, store: &Store, program: PathBuf) -> Self {
-        let compute = Compute::start(&config.worker, program);
-        Self {
+    /// Starts the workers; the actors of `concerns` start with the tree. Fails when certificate authorities of
+    /// `[outbound]` cannot be read.
+    pub fn start(
+        config: &Config,
+        store: &Store,
+        program: PathBuf,
+    ) -> Result<Self, outbound::SetupError> {
+        let outbound = Outbound::new(&config.outbound)?;
+        let compute = Compute::start(
+            &config.worker,
+            &config.video,
+            program,
+            config.store.data_dir.join(PLUGIN_REGISTRY),
+        );
+        let webhooks = Webhooks::new(config.webhooks.clone(), store.clone(), outbound.clone());
+        let streams = VideoStreams::new(
+            config.streams.clone(),
+            store.clone(),
+            compute.clone(),
+            config.http.base_url.clone(),
+        );
+        Ok(Self {
+            workflows: Workflows::new(
+                config.workflows.clone(),
+                store.clone(),
+                compute.clone(),
+                streams.clone(),
+                super::filename::clean,
+            ),
+            streams,
+            webhooks,
+            outbound,
             conversions: Conversions::new(
                 config.convert.clone(),
                 store.clone(),
@@ -66,12 +107,15 @@ impl MediaHandles {
                 config.delivery_caps(),
             ),
             compute,
-        }
+        })
     }
 
     pub fn concerns(&self) -> Vec<Concern> {
         let mut concerns = self.conversions.concerns();
         concerns.extend(self.images.concerns());
+        concerns.extend(self.streams.concerns());
+        concerns.extend(self.webhooks.concerns());
+        concerns.extend(self.workflows.concerns());
         concerns
     }
 }
@@ -85,15 +129,25 @@ pub struct AppState {
     pub compute: Compute,
     pub conversions: Conversions,
     pub images: Images,
+    pub outbound: Outbound,
+    pub streams: VideoStreams,
+    pub webhooks: Webhooks,
+    pub workflows: Workflows,
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
     pub metrics: Metrics,
     /// The API's description with this configuration's plans, made when first asked for.
     pub(super) description: OnceLock<Bytes>,
+    /// The key of playback tokens, read when the first one is met.
+    pub(super) playback_key: OnceCell<TokenKey>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
     /// Permits for viewers that wait for a part or a state.
     pub(super) waiting_viewers: Semaphore,
+    /// Places for clients that follow events.
+    pub(super) followers: Followers,
+    /// Places for calls of agents.
+    pub(crate) calls: mcp::Calls,
     /// Permits for requests that receive files.
     pub(super) uploading: Arc<Semaphore>,
     /// Cancelled when the service stops: viewers that wait are answered at once.
@@ -122,7 +176,10 @@ impl AppState {
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
             description: OnceLock::new(),
+            playback_key: OnceCell::new(),
             live_changes: Mutex::new(()),
+            followers: Followers::new(config.webhooks.max_followers),
+            calls: mcp::Calls::new(config.mcp.max_calls),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
             closing: CancellationToken::new(),
@@ -133,6 +190,10 @@ impl AppState {
             compute: media.compute,
             conversions: media.conversions,
             images: media.images,
+            outbound: media.outbound,
+            streams: media.streams,
+            webhooks: media.webhooks,
+            workflows: media.workflows,
             rtmp_port,
         }
     }
@@ -151,7 +212,7 @@ impl AppState {
     }
 
     /// The state behind a request of this server.
-    pub(super) fn of(request: &HttpRequest) -> &web::Data<Self> {
+    pub(crate) fn of(request: &HttpRequest) -> &web::Data<Self> {
         request
             .app_data()
             .expect("the server is built with its state")

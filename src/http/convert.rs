@@ -20,18 +20,22 @@ use super::{
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
 pub struct ConvertForm {
     /// One or more; `files[]`, `files[0]` and `file` are accepted too. A ZIP stands for its members, unless the format is zip.
-    #[schema(value_type = Vec<String>, format = Binary)]
-    files: Vec<u8>,
-    /// jpg, png, webp, avif, tiff, gif, heif, jxl, svg, pdf or zip.
+    #[schema(value_type = Option<Vec<String>>, format = Binary)]
+    files: Option<Vec<u8>>,
+    /// The address of a file (http or https), in place of `files` or after them; may be repeated. The service fetches it.
+    source_url: Option<String>,
+    /// jpg, png, webp, avif, tiff, gif, heif, jxl, svg, pdf; of video mp4, mov, webm, mkv, also gif, webp (both animated, of the
+    /// first 30 s) and the other rasters (the picture at 1 s); of video and audio mp3, wav, ogg, m4a, flac; zip.
     format: String,
-    /// original, website, email, instagram, linkedin, ecommerce, square, width or height. A raster is never enlarged; an SVG
+    /// original, website, email, instagram, linkedin, ecommerce, square, width or height. A raster or a video is never enlarged; an SVG
     /// is rendered at the size, with a long edge of 1024 without one.
     resize_preset: Option<String>,
     resize_width: Option<u32>,
     resize_height: Option<u32>,
-    /// The encoder's quality, 1 to 100; 82 without one.
+    /// The encoder's quality, 1 to 100; 82 without one. Unless it is given, video and audio that fit the format are copied as
+    /// they are.
     compression: Option<u8>,
-    /// Turn by the camera's orientation; true without one.
+    /// Turn an image by the camera's orientation; true without one.
     auto_orient: Option<bool>,
     /// Trace to SVG as a silhouette; false without one.
     mono: Option<bool>,
@@ -46,15 +50,19 @@ pub struct ConvertForm {
 #[schema(rename_all = "camelCase")]
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
 pub struct CompressForm {
-    #[schema(value_type = Vec<String>, format = Binary)]
-    files: Vec<u8>,
+    #[schema(value_type = Option<Vec<String>>, format = Binary)]
+    files: Option<Vec<u8>>,
+    /// As for `/api/convert`.
+    source_url: Option<String>,
     /// quality, or target-size with `targetBytes`.
     mode: Option<String>,
     /// 1 to 100; 82 without one.
     quality: Option<u8>,
-    /// The best quality whose file is not larger.
+    /// Of an image: the best quality whose file is not larger.
     target_bytes: Option<u64>,
+    /// Of an image.
     lossless: Option<bool>,
+    /// Drop EXIF, XMP and IPTC, or the tags of video and audio.
     strip_metadata: Option<bool>,
     /// Keep the results as files; false by API key.
     save_to_storage: Option<bool>,
@@ -96,7 +104,7 @@ pub async fn convert(
 
 /// Compress files
 ///
-/// Keeps the format. Answers as `/api/convert`.
+/// Keeps the format; video and audio that cannot be written in theirs become mp4, m4a or mp3. Answers as `/api/convert`.
 #[utoipa::path(post, path = "/api/compress", tag = "convert",
     request_body(content = CompressForm, content_type = "multipart/form-data"),
     responses(
@@ -135,12 +143,13 @@ async fn at_once(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let asking = Asking::new(state, caller, reached);
-    let (params, files, _) = asking.form(request, payload.into_inner()).await?;
+    let sent = asking.form(request, payload.into_inner()).await?;
     let wanted = Wanted {
         row: operation::row(tool).expect("convert and compress are rows"),
         job_type,
-        params,
-        files,
+        params: sent.params,
+        files: sent.files,
+        sources: sent.sources,
         mark: None,
         is_waited_for: true,
         archives: false,

@@ -8,7 +8,7 @@ use actix_web::{
 use rust_embed::{EmbeddedFile, RustEmbed};
 use sluice_store::credentials::is_playback_id;
 
-use super::{context::AppState, error::ApiError, usage};
+use super::{context::AppState, error::ApiError, playback_token::looks_like_token, usage};
 
 /// What `make` built from `web/`; `build.rs` puts placeholders where it has not.
 #[derive(RustEmbed)]
@@ -71,6 +71,22 @@ pub async fn player(
         return Err(ApiError::NotFound("playback"));
     }
     page(&request, "player.html", PLAYER_POLICY)
+}
+
+/// Watch a video stream
+///
+/// A page with a player; it waits for the video while it is being prepared.
+#[utoipa::path(get, path = "/video/{playbackId}", tag = "pages", security(()), params(
+    ("playbackId" = String, Path, description = "The stream's playback id, or a playback token"),
+), responses((status = 200, description = "A page", body = String, content_type = "text/html")))]
+pub async fn watch(
+    request: HttpRequest,
+    playback_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    if !is_playback_id(&playback_id) && !looks_like_token(&playback_id) {
+        return Err(ApiError::NotFound("playback"));
+    }
+    page(&request, "watch.html", PLAYER_POLICY)
 }
 
 /// Start

@@ -4,7 +4,7 @@
 //! names is gone, and every token that does not work is answered alike.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use sluice_store::{Reader, files, jobs, now_ms};
+use sluice_store::{Reader, files, jobs, now_ms, workflows};
 use uuid::Uuid;
 
 use super::{
@@ -26,8 +26,12 @@ pub(super) enum Downloadable {
     File(Uuid),
     /// The result of one operation of a job, by the item's id.
     Result(Uuid),
+    /// The second file of such a result, by the item's id.
+    Attachment(Uuid),
     /// The archive of a job's results, by the job's id.
     Archive(Uuid),
+    /// The last file of a workflow's run that stored none, by the run's id.
+    Output(Uuid),
 }
 
 /// Leave to download something until a time.
@@ -53,6 +57,8 @@ impl DownloadGrant {
             Downloadable::File(id) => (1, id),
             Downloadable::Result(id) => (2, id),
             Downloadable::Archive(id) => (3, id),
+            Downloadable::Output(id) => (4, id),
+            Downloadable::Attachment(id) => (5, id),
         };
         let mut message = [0; MESSAGE_BYTES];
         message[0] = kind;
@@ -81,6 +87,8 @@ impl DownloadGrant {
             1 => Downloadable::File(id),
             2 => Downloadable::Result(id),
             3 => Downloadable::Archive(id),
+            4 => Downloadable::Output(id),
+            5 => Downloadable::Attachment(id),
             _ => return None,
         };
         let expires_at = i64::from_be_bytes(message[17..].try_into().ok()?);
@@ -95,7 +103,7 @@ pub(super) fn download_url(signer: &Signer, base: &str, grant: DownloadGrant) ->
 
 /// Download by an expiring address
 ///
-/// The `download_url` of a file or `downloadUrl` of a result; needs no credential. Ranges work.
+/// The `download_url` of a file or `downloadUrl` of a result or of a run's output; needs no credential. Ranges work.
 #[utoipa::path(get, path = "/api/downloads/{token}", tag = "files", security(()),
     params(("token" = String, Path, description = "As the address has it")),
     responses(
@@ -123,29 +131,52 @@ async fn find(db: &mut Reader, what: Downloadable) -> Result<StoredBytes, ApiErr
     let found = match what {
         Downloadable::File(id) => files::by_id(db, id).await?.map(StoredBytes::from),
         Downloadable::Result(id) => result_bytes(db, id).await?,
+        Downloadable::Attachment(id) => attachment_bytes(db, id).await?,
         Downloadable::Archive(id) => archive_bytes(db, id).await?,
+        Downloadable::Output(id) => output_bytes(db, id).await?,
     };
     found.ok_or(ApiError::NotFound("download"))
 }
 
 async fn result_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
-    let item = match jobs::item(db, id).await {
-        Err(sluice_store::Error::NotFound(_)) => return Ok(None),
-        item => item?,
-    };
-    let job = jobs::by_id(db, item.job_id).await?;
-    let Some(blob) = item.result_blob else {
+    let Some((item, modified_at)) = item(db, id).await? else {
         return Ok(None);
     };
-    Ok(Some(StoredBytes {
+    Ok(item.result_blob.map(|blob| StoredBytes {
         blob,
         size_bytes: item.result_size.unwrap_or_default().unsigned_abs(),
         filename: item.result_name.unwrap_or(item.original_name),
         mime_type: item
             .mime_type
             .unwrap_or_else(|| "application/octet-stream".to_owned()),
-        modified_at: job.created_at,
+        modified_at,
     }))
+}
+
+async fn attachment_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
+    let Some((item, modified_at)) = item(db, id).await? else {
+        return Ok(None);
+    };
+    let Some(attachment) = item.attachment() else {
+        return Ok(None);
+    };
+    Ok(attachment.blob.map(|blob| StoredBytes {
+        blob,
+        size_bytes: attachment.size.unsigned_abs(),
+        filename: attachment.filename,
+        mime_type: attachment.mime_type,
+        modified_at,
+    }))
+}
+
+/// An item of a job, and since when there is the job.
+async fn item(db: &mut Reader, id: Uuid) -> Result<Option<(jobs::Item, i64)>, ApiError> {
+    let item = match jobs::item(db, id).await {
+        Err(sluice_store::Error::NotFound(_)) => return Ok(None),
+        item => item?,
+    };
+    let created_at = jobs::by_id(db, item.job_id).await?.created_at;
+    Ok(Some((item, created_at)))
 }
 
 async fn archive_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
@@ -159,6 +190,21 @@ async fn archive_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>,
         filename: format!("{}.zip", job.id),
         mime_type: "application/zip".to_owned(),
         modified_at: job.completed_at.unwrap_or(job.created_at),
+    }))
+}
+
+async fn output_bytes(db: &mut Reader, run_id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
+    let output = match workflows::output(db, run_id).await {
+        Err(sluice_store::Error::NotFound(_)) => return Ok(None),
+        output => output?,
+    };
+    let run = workflows::by_id(db, run_id).await?;
+    Ok(Some(StoredBytes {
+        blob: output.blob,
+        size_bytes: output.size.unsigned_abs(),
+        filename: output.filename,
+        mime_type: output.mime_type,
+        modified_at: run.completed_at.unwrap_or(run.created_at),
     }))
 }
 

@@ -1,16 +1,18 @@
 //! The only place where an error becomes a status (decisions.md §2).
 //!
-//! Handlers return [`ApiError`]; every path answers `{error, code?, detail?, upgradeUrl?}` as JSON. A private cause is
+//! Handlers return [`ApiError`]; every path answers `{error, code?, detail?, version?, upgradeUrl?}` as JSON. A private cause is
 //! logged here, once, and never shown.
 
 use actix_web::{
     HttpResponse, ResponseError,
+    body::MessageBody as _,
     http::{
         StatusCode,
         header::{self, HeaderName, HeaderValue},
     },
 };
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// The body of every error.
@@ -23,8 +25,13 @@ pub struct ErrorBody {
     /// A stable word for programs, where the status alone does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// All problems of a refused definition, as lint answers them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
+    #[schema(value_type = Option<Vec<super::workflows::ProblemRecord>>)]
+    pub detail: Option<Value>,
+    /// The present version of what another save has changed (409).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
     /// Where a larger plan can be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade_url: Option<String>,
@@ -45,12 +52,44 @@ pub enum ApiError {
     Unauthenticated(&'static str),
     #[error("{0}")]
     Forbidden(&'static str),
+    /// Playback needs leave that did not come, or does not hold (403).
+    #[error("{message}")]
+    NoPlayback {
+        code: &'static str,
+        message: &'static str,
+    },
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// It is there as soon as it has been made (404).
+    #[error(
+        "{what} is not there yet, the stream is still processing; try again in {retry_after_s} s"
+    )]
+    NotReady {
+        what: &'static str,
+        retry_after_s: u64,
+    },
     #[error("{method} is not allowed here; allowed: {allow}")]
     MethodNotAllowed { method: String, allow: String },
+    /// No form that the client takes can be answered (406); the text names what to accept.
+    #[error("{0}")]
+    NotAcceptable(&'static str),
     #[error("{0}")]
     Conflict(String),
+    /// The save names another version than the present one.
+    #[error(
+        "another save came first, the present version is {version}: read it again, and save your change with that version"
+    )]
+    Crossed { version: i64 },
+    /// The definition of a workflow has errors (400); the message is that of the first.
+    #[error("{message}")]
+    InvalidDefinition {
+        message: String,
+        /// All of them, with the warnings.
+        problems: Value,
+    },
+    /// What follows a client's cursor is gone (410).
+    #[error("the events after this cursor are no longer kept: begin again without a cursor")]
+    CursorExpired,
     #[error("{0}")]
     TooLarge(String),
     #[error("{0}")]
@@ -126,11 +165,14 @@ impl ApiError {
         self
     }
 
-    fn code(&self) -> Option<&'static str> {
+    /// The stable word for programs, where the status alone does not tell.
+    pub(super) fn code(&self) -> Option<&'static str> {
         match self {
             Self::NotAvailableYet(_) => Some("not_available_yet"),
             Self::TooMany { .. } => Some("rate_limited"),
             Self::NotFound(_) | Self::NoSuchTool { .. } => Some("not_found"),
+            Self::NotReady { .. } => Some("not_ready"),
+            Self::NoPlayback { code, .. } => Some(code),
             Self::TooLarge(_) => Some("too_large"),
             Self::UnsupportedType(_) => Some("unsupported_type"),
             Self::Undecodable(_) => Some("undecodable"),
@@ -138,15 +180,32 @@ impl ApiError {
             Self::DeliveriesUsedUp { .. } => Some("deliveries_used_up"),
             Self::Unprocessable { code, .. } => Some(code),
             Self::StorageUsedUp { .. } => Some("storage_used_up"),
+            Self::CursorExpired => Some("cursor_expired"),
+            Self::InvalidDefinition { .. } => Some("invalid_definition"),
             _ => None,
         }
+    }
+
+    /// The body of the answer that this error is, where no answer of HTTP is made of it; logs a private cause as that does.
+    pub(crate) fn told(&self) -> serde_json::Value {
+        let body = self.error_response().into_body().try_into_bytes();
+        body.ok()
+            .and_then(|body| serde_json::from_slice(&body).ok())
+            .unwrap_or_default()
     }
 
     fn body(&self) -> ErrorBody {
         ErrorBody {
             error: self.to_string(),
             code: self.code().map(str::to_owned),
-            detail: None,
+            detail: match self {
+                Self::InvalidDefinition { problems, .. } => Some(problems.clone()),
+                _ => None,
+            },
+            version: match self {
+                Self::Crossed { version } => Some(*version),
+                _ => None,
+            },
             upgrade_url: self.upgrade_url(),
         }
     }
@@ -175,6 +234,7 @@ impl ApiError {
                 .ok()
                 .map(|allow| (header::ALLOW, allow)),
             Self::TooMany { retry_after_s, .. }
+            | Self::NotReady { retry_after_s, .. }
             | Self::DeliveriesUsedUp { retry_after_s, .. }
             | Self::Unavailable { retry_after_s, .. } => {
                 Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_s)))
@@ -187,14 +247,20 @@ impl ApiError {
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::NotAvailableYet(_) => StatusCode::BAD_REQUEST,
+            Self::Invalid(_) | Self::NotAvailableYet(_) | Self::InvalidDefinition { .. } => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::NotFound(_) | Self::NoSuchTool { .. } => StatusCode::NOT_FOUND,
+            Self::Forbidden(_) | Self::NoPlayback { .. } => StatusCode::FORBIDDEN,
+            Self::NotFound(_) | Self::NotReady { .. } | Self::NoSuchTool { .. } => {
+                StatusCode::NOT_FOUND
+            }
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoSuchRange { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
+            Self::Conflict(_) | Self::Crossed { .. } => StatusCode::CONFLICT,
+            Self::CursorExpired => StatusCode::GONE,
             Self::TooLarge(_) | Self::StorageUsedUp { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedType(_) | Self::Undecodable(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany { .. } | Self::DeliveriesUsedUp { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -319,6 +385,7 @@ pub(crate) fn body_for(status: StatusCode) -> ErrorBody {
         error,
         code: None,
         detail: None,
+        version: None,
         upgrade_url: None,
     }
 }
@@ -354,8 +421,18 @@ mod tests {
                 },
                 405,
             ),
+            (ApiError::NotAcceptable("x"), 406),
             (ApiError::Timeout("x".into()), 408),
             (ApiError::Conflict("x".into()), 409),
+            (ApiError::Crossed { version: 3 }, 409),
+            (
+                ApiError::InvalidDefinition {
+                    message: "x".into(),
+                    problems: Value::Null,
+                },
+                400,
+            ),
+            (ApiError::CursorExpired, 410),
             (ApiError::TooLarge("x".into()), 413),
             (ApiError::UnsupportedType("x".into()), 415),
             (ApiError::Undecodable("x".into()), 415),

@@ -7,20 +7,53 @@ const MAX_DOMAINS: usize = 25;
 
 /// 1 to 120 characters after trimming, without control characters. `None` when none was given.
 pub fn name(given: Option<String>) -> Result<Option<String>, ApiError> {
+    name_within(given, MAX_NAME)
+}
+
+/// [`name`] with 1 to `most` characters.
+pub fn name_within(given: Option<String>, most: usize) -> Result<Option<String>, ApiError> {
+    words("name", given, most)
+}
+
+/// 1 to `most` characters after trimming, without control characters. `None` when none was given.
+pub fn words(field: &str, given: Option<String>, most: usize) -> Result<Option<String>, ApiError> {
     let Some(given) = given else { return Ok(None) };
-    let name = given.trim();
-    let length = name.chars().count();
-    if !(1..=MAX_NAME).contains(&length) {
+    let text = given.trim();
+    let length = text.chars().count();
+    if !(1..=most).contains(&length) {
         return Err(ApiError::Invalid(format!(
-            "name must have 1 to {MAX_NAME} characters, got {length}"
+            "{field} must have 1 to {most} characters, got {length}"
         )));
     }
-    if name.chars().any(char::is_control) {
-        return Err(ApiError::Invalid(
-            "name must not hold control characters".to_owned(),
-        ));
+    if text.chars().any(char::is_control) {
+        return Err(ApiError::Invalid(format!(
+            "{field} must not hold control characters"
+        )));
     }
-    Ok(Some(name.to_owned()))
+    Ok(Some(text.to_owned()))
+}
+
+/// At most `most` characters, in lines, without other control characters. `None` when none was given; null and blanks empty it.
+pub fn description(
+    given: Option<Option<String>>,
+    most: usize,
+) -> Result<Option<Option<String>>, ApiError> {
+    let Some(text) = given else { return Ok(None) };
+    let text = text.filter(|text| !text.trim().is_empty());
+    let length = text.as_ref().map_or(0, |text| text.chars().count());
+    if length > most {
+        return Err(ApiError::Invalid(format!(
+            "description must have at most {most} characters, got {length}"
+        )));
+    }
+    let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    match text.as_ref().is_some_and(|text| text.contains(is_odd)) {
+        false => Ok(Some(text)),
+        true => Err(ApiError::Invalid(
+            "description must not hold control characters other than line breaks and tabs"
+                .to_owned(),
+        )),
+    }
 }
 
 /// One of `allowed`, as `parse` understands it.
@@ -112,7 +145,7 @@ where
 }
 
 /// What a message repeats of foreign text.
-fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
@@ -141,6 +174,27 @@ mod tests {
         ];
         for (given, expected) in cases {
             assert_eq!(name(Some(given)).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn descriptions_are_text_of_a_bounded_length() {
+        let said = |text: &str| description(Some(Some(text.to_owned())), 9);
+        assert_eq!(description(None, 9).unwrap(), None);
+        assert_eq!(description(Some(None), 9).unwrap(), Some(None));
+        assert_eq!(said(" \n").unwrap(), Some(None));
+        assert_eq!(said("ü\r\n\tü").unwrap(), Some(Some("ü\r\n\tü".into())));
+        for (odd, expected) in [
+            (
+                "0123456789",
+                "description must have at most 9 characters, got 10",
+            ),
+            (
+                "a\0b",
+                "description must not hold control characters other than line breaks and tabs",
+            ),
+        ] {
+            assert_eq!(said(odd).unwrap_err().to_string(), expected);
         }
     }
 

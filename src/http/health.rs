@@ -30,7 +30,7 @@ pub struct Readiness {
 
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
-    /// What it concerns: `service`, `database`, `disk`, `image workers`, or a concern of the tree.
+    /// What it concerns: `service`, `database`, `disk`, `image workers`, `video`, or a concern of the tree.
     name: String,
     /// In plain words.
     reason: String,
@@ -104,8 +104,14 @@ fn reasons(state: &AppState) -> Vec<Reason> {
     if let Some(trouble) = state.store.trouble() {
         add("database", trouble.reason, false);
     }
-    if let Some(reason) = state.compute.status().refused {
-        add("image workers", reason, false);
+    let pool = state.compute.status();
+    for (name, refused) in [
+        ("image workers", pool.refused),
+        ("video", pool.video.refused),
+    ] {
+        if let Some(reason) = refused {
+            add(name, reason, false);
+        }
     }
     match state.store.disk_space() {
         Ok(space) if space.is_low() => {
@@ -144,11 +150,24 @@ pub async fn metrics(
         .filter(|concern| !concern.running)
         .count();
     // Without the database the numbers stay what they were.
-    if let Ok(mut db) = state.store.read().await
-        && let Ok(jobs) = sluice_store::jobs::count_by_state(&mut db).await
-    {
-        let files = state.conversions.counts();
-        state.metrics.conversions(&jobs, &files);
+    if let Ok(mut db) = state.store.read().await {
+        if let Ok(jobs) = sluice_store::jobs::count_by_state(&mut db).await {
+            let files = state.conversions.counts();
+            state.metrics.conversions(&jobs, &files);
+        }
+        if let Ok(unfinished) = sluice_store::workflows::count_by_status(&mut db).await {
+            let ended = state.workflows.counts();
+            state.metrics.workflows(&unfinished, &ended);
+        }
+        if let Ok(unfinished) = sluice_store::video::count_by_status(&mut db).await {
+            state.metrics.streams(&unfinished, &state.streams.counts());
+        }
+        if let Ok(backlog) = sluice_store::webhooks::counts(&mut db).await {
+            let done = state.webhooks.statistics();
+            state
+                .metrics
+                .webhooks(&backlog, done, sluice_store::now_ms());
+        }
     }
     state.metrics.delivery(&state.images.statistics());
     let text = state.metrics.scrape(

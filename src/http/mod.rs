@@ -9,36 +9,44 @@ mod answer;
 mod bytes;
 mod cdn;
 mod cdn_presets;
-mod context;
+pub(crate) mod context;
 mod convert;
 mod delivery_keys;
 mod docs;
 mod downloads;
 pub mod error;
-mod extract;
-mod field;
+mod event_stream;
+mod events;
+pub(crate) mod extract;
+pub(crate) mod field;
 mod filename;
-mod files;
+pub(crate) mod files;
 mod folders;
 mod health;
-mod jobs;
+pub(crate) mod jobs;
 mod keys;
-mod live_inputs;
+pub(crate) mod live_inputs;
 mod live_port;
 mod middleware;
 mod multipart;
 mod openapi;
 pub mod playback;
+mod playback_token;
 mod range;
 mod rate_limit;
 mod server;
 mod session;
 mod sign_in;
 mod signing;
+mod site;
+mod source_url;
 mod table;
 mod tools;
-mod uploads;
+pub(crate) mod uploads;
 mod usage;
+mod video;
+mod webhooks;
+pub(crate) mod workflows;
 
 pub use context::{AppState, MediaHandles, Stage};
 pub use error::ApiError;
@@ -47,10 +55,14 @@ pub use live_port::LivePort;
 use openapi::Shared;
 pub use server::{Bound, StartError, server};
 
+use crate::mcp;
+
 table::routes! {
-    // These put their routes below /cdn/v1 and /live/v1 themselves; here their handlers join the description.
+    // These put their routes below /cdn/v1, /live/v1, /video/v1 and /mcp themselves; here their handlers join the description.
     delivery: deliver, deliver_preset;
     playback: multivariant, media_playlist, state, media;
+    streams: master, rendition_file, picture, captions_file;
+    agents: message;
 
     "/api/session"                     => GET session::show, POST session::create, DELETE session::end;
     "/api/keys"                        => GET keys::list, POST keys::create;
@@ -86,6 +98,37 @@ table::routes! {
     "/api/jobs/{id}/events"            => GET jobs::events;
     "/api/usage"                       => GET usage::show;
 
+    "/api/workflows"                   => GET workflows::list, POST workflows::save;
+    "/api/workflows/lint"              => POST workflows::lint;
+    "/api/workflows/runs/{runId}"      => GET workflows::show_run;
+    "/api/workflows/runs/{runId}/retry"  => POST workflows::retry;
+    "/api/workflows/runs/{runId}/cancel" => POST workflows::cancel;
+    "/api/workflows/runs/{runId}/events" => GET workflows::events;
+    "/api/workflows/{id}"              => GET workflows::show, PATCH workflows::change, DELETE workflows::delete;
+    "/api/workflows/{id}/run"          => GET workflows::runs, POST workflows::run;
+    "/api/workflows/{id}/run-file"     => POST workflows::run_file;
+    "/api/workflows/{id}/rotate-secret" => POST workflows::rotate_secret;
+    "/api/workflows/{id}/versions"     => GET workflows::versions;
+    "/api/workflows/{id}/versions/{version}" => GET workflows::version;
+
+    "/api/video/streams"               => GET video::list, POST video::create;
+    "/api/video/streams/{id}"          => GET video::show, PATCH video::change, DELETE video::delete;
+    "/api/video/streams/{id}/captions" => POST video::add_captions;
+    "/api/video/streams/{id}/captions/{language}" => DELETE video::remove_captions;
+    "/api/video/streams/{id}/playback-token" => POST video::playback_token;
+    "/api/video/streams/{id}/events"   => GET video::events;
+
+    "/api/webhooks"                    => GET webhooks::list, POST webhooks::create;
+    "/api/webhooks/deliveries"         => GET webhooks::deliveries;
+    "/api/webhooks/deliveries/{id}"    => GET webhooks::delivery;
+    "/api/webhooks/deliveries/{deliveryId}/retry" => POST webhooks::retry;
+    "/api/webhooks/{id}"               => GET webhooks::show, PATCH webhooks::change, DELETE webhooks::delete;
+    "/api/webhooks/{id}/rotate-secret" => POST webhooks::rotate_secret;
+    "/api/webhooks/{id}/test"          => POST webhooks::test;
+    "/api/webhooks/{id}/recover"       => POST webhooks::recover;
+    "/api/events"                      => GET events::list;
+    "/api/events/stream"               => GET events::stream;
+
     "/healthz"                         => GET health::alive;
     "/readyz"                          => GET health::ready;
     "/metrics"                         => GET health::metrics;
@@ -95,6 +138,7 @@ table::routes! {
     "/docs"                            => GET docs::docs;
     "/assets/{file}"                   => GET docs::asset;
     "/live/{playbackId}"               => GET docs::player;
+    "/video/{playbackId}"              => GET docs::watch;
 }
 
 #[cfg(test)]

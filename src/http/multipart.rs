@@ -15,10 +15,13 @@ use actix_web::{
     web::Bytes,
 };
 use futures_util::{Stream, StreamExt as _};
+use serde_json::Value;
+use sluice_media::format::Format;
 use sluice_store::blob::Spool;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{context::AppState, error::ApiError, extract::camel_case, filename};
+use super::{context::AppState, error::ApiError, extract::camel_case, filename, source_url};
+use crate::config::Plan;
 
 /// The longest name of a field, in bytes.
 const MAX_FIELD_NAME: usize = 128;
@@ -28,10 +31,102 @@ const MAX_FIELD_NAME: usize = 128;
 pub struct FormLimits {
     /// Files at most.
     pub files: usize,
-    /// Bytes of each file at most.
+    /// Of each file.
+    pub size: SizeLimits,
+}
+
+/// How large a file may be.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimit {
     pub bytes: u64,
     /// Where `bytes` comes from, for the refusal, such as `uploads.max_file`.
-    pub bytes_named: &'static str,
+    pub named: &'static str,
+}
+
+impl SizeLimit {
+    /// Of an image that an operation takes.
+    fn of_images(plan: &Plan) -> Self {
+        Self {
+            bytes: plan.image_upload.as_u64(),
+            named: "image_upload of the plan",
+        }
+    }
+
+    /// The same of audio and video.
+    pub fn of_videos(plan: &Plan) -> Self {
+        Self {
+            bytes: plan.video_upload.as_u64(),
+            named: "video_upload of the plan",
+        }
+    }
+
+    /// 413 when the length, of a file or of what has come of it, is beyond the limit.
+    pub fn check(&self, filename: &str, length: u64) -> Result<(), ApiError> {
+        match length > self.bytes {
+            false => Ok(()),
+            true => Err(self.refusal(filename)),
+        }
+    }
+
+    /// 413 for a file known to be larger.
+    pub fn refusal(&self, filename: &str) -> ApiError {
+        let (bytes, named) = (self.bytes, self.named);
+        ApiError::TooLarge(format!("{filename} is larger than {bytes} bytes ({named})"))
+    }
+}
+
+/// How large a file may be by what it is, which its first bytes tell.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimits {
+    /// Of images, and of what is of no known type.
+    image: SizeLimit,
+    /// Of audio and video.
+    video: SizeLimit,
+}
+
+impl SizeLimits {
+    /// Of the files that an operation takes.
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            image: SizeLimit::of_images(plan),
+            video: SizeLimit::of_videos(plan),
+        }
+    }
+
+    pub fn of_format(self, format: Option<Format>) -> SizeLimit {
+        match format.is_some_and(|format| format.class().is_timed()) {
+            true => self.video,
+            false => self.image,
+        }
+    }
+
+    /// What no file may exceed.
+    pub fn largest(self) -> SizeLimit {
+        match self.image.bytes > self.video.bytes {
+            true => self.image,
+            false => self.video,
+        }
+    }
+
+    /// 413 when what has come of a file is beyond the limit for what it is by its first bytes.
+    pub fn check(self, filename: &str, spool: &Spool) -> Result<(), ApiError> {
+        let smallest = self.image.bytes.min(self.video.bytes);
+        if spool.len() <= smallest {
+            return Ok(());
+        }
+        let format = Format::recognise(spool.head(), filename);
+        self.of_format(format).check(filename, spool.len())
+    }
+}
+
+/// The same whatever the file is.
+impl From<SizeLimit> for SizeLimits {
+    fn from(limit: SizeLimit) -> Self {
+        Self {
+            image: limit,
+            video: limit,
+        }
+    }
 }
 
 /// A file of a form.
@@ -82,6 +177,12 @@ impl Form {
             .iter()
             .find(|(given, text)| camel_case(given) == name && !text.is_empty())
             .map(|(_, text)| text.as_str())
+    }
+
+    /// The addresses of files that stand in place of files, see [`source_url::named`].
+    pub fn sources(&self) -> Result<Vec<String>, ApiError> {
+        let fields = self.fields.iter();
+        source_url::named(fields.map(|(name, text)| (name.as_str(), Value::from(text.as_str()))))
     }
 
     /// Takes out the files that the form is about (`files`, `files[]`, `files[N]`, `file`), those with a number in its
@@ -178,31 +279,20 @@ impl Reader<'_> {
         given_name: String,
         mut part: Field,
     ) -> Result<(), ApiError> {
-        let mut spool: Option<Spool> = None;
-        let mut length = 0;
-        while let Some(piece) = self.piece(&mut part).await? {
-            length += piece.len() as u64;
-            self.check_length(length, &given_name)?;
-            if spool.is_none() {
-                self.check_room(form)?;
-                spool = Some(self.state.store.blobs().spool().await?);
-            }
-            if let Some(spool) = &mut spool {
-                spool.write(piece).await?;
-            }
-        }
+        let first = self.piece(&mut part).await?;
         // What browsers send for a file field in which nothing was chosen.
-        if spool.is_none() && given_name.is_empty() {
+        if first.is_none() && given_name.is_empty() {
             return Ok(());
         }
-        let spool = match spool {
-            Some(spool) => spool,
-            None => {
-                self.check_room(form)?;
-                self.state.store.blobs().spool().await?
-            }
-        };
+        self.check_room(form)?;
         let filename = filename::clean(&given_name);
+        let mut spool = self.state.store.blobs().spool().await?;
+        let mut next = first;
+        while let Some(piece) = next {
+            spool.write(piece).await?;
+            self.limits.size.check(&filename, &spool)?;
+            next = self.piece(&mut part).await?;
+        }
         form.files.push(Part {
             field,
             filename,
@@ -217,18 +307,6 @@ impl Reader<'_> {
             false => Err(ApiError::Invalid(format!(
                 "too many files: at most {} may be sent here",
                 self.limits.files
-            ))),
-        }
-    }
-
-    fn check_length(&self, length: u64, name: &str) -> Result<(), ApiError> {
-        match length > self.limits.bytes {
-            false => Ok(()),
-            true => Err(ApiError::TooLarge(format!(
-                "{} is larger than {} bytes ({})",
-                filename::clean(name),
-                self.limits.bytes,
-                self.limits.bytes_named
             ))),
         }
     }

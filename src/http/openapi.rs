@@ -3,7 +3,7 @@
 use utoipa::{
     Modify,
     openapi::{
-        ContentBuilder, OpenApi, Ref, Response, ResponseBuilder,
+        ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
         path::{Operation, PathItem},
         security::{
             ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -31,11 +31,38 @@ impl Modify for Shared {
             SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(super::session::COOKIE))),
         );
         super::tools::describe(document);
+        super::webhooks::describe(document);
+        super::workflows::describe(document);
+        if let Some(components) = &mut document.components {
+            for schema in components.schemas.values_mut() {
+                drop_null_defaults(schema);
+            }
+        }
         for (path, item) in &mut document.paths.paths {
             for operation in operations(item) {
                 complete(operation, path);
             }
         }
+    }
+}
+
+/// A field that may be left out has no default in the description. `null` stands there where a request type has one
+/// ([`serde`]'s `default`), and is none of the values that a required field may have.
+fn drop_null_defaults(schema: &mut RefOr<Schema>) {
+    let RefOr::T(Schema::Object(object)) = schema else {
+        return;
+    };
+    for property in object.properties.values_mut() {
+        let RefOr::T(property) = property else {
+            continue;
+        };
+        let default = match property {
+            Schema::Object(property) => &mut property.default,
+            Schema::Array(property) => &mut property.default,
+            Schema::OneOf(property) => &mut property.default,
+            _ => continue,
+        };
+        default.take_if(|default| default.is_null());
     }
 }
 
@@ -83,7 +110,7 @@ fn complete(operation: &mut Operation, path: &str) {
         ));
         errors.push(("503", "Busy; see Retry-After"));
     }
-    if path.starts_with("/api/") {
+    if path.starts_with("/api/") || path == "/mcp" {
         errors.push(("400", "A field or parameter is wrong; the text names it"));
         errors.push(("429", "Too many requests; see Retry-After"));
         errors.push(("503", "Busy; see Retry-After"));

@@ -21,7 +21,7 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use self::{access::Access, wait::Reload};
-use super::{context::AppState, error::ApiError, table::on};
+use super::{context::AppState, error::ApiError, site, table::on};
 
 /// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.
 const PLAYLIST_CACHE: &str = "public, max-age=1";
@@ -50,7 +50,7 @@ pub fn configure(routes: &mut web::ServiceConfig) {
 fn resource(path: &str) -> actix_web::Resource {
     web::resource(path)
         .route(web::method(Method::OPTIONS).to(access::preflight))
-        .default_service(web::to(access::wrong_method))
+        .default_service(web::to(site::wrong_method))
 }
 
 /// The multivariant playlist of a live input.
@@ -292,15 +292,12 @@ where
         .ok_or(ApiError::NotFound("playback"));
     let playback = match found {
         Ok(playback) => playback,
-        Err(error) => return access::open_to_all(error),
+        Err(error) => return site::open_to_all(error),
     };
     let (cors, allowed) = access::check(request, &playback.policy());
     let answered = match allowed {
         Ok(()) => handler(Access::new(playback, request)).await,
         Err(error) => Err(error),
     };
-    let mut response =
-        answered.unwrap_or_else(|error| actix_web::ResponseError::error_response(&error));
-    cors.apply(response.headers_mut());
-    response
+    site::answer(answered, &cors)
 }

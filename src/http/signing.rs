@@ -15,6 +15,8 @@ pub(super) const SIGNATURE_BYTES: usize = 32;
 pub(super) enum Purpose {
     Download,
     Upload,
+    /// Not an address but the key of playback tokens, which are signed as RFC 7515 has it.
+    PlaybackKey,
 }
 
 impl Purpose {
@@ -23,6 +25,7 @@ impl Purpose {
         match self {
             Self::Download => b"sluice download 1\0",
             Self::Upload => b"sluice upload 1\0",
+            Self::PlaybackKey => b"sluice playback key 1\0",
         }
     }
 }
@@ -37,7 +40,7 @@ impl Signer {
         Ok(Self::new(installation::get(db).await?.key()))
     }
 
-    fn new(key: &[u8]) -> Self {
+    pub(super) fn new(key: &[u8]) -> Self {
         Self {
             key: Hmac::new_from_slice(key).expect("HMAC takes keys of any length"),
         }

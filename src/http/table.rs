@@ -5,17 +5,18 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method,
 use super::error::ApiError;
 
 /// Makes `configure`, `ROUTES` and `openapi` from lines `"path" => METHOD module::handler, …;`, and describes the
-/// handlers of `delivery` and `playback`.
+/// handlers of `delivery`, `playback`, `streams` and `agents`.
 macro_rules! routes {
-    (delivery: $($delivered:ident),+; playback: $($viewed:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
+    (delivery: $($delivered:ident),+; playback: $($viewed:ident),+; streams: $($streamed:ident),+; agents: $($asked:ident),+; $($path:literal => $($method:ident $module:ident :: $handler:ident),+;)+) => {
         /// Every path with its methods.
         pub const ROUTES: &[(&str, &[&str])] = &[$(($path, &[$(stringify!($method)),+])),+];
 
-        /// Puts the table, the routes of delivery and playback and the answer to everything else into an application. The
+        /// Puts the table, the routes of delivery, playback, streams and agents and the answer to everything else into an application. The
         /// router tries them in this order: what is asked for most comes first.
         fn configure(app: &mut actix_web::web::ServiceConfig) {
             cdn::configure(app);
             playback::configure(app);
+            video::playback::configure(app);
             $(
                 let methods = [$(stringify!($method)),+];
                 app.service(
@@ -23,6 +24,7 @@ macro_rules! routes {
                         $(.route(table::on(actix_web::http::Method::$method).to($module::$handler)))+
                 );
             )+
+            mcp::configure(app);
             app.default_service(actix_web::web::to(table::no_such_path));
         }
 
@@ -35,7 +37,7 @@ macro_rules! routes {
                     fields are accepted in camelCase and snake_case.",
                 license(name = "Apache-2.0", identifier = "Apache-2.0"),
             ),
-            paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+),
+            paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+, $(video::$streamed),+, $(mcp::$asked),+),
             components(schemas(error::ErrorBody)),
             modifiers(&Shared),
         )]

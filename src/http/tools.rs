@@ -1,13 +1,15 @@
 //! The media tools: every row of the operation table, on uploads (`POST /api/media/{tool}`) and on stored files
 //! (`POST /api/files/{id}/tools`).
 
+mod refusal;
+
 use std::sync::LazyLock;
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{FromRequest as _, HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sluice_media::operation::{self, Params, Row, TABLE};
-use sluice_store::jobs::JobType;
+use sluice_store::jobs::{Job, JobType};
 use utoipa::{ToSchema, openapi::OpenApi};
 use uuid::Uuid;
 
@@ -15,8 +17,9 @@ use super::{
     context::AppState,
     error::ApiError,
     extract::{Body, Caller, Reached, Write},
-    jobs::{self, Accepted, Asking, ConversionAnswer, Material, Wanted, flag},
+    jobs::{self, Accepted, Asking, ConversionAnswer, Material, Sent, Wanted, flag},
 };
+use refusal::Asked;
 
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
     let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
@@ -28,9 +31,11 @@ static TOOLS: LazyLock<String> = LazyLock::new(|| {
 #[schema(rename_all = "camelCase")]
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
 pub struct ToolForm {
-    /// One or more, as for `/api/convert`; `image-to-pdf` makes one document of all.
-    #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
+    /// One or more, as for `/api/convert`; `image-to-pdf` and `concat-audio` make one file of all, in their order.
+    #[schema(value_type = Option<String>, format = Binary)]
+    file: Option<Vec<u8>>,
+    /// The address of a file, in place of `file` or after it.
+    source_url: Option<String>,
     /// Of `watermark`.
     #[schema(value_type = Option<String>, format = Binary)]
     watermark_file: Option<Vec<u8>>,
@@ -76,19 +81,35 @@ pub async fn on_upload(
 ) -> Result<HttpResponse, ApiError> {
     let row = known(&tool)?;
     let asking = Asking::new(&state, &caller, &reached);
-    let (params, files, mark) = asking.form(&request, payload.into_inner()).await?;
-    let wanted = Wanted {
-        row,
-        job_type: JobType::Tool,
-        is_waited_for: !flag(&params, "async")?.unwrap_or(false),
-        params,
-        files,
-        mark: mark.filter(|_| takes_mark(row)),
-        archives: false,
-        idempotency_key: None,
-        beside: None,
+    let mut asked = Asked {
+        tool: Some(row.tool),
+        filename: None,
     };
-    done(&state, &reached, &asking, wanted).await
+    let submitted = async {
+        let Sent {
+            params,
+            files,
+            sources,
+            mark,
+        } = asking.form(&request, payload.into_inner()).await?;
+        asked.filename = files.first().map(|file| file.filename().to_owned());
+        let wanted = Wanted {
+            row,
+            job_type: JobType::Tool,
+            is_waited_for: !flag(&params, "async")?.unwrap_or(false),
+            params,
+            files,
+            sources,
+            mark: mark.filter(|_| takes_mark(row)),
+            archives: false,
+            idempotency_key: None,
+            beside: None,
+        };
+        submit(&asking, wanted).await
+    };
+    let submitted = submitted.await;
+    let submitted = refusal::told(&state, caller.account_id(), asked, submitted).await?;
+    answer(&state, &reached, submitted).await
 }
 
 /// Use a media tool on a stored file
@@ -104,44 +125,65 @@ pub async fn on_upload(
         (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn on_file(
+    request: HttpRequest,
     state: web::Data<AppState>,
     caller: Caller<Write>,
     reached: Reached,
     id: web::Path<Uuid>,
-    Body(asked): Body<ToolOnFile>,
+    payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let row = known(&asked.tool)?;
     let asking = Asking::new(&state, &caller, &reached);
-    let file = Material::stored(&state, caller.account_id(), *id).await?;
-    let beside = match &file {
-        Material::Stored { file, .. } => file.folder_id,
-        Material::Uploaded(_) => None,
+    let mut asked = Asked::default();
+    let submitted = async {
+        let Body(body) =
+            Body::<ToolOnFile>::from_request(&request, &mut payload.into_inner()).await?;
+        let row = known(&body.tool)?;
+        asked.tool = Some(row.tool);
+        let file = Material::stored(&state, caller.account_id(), *id).await?;
+        asked.filename = Some(file.filename().to_owned());
+        let beside = match &file {
+            Material::Stored { file, .. } => file.folder_id,
+            Material::Uploaded(_) => None,
+        };
+        let wanted = Wanted {
+            row,
+            job_type: JobType::Tool,
+            params: Params::from_json(&body.params),
+            files: vec![file],
+            sources: Vec::new(),
+            mark: None,
+            is_waited_for: !body.r#async,
+            archives: false,
+            idempotency_key: None,
+            beside: Some(beside),
+        };
+        submit(&asking, wanted).await
     };
-    let wanted = Wanted {
-        row,
-        job_type: JobType::Tool,
-        params: Params::from_json(&asked.params),
-        files: vec![file],
-        mark: None,
-        is_waited_for: !asked.r#async,
-        archives: false,
-        idempotency_key: None,
-        beside: Some(beside),
-    };
-    done(&state, &reached, &asking, wanted).await
+    let submitted = submitted.await;
+    let submitted = refusal::told(&state, caller.account_id(), asked, submitted).await?;
+    answer(&state, &reached, submitted).await
 }
 
-async fn done(
-    state: &AppState,
-    reached: &Reached,
-    asking: &Asking<'_>,
-    wanted: Wanted,
-) -> Result<HttpResponse, ApiError> {
+/// A job that was made, whose events tell from now on what becomes of it.
+struct ToolJob {
+    job: Job,
+    is_waited_for: bool,
+}
+
+async fn submit(asking: &Asking<'_>, wanted: Wanted) -> Result<ToolJob, ApiError> {
     let is_waited_for = wanted.is_waited_for;
     let (job, _) = asking.submit(wanted).await?;
-    match is_waited_for {
-        true => jobs::answer(state, reached, job).await,
-        false => Ok(HttpResponse::Accepted().json(Accepted::of(&job))),
+    Ok(ToolJob { job, is_waited_for })
+}
+
+async fn answer(
+    state: &AppState,
+    reached: &Reached,
+    submitted: ToolJob,
+) -> Result<HttpResponse, ApiError> {
+    match submitted.is_waited_for {
+        true => jobs::answer(state, reached, submitted.job).await,
+        false => Ok(HttpResponse::Accepted().json(Accepted::of(&submitted.job))),
     }
 }
 
@@ -161,7 +203,7 @@ pub(super) fn describe(document: &mut OpenApi) {
     let path = document.paths.paths.get_mut("/api/media/{tool}");
     if let Some(operation) = path.and_then(|path| path.post.as_mut()) {
         operation.description = Some(format!(
-            "Answers as `/api/convert`. Fields come in the form; those without a default may be left out unless the tool \
+            "Answers as `/api/convert`; `files` of a `storyboard` has two entries, the image and its WebVTT map. Fields come in the form; those without a default may be left out unless the tool \
              needs them.\n\n{}",
             table()
         ));

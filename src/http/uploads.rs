@@ -19,7 +19,7 @@ use sluice_store::{
     now_ms, storage,
     uploads::{self, NewUpload, State, Upload},
 };
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -31,6 +31,7 @@ use super::{
     files::{FileRecord, Record, find_facts, mime_type},
     multipart::{next_piece, upload_permit},
     signing::{self, Purpose, Signer},
+    workflows,
 };
 
 const MAX_CONTENT_TYPE: usize = 255;
@@ -50,7 +51,7 @@ pub struct NewUploadRequest {
 
 #[derive(Serialize, ToSchema)]
 pub struct UploadMade {
-    upload: UploadAddress,
+    pub(crate) upload: UploadAddress,
     complete: Completion,
 }
 
@@ -59,10 +60,10 @@ pub struct UploadMade {
 pub struct UploadAddress {
     id: Uuid,
     /// Where the bytes go, without a credential.
-    signed_url: String,
+    pub(crate) signed_url: String,
     /// `PUT`
     method: &'static str,
-    expires_in_seconds: u64,
+    pub(crate) expires_in_seconds: u64,
 }
 
 /// What to post, and where, once the bytes are there.
@@ -111,6 +112,17 @@ pub async fn create(
     reached: Reached,
     Body(request): Body<NewUploadRequest>,
 ) -> Result<HttpResponse, ApiError> {
+    let made = make(&state, &caller, &reached, request).await?;
+    Ok(HttpResponse::Ok().json(made))
+}
+
+/// Makes a direct upload for the caller.
+pub(crate) async fn make(
+    state: &AppState,
+    caller: &Caller<Write>,
+    reached: &Reached,
+    request: NewUploadRequest,
+) -> Result<UploadMade, ApiError> {
     let (account_id, settings) = (caller.account_id(), &state.config.uploads);
     if request.size_bytes > settings.max_file.as_u64() {
         return Err(ApiError::TooLarge(format!(
@@ -119,7 +131,7 @@ pub async fn create(
             request.size_bytes
         )));
     }
-    let storage_limit = caller.plan(&state).storage.as_u64();
+    let storage_limit = caller.plan(state).storage.as_u64();
     let lifetime_s = settings.keep_unfinished.as_secs();
     let new = NewUpload {
         folder_id: request.folder_id,
@@ -136,10 +148,10 @@ pub async fn create(
     });
     let upload = made
         .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(&state)))?;
+        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(state)))?;
     let signer = Signer::of(&mut state.store.read().await?).await?;
     let base = &reached.address.base;
-    Ok(HttpResponse::Ok().json(UploadMade {
+    Ok(UploadMade {
         upload: UploadAddress {
             id: upload.id,
             signed_url: signed_url(&signer, base, upload.id, upload.expires_at),
@@ -152,7 +164,7 @@ pub async fn create(
                 upload_id: upload.id,
             },
         },
-    }))
+    })
 }
 
 fn checked_content_type(given: Option<String>) -> Result<String, ApiError> {
@@ -239,7 +251,7 @@ async fn receive(
     payload: Payload,
 ) -> Result<ReceivedUpload, ApiError> {
     let _permit = upload_permit(state)?;
-    check_signature(request, state, id).await?;
+    check_signature(request.query_string(), state, id).await?;
     let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
     let size_bytes = upload.size_bytes.unsigned_abs();
     check_declared_length(request, size_bytes)?;
@@ -306,7 +318,8 @@ fn wrong_length(size_bytes: u64, length: u64) -> ApiError {
 
 /// Complete a direct upload
 ///
-/// Makes the file, once; a repeat answers the same file with `idempotent` true.
+/// Makes the file, once; a repeat answers the same file with `idempotent` true. Workflows that are bound to the folder run on
+/// it.
 #[utoipa::path(post, path = "/api/uploads/complete", tag = "uploads", request_body = CompleteUpload, responses(
     (status = 200, description = "The file", body = UploadCompleted),
     (status = 404, description = "Unknown or expired", body = super::error::ErrorBody),
@@ -320,17 +333,26 @@ pub async fn complete(
     Body(request): Body<CompleteUpload>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), request.upload_id);
-    let storage_limit = caller.plan(&state).storage.as_u64();
+    let (plan, engine) = (caller.plan(&state), state.workflows.clone());
     let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
     let facts = facts_of(&state, &upload).await?;
     let completed = state.store.write(move |tx| {
         Box::pin(async move {
-            uploads::complete(tx, account_id, id, facts, storage_limit, now_ms()).await
+            let (now, limit) = (now_ms(), plan.storage.as_u64());
+            let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
+            let begins_runs = match is_known {
+                true => false,
+                false => workflows::file_stored(tx, &engine, &plan, &file, now).await?,
+            };
+            Ok((file, is_known, begins_runs))
         })
     });
-    let (file, idempotent) = completed
+    let (file, idempotent, begins_runs) = completed
         .await
         .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(&state)))?;
+    if begins_runs {
+        state.workflows.announce();
+    }
     let signer = Signer::of(&mut state.store.read().await?).await?;
     let record = Record {
         state: &state,
@@ -365,14 +387,37 @@ fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64) -> String 
     format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
 }
 
-/// 403 for an address that was not made here, or is too old.
-async fn check_signature(
-    request: &HttpRequest,
+/// The upload behind a `signedUrl`, for whoever works with its bytes and makes no file of them. 400 for an address of another
+/// kind, 403 for one that was not made here or is too old, 404 for another account's.
+pub(super) async fn by_signed_url(
     state: &AppState,
-    id: Uuid,
-) -> Result<(), ApiError> {
+    account_id: Uuid,
+    address: &str,
+) -> Result<Upload, ApiError> {
+    let (id, query) = upload_of(address).ok_or_else(|| {
+        ApiError::Invalid("uploadUrl must be the signedUrl of an upload as it was given".to_owned())
+    })?;
+    check_signature(&query, state, id).await?;
+    let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
+    match upload.account_id == account_id {
+        true => Ok(upload),
+        false => Err(ApiError::NotFound("upload")),
+    }
+}
+
+/// The id and the query of a [`signed_url`], under whatever name the service was reached.
+fn upload_of(address: &str) -> Option<(Uuid, String)> {
+    let address = Url::parse(address.trim()).ok()?;
+    let (before, id) = address.path().strip_suffix("/content")?.rsplit_once('/')?;
+    before.ends_with("/api/uploads").then_some(())?;
+    let id = Uuid::try_parse(id).ok()?;
+    Some((id, address.query()?.to_owned()))
+}
+
+/// 403 for an address that was not made here, or is too old.
+async fn check_signature(query: &str, state: &AppState, id: Uuid) -> Result<(), ApiError> {
     let (mut expires_at, mut signature) = (None, None);
-    for (name, value) in form_urlencoded::parse(request.query_string().as_bytes()) {
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "expires" => expires_at = value.parse::<i64>().ok(),
             "signature" => signature = signing::decode(&value),

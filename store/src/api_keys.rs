@@ -1,6 +1,6 @@
 //! API keys: only hash and prefix are stored, the key itself is shown once.
 
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
@@ -110,6 +110,16 @@ pub async fn authenticate(db: &mut impl Connection, token: &str) -> Result<Optio
             .fetch_optional(db.sqlite())
             .await?;
     Ok(key.filter(|key| credentials::same(&key.key_hash, &hash)))
+}
+
+/// Whether a key that was authenticated before still is.
+pub async fn is_in_force(db: &mut impl Connection, id: Uuid) -> Result<bool, Error> {
+    Ok(
+        query_scalar("SELECT EXISTS (SELECT 1 FROM api_keys WHERE id = $1 AND revoked_at IS NULL)")
+            .bind(id)
+            .fetch_one(db.sqlite())
+            .await?,
+    )
 }
 
 /// The account's keys that are not revoked, newest first.

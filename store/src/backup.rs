@@ -1,8 +1,8 @@
 //! Backup and restore.
 //!
 //! A backup covers the database, which holds everything that was configured and the installation's key, and the files of
-//! users that it names. Live windows are transient and stay out. It is a folder: the database, the folder of blobs and a
-//! manifest.
+//! users that it names. Live windows are transient and stay out. It is a folder: the database, the folder of blobs, that of
+//! [video streams](streams) and a manifest.
 //!
 //! - The database is copied first. A blob that the copy names stays in its place for a day at least
 //!   ([`crate::blobs`]), so that copying the blobs afterwards, beside a running service, gives a state of one moment.
@@ -13,8 +13,10 @@
 mod catalogue;
 mod courier;
 mod digest;
+mod feed;
 mod manifest;
 mod stale;
+mod streams;
 mod unfinished;
 
 use std::{
@@ -35,6 +37,7 @@ use crate::{
 };
 
 pub use manifest::{BackupFile, BlobTotals, Manifest};
+pub use streams::CarriedStreams;
 
 /// The database of a backup, until its blobs are there too.
 const ARRIVING: &str = "arriving.db";
@@ -77,7 +80,7 @@ pub struct Carried {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub hash: BlobHash,
-    /// Some of the files with these bytes; none for what only a job or an upload needs.
+    /// Some of the files with these bytes; none for what only a job, a run or an upload needs.
     pub filenames: Vec<String>,
     /// Such as "is missing".
     pub why: String,
@@ -88,6 +91,7 @@ pub struct Lost {
 pub struct Backup {
     pub manifest: Manifest,
     pub blobs: Carried,
+    pub streams: CarriedStreams,
 }
 
 /// What a restore has done.
@@ -96,6 +100,7 @@ pub struct Restored {
     /// Where the database that was there is kept.
     pub kept: Option<PathBuf>,
     pub blobs: Carried,
+    pub streams: CarriedStreams,
 }
 
 impl Default for Transfer {
@@ -116,7 +121,7 @@ impl fmt::Display for Lost {
             .map(|name| format!("{name:?}"))
             .collect();
         match names.as_slice() {
-            [] => write!(f, "the blob {} of a job or an upload", self.hash)?,
+            [] => write!(f, "the blob {} of a job, a run or an upload", self.hash)?,
             _ => write!(f, "{} (blob {})", names.join(", "), self.hash)?,
         }
         write!(f, " {}", self.why)
@@ -145,6 +150,7 @@ pub async fn backup(
     let blobs = carry(&mut catalogue, from, &to, transfer).await?;
     let schema_version = catalogue.schema_version();
     catalogue.close().await?;
+    let streams = streams::carry(&arriving, store.data_dir(), dir).await?;
 
     let totals = BlobTotals {
         count: blobs.count,
@@ -163,9 +169,14 @@ pub async fn backup(
     .await?;
     if blobs.lost == 0 {
         stale::remove(&folder::database(dir), &to).await?;
+        streams::remove_stale(&folder::database(dir), dir).await?;
     }
     unfinished.end()?;
-    Ok(Backup { manifest, blobs })
+    Ok(Backup {
+        manifest,
+        blobs,
+        streams,
+    })
 }
 
 /// Puts the new database in place of an earlier one. At each moment the manifest has the checksum of the one that is there.
@@ -266,9 +277,15 @@ pub async fn restore(
     let (from, to) = (blob::folder_in(backup_dir), blob::folder_in(data_dir));
     let blobs = carry(&mut catalogue, &from, &to, transfer).await?;
     catalogue.close().await?;
+    let streams = streams::carry(&arriving, backup_dir, data_dir).await?;
+    feed::leave_a_gap(&arriving, now_ms).await?;
     let kept = set_aside(&database, data_dir, now_ms).await?;
     copy::rename_durably(&arriving, &database)?;
-    Ok(Restored { kept, blobs })
+    Ok(Restored {
+        kept,
+        blobs,
+        streams,
+    })
 }
 
 /// `Error::Conflict` when somebody's data is there.

@@ -22,7 +22,12 @@ pub const REFERENCES: &[(&str, &str)] = &[
     ("uploads", "blob_hash"),
     ("jobs", "archive_blob"),
     ("job_files", "result_blob"),
+    ("job_files", "attachment_blob"),
     ("job_inputs", "blob"),
+    ("workflow_runs", "input_blob"),
+    ("workflow_runs", "output_blob"),
+    ("video_streams", "source_blob"),
+    ("video_captions", "blob"),
 ];
 
 /// How long a blob that nothing names is kept, as a row or as a file without one.

@@ -5,11 +5,25 @@ use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
 /// One unit of work inside the writer's transaction. Only verbs of this crate can do anything with it.
 pub struct Tx<'c> {
     connection: &'c mut SqliteConnection,
+    /// The last event that it has written down.
+    newest_event: Option<i64>,
 }
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(connection: &'c mut SqliteConnection) -> Self {
-        Self { connection }
+        Self {
+            connection,
+            newest_event: None,
+        }
+    }
+
+    /// For the writer, which tells of it after the commit.
+    pub(crate) fn note_event(&mut self, seq: i64) {
+        self.newest_event = self.newest_event.max(Some(seq));
+    }
+
+    pub(crate) fn newest_event(&self) -> Option<i64> {
+        self.newest_event
     }
 
     pub(crate) fn sqlite(&mut self) -> &mut SqliteConnection {

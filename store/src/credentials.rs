@@ -32,6 +32,11 @@ const DELIVERY_KEY: Form = Form {
     length: 32,
     alphabet: BASE62,
 };
+const WEBHOOK_SECRET: Form = Form {
+    prefix: "whsec_",
+    length: 32,
+    alphabet: BASE62,
+};
 const PLAYBACK_ID: Form = Form {
     prefix: "pb_",
     length: 20,
@@ -60,7 +65,8 @@ const SHOWN_PREFIX: usize = 12;
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 /// Text that must not show up in logs. It has no Display, and Debug shows dots.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, sqlx::Type)]
+#[sqlx(transparent)]
 pub struct Secret(String);
 
 impl Secret {
@@ -141,6 +147,11 @@ pub fn delivery_key() -> Secret {
     Secret(DELIVERY_KEY.make())
 }
 
+/// `whsec_` and 32 base62.
+pub fn webhook_secret() -> Secret {
+    Secret(WEBHOOK_SECRET.make())
+}
+
 /// `pb_` and 20 base62; public.
 pub fn playback_id() -> String {
     PLAYBACK_ID.make()
@@ -173,6 +184,10 @@ pub fn is_delivery_key(text: &str) -> bool {
     DELIVERY_KEY.fits(text)
 }
 
+pub fn is_webhook_secret(text: &str) -> bool {
+    WEBHOOK_SECRET.fits(text)
+}
+
 pub fn is_playback_id(text: &str) -> bool {
     PLAYBACK_ID.fits(text)
 }
@@ -195,7 +210,8 @@ pub fn hash(token: &str) -> String {
     hexadecimal(&Sha256::digest(token.as_bytes()))
 }
 
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes
         .iter()
@@ -205,8 +221,11 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// The first 12 characters of a token, which may be stored and shown.
-pub fn prefix(token: &str) -> String {
-    token.chars().take(SHOWN_PREFIX).collect()
+pub fn prefix(token: &str) -> &str {
+    match token.char_indices().nth(SHOWN_PREFIX) {
+        Some((end, _)) => &token[..end],
+        None => token,
+    }
 }
 
 /// Compares in a time that does not depend on where the texts differ.
@@ -280,10 +299,11 @@ mod tests {
     #[test]
     fn what_is_made_has_its_form_and_no_other() {
         type Check = fn(&str) -> bool;
-        let checks: [(&str, Check); 6] = [
+        let checks: [(&str, Check); 7] = [
             ("API key", is_api_key),
             ("stream key", is_stream_key),
             ("delivery key", is_delivery_key),
+            ("webhook secret", is_webhook_secret),
             ("playback id", is_playback_id),
             ("input slug", is_input_slug),
             ("session token", is_session_token),
@@ -292,6 +312,7 @@ mod tests {
             api_key().expose().to_owned(),
             stream_key().expose().to_owned(),
             delivery_key().expose().to_owned(),
+            webhook_secret().expose().to_owned(),
             playback_id(),
             input_slug(),
             session_token().expose().to_owned(),
@@ -301,7 +322,7 @@ mod tests {
                 assert_eq!(check(text), m == c, "{text} as {what}");
             }
         }
-        assert_eq!(made.map(|text| text.len()), [47, 41, 40, 23, 12, 43]);
+        assert_eq!(made.map(|text| text.len()), [47, 41, 40, 38, 23, 12, 43]);
     }
 
     #[test]

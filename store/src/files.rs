@@ -47,6 +47,8 @@ pub struct File {
     pub description: Option<String>,
     #[sqlx(json)]
     pub tags: Vec<String>,
+    /// How many workflow runs stand between it and an upload; 0: it is an upload or a conversion.
+    pub generation: u32,
     pub created_at: i64,
     pub updated_at: i64,
 }
@@ -79,6 +81,8 @@ pub struct NewFile {
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
+    /// Of the run that stores it, and one more; 0 for an upload and a conversion.
+    pub generation: u32,
 }
 
 /// What to change; `None` leaves a field as it is, `Some(None)` empties it.
@@ -141,8 +145,8 @@ pub async fn create(
     storage::add(tx, account_id, 1, size_bytes).await?;
     let file = query_as(
         "INSERT INTO files (id, account_id, folder_id, filename, search_name, mime_type, size_bytes, blob_hash, role,
-             width, height, duration_ms, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13) RETURNING *",
+             width, height, duration_ms, generation, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14) RETURNING *",
     )
     .bind(Uuid::now_v7())
     .bind(account_id)
@@ -156,6 +160,7 @@ pub async fn create(
     .bind(new.width)
     .bind(new.height)
     .bind(new.duration_ms)
+    .bind(new.generation)
     .bind(now_ms)
     .fetch_one(tx.sqlite())
     .await?;

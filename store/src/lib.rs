@@ -16,11 +16,13 @@ pub mod broadcasts;
 pub mod credentials;
 pub mod deliveries;
 pub mod delivery_keys;
+pub mod events;
 pub mod files;
 pub mod folders;
 pub mod installation;
 pub mod jobs;
 pub mod lineage;
+pub mod live_connections;
 pub mod live_inputs;
 pub mod live_segments;
 pub mod operations;
@@ -30,7 +32,10 @@ pub mod storage;
 pub mod uploads;
 pub mod users;
 pub mod variants;
+pub mod video;
+pub mod webhooks;
 pub mod work;
+pub mod workflows;
 
 mod bootstrap;
 mod connection;
@@ -41,10 +46,13 @@ mod maintenance;
 mod migrate;
 mod month;
 mod page;
+mod rows;
 mod settings;
 mod store;
 mod unit;
 mod writer;
+
+use std::time::Duration;
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap};
 pub use connection::{Connection, Reader, Tx};
@@ -58,4 +66,9 @@ pub use store::{DiskSpace, Statistics, Store, Trouble, Work};
 /// The machine's clock: milliseconds since 1970 UTC, as the rows hold it.
 pub fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
+}
+
+/// A time span beside [`now_ms`], for ever when it is longer than rows can hold.
+pub fn duration_ms(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }

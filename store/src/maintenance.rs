@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     Error, Store, Tx, Work, blobs, broadcasts, jobs,
     live_segments::{self, MOST_DELETED},
-    sessions, uploads,
+    sessions, uploads, video,
 };
 
 /// How long a turn should hold the writer.
@@ -22,7 +22,7 @@ const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
 /// Deletes expired sessions and uploads, the segments of broadcasts that ended long ago, all but the newest of those on
-/// air, and blobs that nothing has named for long; returns how many rows.
+/// air, folders that belong to no video stream, and blobs that nothing has named for long; returns how many rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let sessions = in_turns(store, move |tx, rows| {
         Box::pin(sessions::delete_expired(tx, now_ms, rows))
@@ -35,7 +35,8 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     .await?;
     let media = segments + sweep_on_air(store).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
-    Ok(sessions + media + jobs + sweep_files(store, now_ms).await?)
+    let folders = video::sweep(store).await?;
+    Ok(sessions + media + jobs + folders + sweep_files(store, now_ms).await?)
 }
 
 /// Lets go of unfinished uploads, and then of the blobs that nothing names any more.
@@ -87,26 +88,50 @@ async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
     Ok(total)
 }
 
+/// What a turn of the writer did.
+pub(crate) struct Turn {
+    pub rows: u64,
+    pub is_last: bool,
+}
+
 /// Repeats a deletion, each time of as many rows as fit a turn, until it finds fewer.
-async fn in_turns<D>(store: &Store, delete: D) -> Result<u64, Error>
+pub(crate) async fn in_turns<D>(store: &Store, delete: D) -> Result<u64, Error>
 where
     D: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, u64> + Clone + Send + 'static,
+{
+    turns(store, move |tx, most| {
+        let delete = delete.clone();
+        Box::pin(async move {
+            let rows = delete(tx, most).await?;
+            Ok(Turn {
+                rows,
+                is_last: rows < u64::from(most),
+            })
+        })
+    })
+    .await
+}
+
+/// Repeats work on as many rows as fit a turn until it says that it is done; returns how many rows there were.
+pub(crate) async fn turns<W>(store: &Store, work: W) -> Result<u64, Error>
+where
+    W: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, Turn> + Clone + Send + 'static,
 {
     let mut rows = FIRST_ROWS;
     let mut total = 0;
     loop {
-        let delete = delete.clone();
-        let (deleted, took) = store
+        let work = work.clone();
+        let (turn, took) = store
             .write(move |tx| {
                 Box::pin(async move {
                     let begun = Instant::now();
-                    let deleted = delete(tx, rows).await?;
-                    Ok((deleted, begun.elapsed()))
+                    let turn = work(tx, rows).await?;
+                    Ok((turn, begun.elapsed()))
                 })
             })
             .await?;
-        total += deleted;
-        if deleted < u64::from(rows) {
+        total += turn.rows;
+        if turn.is_last {
             return Ok(total);
         }
         rows = rows_of_next_turn(rows, took);

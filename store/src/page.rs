@@ -35,6 +35,10 @@ listed!(
     crate::folders::Folder,
     crate::jobs::Job,
     crate::live_inputs::LiveInput,
+    crate::video::Stream,
+    crate::webhooks::Delivery,
+    crate::webhooks::Endpoint,
+    crate::workflows::Workflow,
 );
 
 /// Which rows of a list are wanted.

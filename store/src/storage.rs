@@ -44,6 +44,18 @@ pub async fn check(
     }
 }
 
+/// How many more bytes may be stored; all there are when the limit is 0, which is none.
+pub async fn room(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    limit_bytes: u64,
+) -> Result<u64, Error> {
+    if limit_bytes == 0 {
+        return Ok(u64::MAX);
+    }
+    Ok(limit_bytes.saturating_sub(totals(db, account_id).await?.bytes))
+}
+
 /// Adds to the sums, or takes from them.
 pub(crate) async fn add(
     tx: &mut Tx<'_>,

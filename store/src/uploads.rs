@@ -146,11 +146,7 @@ pub async fn complete(
         let file_id = upload.file_id.ok_or(Error::NotFound("file"))?;
         return Ok((files::get(tx, account_id, file_id).await?, true));
     }
-    let (Some(blob), Some(mime_type)) = (upload.blob_hash, upload.mime_type) else {
-        return Err(Error::Conflict(
-            "the bytes of this upload have not arrived: PUT them to its signedUrl first".into(),
-        ));
-    };
+    let (blob, mime_type) = received(&upload)?;
     let size_bytes = upload.size_bytes.unsigned_abs();
     storage::check(tx, account_id, size_bytes, limit_bytes).await?;
     let new = NewFile {
@@ -163,6 +159,7 @@ pub async fn complete(
         width: facts.width,
         height: facts.height,
         duration_ms: facts.duration_ms,
+        generation: 0,
     };
     let file = files::create(tx, account_id, new, now_ms).await?;
     query("UPDATE uploads SET state = 'completed', file_id = $2 WHERE id = $1")
@@ -171,6 +168,51 @@ pub async fn complete(
         .execute(tx.sqlite())
         .await?;
     Ok((file, false))
+}
+
+/// What an upload brought, for a use that makes no file of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Recorded; named by nothing unless a row of the same transaction does.
+    pub blob: BlobHash,
+    pub filename: String,
+    /// As the bytes were recognised.
+    pub mime_type: String,
+    pub size_bytes: i64,
+}
+
+/// Uses the upload up, once. `Error::Conflict` while the bytes are missing, and when it was completed or taken before.
+pub async fn take(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Taken, Error> {
+    let upload = by_id(tx, id).await?;
+    if upload.account_id != account_id {
+        return Err(Error::NotFound("upload"));
+    }
+    if upload.state == State::Completed {
+        return Err(Error::Conflict(
+            "this upload was used before: make a new one".into(),
+        ));
+    }
+    let (blob, mime_type) = received(&upload)?;
+    query("UPDATE uploads SET state = 'completed', blob_hash = NULL WHERE id = $1")
+        .bind(id)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(Taken {
+        blob,
+        filename: upload.filename,
+        mime_type,
+        size_bytes: upload.size_bytes,
+    })
+}
+
+/// The upload's bytes. `Error::Conflict` while they are missing.
+fn received(upload: &Upload) -> Result<(BlobHash, String), Error> {
+    let found = upload.blob_hash.zip(upload.mime_type.clone());
+    found.ok_or_else(|| {
+        Error::Conflict(
+            "the bytes of this upload have not arrived: PUT them to its signedUrl first".into(),
+        )
+    })
 }
 
 /// Deletes up to `rows` uploads that have expired, completed ones too; returns how many.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Connection, Error, Tx};
+use crate::{Connection, Error, Tx, duration_ms};
 
 /// Claims without an end or progress after which a row is given up.
 pub const MOST_CLAIMS: u32 = 3;
@@ -64,13 +64,29 @@ pub async fn enqueue(
     lane: Lane,
     now_ms: i64,
 ) -> Result<(), Error> {
+    enqueue_again(tx, kind, id, account_id, lane, 0, now_ms).await
+}
+
+/// [`enqueue`] of what was taken out before: the fences of its leases go on above that of the last one, whose owner may still
+/// think that it holds the row.
+pub(crate) async fn enqueue_again(
+    tx: &mut Tx<'_>,
+    kind: &str,
+    id: Uuid,
+    account_id: Uuid,
+    lane: Lane,
+    fence: i64,
+    now_ms: i64,
+) -> Result<(), Error> {
     query(
-        "INSERT INTO work (kind, id, account_id, lane, due_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+        "INSERT INTO work (kind, id, account_id, lane, fence, due_at) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT DO NOTHING",
     )
     .bind(kind)
     .bind(id)
     .bind(account_id)
     .bind(lane)
+    .bind(fence)
     .bind(now_ms)
     .execute(tx.sqlite())
     .await?;
@@ -304,6 +320,20 @@ async fn give_back(
     Ok(())
 }
 
+/// Gives the row back as if it had not been claimed, due at once: its owner stops in order. Errors as [`hold`].
+pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
+    let released = query(
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, claims = max(claims - 1, 0)
+         WHERE kind = $1 AND id = $2 AND fence = $3",
+    )
+    .bind(&lease.kind)
+    .bind(lease.id)
+    .bind(lease.fence)
+    .execute(tx.sqlite())
+    .await?;
+    one(released.rows_affected(), lease)
+}
+
 /// Frees everything that `owner` holds of that kind, due at once; these claims do not count. For the orderly end of a
 /// process, and for an owner that starts again.
 pub async fn release_all(tx: &mut Tx<'_>, kind: &str, owner: Uuid) -> Result<u64, Error> {
@@ -336,7 +366,7 @@ fn back_off(retries: u32) -> Duration {
 }
 
 fn after(now_ms: i64, pause: Duration) -> i64 {
-    now_ms.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX))
+    now_ms.saturating_add(duration_ms(pause))
 }
 
 fn one(rows: u64, lease: &Lease) -> Result<(), Error> {

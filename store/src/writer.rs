@@ -63,6 +63,8 @@ pub(crate) struct Writer {
     pub(crate) next_truncation: Instant,
     pub(crate) counters: Arc<Counters>,
     pub(crate) trouble: watch::Sender<Option<Trouble>>,
+    /// The last event that was committed.
+    pub(crate) newest_event: watch::Sender<i64>,
     /// Given back when the writer has ended, and not before; `None` beside a running service.
     pub(crate) lock: Option<FolderLock>,
 }
@@ -129,11 +131,12 @@ impl Writer {
             Ok(done) => {
                 self.connection = Some(connection);
                 self.publish_recovery();
+                self.publish_event(done.newest_event);
                 self.counters.commits.fetch_add(1, Relaxed);
-                self.counters.units.fetch_add(done, Relaxed);
+                self.counters.units.fetch_add(done.units, Relaxed);
                 self.counters
                     .failures
-                    .fetch_add(group.len() as u64 - done, Relaxed);
+                    .fetch_add(group.len() as u64 - done.units, Relaxed);
                 for queued in group {
                     queued.unit.answer(None);
                 }
@@ -233,6 +236,13 @@ impl Writer {
             });
     }
 
+    fn publish_event(&mut self, committed: Option<i64>) {
+        if let Some(seq) = committed {
+            self.newest_event
+                .send_if_modified(|newest| std::mem::replace(newest, seq.max(*newest)) < seq);
+        }
+    }
+
     /// Empties a write-ahead log that has grown too long. Readers of old rows can prevent it; then it is tried again later.
     async fn truncate_log(&mut self) {
         let bytes = fs::metadata(&self.wal).map_or(0, |wal| wal.len());
@@ -277,16 +287,25 @@ fn probe() -> Queued {
     }
 }
 
-/// Runs every unit in a savepoint, commits, and returns how many stay. An error means that nothing of the group does.
+/// What of a group was committed.
+#[derive(Default)]
+struct Done {
+    units: u64,
+    newest_event: Option<i64>,
+}
+
+/// Runs every unit in a savepoint, commits, and returns what stays. An error means that nothing of the group does.
 async fn run_group(
     connection: &mut SqliteConnection,
     group: &mut [Queued],
-) -> Result<u64, sqlx::Error> {
-    let mut done = 0;
+) -> Result<Done, sqlx::Error> {
+    let mut done = Done::default();
     for queued in group {
         query("SAVEPOINT unit").execute(&mut *connection).await?;
-        if queued.unit.run(&mut Tx::new(connection)).await {
-            done += 1;
+        let mut tx = Tx::new(connection);
+        if queued.unit.run(&mut tx).await {
+            done.units += 1;
+            done.newest_event = done.newest_event.max(tx.newest_event());
         } else {
             query("ROLLBACK TO unit").execute(&mut *connection).await?;
         }
@@ -359,6 +378,7 @@ mod tests {
             next_truncation: Instant::now(),
             counters: Arc::default(),
             trouble: watch::channel(None).0,
+            newest_event: watch::channel(0).0,
             lock: None,
         };
         let since = Instant::now();

@@ -105,7 +105,7 @@ export class Observer {
     let from = null;
     return this.until(`${byS} s of picture`, seconds, (seen) => {
       if (from === null || seen.currentTime < from) from = seen.currentTime;
-      return seen.state === "live" && seen.currentTime - from >= byS;
+      return ["live", "playing"].includes(seen.state) && seen.currentTime - from >= byS;
     });
   }
 

@@ -12,6 +12,8 @@
 //   expect-text WORDS…         waits up to 10 s for words on the page
 //   expect-sound SECS          waits until it plays with sound
 //   expect-count N SELECTOR    waits up to 10 s until so many elements match
+//   expect-height H SECS       waits until the picture has so many lines
+//   choose ID LABEL            chooses an entry of a list
 //   click [ID]                 clicks on the picture, or on the element with that id
 //   key KEY                    presses a key, "m" or "ArrowUp"
 //   open URL | reload          loads a page; times start anew
@@ -68,6 +70,9 @@ const commands = {
   "expect-sound": (seconds = "10") =>
     observer.until("sound", Number(seconds), (seen) => seen.muted === false),
   "expect-count": (count, ...selector) => observer.untilCount(selector.join(" "), Number(count), 10),
+  "expect-height": (height, seconds = "10") =>
+    observer.until(`${height} lines`, Number(seconds), (seen) => seen.height === Number(height)),
+  choose: (id, ...label) => page.selectOption(`#${id}`, { label: label.join(" ") }).then(() => ({})),
   click: (id) => (id ? page.click(`#${id}`) : page.click("#screen", { position: { x: 40, y: 80 } })),
   key: (key) => page.keyboard.press(key),
   open: (url) => observer.open(url),

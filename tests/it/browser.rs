@@ -5,6 +5,7 @@
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -14,12 +15,15 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::support::{
-    Failure,
-    encoder::{Ffmpeg, Publish},
-    http,
-    media::{Clip, Recipe},
-    server::{Input, Server},
+use crate::{
+    support::{
+        Failure,
+        encoder::{Ffmpeg, Publish},
+        http,
+        media::{Clip, Recipe},
+        server::{Input, Server},
+    },
+    video::streams,
 };
 
 /// Starting Chromium on a busy machine, and every answer beyond what its command allows itself.
@@ -128,6 +132,66 @@ async fn picture_alone_and_sound_alone_play() -> Result<(), Failure> {
     let summary = page.quit().await?;
     assert_eq!(summary["jumps"], json!([]), "{summary}");
     assert_eq!(summary["consoleErrors"], json!([]), "{summary}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_video_stream_plays_and_changes_its_quality() -> Result<(), Failure> {
+    let Some(turn) = Turn::begin().await? else {
+        return Ok(());
+    };
+    let clip = Recipe::numbered(0).lasting(18).enlarged(2)?;
+    let server = Server::start().await?;
+    let api = server.api();
+    let fields = json!({
+        "profile": "custom", "segmentDuration": 2, "renditions": [{"height": 96}, {"height": 192}],
+    });
+    let stream = streams::create(&api, &clip, fields).await?;
+    let page_url = |leave: &Value| {
+        let leave = leave.as_str().unwrap_or_default();
+        format!("{}/video/{leave}", server.base_url())
+    };
+    let mut page = turn.open(&page_url(&stream["playbackId"])).await?;
+    streams::wait_ready(&api, stream["id"].as_str().unwrap_or_default()).await?;
+    page.expect_state("ready").await?;
+    page.tell("click video").await?;
+    page.expect_played(1).await?;
+    for lines in [96, 192, 96] {
+        page.tell(&format!("choose quality {lines}p")).await?;
+        page.tell(&format!("expect-height {lines} {SHOWN_S}"))
+            .await?;
+        page.expect_played(1).await?;
+    }
+
+    let path = format!(
+        "/api/video/streams/{}",
+        stream["id"].as_str().unwrap_or_default()
+    );
+    let signed = json!({"access": "signed"});
+    api.expect(StatusCode::OK, Method::PATCH, &path, Some(&signed))
+        .await?;
+    page.tell("reload").await?;
+    page.expect_state("forbidden").await?;
+    page.tell("expect-text This video needs a link of its own")
+        .await?;
+    let path = format!("{path}/playback-token");
+    let token = api
+        .expect(StatusCode::OK, Method::POST, &path, Some(&json!({})))
+        .await?;
+    page.tell(&format!("open {}", page_url(&token["token"])))
+        .await?;
+    page.expect_state("ready").await?;
+    page.tell("click video").await?;
+    page.expect_played(1).await?;
+
+    let summary = page.quit().await?;
+    let errors = summary["consoleErrors"].as_array();
+    let unexpected = errors.into_iter().flatten().filter(|text| {
+        // The manifest before it is there, and without a token.
+        let text = text.as_str().unwrap_or_default();
+        !text.starts_with("Failed to load resource: the server responded with a status of 40")
+    });
+    assert_eq!(unexpected.count(), 0, "{summary}");
     Ok(())
 }
 

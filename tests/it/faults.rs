@@ -1,16 +1,13 @@
 //! What fails beside the stream costs viewers nothing: health tells of it, and it mends itself.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-};
 
 use crate::support::{
     Failure,
+    database_lock::DatabaseLock,
     media::{check_contiguous_to_a_cut, numbered},
     publisher::{Pace, Publisher},
     server::{Server, Settings},
@@ -22,45 +19,6 @@ use crate::support::{
 /// For what happens at once, on a machine with other work.
 const SOON: Duration = Duration::from_secs(5);
 const MENDED: Duration = Duration::from_secs(15);
-
-/// Another program's transaction that nobody else can write beside.
-struct DatabaseLock {
-    holder: Child,
-}
-
-impl DatabaseLock {
-    const SCRIPT: &str = "import sqlite3, sys\n\
-        database = sqlite3.connect(sys.argv[1], timeout=10, isolation_level=None)\n\
-        database.execute('BEGIN EXCLUSIVE')\n\
-        print('locked', flush=True)\n\
-        sys.stdin.read()";
-
-    /// `None` without Python.
-    async fn take(database: &Path) -> Result<Option<Self>, Failure> {
-        let mut command = Command::new("python3");
-        command.args(["-c", Self::SCRIPT]).arg(database);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
-        let Ok(mut holder) = command.spawn() else {
-            return Ok(None);
-        };
-        let mut said = String::new();
-        let output = holder.stdout.take().expect("piped above");
-        BufReader::new(output).read_line(&mut said).await?;
-        match said.trim() {
-            "locked" => Ok(Some(Self { holder })),
-            other => Err(format!("the database is not locked: {other:?}").into()),
-        }
-    }
-
-    async fn release(mut self) -> Result<(), Failure> {
-        drop(self.holder.stdin.take());
-        self.holder.wait().await?;
-        Ok(())
-    }
-}
 
 fn trouble<'a>(health: &'a Value, of: &str) -> Option<&'a str> {
     health["trouble"][of].as_str()

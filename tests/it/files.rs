@@ -5,6 +5,7 @@ mod crash;
 mod disk;
 mod memory;
 mod names;
+mod source_url;
 mod transfer;
 
 use std::path::Path;
@@ -43,7 +44,7 @@ fn blobs(data_dir: &Path) -> Result<usize, Failure> {
 }
 
 /// The records of all files.
-async fn all_files(api: &Api) -> Result<Vec<Value>, Failure> {
+pub(crate) async fn all_files(api: &Api) -> Result<Vec<Value>, Failure> {
     let mut files = Vec::new();
     let mut path = "/api/files?limit=100".to_owned();
     loop {
@@ -58,7 +59,7 @@ async fn all_files(api: &Api) -> Result<Vec<Value>, Failure> {
 }
 
 /// The bytes behind a record's `download_url`.
-async fn download(api: &Api, file: &Value) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn download(api: &Api, file: &Value) -> Result<Vec<u8>, Failure> {
     let url = file["download_url"].as_str().ok_or("no download_url")?;
     Ok(api.fetch(url).await?.expect(200)?.bytes.to_vec())
 }

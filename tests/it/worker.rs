@@ -2,6 +2,7 @@
 //!
 //! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
 
+mod av;
 mod beside_live;
 mod figures;
 mod layers;
@@ -19,7 +20,9 @@ use std::{
     time::Duration,
 };
 
-use sluice_actors::compute::{Assignment, Compute, ComputeSettings, Output, PoolStatus};
+use sluice_actors::compute::{
+    Assignment, Compute, ComputeSettings, Follow, Output, PoolStatus, VideoSettings,
+};
 use sluice_media::{format::Format, task::Task};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -28,6 +31,8 @@ use crate::support::{Failure, eventually};
 
 /// For conditions; a debug build on a busy machine starts a worker in less than a second.
 const SOON: Duration = Duration::from_secs(20);
+/// The argument by which a process is known that works on clips.
+pub(crate) const OF_CLIPS: &str = "--av-registry";
 /// One red pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
@@ -59,8 +64,25 @@ impl Pool {
         Self::of("faulty.sh", settings)
     }
 
+    /// One image worker, and a ring for clips that listens to demands, too.
+    fn of_video(video: VideoSettings) -> Result<Self, Failure> {
+        let settings = ComputeSettings {
+            workers: 1,
+            ..ComputeSettings::default()
+        };
+        Self::launch("faulty.sh", settings, video)
+    }
+
     /// A program of this folder in the real one's place.
     fn of(script: &str, settings: ComputeSettings) -> Result<Self, Failure> {
+        Self::launch(script, settings, VideoSettings::default())
+    }
+
+    fn launch(
+        script: &str,
+        settings: ComputeSettings,
+        video: VideoSettings,
+    ) -> Result<Self, Failure> {
         let folder = TempDir::new()?;
         let program = folder.path().join(script);
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/worker");
@@ -69,9 +91,11 @@ impl Pool {
         let (started, compute) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let launched = program.clone();
+        // One for all tests: it is written once.
+        let registry = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gstreamer-registry.bin");
         let thread = thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
-                let _ = started.send(Compute::start(&settings, launched));
+                let _ = started.send(Compute::start(&settings, &video, launched, registry));
                 let _ = stopped.await;
             });
         });
@@ -98,10 +122,20 @@ impl Pool {
         .await
     }
 
-    /// The processes of this pool's workers.
+    /// The processes of this pool's image workers.
     fn processes(&self) -> Result<Vec<u32>, Failure> {
+        self.processes_that(|command| !command.contains(OF_CLIPS))
+    }
+
+    /// The processes that work on clips.
+    fn clip_processes(&self) -> Result<Vec<u32>, Failure> {
+        self.processes_that(|command| command.contains(OF_CLIPS))
+    }
+
+    fn processes_that(&self, is_meant: impl Fn(&str) -> bool) -> Result<Vec<u32>, Failure> {
         let folder = self.program.parent().expect("it lies in a folder");
-        workers(|command| command.contains(&*folder.to_string_lossy()))
+        let folder = folder.to_string_lossy();
+        workers(|command| command.contains(&*folder) && is_meant(command))
     }
 }
 
@@ -115,7 +149,7 @@ impl Drop for System {
 }
 
 /// Running processes `… worker …` whose command line is as asked; zombies have none.
-fn workers(is_meant: impl Fn(&str) -> bool) -> Result<Vec<u32>, Failure> {
+pub(crate) fn workers(is_meant: impl Fn(&str) -> bool) -> Result<Vec<u32>, Failure> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
@@ -150,6 +184,8 @@ fn look_at(compute: &Compute, demand: &str) -> Result<Assignment, Failure> {
         inputs: vec![Arc::new(file_with(&bytes)?)],
         output: Output::Memory,
         limits: compute.limits(),
+        follow: Follow::default(),
+        pixels: None,
     })
 }
 

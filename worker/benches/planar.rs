@@ -15,6 +15,8 @@ const LIMITS: Limits = Limits {
     max_total_pixels: 10_000_000,
     max_output_bytes: 1 << 24,
     max_members: 1,
+    max_duration_ms: 0,
+    max_side: 0,
 };
 
 /// Edges and noise of all sizes, so that Huffman coding has as much to do as with a photograph.

@@ -29,6 +29,8 @@ const LIMITS: Limits = Limits {
     max_total_pixels: 120_000_000,
     max_output_bytes: 1 << 30,
     max_members: 1,
+    max_duration_ms: 0,
+    max_side: 0,
 };
 const ROUNDS: u32 = 5;
 const PHOTOGRAPHS: &str = "/usr/share/wallpapers";

@@ -4,10 +4,14 @@
 //! does in the program's place. The demand stands at the very end of input 0, behind what the format ends with.
 
 use std::{
+    fs::File,
     io::{self, Write as _},
+    os::{fd::AsFd, unix::fs::FileExt as _},
     thread,
     time::Duration,
 };
+
+use sluice_media::av::Report;
 
 /// What precedes the name of a fault.
 pub const MARK: &[u8] = b"sluice-fault:";
@@ -31,6 +35,10 @@ pub enum Fault {
     Nap(u64),
     /// Writes to standard error, more than anybody reads.
     Shout,
+    /// Reports that half is done, and waits for ever.
+    Halfway,
+    /// Reports without an end.
+    Chatter,
 }
 
 /// The fault that an input asks for.
@@ -47,22 +55,45 @@ pub fn asked(input: &[u8]) -> Option<Fault> {
         "allocate" => Some(Fault::Allocate),
         "hang" => Some(Fault::Hang),
         "shout" => Some(Fault::Shout),
+        "halfway" => Some(Fault::Halfway),
+        "chatter" => Some(Fault::Chatter),
         other => other.strip_prefix("nap:")?.parse().ok().map(Fault::Nap),
     }
 }
 
+/// The fault that an open input asks for.
+pub fn asked_by(input: &impl AsFd) -> Option<Fault> {
+    let file = File::from(input.as_fd().try_clone_to_owned().ok()?);
+    let length = file.metadata().ok()?.len();
+    let mut tail = vec![0; usize::try_from(length).map_or(LOOKED_AT, |it| it.min(LOOKED_AT))];
+    let start = length - tail.len() as u64;
+    file.read_exact_at(&mut tail, start).ok()?;
+    asked(&tail)
+}
+
 /// Does it; comes back only from those that are over at some time.
-pub fn commit(fault: Fault) {
+pub fn commit(fault: Fault, tell: &mut dyn FnMut(Report)) {
     match fault {
         Fault::Crash => std::process::abort(),
         Fault::Panic => panic!("the input asked for it"),
         Fault::Spin => spin(),
         Fault::Allocate => allocate(),
-        Fault::Hang => loop {
-            thread::park();
+        Fault::Hang => hang(),
+        Fault::Halfway => {
+            tell(Report::Working { share: 0.5 });
+            hang()
+        }
+        Fault::Chatter => loop {
+            tell(Report::Working { share: 0.5 });
         },
         Fault::Nap(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
         Fault::Shout => shout(),
+    }
+}
+
+fn hang() -> ! {
+    loop {
+        thread::park();
     }
 }
 

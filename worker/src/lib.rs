@@ -3,6 +3,8 @@
 //! Without features this crate is what the service needs to talk to workers: the job protocol and the handle of a worker
 //! process. The feature `codecs` adds the worker's side: sandbox, loop and image code. Only the binary turns it on.
 
+#[cfg(feature = "codecs")]
+pub mod av;
 mod channel;
 #[cfg(feature = "codecs")]
 mod descriptors;

@@ -4,16 +4,24 @@
 //! [`Channel`] (as standard input) and a pipe for what libraries print. Dropping the handle kills and reaps it.
 
 use std::{
+    ffi::{OsStr, OsString},
     io,
     os::{fd::BorrowedFd, unix::process::CommandExt},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
 use bytesize::ByteSize;
-use rustix::process::{Pid, Signal, kill_process_group};
-use sluice_media::task::{Done, Failure, FailureCode, Limits, Task};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, kill_process_group},
+};
+use sluice_media::{
+    av::Report,
+    task::{Done, Failure, FailureCode, Limits, Task},
+};
 use tracing::debug;
 
 use crate::{
@@ -49,6 +57,16 @@ pub struct Launch {
     pub file_bytes: u64,
     /// From the start until it must be ready.
     pub ready_within: Duration,
+    pub ring: Ring,
+}
+
+/// Which codecs a worker loads before it enters its sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ring {
+    /// libvips and its like: any number of tasks, one after the other.
+    Image,
+    /// GStreamer beside them: one task, then it ends. `registry`: where GStreamer keeps what it knows of its plug-ins.
+    Av { registry: PathBuf },
 }
 
 /// One piece of work with its descriptors.
@@ -59,6 +77,8 @@ pub struct Order<'a> {
     pub inputs: &'a [BorrowedFd<'a>],
     pub outputs: &'a [BorrowedFd<'a>],
     pub timeout: Duration,
+    /// The longest silence between two reports; `None`: the task makes none.
+    pub stall: Option<Duration>,
     /// The job is given up as soon as this can be read.
     pub cancelled: BorrowedFd<'a>,
 }
@@ -85,6 +105,8 @@ pub enum StartError {
     Spawn { program: String, source: io::Error },
     #[error("the worker was not ready: {0}")]
     NotReady(String),
+    #[error("nobody waits any more")]
+    Cancelled,
 }
 
 /// A worker that is ready.
@@ -95,13 +117,57 @@ pub struct WorkerProcess {
     murmur: Murmur,
     resident: Resident,
     layers: Layers,
+    missing_elements: Vec<String>,
     launch: Launch,
     jobs: u32,
+}
+
+impl Ring {
+    fn arguments(&self) -> Vec<OsString> {
+        match self {
+            Self::Image => Vec::new(),
+            Self::Av { registry } => vec!["--av-registry".into(), registry.into()],
+        }
+    }
+
+    /// What it finds in its environment beside what every worker does.
+    fn environment(&self) -> Option<(&'static str, &OsStr)> {
+        match self {
+            Self::Image => None,
+            Self::Av { registry } => Some(("GST_REGISTRY", registry.as_os_str())),
+        }
+    }
+
+    /// The section of the settings that bounds it.
+    fn section(&self) -> &'static str {
+        match self {
+            Self::Image => "worker",
+            Self::Av { .. } => "video",
+        }
+    }
+
+    /// Processor time that a job may use for each second it may last: encoders of video keep every core busy.
+    fn cpu_per_second(&self) -> u64 {
+        match self {
+            Self::Image => CPU_PER_SECOND,
+            Self::Av { .. } => thread::available_parallelism()
+                .map_or(CPU_PER_SECOND, |cores| cores.get() as u64)
+                .max(CPU_PER_SECOND),
+        }
+    }
 }
 
 impl WorkerProcess {
     /// Starts a worker and waits until it is ready. The worker ends with the calling thread.
     pub fn start(launch: &Launch) -> Result<Self, StartError> {
+        Self::start_for(launch, None)
+    }
+
+    /// As [`start`](Self::start), and gives up as soon as `cancelled` can be read.
+    pub fn start_for(
+        launch: &Launch,
+        cancelled: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, StartError> {
         let until = Instant::now() + launch.ready_within;
         let (child, channel, murmur) = spawn(launch).map_err(|source| StartError::Spawn {
             program: launch.program.display().to_string(),
@@ -113,16 +179,22 @@ impl WorkerProcess {
             channel,
             murmur,
             layers: Layers::default(),
+            missing_elements: Vec::new(),
             launch: launch.clone(),
             jobs: 0,
         };
         let patience = Patience {
             until: Some(until),
-            cancelled: None,
+            cancelled,
         };
         match worker.channel.receive(patience) {
-            Ok(Reply::Ready { version, layers }) if version == VERSION => {
+            Ok(Reply::Ready {
+                version,
+                layers,
+                missing_elements,
+            }) if version == VERSION => {
                 worker.layers = layers;
+                worker.missing_elements = missing_elements;
                 Ok(worker)
             }
             Ok(Reply::Ready { version, .. }) => Err(StartError::NotReady(format!(
@@ -130,6 +202,7 @@ impl WorkerProcess {
             ))),
             Ok(_) => Err(StartError::NotReady("it answered what nobody asked".into())),
             Err(ChannelError::Closed) => Err(StartError::NotReady(worker.end().to_string())),
+            Err(ChannelError::Cancelled) => Err(StartError::Cancelled),
             Err(error) => Err(StartError::NotReady(error.to_string())),
         }
     }
@@ -137,6 +210,11 @@ impl WorkerProcess {
     /// Which layers of the sandbox are in force.
     pub fn layers(&self) -> &Layers {
         &self.layers
+    }
+
+    /// Elements of GStreamer that work on video and audio needs and this machine lacks.
+    pub fn missing_elements(&self) -> &[String] {
+        &self.missing_elements
     }
 
     /// Jobs that were begun.
@@ -158,23 +236,41 @@ impl WorkerProcess {
         self.channel.is_open()
     }
 
-    /// Performs one job and blocks until it ends, one way or another.
-    pub fn run(&mut self, order: &Order<'_>) -> Result<Done, Trouble> {
+    /// Performs one job and blocks until it ends, one way or another; `tell` hears of its reports meanwhile, and may block.
+    pub fn run(
+        &mut self,
+        order: &Order<'_>,
+        tell: &mut dyn FnMut(Report),
+    ) -> Result<Done, Trouble> {
         self.jobs += 1;
         // What was printed between jobs would hide what a death prints.
         self.murmur.forget();
         let job = self.job(order)?;
-        let patience = Patience {
-            until: Some(Instant::now() + order.timeout),
+        let until = Instant::now() + order.timeout;
+        let patience = || Patience {
+            until: Some(match order.stall {
+                Some(stall) => until.min(Instant::now() + stall),
+                None => until,
+            }),
             cancelled: Some(order.cancelled),
         };
         let descriptors = [order.inputs, order.outputs].concat();
-        let answer = self
+        let mut answer = self
             .channel
-            .send(&job, &descriptors, patience)
-            .and_then(|()| self.channel.receive(patience));
+            .send(&job, &descriptors, patience())
+            .and_then(|()| self.channel.receive(patience()));
+        while let Ok(Reply::Told { id, report }) = answer {
+            if id == job.id {
+                tell(report);
+            }
+            // What has come is received whatever the hour: one that never falls silent is not waited for.
+            answer = match over(order, until) {
+                Some(end) => Err(end),
+                None => self.channel.receive(patience()),
+            };
+        }
         match answer {
-            Ok(Reply::Done { id, done }) if id == job.id => Ok(done),
+            Ok(Reply::Done { id, done }) if id == job.id => Ok(*done),
             Ok(Reply::Failed { id, failure }) if id == job.id => Err(Trouble::Failed(failure)),
             Ok(_) => {
                 self.kill();
@@ -205,7 +301,8 @@ impl WorkerProcess {
                 ))
             })
         };
-        let cpu_seconds = (order.timeout.as_secs() + 1).saturating_mul(CPU_PER_SECOND);
+        let cpu_seconds =
+            (order.timeout.as_secs() + 1).saturating_mul(self.launch.ring.cpu_per_second());
         Ok(Job {
             version: VERSION,
             id: u64::from(self.jobs),
@@ -228,15 +325,17 @@ impl WorkerProcess {
             Some(Limit::FileSize) => Trouble::Limit(Failure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "the result is larger than {} (worker.max_output)",
-                    ByteSize::b(self.launch.file_bytes)
+                    "the result is larger than {} ({}.max_output)",
+                    ByteSize::b(self.launch.file_bytes),
+                    self.launch.ring.section()
                 ),
             )),
             Some(Limit::Memory) => Trouble::Limit(Failure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "the task takes more memory than {} (worker.memory)",
-                    ByteSize::b(self.launch.memory_bytes)
+                    "the task takes more memory than {} ({}.memory)",
+                    ByteSize::b(self.launch.memory_bytes),
+                    self.launch.ring.section()
                 ),
             )),
             None => Trouble::Died(end.to_string()),
@@ -265,6 +364,15 @@ impl WorkerProcess {
     }
 }
 
+/// Why a worker that talks is heard no longer.
+fn over(order: &Order<'_>, until: Instant) -> Option<ChannelError> {
+    let mut cancelled = [PollFd::from_borrowed_fd(order.cancelled, PollFlags::IN)];
+    if poll(&mut cancelled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        return Some(ChannelError::Cancelled);
+    }
+    (Instant::now() >= until).then_some(ChannelError::TimedOut)
+}
+
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
         self.kill();
@@ -280,8 +388,10 @@ fn spawn(launch: &Launch) -> io::Result<(Child, Channel, Murmur)> {
         .args(["--parent", &std::process::id().to_string()])
         .args(["--memory", &launch.memory_bytes.to_string()])
         .args(["--file-size", &launch.file_bytes.to_string()])
+        .args(launch.ring.arguments())
         .env_clear()
         .envs(ENVIRONMENT)
+        .envs(launch.ring.environment())
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .current_dir("/")
         .process_group(0)

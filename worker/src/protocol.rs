@@ -4,10 +4,13 @@
 //! (`SCM_RIGHTS`). Both sides are the same binary, yet the version is checked: an upgrade may leave an old worker running.
 
 use serde::{Deserialize, Serialize};
-use sluice_media::task::{Done, Failure, Limits, Task};
+use sluice_media::{
+    av::Report,
+    task::{Done, Failure, Limits, Task},
+};
 
 /// Rises with every change of the messages.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The longest frame, in bytes.
 pub const MAX_FRAME: usize = 1 << 20;
 /// Descriptors that a job may carry, inputs and outputs together: what the kernel takes in one message (`SCM_MAX_FD`).
@@ -27,13 +30,29 @@ pub struct Job {
     pub cpu_seconds: u32,
 }
 
-/// Worker → service, once when it is ready and once per job.
+/// Worker → service, once when it is ready and once per job; between them, any number of reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum Reply {
-    Ready { version: u16, layers: Layers },
-    Done { id: u64, done: Done },
-    Failed { id: u64, failure: Failure },
+    Ready {
+        version: u16,
+        layers: Layers,
+        /// Elements of GStreamer that the work needs and this machine lacks.
+        #[serde(default)]
+        missing_elements: Vec<String>,
+    },
+    Told {
+        id: u64,
+        report: Report,
+    },
+    Done {
+        id: u64,
+        done: Box<Done>,
+    },
+    Failed {
+        id: u64,
+        failure: Failure,
+    },
 }
 
 /// Which layers of the sandbox are in force in a worker.

@@ -7,14 +7,19 @@ use std::{
     io::{self, ErrorKind},
     os::{fd::AsFd as _, fd::OwnedFd, unix::fs::FileExt},
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
 };
 
-use sluice_media::task::{Done, Failure, FailureCode};
+use sluice_media::{
+    av::Report,
+    task::{Done, Failure, FailureCode, Task},
+};
 
 use crate::{
+    av,
     channel::{Channel, ChannelError, Patience},
     descriptors::{self, Mapped},
-    faults,
+    faults::{self, Fault},
     image::Studio,
     protocol::{Job, Reply, VERSION},
     sandbox::{
@@ -25,11 +30,13 @@ use crate::{
 };
 
 /// With what the service starts a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
     /// The service's process id.
     pub parent: u32,
     pub bounds: Bounds,
+    /// Where GStreamer keeps what it knows of its plug-ins; `None`: a worker for images.
+    pub av_registry: Option<PathBuf>,
     /// For tests: inputs may ask for misbehaviour ([`faults`]).
     pub faults: bool,
 }
@@ -56,10 +63,16 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
     own::step_back();
     let channel = Channel::new(io::stdin().as_fd().try_clone_to_owned()?);
     let studio = Studio::new();
+    let mut missing_elements = Vec::new();
+    if let Some(registry) = &args.av_registry {
+        av::start(registry)?;
+        missing_elements.extend(av::missing().into_iter().map(String::from));
+    }
     let layers = sandbox::enter(Choice::ALL, args.bounds, Some(args.parent))?;
     let ready = Reply::Ready {
         version: VERSION,
         layers,
+        missing_elements,
     };
     channel.send(&ready, &[], Patience::default())?;
     let mut worker = Worker {
@@ -72,7 +85,7 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let (reply, next) = worker.answer(&job, descriptors);
+        let (reply, next) = worker.answer(&job, descriptors, &channel);
         send(&channel, &job, &reply)?;
         if next == Next::End {
             return Ok(());
@@ -104,14 +117,18 @@ struct Worker {
 }
 
 impl Worker {
-    fn answer(&mut self, job: &Job, descriptors: Vec<OwnedFd>) -> (Reply, Next) {
-        let performed = catch_unwind(AssertUnwindSafe(|| self.perform(job, descriptors)));
-        let (result, next) = match performed {
-            Ok(result) => (result, Next::Job),
-            Err(_) => (Err(internal("the image code gave up")), Next::End),
+    fn answer(&mut self, job: &Job, descriptors: Vec<OwnedFd>, channel: &Channel) -> (Reply, Next) {
+        let performed = catch_unwind(AssertUnwindSafe(|| self.perform(job, descriptors, channel)));
+        let (result, next) = match (performed, &job.task) {
+            (Ok(result), Task::Av(_)) => (result, Next::End),
+            (Ok(result), _) => (result, Next::Job),
+            (Err(_), _) => (Err(internal("the media code gave up")), Next::End),
         };
         let reply = match result {
-            Ok(done) => Reply::Done { id: job.id, done },
+            Ok(done) => Reply::Done {
+                id: job.id,
+                done: Box::new(done),
+            },
             Err(failure) => Reply::Failed {
                 id: job.id,
                 failure,
@@ -120,25 +137,49 @@ impl Worker {
         (reply, next)
     }
 
-    fn perform(&mut self, job: &Job, mut descriptors: Vec<OwnedFd>) -> Result<Done, Failure> {
+    fn perform(
+        &mut self,
+        job: &Job,
+        mut descriptors: Vec<OwnedFd>,
+        channel: &Channel,
+    ) -> Result<Done, Failure> {
         check(job, descriptors.len())?;
         limits::allow_processor(job.cpu_seconds)
             .map_err(|error| internal(format!("the processor time cannot be bounded: {error}")))?;
         let outputs = descriptors.split_off(job.inputs.into());
+        if let Task::Av(task) = &job.task {
+            let mut tell = |report| {
+                let told = Reply::Told { id: job.id, report };
+                // A service that does not listen any more ends this process by itself.
+                let _ = channel.send(&told, &[], Patience::default());
+            };
+            self.misbehave(descriptors.first().and_then(faults::asked_by), &mut tell);
+            return av::perform(task, descriptors, outputs, &job.limits, &mut tell);
+        }
         let inputs = descriptors
             .into_iter()
             .map(Mapped::new)
             .collect::<io::Result<Vec<Mapped>>>()
             .map_err(|error| internal(format!("an input cannot be mapped: {error}")))?;
         let inputs: Vec<&[u8]> = inputs.iter().map(|input| &**input).collect();
-        if self.faults
-            && let Some(fault) = inputs.first().copied().and_then(faults::asked)
-        {
-            faults::commit(fault);
-        }
+        self.misbehave(inputs.first().copied().and_then(faults::asked), &mut |_| {});
         let (done, results) = self.studio.perform(&job.task, &inputs, &job.limits)?;
-        write_all(results, outputs, job.limits.max_output_bytes)?;
+        write_all(
+            results,
+            outputs,
+            job.limits.max_output_bytes,
+            "worker.max_output",
+        )?;
         Ok(done)
+    }
+
+    /// In tests, as the input asks for it.
+    fn misbehave(&self, asked: Option<Fault>, tell: &mut dyn FnMut(Report)) {
+        if self.faults
+            && let Some(fault) = asked
+        {
+            faults::commit(fault, tell);
+        }
     }
 }
 
@@ -158,7 +199,13 @@ fn check(job: &Job, descriptors: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_all(results: Vec<Vec<u8>>, outputs: Vec<OwnedFd>, most: u64) -> Result<(), Failure> {
+/// Writes each result to its output, from the beginning. None may have more than `most` bytes, as the setting says.
+pub(crate) fn write_all(
+    results: Vec<Vec<u8>>,
+    outputs: Vec<OwnedFd>,
+    most: u64,
+    setting: &str,
+) -> Result<(), Failure> {
     if results.len() != outputs.len() {
         return Err(internal(format!(
             "{} results for {} outputs",
@@ -171,12 +218,10 @@ fn write_all(results: Vec<Vec<u8>>, outputs: Vec<OwnedFd>, most: u64) -> Result<
         if length > most {
             return Err(Failure::new(
                 FailureCode::TooLarge,
-                format!(
-                    "the result has {length} bytes, at most {most} are allowed (worker.max_output)"
-                ),
+                format!("the result has {length} bytes, at most {most} are allowed ({setting})"),
             ));
         }
-        write(bytes, output).map_err(unwritten)?;
+        write(bytes, output).map_err(|error| unwritten(&error, setting))?;
     }
     Ok(())
 }
@@ -188,14 +233,15 @@ fn write(bytes: &[u8], output: OwnedFd) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-fn unwritten(error: io::Error) -> Failure {
+/// Why a result is not written; `setting` bounds its bytes.
+pub(crate) fn unwritten(error: &io::Error, setting: &str) -> Failure {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             Failure::new(FailureCode::NoSpace, "the disk is full")
         }
         ErrorKind::FileTooLarge => Failure::new(
             FailureCode::TooLarge,
-            "the result is larger than worker.max_output allows",
+            format!("the result is larger than {setting} allows"),
         ),
         _ => internal(format!("the result cannot be written: {error}")),
     }

@@ -18,6 +18,8 @@ const LIMITS: Limits = Limits {
     max_total_pixels: 10_000_000,
     max_output_bytes: 1 << 24,
     max_members: 10,
+    max_duration_ms: 0,
+    max_side: 0,
 };
 
 const RED: [u8; 4] = [200, 30, 40, 255];

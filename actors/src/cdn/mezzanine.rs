@@ -2,17 +2,22 @@
 //!
 //! A HEIC photograph takes a worker hundreds of milliseconds to open, its mezzanine ten. The first small variant of such
 //! a source makes the mezzanine on its way; larger variants, cuts by content and single pages are made from the source.
+//! Of a clip every variant is made from one: the picture at its time.
 
 use sluice_media::{
+    av::{AvTask, Still},
     format::Format,
     geometry,
-    task::{Effort, Encode, Fit, Gravity, ImageFacts, Render, Resize},
+    task::{Effort, Encode, Fit, Gravity, ImageFacts, Render, Resize, Task},
+    variant::FRAME,
 };
 
 /// The name of a mezzanine among the variants of its file; no canonical request looks so.
 pub(super) const REQUEST: &str = "mezzanine";
 /// The long side of a mezzanine, in pixels.
 const LONG_SIDE: u32 = 2560;
+/// The same of a clip's picture.
+const FRAME_LONG_SIDE: u32 = 2048;
 /// A variant is made from the mezzanine when it takes at most this share of its pixels' sides.
 const LARGEST_SHARE: f64 = 0.5;
 /// Pixels from which a lossless or large source is worth a mezzanine.
@@ -38,13 +43,30 @@ pub(super) fn format_for(facts: &ImageFacts) -> Option<Format> {
 
 /// What makes the mezzanine.
 pub(super) fn rendition(source: Format, format: Format) -> Render {
+    reduced(source, format, LONG_SIDE)
+}
+
+/// The name of a clip's picture at that time among the variants of its file.
+pub(super) fn frame_request(at_ms: u32) -> String {
+    format!("frame@{at_ms}")
+}
+
+/// What makes it, as a [`FRAME`].
+pub(super) fn frame(at_ms: u32) -> Task {
+    Task::Av(Box::new(AvTask::Still(Still {
+        at_s: f64::from(at_ms) / 1000.0,
+        render: reduced(Format::Png, FRAME, FRAME_LONG_SIDE),
+    })))
+}
+
+fn reduced(source: Format, format: Format, long_side: u32) -> Render {
     let mut output = Encode::new(format, QUALITY);
     output.effort = Effort::Fast;
     let mut render = Render::new(source, output);
     render.animate = false;
     render.resize = Some(Resize {
-        width: Some(LONG_SIDE),
-        height: Some(LONG_SIDE),
+        width: Some(long_side),
+        height: Some(long_side),
         fit: Fit::Inside,
         gravity: Gravity::CENTER,
         enlarge: false,
@@ -66,7 +88,7 @@ pub(super) fn from_mezzanine(
         && wanted.auto_orient
         && !wanted.keep_metadata
         && resize.fit != Fit::Contain;
-    let (width, height) = oriented(facts);
+    let (width, height) = facts.shown_size();
     let plan = geometry::plan(width, height, &resize, false);
     let scale = 1.0 / plan.shrink();
     let reduction = (f64::from(LONG_SIDE) / f64::from(width.max(height))).min(1.0);
@@ -90,37 +112,10 @@ pub(super) fn from_mezzanine(
     Some(render)
 }
 
-/// Width and height as shown: EXIF orientations from 5 on turn by a quarter.
-pub(super) fn oriented(facts: &ImageFacts) -> (u32, u32) {
-    if facts.orientation >= 5 {
-        (facts.height, facts.width)
-    } else {
-        (facts.width, facts.height)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn facts(format: Format, width: u32, height: u32) -> ImageFacts {
-        ImageFacts {
-            format,
-            width,
-            height,
-            orientation: 1,
-            pages: 1,
-            animated: false,
-            has_alpha: false,
-            bands: 3,
-            bits_per_sample: 8,
-            colour_space: "srgb".into(),
-            profile: None,
-            delays: Vec::new(),
-            density_dpi: None,
-            exif: Default::default(),
-        }
-    }
+    use crate::fixtures::picture;
 
     #[test]
     fn only_costly_stills_have_one() {
@@ -134,7 +129,7 @@ mod tests {
             (Format::Pdf, 8000, false, None),
         ];
         for (format, side, has_alpha, expected) in cases {
-            let mut facts = facts(format, side, side);
+            let mut facts = picture(format, side, side);
             facts.has_alpha = has_alpha;
             assert_eq!(format_for(&facts), expected, "{format:?} {side}");
             facts.animated = true;
@@ -144,7 +139,7 @@ mod tests {
 
     #[test]
     fn small_variants_have_the_size_that_the_source_gives() {
-        let mut facts = facts(Format::Heif, 3024, 4032);
+        let mut facts = picture(Format::Heif, 3024, 4032);
         facts.orientation = 6;
         let wanted = |width, height, fit| {
             let mut render = Render::new(Format::Heif, Encode::new(Format::Webp, 80));

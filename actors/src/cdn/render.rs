@@ -6,9 +6,10 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use sluice_media::{
+    av::MediaFacts,
     format::{Class, Format},
     task::{Failure, FailureCode, ImageFacts, Limits, Render, Task},
-    variant::{AcceptClass, Kind, SourceFacts, VariantRequest},
+    variant::{AcceptClass, FRAME, Kind, SourceFacts, VariantRequest},
 };
 use tracing::{debug, warn};
 
@@ -19,7 +20,7 @@ use super::{
     mezzanine,
     source::Source,
 };
-use crate::compute::{self, Assignment, Compute, Finished, Lane, Output};
+use crate::compute::{self, Assignment, Compute, Finished, Follow, Lane, Output};
 
 /// Where tasks are performed: the compute pool, or a stand-in in tests.
 pub trait Renderer: Send + Sync + 'static {
@@ -100,10 +101,19 @@ pub(super) async fn render(services: &Services, wanted: &Wanted) -> Result<Entry
     let facts = facts(services, source, &wanted.request).await?;
     let resolved = wanted.request.resolve(wanted.accept, &facts)?;
     services.count(|counters| &counters.renders);
-    let body = match (resolved.task, wanted.request.kind()) {
-        (_, Kind::Json) => describe(source, inspect(services, source, facts.format).await?),
-        (Task::Render(render), _) => picture(services, source, *render).await?,
-        (task, _) => perform(services, source, task).await?,
+    let body = match (resolved.task, resolved.frame_ms) {
+        (Task::Inspect { format }, _) => describe(source, inspect(services, source, format).await?),
+        (Task::Av(task), _) => {
+            let finished = run(services, source, Task::Av(task)).await?;
+            describe_clip(source, &finished.done.media.ok_or_else(no_facts)?)
+        }
+        (task, Some(at_ms)) => {
+            let frame = frame_of(services, source, at_ms).await?;
+            let finished = assign(services, task, in_memory(&frame.body)?).await?;
+            only_output(finished)?
+        }
+        (Task::Render(render), None) => picture(services, source, *render).await?,
+        (task, None) => perform(services, source, task).await?,
     };
     Ok(entry(source, resolved.mime, body))
 }
@@ -161,16 +171,18 @@ async fn inspect<'s>(
         .inspected
         .get_or_try_init(|| async {
             let finished = run(services, source, Task::Inspect { format }).await?;
-            finished.done.image.ok_or_else(|| {
-                Problem::Unavailable("a worker gave no facts of an image".to_owned())
-            })
+            finished.done.image.ok_or_else(no_facts)
         })
         .await
 }
 
+fn no_facts() -> Problem {
+    Problem::Unavailable("a worker gave no facts of a file".to_owned())
+}
+
 /// `format=json`: what is known of the source, in the words of the API.
 fn describe(source: &Source, inspected: &ImageFacts) -> Bytes {
-    let (width, height) = mezzanine::oriented(inspected);
+    let (width, height) = inspected.shown_size();
     let focal_point = source.focal_point.map(|(x, y)| json!({"x": x, "y": y}));
     let facts = json!({
         "fileId": source.id,
@@ -187,6 +199,25 @@ fn describe(source: &Source, inspected: &ImageFacts) -> Bytes {
     facts.to_string().into()
 }
 
+/// The same of a clip, whose width and height are those of its upright picture.
+fn describe_clip(source: &Source, probed: &MediaFacts) -> Bytes {
+    let picture = probed.picture();
+    let (width, height) = picture.map(|track| track.shown_size()).unzip();
+    let facts = json!({
+        "fileId": source.id,
+        "width": width,
+        "height": height,
+        "format": probed.format.or(source.format).map(Format::name),
+        "mimeType": source.mime_type,
+        "sizeBytes": source.size_bytes,
+        "duration": probed.duration_s(),
+        "frameRate": picture.and_then(|track| track.pictures_per_second()),
+        "videoCodec": picture.map(|track| &track.codec),
+        "audioCodec": probed.sound().map(|track| &track.codec),
+    });
+    facts.to_string().into()
+}
+
 /// A picture, from the mezzanine where that serves, else from the source.
 async fn picture(
     services: &Services,
@@ -197,7 +228,9 @@ async fn picture(
         && let Some(format) = mezzanine::format_for(facts)
         && let Some(reduced) = mezzanine::from_mezzanine(&wanted, facts, format)
     {
-        let mezzanine = mezzanine_of(services, source, format).await?;
+        let original = source.format.unwrap_or(format);
+        let make = Task::Render(Box::new(mezzanine::rendition(original, format)));
+        let mezzanine = mezzanine_of(services, source, mezzanine::REQUEST, format, make).await?;
         let input = in_memory(&mezzanine.body)?;
         let task = Task::Render(Box::new(reduced));
         let finished = assign(services, task, input).await?;
@@ -206,13 +239,36 @@ async fn picture(
     perform(services, source, Task::Render(Box::new(wanted))).await
 }
 
-/// The source's mezzanine: kept, or made now by one request while the others of the file wait.
+/// The clip's picture at that time. A sound shows its cover, and without one it is nothing that can be delivered.
+async fn frame_of(
+    services: &Services,
+    source: &Arc<Source>,
+    at_ms: u32,
+) -> Result<Arc<Entry>, Problem> {
+    let is_sound = source.format.map(Format::class) == Some(Class::Audio);
+    let at_ms = if is_sound { 0 } else { at_ms };
+    let request = mezzanine::frame_request(at_ms);
+    let made = mezzanine_of(services, source, &request, FRAME, mezzanine::frame(at_ms)).await;
+    made.map_err(|problem| match problem {
+        Problem::Failed(failure) if is_sound && failure.code == FailureCode::Impossible => {
+            Problem::Failed(Failure::new(
+                FailureCode::UnsupportedType,
+                "images are delivered, and this audio file has no cover",
+            ))
+        }
+        other => other,
+    })
+}
+
+/// A mezzanine under its name: kept, or made now by one request while the others of the file wait.
 async fn mezzanine_of(
     services: &Services,
     source: &Arc<Source>,
+    request: &str,
     format: Format,
+    make: Task,
 ) -> Result<Arc<Entry>, Problem> {
-    let request: Arc<str> = mezzanine::REQUEST.into();
+    let request: Arc<str> = request.into();
     let _turn = source.mezzanine_turn.lock().await;
     if let Some(kept) = services.memory.get(source.id, &request) {
         return Ok(kept);
@@ -220,9 +276,7 @@ async fn mezzanine_of(
     if let Some(kept) = load(services, source, &request).await {
         return Ok(kept);
     }
-    let original = source.format.unwrap_or(format);
-    let task = Task::Render(Box::new(mezzanine::rendition(original, format)));
-    let body = perform(services, source, task).await?;
+    let body = perform(services, source, make).await?;
     services.count(|counters| &counters.mezzanines);
     let made = Arc::new(entry(source, format.mime(), body));
     services.memory.put(source, &request, made.clone());
@@ -289,6 +343,8 @@ async fn assign(services: &Services, task: Task, input: File) -> Result<Finished
         inputs: vec![Arc::new(input)],
         output: Output::Memory,
         limits: services.renderer.limits(),
+        follow: Follow::default(),
+        pixels: None,
     };
     Ok(services.renderer.run(Lane::Interactive, assignment).await?)
 }

@@ -12,7 +12,10 @@ use std::{
     },
 };
 
-use sluice_media::{format::Format, task::ImageFacts};
+use sluice_media::{
+    format::{Class, Format},
+    task::ImageFacts,
+};
 use sluice_store::{
     Error, Store,
     blob::BlobHash,
@@ -36,7 +39,7 @@ pub struct Source {
     pub(super) changed_at: i64,
     /// What a worker saw in the bytes; asked once, by the first request that needs it.
     pub(super) inspected: OnceCell<ImageFacts>,
-    /// Whoever makes the mezzanine has it.
+    /// Whoever makes a mezzanine has it.
     pub(super) mezzanine_turn: tokio::sync::Mutex<()>,
     stale: AtomicBool,
 }
@@ -62,6 +65,11 @@ impl Source {
     /// Whether the file is still as this says.
     pub fn is_current(&self) -> bool {
         !self.stale.load(SeqCst)
+    }
+
+    /// Whether pictures follow each other in it, so that a request's time matters.
+    pub fn is_video(&self) -> bool {
+        self.format.map(Format::class) == Some(Class::Video)
     }
 
     /// Changes with whatever changes variants: a variant on disk that was made from another stamp is none.

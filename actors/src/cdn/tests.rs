@@ -15,9 +15,10 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use sluice_media::{
+    av::{AvTask, MediaFacts, VideoTrack},
     format::Format,
     task::{Done, Failure, FailureCode, ImageFacts, Limits, Task},
-    variant::{AcceptClass, VariantRequest, VariantSettings},
+    variant::{AcceptClass, FRAME, VariantRequest, VariantSettings},
 };
 use sluice_store::{
     Store, StoreSettings, accounts, blobs,
@@ -33,6 +34,7 @@ use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, Wanted};
 use crate::{
     compute::{self, Assignment, ComputeSettings, Finished, Lane},
     concern::Board,
+    fixtures::{picture, until},
     tree::{self, Root},
 };
 
@@ -80,14 +82,20 @@ impl Renderer for Fake {
             self.tasks.lock().unwrap().push(assignment.task.clone());
             self.permits.acquire().await.unwrap().forget();
             if self.fails.load(SeqCst) {
-                let failure = Failure::new(FailureCode::Undecodable, "no image");
+                let code = match assignment.task {
+                    Task::Av(_) => FailureCode::Impossible,
+                    _ => FailureCode::Undecodable,
+                };
+                let failure = Failure::new(code, "no image");
                 return Err(compute::Error::Failed(failure));
             }
             let image = matches!(assignment.task, Task::Inspect { .. }).then(photo);
+            let is_probe = matches!(&assignment.task, Task::Av(task) if **task == AvTask::Probe);
             let text = format!("{:?}", assignment.task);
             Ok(Finished {
                 done: Done {
                     image,
+                    media: is_probe.then(clip),
                     ..Done::default()
                 },
                 bytes: vec![Bytes::from(text)],
@@ -103,21 +111,24 @@ impl Renderer for Fake {
 
 /// What the stand-in sees in every file.
 fn photo() -> ImageFacts {
-    ImageFacts {
-        format: Format::Heif,
-        width: 4032,
-        height: 3024,
-        orientation: 1,
-        pages: 1,
-        animated: false,
-        has_alpha: false,
-        bands: 3,
-        bits_per_sample: 8,
-        colour_space: "srgb".into(),
-        profile: None,
-        delays: Vec::new(),
-        density_dpi: None,
-        exif: BTreeMap::new(),
+    picture(Format::Heif, 4032, 3024)
+}
+
+/// What it sees in every clip: a film on a telephone, held upright.
+fn clip() -> MediaFacts {
+    let picture = VideoTrack {
+        codec: "h264".into(),
+        width: 1920,
+        height: 1080,
+        rotation: 90,
+        frame_rate: (30_000, 1001),
+        ..VideoTrack::default()
+    };
+    MediaFacts {
+        format: Some(Format::Mov),
+        duration_ms: Some(12_500),
+        video: vec![picture],
+        ..MediaFacts::default()
     }
 }
 
@@ -222,6 +233,7 @@ async fn add_file(store: &Store, account_id: Uuid, mime_type: &str) -> Uuid {
         width: None,
         height: None,
         duration_ms: None,
+        generation: 0,
     };
     store
         .write(move |tx| {
@@ -251,16 +263,6 @@ async fn start(
     })
     .await;
     (images, root)
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let result = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-    assert!(result.is_ok(), "waited in vain until {what}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -549,7 +551,7 @@ async fn memory_is_bounded_and_keeps_what_is_used() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_image_is_said_so() {
-    let site = Site::open_with(Fake::open(), "video/mp4", CdnSettings::default()).await;
+    let site = Site::open_with(Fake::open(), "application/zip", CdnSettings::default()).await;
     for query in ["w=100", "format=json", "format=blurhash"] {
         let Err(Problem::Failed(failure)) = site.fetch(query).await else {
             panic!("{query}");
@@ -557,4 +559,86 @@ async fn what_is_no_image_is_said_so() {
         assert_eq!(failure.code, FailureCode::UnsupportedType);
     }
     assert_eq!(site.fake.tasks(), []);
+}
+
+/// Seconds of the pictures that were taken out of clips, and how many images were made of them.
+fn pictures(tasks: &[Task]) -> (Vec<f64>, usize) {
+    let mut taken = Vec::new();
+    let mut made = 0;
+    for task in tasks {
+        match task {
+            Task::Av(task) => match &**task {
+                AvTask::Still(still) => taken.push(still.at_s),
+                other => panic!("{other:?}"),
+            },
+            Task::Render(render) => {
+                assert_eq!(render.source, FRAME);
+                made += 1;
+            }
+            Task::Placeholder { source, .. } => {
+                assert_eq!(*source, FRAME);
+                made += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    (taken, made)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_is_taken_out_of_a_clip_once() {
+    let mut site = Site::open_with(Fake::open(), "video/mp4", CdnSettings::default()).await;
+    for query in ["w=100", "w=50&t=1.0", "f=blurhash", "w=8000&f=png", "w=100"] {
+        site.fetch(query).await.unwrap();
+    }
+    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0], 4));
+    site.fetch("w=100&t=2.5").await.unwrap();
+    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0, 2.5], 5));
+    assert_eq!(site.images.statistics().mezzanines, 2);
+
+    until("all of it is on disk", async || {
+        walk(&site.folder.path().join("cache")).len() == 7
+    })
+    .await;
+    site.restart().await;
+    assert!(!site.fetch("w=100&t=2.5").await.unwrap().rendered);
+    site.fetch("w=60&t=2.5").await.unwrap();
+    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0, 2.5], 6));
+
+    site.images.purge_file(site.file_id).await;
+    assert_eq!(walk(&site.folder.path().join("cache")).len(), 0);
+    site.fetch("w=60&t=2.5").await.unwrap();
+    assert_eq!(pictures(&site.fake.tasks()), (vec![1.0, 2.5, 2.5], 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_of_a_clip_are_those_of_its_picture_as_shown() {
+    let site = Site::open_with(Fake::open(), "video/quicktime", CdnSettings::default()).await;
+    let fetched = site.fetch("format=json&t=5").await.unwrap();
+    let facts: serde_json::Value = serde_json::from_slice(&fetched.entry.body).unwrap();
+    assert_eq!(facts["width"], 1080);
+    assert_eq!(facts["height"], 1920);
+    assert_eq!(facts["duration"], 12.5);
+    assert_eq!(facts["videoCodec"], "h264");
+    assert_eq!(facts["audioCodec"], serde_json::Value::Null);
+    assert!(!site.fetch("format=json").await.unwrap().rendered);
+    assert_eq!(site.fake.tasks(), [Task::Av(Box::new(AvTask::Probe))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sound_is_delivered_as_its_cover_and_nothing_without_one() {
+    let site = Site::open_with(Fake::open(), "audio/mpeg", CdnSettings::default()).await;
+    site.fetch("w=100").await.unwrap();
+    site.fetch("w=50&t=9").await.unwrap();
+    assert_eq!(pictures(&site.fake.tasks()), (vec![0.0], 2));
+    site.images.purge_file(site.file_id).await;
+    site.fake.fails.store(true, SeqCst);
+    for _ in 0..3 {
+        let Err(Problem::Failed(failure)) = site.fetch("w=100").await else {
+            panic!("no cover, no image");
+        };
+        assert_eq!(failure.code, FailureCode::UnsupportedType);
+    }
+    // The failure is remembered.
+    assert_eq!(site.fake.tasks().len(), 4);
 }

@@ -1,9 +1,12 @@
 //! What the pool is asked, and what it answers.
 
-use std::{fs::File, sync::Arc};
+use std::{fmt, fs::File, sync::Arc};
 
 use bytes::Bytes;
-use sluice_media::task::{Done, Failure, Limits, Task};
+use sluice_media::{
+    av::Report,
+    task::{Done, Failure, Limits, Task},
+};
 
 /// Who waits for the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,45 @@ pub struct Assignment {
     pub inputs: Vec<Arc<File>>,
     pub output: Output,
     pub limits: Limits,
+    /// Who hears how far it is; only work on video and audio tells.
+    pub follow: Follow,
+    /// Pixels of one picture of input 0, where they are known: by them the memory is estimated that work on video takes.
+    pub pixels: Option<u64>,
+}
+
+/// Who hears of the reports of a task, one after the other, each on a thread that may wait; [`Default`]: nobody.
+#[derive(Clone, Default)]
+pub struct Follow(Option<Arc<dyn Fn(Report) + Send + Sync>>);
+
+impl Follow {
+    pub const fn nobody() -> Self {
+        Self(None)
+    }
+
+    pub fn new(hear: impl Fn(Report) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hear)))
+    }
+
+    pub(super) fn tell(&self, report: Report) {
+        if let Some(hear) = &self.0 {
+            hear(report);
+        }
+    }
+
+    /// As [`tell`](Self::tell), from a thread that must not wait.
+    pub(crate) async fn tell_from_async(&self, report: Report) {
+        if self.0.is_some() {
+            let follow = self.clone();
+            // A panic is its own.
+            let _ = tokio::task::spawn_blocking(move || follow.tell(report)).await;
+        }
+    }
+}
+
+impl fmt::Debug for Follow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Follow").field(&self.0.is_some()).finish()
+    }
 }
 
 /// Where results go.
@@ -48,10 +90,10 @@ pub enum Error {
     /// The task itself; trying again gives the same.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// `worker.queue` tasks wait already; come again in a moment.
-    #[error("all image workers are busy")]
+    /// As many tasks wait as may (`worker.queue`, `video.queue`); come again in a moment.
+    #[error("all workers are busy")]
     Busy,
     /// No worker may or can run; the text is for the operator and names what to change.
-    #[error("images cannot be processed: {0}")]
+    #[error("files cannot be processed: {0}")]
     Unavailable(String),
 }

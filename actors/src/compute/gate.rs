@@ -31,6 +31,8 @@ struct Lanes {
     max_waiting: usize,
     busy: usize,
     busy_batch: usize,
+    /// Permits that were given back since the start.
+    ended: u64,
     interactive: VecDeque<Waiter>,
     batch: VecDeque<Waiter>,
 }
@@ -43,6 +45,7 @@ impl Gate {
             max_waiting,
             busy: 0,
             busy_batch: 0,
+            ended: 0,
             interactive: VecDeque::new(),
             batch: VecDeque::new(),
         })))
@@ -64,6 +67,11 @@ impl Gate {
     /// Permits that are out.
     pub(super) fn busy(&self) -> usize {
         self.lock().busy
+    }
+
+    /// Permits that were given back since the start.
+    pub(super) fn ended(&self) -> u64 {
+        self.lock().ended
     }
 
     /// Those who wait, over both lanes.
@@ -122,6 +130,7 @@ impl Lanes {
 
     fn end(&mut self, lane: Lane) {
         self.busy -= 1;
+        self.ended += 1;
         self.busy_batch -= usize::from(lane == Lane::Batch);
     }
 

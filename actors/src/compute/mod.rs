@@ -1,10 +1,12 @@
-//! The compute pool: image workers behind an actix `SyncArbiter`, with lanes and permits in front.
+//! The compute pool: image workers behind an actix `SyncArbiter`, with lanes and permits in front, and beside them the ring of
+//! [video and audio](av).
 //!
 //! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [gate](gate) to whichever
 //! thread is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
 //! file does to its process is that process's end and nobody else's.
 
 mod assignment;
+mod av;
 mod board;
 mod caller;
 mod gate;
@@ -13,6 +15,7 @@ mod library_contract;
 mod output;
 mod settings;
 mod status;
+mod verdict;
 mod worker;
 
 use std::{
@@ -24,13 +27,15 @@ use std::{
 };
 
 use actix::{Addr, SyncArbiter, System};
-use sluice_media::task::Limits;
-use sluice_worker::process::Launch;
+use sluice_media::task::{Limits, Task};
+use sluice_worker::process::{Launch, Ring};
 use tokio::sync::oneshot;
 
-pub use assignment::{Assignment, Error, Finished, Lane, Output};
+pub use assignment::{Assignment, Error, Finished, Follow, Lane, Output};
+pub use av::{VideoSettings, launch as launch_av};
+pub(crate) use output::count as count_outputs;
 pub use settings::{ComputeSettings, Sandbox};
-pub use status::PoolStatus;
+pub use status::{PoolStatus, QueueStatus, VideoStatus};
 
 use board::Board;
 use caller::Caller;
@@ -46,6 +51,7 @@ pub struct Compute {
     /// `None` without an actix system, which only tests are.
     workers: Option<Addr<ImageWorker>>,
     gate: Gate,
+    av: av::Ring,
     board: Arc<Board>,
     limits: Limits,
 }
@@ -54,9 +60,15 @@ impl Compute {
     /// Starts the arbiter threads; each spawns its worker process (`program worker`) at once and replaces it when it ends.
     ///
     /// Waits for none of them. A program that does not start is tried again with back-off when there is work.
-    pub fn start(settings: &ComputeSettings, program: PathBuf) -> Self {
+    pub fn start(
+        settings: &ComputeSettings,
+        video: &VideoSettings,
+        program: PathBuf,
+        registry: PathBuf,
+    ) -> Self {
         let threads = settings.worker_count();
         let board = Arc::new(Board::default());
+        let av = av::Ring::new(video, settings.sandbox, program.clone(), registry);
         let terms = Arc::new(Terms {
             launch: launch(settings, program),
             sandbox: settings.sandbox,
@@ -66,6 +78,9 @@ impl Compute {
             recycle_above: settings.recycle_above,
             board: board.clone(),
         });
+        if System::try_current().is_some() {
+            av.warm_up_later();
+        }
         let workers = System::try_current().map(|_| {
             let named = || thread::Builder::new().name("image-worker".into());
             SyncArbiter::start_with_thread_builder(threads, named, move || {
@@ -75,6 +90,7 @@ impl Compute {
         Self {
             workers,
             gate: Gate::new(threads, settings.queue),
+            av,
             board,
             limits: settings.limits(),
         }
@@ -83,8 +99,12 @@ impl Compute {
     /// Performs a task in a worker. Dropping the future cancels it: what waits is skipped, what runs is killed.
     ///
     /// A task whose worker dies without an explanation is tried once more; after a second death it fails with
-    /// [`DecodeFailed`](sluice_media::task::FailureCode::DecodeFailed).
+    /// [`DecodeFailed`](sluice_media::task::FailureCode::DecodeFailed). A ladder fails so after the first: its owner knows from
+    /// where to go on.
     pub async fn run(&self, lane: Lane, assignment: Assignment) -> Result<Finished, Error> {
+        if let Task::Av(_) = assignment.task {
+            return self.av.run(lane, assignment).await;
+        }
         let gone = || Error::Unavailable("there are no image workers".into());
         let workers = self.workers.as_ref().ok_or_else(gone)?;
         let permit = self.gate.enter(lane).await?;
@@ -111,10 +131,12 @@ impl Compute {
             workers: self.board.workers.load(Relaxed),
             busy: self.gate.busy(),
             waiting: self.gate.waiting(),
+            ended: self.gate.ended(),
             replaced: self.board.replaced.load(Relaxed),
             killed: self.board.killed.load(Relaxed),
             layers: self.board.layers(),
             refused: self.board.trouble(),
+            video: self.av.status(),
         }
     }
 }
@@ -134,5 +156,6 @@ pub fn launch(settings: &ComputeSettings, program: PathBuf) -> Launch {
         memory_bytes: settings.memory.as_u64(),
         file_bytes: settings.max_output.as_u64(),
         ready_within: READY_WITHIN,
+        ring: Ring::Image,
     }
 }

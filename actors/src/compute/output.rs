@@ -16,7 +16,7 @@ use sluice_media::task::{Failure, FailureCode, Task};
 use super::assignment::Output;
 
 /// Results that a task has.
-pub(super) fn count(task: &Task) -> usize {
+pub(crate) fn count(task: &Task) -> usize {
     match task {
         Task::Inspect { .. } | Task::ListArchive => 0,
         Task::Render(_)
@@ -24,6 +24,7 @@ pub(super) fn count(task: &Task) -> usize {
         | Task::ImagesToPdf { .. }
         | Task::ExtractMember { .. }
         | Task::Placeholder { .. } => 1,
+        Task::Av(task) => task.outputs(),
     }
 }
 

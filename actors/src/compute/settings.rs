@@ -79,6 +79,9 @@ impl ComputeSettings {
             max_total_pixels: u64::from(self.max_total_megapixels) * 1_000_000,
             max_output_bytes: self.max_output.as_u64(),
             max_members: self.max_members,
+            // Of clips; the ring that works on them puts in its own.
+            max_duration_ms: u64::MAX,
+            max_side: u32::MAX,
         }
     }
 

@@ -24,11 +24,11 @@ use super::{
     gate::Permit,
     output::Target,
     settings::Sandbox,
+    verdict::{self, ATTEMPTS, Setback, Verdict, refusal},
 };
-use crate::concern::park_for;
 
-/// A task is tried so often, when its worker dies and nobody knows why.
-const ATTEMPTS: u32 = 2;
+/// Its name in the log.
+const RING: &str = "image";
 /// How long a task waits for a worker that could not be started, while others of the pool are up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -73,20 +73,6 @@ pub(super) struct ImageWorker {
     /// Processes that this thread has had.
     had: u32,
     setback: Option<Setback>,
-}
-
-/// No process is there, and none may be started yet, or ever.
-struct Setback {
-    reason: String,
-    failures: u32,
-    /// `None`: never, the kernel lacks what is required.
-    until: Option<Instant>,
-}
-
-/// What follows a trouble.
-enum Verdict {
-    TryAgain,
-    Give(Error),
 }
 
 impl ImageWorker {
@@ -145,96 +131,80 @@ impl ImageWorker {
     fn perform(&mut self, assignment: &Assignment, watch: &Watch) -> Result<Finished, Error> {
         let inputs: Vec<BorrowedFd<'_>> =
             assignment.inputs.iter().map(|file| file.as_fd()).collect();
-        for _ in 0..ATTEMPTS {
-            let timeout = self.terms.timeout_of(&assignment.task).1;
-            let target = Target::of(&assignment.output, &assignment.task)?;
-            let outputs = target.descriptors();
-            let outcome = self.ready(watch)?.run(&Order {
+        verdict::attempts(ATTEMPTS, |_| self.attempt(assignment, &inputs, watch))
+    }
+
+    fn attempt(
+        &mut self,
+        assignment: &Assignment,
+        inputs: &[BorrowedFd<'_>],
+        watch: &Watch,
+    ) -> Result<Option<Finished>, Error> {
+        let timeout = self.terms.timeout_of(&assignment.task).1;
+        let target = Target::of(&assignment.output, &assignment.task)?;
+        let outputs = target.descriptors();
+        let outcome = self.ready(watch)?.run(
+            &Order {
                 task: &assignment.task,
                 limits: assignment.limits,
-                inputs: &inputs,
+                inputs,
                 outputs: &outputs,
                 timeout,
+                stall: None,
                 cancelled: watch.as_fd(),
-            });
-            match outcome {
-                Ok(done) => {
-                    self.terms.board.finished();
-                    // Whoever leaves what cannot be read is not the worker that was started.
-                    let bytes = target
-                        .collect(assignment.limits.max_output_bytes)
-                        .inspect_err(|_| self.dismiss())?;
-                    return Ok(Finished { done, bytes });
-                }
-                Err(trouble) => match self.judge(trouble, &assignment.task) {
-                    Verdict::TryAgain => {}
-                    Verdict::Give(error) => return Err(error),
-                },
+            },
+            &mut |_| {},
+        );
+        match outcome {
+            Ok(done) => {
+                self.terms.board.finished();
+                // Whoever leaves what cannot be read is not the worker that was started.
+                let bytes = target
+                    .collect(assignment.limits.max_output_bytes)
+                    .inspect_err(|_| self.dismiss())?;
+                Ok(Some(Finished { done, bytes }))
             }
+            Err(trouble) => match self.judge(trouble, &assignment.task) {
+                Verdict::TryAgain => Ok(None),
+                Verdict::Give(error) => Err(error),
+            },
         }
-        Err(Failure::new(
-            FailureCode::DecodeFailed,
-            "the file makes its decoder crash: it is damaged, or made to do so",
-        )
-        .into())
     }
 
     fn judge(&mut self, trouble: Trouble, task: &Task) -> Verdict {
-        let board = &self.terms.board;
-        match trouble {
-            // An earlier document may have spoiled this process for text; a fresh one tells.
+        let is_sound = match &trouble {
             Trouble::Failed(failure)
                 if failure.code == FailureCode::Undecodable && task.draws_text() =>
             {
-                let was_fresh = self.process.as_ref().is_some_and(|it| it.jobs() == 1);
-                debug!(
-                    was_fresh,
-                    "a document did not decode; its worker is replaced"
-                );
-                self.dismiss();
-                if was_fresh {
-                    self.terms.board.finished();
-                    Verdict::Give(failure.into())
-                } else {
-                    Verdict::TryAgain
-                }
+                return self.doubt(failure.clone());
             }
-            Trouble::Failed(failure) => {
-                if failure.code == FailureCode::Internal {
-                    warn!(%failure, "an image worker failed, and is replaced");
-                    self.dismiss();
-                } else {
-                    board.finished();
-                }
+            Trouble::Failed(failure) => failure.code != FailureCode::Internal,
+            _ => false,
+        };
+        if !is_sound {
+            self.dismiss();
+        }
+        let (setting, timeout) = self.terms.timeout_of(task);
+        verdict::judge(trouble, &self.terms.board, RING, || {
+            let seconds = timeout.as_secs_f32();
+            format!("the task took longer than {seconds} s ({setting})")
+        })
+    }
+
+    /// An earlier document may have spoiled this process for text; a fresh one tells.
+    fn doubt(&mut self, failure: Failure) -> Verdict {
+        let was_fresh = self.process.as_ref().is_some_and(|it| it.jobs() == 1);
+        debug!(
+            was_fresh,
+            "a document did not decode; its worker is replaced"
+        );
+        self.dismiss();
+        match was_fresh {
+            true => {
+                self.terms.board.finished();
                 Verdict::Give(failure.into())
             }
-            Trouble::Limit(failure) => {
-                debug!(%failure, "a limit ended an image worker");
-                board.finished();
-                self.dismiss();
-                Verdict::Give(failure.into())
-            }
-            Trouble::Died(reason) => {
-                warn!(reason, "an image worker died at its task");
-                board.died(&reason);
-                self.dismiss();
-                Verdict::TryAgain
-            }
-            Trouble::Deadline => {
-                board.killed.fetch_add(1, Relaxed);
-                self.dismiss();
-                let (setting, timeout) = self.terms.timeout_of(task);
-                let message = format!(
-                    "the task took longer than {} s ({setting})",
-                    timeout.as_secs_f32()
-                );
-                Verdict::Give(Failure::new(FailureCode::TimedOut, message).into())
-            }
-            Trouble::Cancelled => {
-                board.killed.fetch_add(1, Relaxed);
-                self.dismiss();
-                Verdict::Give(Error::Unavailable("nobody waits any more".into()))
-            }
+            false => Verdict::TryAgain,
         }
     }
 
@@ -250,7 +220,7 @@ impl ImageWorker {
         }
         match (&mut self.process, &self.setback) {
             (Some(process), _) => Ok(process),
-            (None, Some(setback)) => Err(Error::Unavailable(setback.reason.clone())),
+            (None, Some(setback)) => Err(setback.error()),
             (None, None) => Err(Error::Unavailable("there is no worker".into())),
         }
     }
@@ -260,15 +230,13 @@ impl ImageWorker {
         let Some(setback) = &self.setback else {
             return Ok(());
         };
-        let unavailable = || Error::Unavailable(setback.reason.clone());
-        let until = setback.until.ok_or_else(unavailable)?;
-        let left = until.saturating_duration_since(Instant::now());
+        let left = setback.left().ok_or_else(|| setback.error())?;
         if left.is_zero() {
             return Ok(());
         }
         if self.terms.board.workers.load(Relaxed) == 0 || watch.has_left_within(left.min(PATIENCE))
         {
-            return Err(unavailable());
+            return Err(setback.error());
         }
         Ok(())
     }
@@ -287,11 +255,7 @@ impl ImageWorker {
         if let Some(reason) = refusal(self.terms.sandbox, &layers.missing()) {
             warn!(reason, "images are not processed");
             board.refused(layers, reason.clone());
-            self.setback = Some(Setback {
-                reason,
-                failures: 0,
-                until: None,
-            });
+            self.setback = Some(Setback::for_good(reason));
             return;
         }
         debug!(
@@ -309,15 +273,8 @@ impl ImageWorker {
     }
 
     fn suffer(&mut self, error: &StartError) {
-        let failures = self.setback.as_ref().map_or(0, |it| it.failures) + 1;
-        let again_in = park_for(failures);
-        warn!(%error, ?again_in, "an image worker does not start");
         self.terms.board.not_started(error.to_string());
-        self.setback = Some(Setback {
-            reason: error.to_string(),
-            failures,
-            until: Some(Instant::now() + again_in),
-        });
+        self.setback = Some(Setback::after(self.setback.as_ref(), error, RING));
     }
 
     fn dismiss(&mut self) {
@@ -349,30 +306,6 @@ impl ImageWorker {
     }
 }
 
-/// Why nothing may be decoded, if so.
-fn refusal(sandbox: Sandbox, missing: &[&str]) -> Option<String> {
-    (sandbox == Sandbox::Required && !missing.is_empty()).then(|| {
-        format!(
-            "this machine lacks {} of the sandbox: give the service a kernel that has it, or set worker.sandbox = \"best-effort\"",
-            missing.join(" and ")
-        )
-    })
-}
-
 fn internal(message: &str) -> Failure {
     Failure::new(FailureCode::Internal, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_required_sandbox_refuses() {
-        assert_eq!(refusal(Sandbox::Required, &[]), None);
-        assert_eq!(refusal(Sandbox::BestEffort, &["landlock"]), None);
-        let refusal = refusal(Sandbox::Required, &["landlock", "seccomp"]).unwrap();
-        assert!(refusal.contains("landlock and seccomp"), "{refusal}");
-        assert!(refusal.contains("worker.sandbox"), "{refusal}");
-    }
 }

@@ -1,17 +1,8 @@
 //! Archives of a job: one that comes in stands for its members, results and files go out in a stored one.
 //!
-//! What comes in is read in a worker; what goes out is written here, since nothing of it is parsed: entries are copied
-//! as they are, on the blocking pool, in constant memory.
+//! What comes in is read in a worker; what goes out is packed by [`pack`](super::pack).
 
-use std::{
-    collections::HashSet,
-    fs::File,
-    io::{self, Read, Write as _},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::sync::Arc;
 
 use sluice_media::{
     format::Format,
@@ -25,17 +16,16 @@ use sluice_store::{
     operations::Charge,
     work::Lease,
 };
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
-    Services,
-    batch::{self, Stop},
-    item::{self, Outcome, Setback},
+    Services, batch,
+    item::{self, Outcome},
+    pack,
 };
-
-/// From here on an entry needs zip64 fields; the writer wants to know beforehand.
-const LARGE: u64 = u32::MAX as u64;
-const PIECE: usize = 256 * 1024;
+use crate::durable::{
+    input::{shown, sniff},
+    setback::{Setback, Stop},
+};
 
 /// Puts the members of an archive in its item's place, when the operation is done on members; else leaves it as it is.
 pub(super) async fn open(
@@ -88,10 +78,19 @@ async fn members_of(
         return Ok(None);
     }
     let file = services.store.blobs().open(&input.blob).await?;
-    if item::sniff(&file, &input.filename)? != Some(Format::Zip) {
+    if sniff(&file, &input.filename)? != Some(Format::Zip) {
         return Ok(None);
     }
-    let done = item::run(services, job, Task::ListArchive, vec![Arc::new(file)], None).await?;
+    let inputs = vec![Arc::new(file)];
+    let done = item::run(
+        services,
+        job,
+        Task::ListArchive,
+        inputs,
+        &mut [],
+        Default::default(),
+    )
+    .await?;
     let members = done.members.unwrap_or_default();
     // Asked anew: another archive of the job may have been opened since.
     let job = jobs::by_id(&mut services.store.read().await?, job.id).await?;
@@ -111,7 +110,7 @@ async fn members_of(
 }
 
 fn check(job: &Job, archive: &Item, members: &[Member]) -> Result<(), Failure> {
-    let name = item::shown(&archive.original_name);
+    let name = shown(&archive.original_name);
     if members.is_empty() {
         return Err(Failure::new(
             FailureCode::Impossible,
@@ -138,7 +137,7 @@ fn check(job: &Job, archive: &Item, members: &[Member]) -> Result<(), Failure> {
             FailureCode::TooLarge,
             format!(
                 "{} in {name} has {} bytes; the plan allows {} in one file",
-                item::shown(&member.filename),
+                shown(&member.filename),
                 member.size,
                 job.allowance.file_bytes
             ),
@@ -153,8 +152,13 @@ pub(super) async fn of_results(services: &Services, job: &Job) -> Result<Sealed,
     let results = items
         .into_iter()
         .filter(|item| item.state == ItemState::Completed)
-        .filter_map(|item| item.result_blob.zip(item.result_name));
-    Ok(pack(services, results.collect()).await?)
+        .flat_map(|item| {
+            let beside = item.attachment();
+            let beside = beside.and_then(|it| Some((it.blob?, it.filename)));
+            let result = item.result_blob.zip(item.result_name);
+            result.into_iter().chain(beside)
+        });
+    Ok(packed(services, results.collect()).await?)
 }
 
 /// The files of an item as they are, in one archive.
@@ -166,13 +170,14 @@ pub(super) async fn of_inputs(
         .iter()
         .map(|input| (input.blob, input.filename.clone()))
         .collect();
-    let result = pack(services, files).await?;
+    let result = packed(services, files).await?;
     let facts = OutputFacts {
         bytes: result.blob().size,
         format: Some(Format::Zip),
         width: None,
         height: None,
         pages: 1,
+        duration_ms: None,
         applied_quality: None,
         path: None,
     };
@@ -181,97 +186,17 @@ pub(super) async fn of_inputs(
         filename: "archive.zip".to_owned(),
         format: Format::Zip,
         facts,
+        attachment: None,
     })
 }
 
-/// Copies blobs into a stored archive (APPNOTE 4.4.5, method 0) under names that differ.
-async fn pack(services: &Services, files: Vec<(BlobHash, String)>) -> Result<Sealed, StoreError> {
+/// Copies blobs into a stored archive.
+async fn packed(services: &Services, files: Vec<(BlobHash, String)>) -> Result<Sealed, StoreError> {
     let mut spool = services.store.blobs().spool().await?;
     let mut entries = Vec::with_capacity(files.len());
-    let mut names = HashSet::new();
     for (blob, name) in files {
-        let file = services.store.blobs().open(&blob).await?;
-        entries.push((file, distinct(&name, &mut names)));
+        entries.push((services.store.blobs().open(&blob).await?, name));
     }
-    let output = spool.file()?;
-    let abandoned = Abandoned::default();
-    let flag = abandoned.0.clone();
-    let written = tokio::task::spawn_blocking(move || write(output, entries, &flag)).await;
-    drop(abandoned);
-    match written {
-        Ok(Ok(())) => spool.seal().await,
-        Ok(Err(error)) if error.kind() == io::ErrorKind::StorageFull => Err(StoreError::Full),
-        Ok(Err(error)) => Err(StoreError::Internal(format!("writing an archive: {error}"))),
-        Err(error) => Err(StoreError::Internal(format!("writing an archive: {error}"))),
-    }
-}
-
-/// Tells the blocking pool that nobody waits for the archive any more.
-#[derive(Default)]
-struct Abandoned(Arc<AtomicBool>);
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn write(output: File, entries: Vec<(File, String)>, abandoned: &AtomicBool) -> io::Result<()> {
-    let mut archive = ZipWriter::new(output);
-    let mut piece = vec![0; PIECE];
-    for (mut file, name) in entries {
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .large_file(file.metadata()?.len() >= LARGE);
-        archive.start_file(name, options)?;
-        loop {
-            if abandoned.load(Ordering::Relaxed) {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            match file.read(&mut piece)? {
-                0 => break,
-                count => archive.write_all(&piece[..count])?,
-            }
-        }
-    }
-    archive.finish()?;
-    Ok(())
-}
-
-/// The name, or with " (2)" and so on before the extension when an entry has it already. Names compare without case, since
-/// many file systems do.
-fn distinct(name: &str, taken: &mut HashSet<String>) -> String {
-    let (stem, extension) = match name.rfind('.') {
-        Some(dot) if dot > 0 => name.split_at(dot),
-        _ => (name, ""),
-    };
-    let numbered = (2u64..).map(|number| format!("{stem} ({number}){extension}"));
-    std::iter::once(name.to_owned())
-        .chain(numbered)
-        .find(|candidate| taken.insert(candidate.to_lowercase()))
-        .expect("there are more numbers than names")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn doubled_names_are_numbered_before_the_extension() {
-        let mut taken = HashSet::new();
-        let given = ["a.png", "A.PNG", "a.png", "a (2).png", ".x", ".x", "b", "b"];
-        let expected = [
-            "a.png",
-            "A (2).PNG",
-            "a (3).png",
-            "a (2) (2).png",
-            ".x",
-            ".x (2)",
-            "b",
-            "b (2)",
-        ];
-        for (name, expected) in given.into_iter().zip(expected) {
-            assert_eq!(distinct(name, &mut taken), expected);
-        }
-    }
+    pack::pack(spool.file()?, entries).await?;
+    spool.seal().await
 }

@@ -2,130 +2,58 @@
 //!
 //! Nothing survives a restart but the row: a batch that is begun again goes on with the files that have no result yet.
 //! Each result is recorded in one transaction with its blob, its file, its lineage and the lease that it was made under,
-//! so that a kill at any moment neither loses nor doubles one. The actor itself only holds the work's task; its end ends
-//! what runs in the workers. Mailbox 64, in which only the end of the work arrives.
+//! so that a kill at any moment neither loses nor doubles one. The actor only holds the work's task
+//! ([`crate::durable::owner`]).
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
-use kameo::{
-    Actor,
-    actor::ActorRef,
-    error::Infallible,
-    message::{Context, Message},
-};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use sluice_store::{
-    Error as StoreError,
+    Error as StoreError, Store, Tx,
+    blob::BlobHash,
     jobs::{self, Item, ItemState, Job},
     now_ms,
-    work::{self, Lane, Lease},
+    work::{Lane, Lease},
 };
-use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, warn};
 
 use super::{
-    Services, archive,
+    Services, announcement, archive,
     item::{self, Outcome},
+    progress::Progress,
+};
+use crate::durable::{
+    owner::{RowOwner, RowTask},
+    setback::{Stop, with_patience},
 };
 
-/// Tries to write a result that the busy database refused, before the job is given back.
-const WRITE_TRIES: u32 = 5;
-const WRITE_PAUSE: Duration = Duration::from_millis(200);
+/// The actor of one job.
+pub(crate) type ConversionBatch = RowOwner<Batch>;
 
-/// What a batch is started with.
-pub(crate) struct Args {
+/// The work on one job.
+pub(crate) struct Batch {
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
 }
 
-/// The actor; see the module documentation.
-pub(crate) struct ConversionBatch {
-    _work: AbortOnDropHandle<()>,
-}
-
-impl Actor for ConversionBatch {
-    type Args = Args;
-    type Error = Infallible;
-
-    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let me = me.downgrade();
-        let work = tokio::spawn(async move {
-            let panic = AssertUnwindSafe(run(args)).catch_unwind().await.err();
-            if let Some(me) = me.upgrade() {
-                let _ = me.tell(Ended(panic)).await;
-            }
-        });
-        Ok(Self {
-            _work: AbortOnDropHandle::new(work),
-        })
+impl RowTask for Batch {
+    fn store(&self) -> &Store {
+        &self.services.store
     }
-}
 
-/// The work is over, in order or by a panic.
-struct Ended(Option<Box<dyn Any + Send>>);
-
-impl Message<Ended> for ConversionBatch {
-    type Reply = ();
-
-    async fn handle(&mut self, Ended(panic): Ended, context: &mut Context<Self, ()>) {
-        match panic {
-            None => context.stop(),
-            Some(panic) => std::panic::resume_unwind(panic),
-        }
+    fn lease(&self) -> &Lease {
+        &self.lease
     }
-}
 
-/// Why a batch ends before its job does.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// The row is somebody else's, or has ended.
-    Lost,
-    /// Nothing can be done at present; the text is for the log.
-    Later(String),
-    /// Something that waiting does not mend, such as an input that is gone: a few tries, and the job is given up.
-    Broken(String),
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Conflict(_) => Self::Lost,
-            StoreError::Busy(_) | StoreError::Full => Self::Later(error.to_string()),
-            other => Self::Broken(other.to_string()),
-        }
-    }
-}
-
-async fn run(Args { services, lease }: Args) {
-    let (reason, counts) = match walk(&services, &lease).await {
-        Ok(()) => return,
-        Err(Stop::Lost) => {
-            debug!(job = %lease.id, "the job has another owner or has ended");
-            return;
-        }
-        Err(Stop::Later(reason)) => (reason, false),
-        Err(Stop::Broken(reason)) => (reason, true),
-    };
-    warn!(job = %lease.id, reason, "the job is tried again after a pause");
-    let id = lease.id;
-    let given_back = services.store.write(move |tx| {
-        Box::pin(async move {
-            match counts {
-                true => work::retry_after_crash(tx, &lease, now_ms()).await,
-                false => work::retry(tx, &lease, now_ms()).await,
-            }
-        })
-    });
-    if let Err(error) = given_back.await {
-        // Nobody prolongs the lease any more: it expires.
-        debug!(job = %id, %error, "the job was not given back");
+    async fn walk(&self) -> Result<(), Stop> {
+        let _attended = self.services.followers.attend(self.lease.id);
+        walk(&self.services, &self.lease).await
     }
 }
 
 /// Archives are opened, files converted, results packed, and the job ended.
 async fn walk(services: &Services, lease: &Lease) -> Result<(), Stop> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
-    services.board.publish(&job);
+    services.followers.publish(job.id, Progress::of(&job));
     // Interactive work is no archive: that was looked at when it was made.
     if job.lane == Lane::Batch {
         for item in pending(services, &job).await? {
@@ -161,16 +89,7 @@ pub(super) async fn record(
     outcome: Outcome,
 ) -> Result<(), Stop> {
     let outcome = Arc::new(outcome);
-    let mut tries = 1;
-    let written = loop {
-        match write(services, lease, job, item, outcome.clone()).await {
-            Err(StoreError::Busy(_)) if tries < WRITE_TRIES => {
-                tries += 1;
-                tokio::time::sleep(WRITE_PAUSE).await;
-            }
-            written => break written,
-        }
-    };
+    let written = with_patience(|| write(services, lease, job, item, outcome.clone())).await;
     let (job, failure) = match written {
         Ok(job) => (job, outcome.code()),
         Err(error @ StoreError::OverQuota { .. }) => {
@@ -190,7 +109,7 @@ pub(super) async fn record(
         None => services.tally.converted(),
         Some(code) => services.tally.failed(&code),
     }
-    services.board.publish(&job);
+    services.followers.publish(job.id, Progress::of(&job));
     Ok(())
 }
 
@@ -207,12 +126,14 @@ async fn write(
         .store
         .write(move |tx| {
             Box::pin(async move {
-                let job = outcome.record(tx, &lease, &job, &item, now_ms()).await?;
+                let now = now_ms();
+                let job = outcome.record(tx, &lease, &job, &item, now).await?;
+                announcement::file_finished(tx, &job, &item, outcome.message(), now).await?;
                 let is_last = job.completed_files + job.failed_files == job.total_files;
-                if is_last && !job.archives {
-                    return jobs::finish(tx, &lease, None, keep_ms, now_ms()).await;
+                match is_last && !job.archives {
+                    true => end(tx, &lease, None, keep_ms, now).await,
+                    false => Ok(job),
                 }
-                Ok(job)
             })
         })
         .await
@@ -238,10 +159,23 @@ async fn finish(services: &Services, lease: &Lease) -> Result<(), Stop> {
                     sluice_store::blobs::record(tx, archive, now_ms()).await?;
                     packed = Some((archive.blob().hash, archive.blob().size));
                 }
-                jobs::finish(tx, &lease, packed, keep_ms, now_ms()).await
+                end(tx, &lease, packed, keep_ms, now_ms()).await
             })
         })
         .await?;
-    services.board.publish(&job);
+    services.followers.publish(job.id, Progress::of(&job));
     Ok(())
+}
+
+/// Ends the job and tells it.
+async fn end(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    archive: Option<(BlobHash, u64)>,
+    keep_ms: i64,
+    now_ms: i64,
+) -> Result<Job, StoreError> {
+    let job = jobs::finish(tx, lease, archive, keep_ms, now_ms).await?;
+    announcement::ended(tx, &job, now_ms).await?;
+    Ok(job)
 }

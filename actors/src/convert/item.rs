@@ -1,29 +1,32 @@
 //! One file of a job: its inputs as descriptors, its operation as a worker's task, its result as a sealed blob.
 
-use std::{fs::File, os::unix::fs::FileExt as _, sync::Arc, time::Duration};
+use std::{fs::File, slice, sync::Arc};
 
 use sluice_media::{
     format::Format,
     operation::{Operation, Source},
-    task::{Failure, FailureCode, OutputFacts, Task},
+    task::{Done, Failure, FailureCode, OutputFacts, Task},
 };
 use sluice_store::{
     Error as StoreError, Tx,
-    blob::{HEAD_BYTES, Sealed, Spool},
+    blob::{Sealed, Spool},
     blobs,
     files::{self, NewFile, Role},
-    folders,
-    jobs::{self, Input, Item, Job, NewResult},
-    lineage::{self, Derived, DerivedKind, Lineage},
-    storage,
-    work::{Lane as Turn, Lease},
+    jobs::{self, Input, Item, Job, NewAttachment, NewResult},
+    lineage::{Derived, DerivedKind},
+    work::Lease,
 };
 
-use super::{Services, archive, batch::Stop};
-use crate::compute::{self, Assignment, Lane, Output};
-
-/// While all workers are busy the next try comes after this.
-const BUSY_PAUSE: Duration = Duration::from_millis(250);
+use super::{Services, archive};
+use crate::{
+    compute::{Follow, count_outputs},
+    durable::{
+        input::known_format,
+        setback::{Setback, Stop, code_of},
+        stored::{Keeping, keep, note_lineage},
+        workers::{self, Order, first_output},
+    },
+};
 
 /// What became of a file.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub(super) enum Outcome {
         filename: String,
         format: Format,
         facts: OutputFacts,
+        attachment: Option<Box<Attached>>,
     },
     /// There is no result but what was found out.
     Told(serde_json::Value),
@@ -42,46 +46,19 @@ pub(super) enum Outcome {
     },
 }
 
+/// A second file of a result.
+#[derive(Debug)]
+pub(super) struct Attached {
+    result: Sealed,
+    filename: String,
+    mime_type: &'static str,
+}
+
 impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
         Self::Failed {
             code: code_of(failure.code),
             message: failure.message,
-        }
-    }
-}
-
-/// The stable word of a failure, as it is serialised.
-fn code_of(code: FailureCode) -> String {
-    match serde_json::to_value(code) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => "internal".to_owned(),
-    }
-}
-
-/// Why a file was not done.
-pub(super) enum Setback {
-    /// It cannot be done; trying again gives the same.
-    Failed(Failure),
-    /// The job cannot go on now.
-    Stop(Stop),
-}
-
-impl From<Failure> for Setback {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<StoreError> for Setback {
-    /// Bytes that are gone do not come back, and spoil their own file only.
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::NotFound(what) => Self::Failed(Failure::new(
-                FailureCode::Internal,
-                format!("the {what} of this file is gone"),
-            )),
-            other => Self::Stop(other.into()),
         }
     }
 }
@@ -107,23 +84,50 @@ async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, Se
     }
     let sources: Vec<Source> = opened.iter().map(|input| input.source.clone()).collect();
     let task = operation.task(&sources)?;
-    let files = opened.iter().map(|input| input.file.clone()).collect();
-    if let Task::Inspect { .. } = task {
-        let done = run(services, job, task, files, None).await?;
-        return Ok(Outcome::Told(serde_json::json!(done.image)));
+    let inputs = opened.iter().map(|input| input.file.clone()).collect();
+    let mut spools = Vec::new();
+    for _ in 0..count_outputs(&task) {
+        spools.push(services.store.blobs().spool().await?);
     }
-    let mut spool = services.store.blobs().spool().await?;
-    let done = run(services, job, task, files, Some(&mut spool)).await?;
-    let facts =
-        done.outputs.into_iter().next().ok_or_else(|| {
-            Failure::new(FailureCode::Internal, "a task that makes a file made none")
-        })?;
+    let pixels = pixels_of(services, job, item).await?;
+    let (_task, follow) = services.followers.task(job.id, item.id);
+    let done = run(services, job, task, inputs, &mut spools, (follow, pixels)).await?;
+    let mut spools = spools.into_iter();
+    let Some(spool) = spools.next() else {
+        return Ok(Outcome::Told(done.facts()));
+    };
+    let facts = first_output(done)?;
     let (filename, format) = operation.output(&sources[0]);
+    let attachment = match operation.text_output(&sources[0]).zip(spools.next()) {
+        Some((text, spool)) => Some(Box::new(Attached {
+            result: spool.seal().await?,
+            filename: text.filename,
+            mime_type: text.mime,
+        })),
+        None => None,
+    };
     Ok(Outcome::Made {
         result: spool.seal().await?,
         filename,
         format,
         facts,
+        attachment,
+    })
+}
+
+/// Pixels of a picture of a stored source, as its row has them.
+async fn pixels_of(services: &Services, job: &Job, item: &Item) -> Result<Option<u64>, StoreError> {
+    let Some(id) = item.source_file_id else {
+        return Ok(None);
+    };
+    let mut reader = services.store.read().await?;
+    Ok(match files::get(&mut reader, job.account_id, id).await {
+        Ok(file) => file
+            .width
+            .zip(file.height)
+            .map(|(width, height)| u64::from(width) * u64::from(height)),
+        Err(StoreError::NotFound(_)) => None,
+        Err(error) => return Err(error),
     })
 }
 
@@ -158,16 +162,12 @@ impl Opened {
             Some(index) => {
                 let mut spool = services.store.blobs().spool().await?;
                 let task = Task::ExtractMember { index };
-                run(services, job, task, vec![blob], Some(&mut spool)).await?;
+                let spools = slice::from_mut(&mut spool);
+                run(services, job, task, vec![blob], spools, Default::default()).await?;
                 (Arc::new(spool.reader().await?), Some(spool))
             }
         };
-        let format = sniff(&file, &input.filename)?.ok_or_else(|| {
-            Failure::new(
-                FailureCode::UnsupportedType,
-                format!("{} is of no type that is known", shown(&input.filename)),
-            )
-        })?;
+        let format = known_format(&file, &input.filename)?;
         Ok(Self {
             source: Source::new(format, input.filename.clone()),
             file,
@@ -176,65 +176,24 @@ impl Opened {
     }
 }
 
-/// The format of a file by its first bytes, which the page cache has: uploads were just written.
-pub(super) fn sniff(file: &File, filename: &str) -> Result<Option<Format>, Failure> {
-    let mut head = vec![0; HEAD_BYTES];
-    let mut length = 0;
-    while length < head.len() {
-        match file.read_at(&mut head[length..], length as u64) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(_) => {
-                return Err(Failure::new(
-                    FailureCode::Internal,
-                    "an upload cannot be read",
-                ));
-            }
-        }
-    }
-    Ok(Format::recognise(&head[..length], filename))
-}
-
-/// A name in a message.
-pub(super) fn shown(filename: &str) -> String {
-    filename.chars().take(80).collect()
-}
-
-/// Runs a task in a worker, waiting for its turn while all are busy.
+/// Runs a task of a job in a worker, which writes to the spools.
 pub(super) async fn run(
     services: &Services,
     job: &Job,
     task: Task,
     inputs: Vec<Arc<File>>,
-    mut output: Option<&mut Spool>,
-) -> Result<sluice_media::task::Done, Setback> {
-    let lane = match job.lane {
-        Turn::Interactive => Lane::Interactive,
-        Turn::Batch => Lane::Batch,
+    spools: &mut [Spool],
+    (follow, pixels): (Follow, Option<u64>),
+) -> Result<Done, Setback> {
+    let outputs = spools.iter_mut().map(Spool::file);
+    let order = Order {
+        task,
+        inputs,
+        outputs: outputs.collect::<Result<_, _>>()?,
+        follow,
+        pixels,
     };
-    loop {
-        let outputs = match &mut output {
-            Some(spool) => vec![spool.file()?],
-            None => Vec::new(),
-        };
-        let assignment = Assignment {
-            task: task.clone(),
-            inputs: inputs.clone(),
-            output: Output::Files(outputs),
-            limits: services.workers.limits(),
-        };
-        match services.workers.run(lane, assignment).await {
-            Ok(finished) => return Ok(finished.done),
-            Err(compute::Error::Failed(failure)) if failure.code == FailureCode::NoSpace => {
-                return Err(Setback::Stop(Stop::Later(failure.message)));
-            }
-            Err(compute::Error::Failed(failure)) => return Err(failure.into()),
-            Err(compute::Error::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
-            Err(compute::Error::Unavailable(reason)) => {
-                return Err(Setback::Stop(Stop::Later(reason)));
-            }
-        }
-    }
+    workers::run(&*services.workers, job.lane, order).await
 }
 
 impl Outcome {
@@ -242,6 +201,14 @@ impl Outcome {
     pub(super) fn code(&self) -> Option<String> {
         match self {
             Self::Failed { code, .. } => Some(code.clone()),
+            _ => None,
+        }
+    }
+
+    /// What a failure says to people.
+    pub(super) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Failed { message, .. } => Some(message),
             _ => None,
         }
     }
@@ -274,6 +241,7 @@ impl Outcome {
                 filename,
                 format,
                 facts,
+                attachment,
             } => {
                 blobs::record(tx, result, now_ms).await?;
                 let mut new = NewResult {
@@ -283,13 +251,23 @@ impl Outcome {
                     size: result.blob().size,
                     width: facts.width,
                     height: facts.height,
+                    duration_ms: facts.duration_ms,
                     applied_quality: facts.applied_quality,
                     facts: None,
                     stored_file_id: None,
+                    attachment: None,
                 };
-                note_lineage(tx, item, DerivedKind::Conversion, item.id, now_ms).await?;
+                if let Some(attached) = attachment {
+                    new.attachment = Some(attached.record(tx, now_ms).await?);
+                }
+                let derived = Derived {
+                    kind: DerivedKind::Conversion,
+                    id: item.id.to_string(),
+                };
+                let operation = item.operation.clone();
+                note_lineage(tx, derived, item.source_file_id, operation, now_ms).await?;
                 if job.saves {
-                    new.stored_file_id = Some(store(tx, job, item, &new, now_ms).await?);
+                    store(tx, job, item, &mut new, now_ms).await?;
                 }
                 jobs::complete_item(tx, lease, item.id, new).await
             }
@@ -297,25 +275,31 @@ impl Outcome {
     }
 }
 
-/// Makes a file of the result, in the folder asked for or, when that is gone, at the top.
+impl Attached {
+    async fn record(&self, tx: &mut Tx<'_>, now_ms: i64) -> Result<NewAttachment, StoreError> {
+        blobs::record(tx, &self.result, now_ms).await?;
+        let blob = self.result.blob();
+        Ok(NewAttachment {
+            blob: blob.hash,
+            filename: self.filename.clone(),
+            mime_type: self.mime_type.to_owned(),
+            size: blob.size,
+            stored_file_id: None,
+        })
+    }
+}
+
+/// Makes a file of the result, and of its attachment.
 async fn store(
     tx: &mut Tx<'_>,
     job: &Job,
     item: &Item,
-    result: &NewResult,
+    result: &mut NewResult,
     now_ms: i64,
-) -> Result<uuid::Uuid, StoreError> {
-    storage::check(tx, job.account_id, result.size, job.allowance.storage_bytes).await?;
-    let folder_id = match job.folder_id {
-        Some(folder_id) => match folders::get(tx, job.account_id, folder_id).await {
-            Ok(folder) => Some(folder.id),
-            Err(StoreError::NotFound(_)) => None,
-            Err(error) => return Err(error),
-        },
-        None => None,
-    };
-    let new = NewFile {
-        folder_id,
+) -> Result<(), StoreError> {
+    let duration_ms = result.duration_ms.map(i64::try_from);
+    let file = NewFile {
+        folder_id: job.folder_id,
         filename: result.filename.clone(),
         mime_type: result.mime_type.clone(),
         size_bytes: result.size,
@@ -325,33 +309,29 @@ async fn store(
         role: Role::Converted,
         width: result.width,
         height: result.height,
+        duration_ms: duration_ms.and_then(Result::ok),
+        generation: 0,
+    };
+    let beside = result.attachment.as_ref().map(|attachment| NewFile {
+        filename: attachment.filename.clone(),
+        mime_type: attachment.mime_type.clone(),
+        size_bytes: attachment.size,
+        blob: attachment.blob,
+        width: None,
+        height: None,
         duration_ms: None,
+        ..file.clone()
+    });
+    let keeping = |file| Keeping {
+        account_id: job.account_id,
+        file,
+        limit_bytes: job.allowance.storage_bytes,
+        source_file_id: item.source_file_id,
+        operation: item.operation.clone(),
     };
-    let file = files::create(tx, job.account_id, new, now_ms).await?;
-    note_lineage(tx, item, DerivedKind::File, file.id, now_ms).await?;
-    Ok(file.id)
-}
-
-async fn note_lineage(
-    tx: &mut Tx<'_>,
-    item: &Item,
-    kind: DerivedKind,
-    id: uuid::Uuid,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let derived = Derived {
-        kind,
-        id: id.to_string(),
-    };
-    lineage::record(
-        tx,
-        Lineage {
-            derived_kind: derived.kind,
-            derived_id: derived.id,
-            source_file_id: item.source_file_id,
-            operation: item.operation.clone(),
-            created_at: now_ms,
-        },
-    )
-    .await
+    result.stored_file_id = Some(keep(tx, keeping(file), now_ms).await?.id);
+    if let Some((attachment, file)) = result.attachment.as_mut().zip(beside) {
+        attachment.stored_file_id = Some(keep(tx, keeping(file), now_ms).await?.id);
+    }
+    Ok(())
 }

@@ -3,52 +3,51 @@
 //! A job is committed first, with its charge, and then announced; whoever waits for it waits for its row, and only hears
 //! of changes sooner through what the batch publishes. A client that goes away does not lose the job.
 
+mod announcement;
 mod archive;
 mod batch;
-mod board;
 mod item;
+mod pack;
+mod progress;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod workers;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use sluice_store::{
     Store, Tx, Work,
     blob::Sealed,
+    duration_ms,
     jobs::{self, Job, NewJob, Submitted},
     now_ms,
     work::Lease,
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout_at},
-};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
     Error,
     compute::Compute,
     concern::{Concern, Door},
-    registry::{self, Entity, Nudge, Registry, Withdrawn},
+    durable::board::{self, Followers},
+    registry::{self, Entity, Registry},
 };
-use batch::ConversionBatch;
-use board::{Board, Following, Tally};
+use batch::{Batch, ConversionBatch};
+use progress::Tally;
 
-pub use board::{Counts, Progress};
+pub use crate::durable::workers::Workers;
+pub use progress::{Counts, Progress};
 pub use settings::ConvertSettings;
-pub use workers::Workers;
 
-/// A row is looked at again after this, whatever was published: its owner may be gone.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Somebody who follows a job.
+pub type Follower = board::Follower<Progress>;
 
 /// The handle of conversion jobs for the façade. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct Conversions {
     services: Arc<Services>,
     door: Door<Registry<Conversion>>,
-    followers: Arc<Semaphore>,
     /// Of this process's leases.
     owner: Uuid,
 }
@@ -60,13 +59,13 @@ struct Services {
     workers: Arc<dyn Workers>,
     /// Makes a safe name of what an archive calls its member.
     clean: fn(&str) -> String,
-    board: Board,
+    followers: Followers<Progress>,
     tally: Tally,
 }
 
 impl Services {
     fn keep_ms(&self) -> i64 {
-        i64::try_from(self.settings.keep_results.as_millis()).unwrap_or(i64::MAX)
+        duration_ms(self.settings.keep_results)
     }
 }
 
@@ -97,13 +96,16 @@ impl Conversions {
         clean: fn(&str) -> String,
     ) -> Self {
         Self {
-            followers: Arc::new(Semaphore::new(settings.max_followers)),
             services: Arc::new(Services {
+                followers: Followers::new(
+                    store.clone(),
+                    settings.max_followers,
+                    "convert.max_followers is reached: following jobs",
+                ),
                 settings,
                 store,
                 workers,
                 clean,
-                board: Board::default(),
                 tally: Tally::default(),
             }),
             door: Door::default(),
@@ -139,16 +141,9 @@ impl Conversions {
             })
             .await?;
         if let Submitted::New(_) = submitted {
-            self.nudge();
+            self.door.nudge();
         }
         Ok(submitted)
-    }
-
-    /// A nudge may be lost: the registry scans.
-    fn nudge(&self) {
-        if let Some(registry) = self.door.get() {
-            let _ = registry.tell(Nudge).try_send();
-        }
     }
 
     /// Cancels a job and ends what runs for it at once; errors as [`jobs::cancel`].
@@ -157,47 +152,35 @@ impl Conversions {
         let job = self
             .services
             .store
-            .write(move |tx| Box::pin(jobs::cancel(tx, account_id, id, keep_ms, now_ms())))
+            .write(move |tx| {
+                Box::pin(async move {
+                    let now = now_ms();
+                    let job = jobs::cancel(tx, account_id, id, keep_ms, now).await?;
+                    announcement::ended(tx, &job, now).await?;
+                    Ok(job)
+                })
+            })
             .await?;
-        // When this is lost, the batch hears of it with its next heartbeat or result.
-        if let Some(registry) = self.door.get() {
-            let _ = registry.tell(Withdrawn(id)).try_send();
-        }
-        self.services.board.publish(&job);
+        self.door.withdraw(id);
+        let progress = Progress::of(&job);
+        self.services.followers.publish(job.id, progress);
         Ok(job)
     }
 
     /// The job once it has ended, or as it is at the deadline.
     pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Job, Error> {
-        let mut follower = Follower {
-            following: self.services.board.follow(id),
-            store: self.services.store.clone(),
-            job_id: id,
-            last: None,
-            _permit: None,
-        };
-        while let Ok(progress) = timeout_at(deadline, follower.next()).await {
-            if progress?.state.has_ended() {
-                break;
-            }
-        }
+        self.services.followers.wait(id, deadline).await?;
         Ok(jobs::by_id(&mut self.services.store.read().await?, id).await?)
     }
 
     /// Follows a job from its present state on. [`Error::Busy`] when `convert.max_followers` do so already.
     pub fn follow(&self, id: Uuid) -> Result<Follower, Error> {
-        let permit = self
-            .followers
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| Error::Busy("convert.max_followers is reached: following jobs"))?;
-        Ok(Follower {
-            following: self.services.board.follow(id),
-            store: self.services.store.clone(),
-            job_id: id,
-            last: None,
-            _permit: Some(permit),
-        })
+        self.services.followers.follow(id)
+    }
+
+    /// How far a job is: as its row has it, and what its running files add.
+    pub fn progress(&self, job: &Job) -> Progress {
+        self.services.followers.seen(job.id, Progress::of(job))
     }
 
     /// Why no job would get anywhere at present, in words for the operator.
@@ -211,39 +194,6 @@ impl Conversions {
     }
 }
 
-/// Somebody who follows a job.
-pub struct Follower {
-    following: Following,
-    store: Store,
-    job_id: Uuid,
-    last: Option<Progress>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Follower {
-    /// The present progress at first, then the next one that differs. Never resolves again after the end of the job.
-    pub async fn next(&mut self) -> Result<Progress, Error> {
-        loop {
-            let progress = match self.last {
-                None => self.look().await?,
-                Some(_) => match tokio::time::timeout(LOOK_AGAIN, self.following.next()).await {
-                    Ok(Some(progress)) => progress,
-                    Ok(None) | Err(_) => self.look().await?,
-                },
-            };
-            if self.last != Some(progress) {
-                self.last = Some(progress);
-                return Ok(progress);
-            }
-        }
-    }
-
-    async fn look(&self) -> Result<Progress, Error> {
-        let job = jobs::by_id(&mut self.store.read().await?, self.job_id).await?;
-        Ok(Progress::of(&job))
-    }
-}
-
 /// Conversion jobs, as their registry sees them.
 #[derive(Clone)]
 pub(crate) struct Conversion(Arc<Services>);
@@ -252,18 +202,29 @@ impl Entity for Conversion {
     const KIND: &'static str = jobs::KIND;
     type Owner = ConversionBatch;
 
-    fn owner(&self, lease: Lease) -> batch::Args {
-        batch::Args {
+    fn owner(&self, lease: Lease) -> Batch {
+        Batch {
             services: self.0.clone(),
             lease,
         }
     }
 
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
-        Box::pin(jobs::begin(tx, id, now_ms))
+        Box::pin(async move {
+            if let Some(job) = jobs::begin(tx, id, now_ms).await? {
+                announcement::began(tx, &job, now_ms).await?;
+            }
+            Ok(())
+        })
     }
 
     fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
-        Box::pin(jobs::give_up(tx, id, self.0.keep_ms(), now_ms))
+        let keep_ms = self.0.keep_ms();
+        Box::pin(async move {
+            if let Some(job) = jobs::give_up(tx, id, keep_ms, now_ms).await? {
+                announcement::ended(tx, &job, now_ms).await?;
+            }
+            Ok(())
+        })
     }
 }

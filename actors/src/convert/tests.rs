@@ -1,5 +1,8 @@
 //! Batches over a real store and faked workers: whatever is interrupted goes on, and nothing is doubled.
 
+mod clips;
+mod events;
+
 use std::{
     fs::File,
     io::{Read as _, Seek as _, Write as _},
@@ -8,19 +11,19 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use kameo::actor::ActorRef;
 use sluice_media::{
+    av::Report,
     format::Format,
     operation::{self, Params},
     task::{Done, Failure, FailureCode, Limits, Member, OutputFacts, Task},
 };
 use sluice_store::{
-    Store, StoreSettings, accounts, files,
+    Store, files,
     jobs::{
         self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewItem, NewJob, Submitted,
     },
@@ -34,15 +37,15 @@ use uuid::Uuid;
 
 use super::{Conversions, ConvertSettings, Workers};
 use crate::{
-    compute::{Assignment, ComputeSettings, Error, Finished, Lane, Output},
+    compute::{Assignment, ComputeSettings, Error, Finished, Follow, Lane, Output},
     concern::Board,
+    fixtures::{PATIENCE, Running, account, open_store, until},
     tree::{self, Root},
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 const ZIP: &[u8] = b"PK\x03\x04";
-const PATIENCE: Duration = Duration::from_secs(20);
-
+const MP4: &[u8] = b"\0\0\0\x10ftypisom\0\0\0\0";
 /// Workers that do what the text in their input says.
 struct Fake {
     /// The texts of the tasks that ran to their end.
@@ -65,19 +68,13 @@ impl Default for Fake {
     }
 }
 
-struct Running<'a>(&'a AtomicUsize);
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
-}
-
 fn text_of(file: &File) -> String {
     let mut bytes = vec![0; 4096];
     let length = file.read_at(&mut bytes, 0).unwrap();
     let text = &bytes[..length];
-    let text = text.strip_prefix(PNG).or(text.strip_prefix(ZIP)).unwrap();
+    let marks = [PNG, ZIP, MP4];
+    let text = marks.iter().find_map(|mark| text.strip_prefix(*mark));
+    let text = text.expect("a file of these tests");
     String::from_utf8(text.to_vec()).unwrap()
 }
 
@@ -88,6 +85,7 @@ fn facts(format: Option<Format>) -> OutputFacts {
         width: Some(4),
         height: Some(3),
         pages: 1,
+        duration_ms: None,
         applied_quality: None,
         path: None,
     }
@@ -99,8 +97,7 @@ impl Fake {
             self.busy.fetch_sub(1, SeqCst);
             return Err(Error::Busy);
         }
-        self.running.fetch_add(1, SeqCst);
-        let _running = Running(&self.running);
+        let _running = Running::begin(&self.running);
         let text = text_of(&assignment.inputs[0]);
         let Output::Files(mut outputs) = assignment.output else {
             panic!("batches write files");
@@ -128,6 +125,7 @@ impl Fake {
         }
         match text.as_str() {
             "wait" => self.gate.acquire().await.unwrap().forget(),
+            "half" => self.do_half(&assignment.follow).await,
             "die" => panic!("a test asked for this panic"),
             "broken" => {
                 let failure = Failure::new(FailureCode::Undecodable, "it does not decode");
@@ -139,9 +137,22 @@ impl Fake {
         outputs[0]
             .write_all(format!("made of {text}").as_bytes())
             .unwrap();
-        done.outputs = vec![facts(Some(Format::Webp))];
+        for beside in &mut outputs[1..] {
+            beside
+                .write_all(format!("beside {text}").as_bytes())
+                .unwrap();
+        }
+        done.outputs = vec![facts(Some(Format::Webp)); outputs.len()];
         self.done.lock().unwrap().push(text);
         Ok(finished(done))
+    }
+
+    /// Waits in the second place, begins, and comes to the half; each takes a permit.
+    async fn do_half(&self, follow: &Follow) {
+        for report in [Report::Waiting { place: 2 }, Report::Working { share: 0.5 }] {
+            follow.tell_from_async(report).await;
+            self.gate.acquire().await.unwrap().forget();
+        }
     }
 }
 
@@ -165,6 +176,10 @@ impl Workers for Fake {
         2
     }
 
+    fn signs(&self) -> u64 {
+        0
+    }
+
     fn refused(&self) -> Option<String> {
         None
     }
@@ -184,11 +199,7 @@ impl Site {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, workers) = (open_store(&folder).await, Arc::new(Fake::default()));
-        let account = store
-            .write(|tx| Box::pin(async move { accounts::create(tx, "here", now_ms()).await }))
-            .await
-            .unwrap()
-            .id;
+        let account = account(&store).await;
         let (conversions, root) = start(&store, &workers);
         Self {
             folder,
@@ -296,20 +307,8 @@ impl Site {
     }
 
     async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !holds(self) {
-            assert!(Instant::now() < deadline, "waited in vain until {what}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(what, async || holds(self)).await;
     }
-}
-
-async fn open_store(folder: &tempfile::TempDir) -> Store {
-    let settings = StoreSettings {
-        data_dir: folder.path().to_owned(),
-        ..StoreSettings::default()
-    };
-    Store::open(&settings).await.unwrap()
 }
 
 fn start(store: &Store, workers: &Arc<Fake>) -> (Conversions, ActorRef<Root>) {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sluice_media::meter::{AdviceContext, Measured, advice};
 
-use super::{broadcast::Broadcast, input::Session};
+use super::{broadcast::Broadcast, session::Session};
 
 /// What an input does now, as shown in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

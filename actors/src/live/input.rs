@@ -27,9 +27,10 @@ use super::{
     health::Facts,
     inputs::{Quiet, is_low_latency},
     ledger::Entry,
-    session::Ticket,
+    session::{Session, Ticket},
     unix_ms,
 };
+use crate::events::Parting;
 
 /// Deliveries that may wait for this actor.
 pub(super) const MAILBOX: usize = 64;
@@ -72,14 +73,6 @@ pub(super) struct LiveInput {
     conflict_addresses: Vec<String>,
     health_due_ms: i64,
     closed: Vec<Segment>,
-}
-
-/// The publisher of this moment.
-pub(super) struct Session {
-    ticket: Arc<Ticket>,
-    pub request: PublishRequest,
-    pub report: SessionReport,
-    pub connected_ms: i64,
 }
 
 impl std::fmt::Debug for LiveInput {
@@ -232,10 +225,11 @@ impl LiveInput {
     }
 
     /// The publisher is gone: whole units go out, and the window opens or the broadcast ends.
-    fn finish_session(&mut self, how: Ended) {
+    fn finish_session(&mut self, how: Ended, reason: Parting) {
         let now_ms = unix_ms();
         if let Some(session) = self.session.take() {
             session.ticket.closed.cancel();
+            self.note_disconnected(&session, reason);
             info!(input = %self.args.row.id, remote = %session.request.remote, ?how, "publisher gone");
         }
         let Some(broadcast) = self
@@ -254,6 +248,22 @@ impl LiveInput {
             self.wait_for_encoder(now_ms);
             self.publish();
         }
+    }
+
+    fn note_connected(&self, session: &Session) {
+        let Some(broadcast) = &self.broadcast else {
+            return;
+        };
+        let connection = session.connection(self.args.row.id, broadcast.header());
+        self.args.services.ledger.note(Entry::Connected(connection));
+    }
+
+    fn note_disconnected(&self, session: &Session, reason: Parting) {
+        self.args.services.ledger.note(Entry::Disconnected {
+            input_id: self.args.row.id,
+            connection_id: session.id,
+            reason,
+        });
     }
 
     fn end_broadcast(&mut self, now_ms: i64) {
@@ -384,6 +394,7 @@ impl Message<Begin> for LiveInput {
         let now_ms = unix_ms();
         if let Some(displaced) = self.session.take() {
             displaced.ticket.closed.cancel();
+            self.note_disconnected(&displaced, Parting::TakenOver);
         }
         if (self.broadcast.is_none() || self.phase == Phase::Ended)
             && let Err(error) = self.begin_broadcast(now_ms)
@@ -403,12 +414,9 @@ impl Message<Begin> for LiveInput {
         } else {
             Phase::Starting
         };
-        self.session = Some(Session {
-            ticket: begin.ticket,
-            request: begin.request,
-            report: SessionReport::default(),
-            connected_ms: now_ms,
-        });
+        let session = Session::new(begin.ticket, begin.request, now_ms);
+        self.note_connected(&session);
+        self.session = Some(session);
         self.catch_up();
         self.publish();
         self.publish_health(now_ms);
@@ -469,10 +477,13 @@ impl Message<Finish> for LiveInput {
     type Reply = ();
 
     async fn handle(&mut self, finish: Finish, _: &mut Context<Self, ()>) {
-        if self.accepts(finish.generation) {
-            self.finish_session(finish.how);
-            self.catch_up();
-        }
+        let session = self.session.as_ref();
+        let Some(session) = session.filter(|it| it.ticket.generation == finish.generation) else {
+            return;
+        };
+        let reason = session.reason_for(finish.how);
+        self.finish_session(finish.how, reason);
+        self.catch_up();
     }
 }
 
@@ -512,11 +523,13 @@ impl Message<Revoke> for LiveInput {
             Revoke::EndBroadcast if self.phase == Phase::Reconnecting => {
                 self.end_broadcast(unix_ms())
             }
-            Revoke::EndBroadcast => self.finish_session(Ended::Clean),
-            Revoke::KeepWindow if self.session.is_some() => self.finish_session(Ended::Dropped),
+            Revoke::EndBroadcast => self.finish_session(Ended::Clean, Parting::Closed),
+            Revoke::KeepWindow if self.session.is_some() => {
+                self.finish_session(Ended::Dropped, Parting::Closed)
+            }
             Revoke::KeepWindow => {}
             Revoke::Forget => {
-                self.finish_session(Ended::Clean);
+                self.finish_session(Ended::Clean, Parting::Deleted);
                 self.forget_broadcast();
                 context.stop();
                 return;
@@ -568,7 +581,7 @@ impl Message<Tick> for LiveInput {
     async fn handle(&mut self, _: Tick, _: &mut Context<Self, ()>) {
         let now_ms = unix_ms();
         if self.has_lost_its_end(now_ms) {
-            self.finish_session(Ended::Dropped);
+            self.finish_session(Ended::Dropped, Parting::Dropped);
         }
         if let Some(broadcast) = &mut self.broadcast {
             broadcast.tick(now_ms);

@@ -53,6 +53,8 @@ pub struct Args {
 #[derive(Debug)]
 pub struct LiveInputs {
     args: Args,
+    /// Kept, since a weak one would die ([`crate::concern`]).
+    me: ActorRef<Self>,
     on_air: HashMap<Uuid, OnAir>,
     by_actor: HashMap<ActorId, Uuid>,
     crashed: HashMap<Uuid, Crashes>,
@@ -106,6 +108,7 @@ impl Actor for LiveInputs {
     async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
         let mut this = Self {
             args,
+            me,
             on_air: HashMap::new(),
             by_actor: HashMap::new(),
             crashed: HashMap::new(),
@@ -116,7 +119,7 @@ impl Actor for LiveInputs {
             if playback.now().phase != Phase::Idle
                 && let Some(entry) = this.args.directory.entry(playback.input_id)
             {
-                this.start_input(&entry, &me).await;
+                this.start_input(&entry).await;
             }
         }
         Ok(this)
@@ -149,7 +152,7 @@ impl Actor for LiveInputs {
 
     async fn on_link_died(
         &mut self,
-        me: WeakActorRef<Self>,
+        _: WeakActorRef<Self>,
         id: ActorId,
         reason: ActorStopReason,
     ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
@@ -161,9 +164,9 @@ impl Actor for LiveInputs {
             return Ok(ControlFlow::Continue(()));
         }
         error!(input = %input_id, %reason, "a live input crashed; its encoder may reconnect");
-        if let (Some(entry), Some(me)) = (self.args.directory.entry(input_id), me.upgrade()) {
+        if let Some(entry) = self.args.directory.entry(input_id) {
             if self.may_restart(input_id) {
-                self.start_input(&entry, &me).await;
+                self.start_input(&entry).await;
             } else {
                 error!(input = %input_id, "the broadcast is given up: it crashed {CRASH_BUDGET} times within a minute");
                 self.give_up(&entry);
@@ -188,24 +191,23 @@ impl LiveInputs {
             .await
     }
 
-    async fn start_input(&mut self, entry: &Entry, me: &ActorRef<Self>) -> ActorRef<LiveInput> {
+    async fn start_input(&mut self, entry: &Entry) {
         let prepared = LiveInput::prepare_with_mailbox(mailbox::bounded(input::MAILBOX));
         let actor = prepared.actor_ref().clone();
-        me.link(&actor).await;
+        self.me.link(&actor).await;
         prepared.spawn(input::Args {
             services: self.args.services.clone(),
             row: entry.row.clone(),
             playback: entry.playback.clone(),
-            owner: me.downgrade(),
+            owner: self.me.downgrade(),
         });
         self.by_actor.insert(actor.id(), entry.row.id);
         let on_air = OnAir {
-            actor: Owned::new(actor.clone()),
+            actor: Owned::new(actor),
             ticket: None,
             displaced: Displaced::default(),
         };
         self.on_air.insert(entry.row.id, on_air);
-        actor
     }
 
     fn may_restart(&mut self, input_id: Uuid) -> bool {
@@ -279,11 +281,7 @@ impl LiveInputs {
             .count()
     }
 
-    async fn admit(
-        &mut self,
-        request: &PublishRequest,
-        me: &ActorRef<Self>,
-    ) -> Result<Admitted, Refusal> {
+    async fn admit(&mut self, request: &PublishRequest) -> Result<Admitted, Refusal> {
         let entry = self.authorise(request)?;
         let settings = &self.args.services.settings;
         let identity = Identity::from(request);
@@ -336,7 +334,7 @@ impl LiveInputs {
         self.generation += 1;
         let ticket = Arc::new(Ticket::new(self.generation, identity));
         if !self.on_air.contains_key(&entry.row.id) {
-            self.start_input(&entry, me).await;
+            self.start_input(&entry).await;
         }
         let on_air = self.on_air.get_mut(&entry.row.id).expect("started above");
         on_air.ticket = Some(ticket.clone());
@@ -377,10 +375,9 @@ impl Message<Admit> for LiveInputs {
     async fn handle(
         &mut self,
         Admit(request): Admit,
-        context: &mut Context<Self, Self::Reply>,
+        _: &mut Context<Self, Self::Reply>,
     ) -> Self::Reply {
-        let me = context.actor_ref().clone();
-        let admitted = self.admit(&request, &me).await;
+        let admitted = self.admit(&request).await;
         match &admitted {
             Ok(_) => {
                 info!(remote = %request.remote, protocol = request.protocol.as_str(), "publisher admitted")
@@ -489,5 +486,18 @@ impl Message<Crash> for LiveInputs {
         if let Some(on_air) = self.on_air.get(&input_id) {
             let _ = on_air.actor.get().tell(input::Panic).try_send();
         }
+    }
+}
+
+/// Makes this actor panic.
+#[cfg(test)]
+pub(super) struct Fall;
+
+#[cfg(test)]
+impl Message<Fall> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Fall, _: &mut Context<Self, ()>) {
+        panic!("asked to panic");
     }
 }

@@ -16,7 +16,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 use uuid::Uuid;
 
-use super::unix_ms;
+use super::{
+    connections::{self, Connection},
+    unix_ms,
+};
+use crate::events::Parting;
 
 /// Entries that may wait for the database.
 const BOUND: usize = 8192;
@@ -41,6 +45,14 @@ pub(super) enum Entry {
         bytes: i64,
         fence: i64,
     },
+    /// A publisher was admitted.
+    Connected(Connection),
+    /// The publisher of a [`Entry::Connected`] is gone.
+    Disconnected {
+        input_id: Uuid,
+        connection_id: Uuid,
+        reason: Parting,
+    },
     Ended {
         input_id: Uuid,
         broadcast: String,
@@ -56,7 +68,7 @@ pub(super) enum Entry {
 #[derive(Debug, Default)]
 struct Queue {
     entries: Mutex<VecDeque<Entry>>,
-    /// Something came that people look at: the start or the end of a broadcast.
+    /// Something came that people look at: the start or the end of a broadcast or of a publisher.
     urgent: Notify,
 }
 
@@ -81,6 +93,9 @@ impl Ledger {
     /// Ends the rows of broadcasts that an earlier process left and nobody recovered, then writes until `stop`, and once
     /// more then.
     pub async fn run(self, store: Store, recovered: Vec<String>, stop: CancellationToken) {
+        if let Err(error) = connections::tell_lost(&store, &recovered).await {
+            warn!(%error, "publishers that were lost are told as gone with the next one");
+        }
         if let Err(error) = end_lost(&store, recovered).await {
             warn!(%error, "broadcasts that were lost stay noted as live");
         }
@@ -198,6 +213,12 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             };
             live_segments::insert(tx, broadcast, *fence, &[segment]).await?;
         }
+        Entry::Connected(connection) => connections::tell_connected(tx, connection).await?,
+        Entry::Disconnected {
+            input_id,
+            connection_id,
+            reason,
+        } => connections::tell_disconnected(tx, *input_id, *connection_id, *reason).await?,
         Entry::Ended {
             input_id,
             broadcast,
@@ -205,6 +226,7 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             target_duration_s,
             fence,
         } => {
+            connections::tell_broadcast_over(tx, *input_id, broadcast).await?;
             live_inputs::set_ended(tx, *input_id, *at_ms).await?;
             if let Some(seconds) = target_duration_s {
                 live_inputs::set_target_duration(tx, *input_id, *seconds).await?;
@@ -253,10 +275,24 @@ mod tests {
             at_ms: 1,
             fence: 1,
         };
-        ledger.note(started.clone());
+        let connected = Entry::Connected(Connection {
+            id: Uuid::nil(),
+            input_id: Uuid::nil(),
+            broadcast: "b".into(),
+            protocol: "rtmp",
+            remote: [10, 0, 0, 1].into(),
+        });
+        let gone = Entry::Disconnected {
+            input_id: Uuid::nil(),
+            connection_id: Uuid::nil(),
+            reason: Parting::Dropped,
+        };
+        for entry in [&started, &connected, &gone] {
+            ledger.note(entry.clone());
+        }
         (0..BOUND as i64 + 10).for_each(|msn| ledger.note(segment(msn)));
         let group = ledger.next_group().unwrap();
-        assert_eq!(group[..2], [started, segment(11)]);
+        assert_eq!(group[..4], [started, connected, gone, segment(13)]);
         assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND - GROUP);
     }
 }

@@ -119,10 +119,9 @@ impl Actor for Listener {
     async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
         let accepting = tokio::spawn(accept_all(args));
         let handle = accepting.abort_handle();
-        let me = me.downgrade();
+        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
         tokio::spawn(async move {
-            let ended = accepting.await;
-            if let (Some(me), Err(error)) = (me.upgrade(), ended)
+            if let Err(error) = accepting.await
                 && !error.is_cancelled()
             {
                 let _ = me.tell(Crashed(error.to_string())).await;

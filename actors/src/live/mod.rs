@@ -10,6 +10,7 @@
 
 mod admission;
 mod broadcast;
+mod connections;
 mod disk;
 mod health;
 mod input;
@@ -195,7 +196,9 @@ impl Branch {
             .directory
             .playbacks()
             .into_iter()
-            .filter_map(|it| it.now().view.clone());
+            .map(|playback| playback.now())
+            .filter(|published| published.phase != Phase::Ended)
+            .filter_map(|published| published.view.clone());
         branch.recovered = views
             .map(|view| view.window.header().broadcast.clone())
             .collect();

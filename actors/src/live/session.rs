@@ -14,17 +14,20 @@ use kameo::actor::ActorRef;
 use sluice_ingest::gate::{
     Closed, Ended, Gate, PublishRequest, PublishSession, Refusal, SessionReport,
 };
-use sluice_media::unit::Unit;
+use sluice_media::{hls::Header, unit::Unit};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
+use uuid::Uuid;
 
 use super::{
     LiveInputs,
     admission::Identity,
+    connections::Connection,
     input::{Begin, Deliver, Finish, LiveInput, Report},
     inputs::{Admit, Admitted},
     unix_ms,
 };
+use crate::events::Parting;
 
 /// How long an encoder waits for admission before it is refused as [`Refusal::Busy`].
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -100,6 +103,49 @@ impl Ticket {
     pub fn media_age_ms(&self, now_ms: i64) -> Option<i64> {
         let last = self.last_media_ms.load(Ordering::Relaxed);
         (last != i64::MIN).then(|| now_ms - last)
+    }
+}
+
+/// The publisher of this moment, as its input knows it.
+pub(super) struct Session {
+    /// Of this connection in events.
+    pub id: Uuid,
+    pub ticket: Arc<Ticket>,
+    pub request: PublishRequest,
+    pub report: SessionReport,
+    pub connected_ms: i64,
+}
+
+impl Session {
+    pub fn new(ticket: Arc<Ticket>, request: PublishRequest, connected_ms: i64) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            ticket,
+            request,
+            report: SessionReport::default(),
+            connected_ms,
+        }
+    }
+
+    /// As events tell it.
+    pub fn connection(&self, input_id: Uuid, broadcast: &Header) -> Connection {
+        Connection {
+            id: self.id,
+            input_id,
+            broadcast: broadcast.broadcast.clone(),
+            protocol: self.request.protocol.as_str(),
+            remote: self.request.remote.ip(),
+        }
+    }
+
+    /// Why it is gone, when it says itself how it ended.
+    pub fn reason_for(&self, how: Ended) -> Parting {
+        match how {
+            // The service had told it to leave; the word of that comes behind.
+            _ if self.ticket.closed.is_cancelled() => Parting::Closed,
+            Ended::Clean => Parting::Ended,
+            Ended::Dropped => Parting::Dropped,
+        }
     }
 }
 

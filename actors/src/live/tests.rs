@@ -1,5 +1,8 @@
 //! The live branch with real actors, disk and store, and a publisher made of units.
 
+mod events;
+mod restarts;
+
 use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -40,6 +43,13 @@ struct Service {
 
 /// Starts the live branch over a data folder; returns the credentials when the folder is new.
 async fn start(data_dir: &Path) -> (Service, Option<FirstCredentials>) {
+    start_with(data_dir, LiveSettings::default()).await
+}
+
+async fn start_with(
+    data_dir: &Path,
+    live_settings: LiveSettings,
+) -> (Service, Option<FirstCredentials>) {
     let settings = StoreSettings {
         data_dir: data_dir.to_owned(),
         ..StoreSettings::default()
@@ -51,7 +61,7 @@ async fn start(data_dir: &Path) -> (Service, Option<FirstCredentials>) {
     let rows = live_inputs::all(&mut store.read().await.unwrap())
         .await
         .unwrap();
-    let branch = Branch::prepare(LiveSettings::default(), store.clone(), rows)
+    let branch = Branch::prepare(live_settings, store.clone(), rows)
         .await
         .unwrap();
     let args = Args {
@@ -92,6 +102,17 @@ impl Service {
             .admit(request(&stream(first), octet))
             .await
             .expect("the key is right")
+    }
+
+    /// Lets the input's actor die in the midst of a broadcast.
+    async fn crash(&self, first: &FirstCredentials) {
+        let id = first.live_input.id;
+        self.inputs.ask(Crash(id)).await.unwrap();
+        let playback = self.playback(first);
+        eventually("the window stays open", || {
+            playback.now().phase == Phase::Reconnecting
+        })
+        .await;
     }
 
     async fn stop(self) {
@@ -374,15 +395,7 @@ async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
     eventually("most of it is listed", || listed_pictures(&playback) >= 90).await;
     let (pictures, before) = (listed_pictures(&playback), msns(&playback));
 
-    service
-        .inputs
-        .ask(Crash(first.live_input.id))
-        .await
-        .unwrap();
-    eventually("the window stays open", || {
-        playback.now().phase == Phase::Reconnecting
-    })
-    .await;
+    service.crash(&first).await;
     assert_eq!(listed_pictures(&playback), pictures);
     assert!(
         send(&mut session, 100..101).await.is_err(),

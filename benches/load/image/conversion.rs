@@ -13,12 +13,18 @@ use tokio::task::JoinSet;
 
 use super::{
     BALANCED_WEBP,
-    contestant::{self, Contestant, form, form_headers},
+    contestant::{self, Contestant},
     crops::Crops,
     measure::Tally,
-    saver, vipsthumbnail, workplace,
+    saver, vipsthumbnail,
 };
-use crate::{Failure, http::Client, process, report};
+use crate::{
+    Failure,
+    http::Client,
+    process, report,
+    service::workplace,
+    upload::{form, form_headers},
+};
 
 /// What is converted to what: the extension of the photographs, the format, and the width.
 const CASES: [(&str, &str, u32); 5] = [

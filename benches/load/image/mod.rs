@@ -19,15 +19,15 @@ use clap::{Args, ValueEnum};
 
 use self::{
     contestant::{Contestant, Variant},
-    crops::Crops,
     measure::{Work, round},
 };
 pub(crate) use self::{
     conversion::{Options as ConvertOptions, run as convert},
+    crops::Crops,
     equal::{Options as EqualOptions, run as equal},
     measure::Tally,
 };
-use crate::{Failure, http::Client, process, report};
+use crate::{Failure, http::Client, process, report, service::workplace};
 
 const QUALITY: u8 = 80;
 /// libwebp's method, as the service sets it: where somebody waits for a page, and where a file is kept.
@@ -263,12 +263,4 @@ fn saver(format: &str, webp_effort: u8) -> String {
         "png" => "%s.png[compression=6,strip]".to_owned(),
         _ => format!("%s.jpg[Q={QUALITY},optimize_coding,strip]"),
     }
-}
-
-/// The project's folder, and one of its own for this run.
-fn workplace() -> Result<(&'static Path, tempfile::TempDir), Failure> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = root.join("target/load");
-    std::fs::create_dir_all(&folder)?;
-    Ok((root, tempfile::TempDir::new_in(folder)?))
 }

@@ -1,6 +1,10 @@
 //! How each format is recognised by its first bytes. Every function is total and looks only at what it is given.
 
+mod stream;
+
 use crate::codec::AudioConfig;
+
+pub(super) use stream::{aac, ac3, aiff, amr, flv, mpg, ts, wma, wmv};
 
 pub(super) fn jpg(head: &[u8]) -> bool {
     head.starts_with(b"\xff\xd8\xff")
@@ -102,23 +106,20 @@ pub(super) fn mkv(head: &[u8]) -> bool {
     document_type(head) == Some(b"matroska")
 }
 
+pub(super) fn three_gp(head: &[u8]) -> bool {
+    base_media(head) == Some(BaseMedia::ThreeGp)
+}
+
 pub(super) fn avi(head: &[u8]) -> bool {
     is_riff(head, b"AVI ")
 }
 
 /// A frame header, or an ID3v2 tag that nothing but one (or padding) follows as far as can be seen.
 pub(super) fn mp3(head: &[u8]) -> bool {
-    match head {
-        [b'I', b'D', b'3', 2..=4, _, _, a, b, c, d, ..] => {
-            let tag = [a, b, c, d]
-                .iter()
-                .fold(0usize, |size, byte| size << 7 | usize::from(**byte & 0x7f));
-            match head.get(10 + tag..) {
-                Some([]) | None => true,
-                Some(audio) => is_mp3_frame(audio) || audio[0] == 0,
-            }
-        }
-        _ => is_mp3_frame(head),
+    match behind_tag(head) {
+        Behind::NoTag => is_mp3_frame(head),
+        Behind::OutOfSight => true,
+        Behind::Audio(audio) => is_mp3_frame(audio) || audio[0] == 0,
     }
 }
 
@@ -143,6 +144,29 @@ pub(super) fn zip(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
 
+/// What follows an ID3v2 tag at the beginning of a file.
+enum Behind<'a> {
+    NoTag,
+    /// The tag is longer than what was read, or nothing follows.
+    OutOfSight,
+    /// At least one byte.
+    Audio(&'a [u8]),
+}
+
+/// The tag's size is four bytes of seven bits (ID3v2.4 §3.1).
+fn behind_tag(head: &[u8]) -> Behind<'_> {
+    let [b'I', b'D', b'3', 2..=4, _, _, a, b, c, d, ..] = head else {
+        return Behind::NoTag;
+    };
+    let size = [a, b, c, d]
+        .iter()
+        .fold(0usize, |size, byte| size << 7 | usize::from(**byte & 0x7f));
+    match head.get(10 + size..) {
+        Some([]) | None => Behind::OutOfSight,
+        Some(audio) => Behind::Audio(audio),
+    }
+}
+
 fn is_mp3_frame(bytes: &[u8]) -> bool {
     AudioConfig::from_mp3_frame(bytes).is_ok()
 }
@@ -158,6 +182,7 @@ enum BaseMedia {
     Mp4,
     QuickTime,
     Audio,
+    ThreeGp,
 }
 
 /// What an ISO base media file is by its `ftyp` box (ISO/IEC 14496-12 §4.3): the major brand, or the first compatible
@@ -197,8 +222,9 @@ fn brand(brand: &[u8]) -> Option<BaseMedia> {
         | b"mmp4" => BaseMedia::Mp4,
         [b'i', b's', b'o', b'2'..=b'9']
         | [b'm', b'p', b'4', b'1' | b'2']
-        | [b'3', b'g', ..]
         | [b'c', b'm', b'f', _] => BaseMedia::Mp4,
+        // 3GPP TS 26.244 §5.3 and 3GPP2 C.S0050 §8.2.
+        [b'3', b'g', ..] => BaseMedia::ThreeGp,
         _ => return None,
     })
 }
@@ -354,7 +380,9 @@ mod tests {
             (ftyp(b"avis", &[b"msf1", b"iso8"]), Some(Format::Avif)),
             (ftyp(b"M4A ", &[b"M4A ", b"mp42"]), Some(Format::M4a)),
             (ftyp(b"isom", &[b"iso2", b"mp41"]), Some(Format::Mp4)),
-            (ftyp(b"3gp5", &[]), Some(Format::Mp4)),
+            (ftyp(b"3gp5", &[]), Some(Format::ThreeGp)),
+            (ftyp(b"3g2a", &[b"3g2a", b"isom"]), Some(Format::ThreeGp)),
+            (ftyp(b"isom", &[b"isom", b"3gp5"]), Some(Format::Mp4)),
             (ftyp(b"XAVC", &[b"XAVC", b"mp42"]), Some(Format::Mp4)),
             (ftyp(b"qt  ", &[b"qt  "]), Some(Format::Mov)),
             (ftyp(b"crx ", &[b"crx "]), None),

@@ -23,8 +23,13 @@ const TRACK_ACTIVE: u32 = 3;
 /// ISO 639-2 "und", packed in three times five bits.
 const LANGUAGE_UNDETERMINED: u16 = 0x55c4;
 
-/// Writes the init section of the tracks that are there.
-pub(super) fn encode(video: Option<&VideoConfig>, audio: Option<&AudioConfig>) -> Bytes {
+/// Writes the init section of the tracks that are there. `delay_90k`: what the pictures' composition offsets are larger
+/// than they need to be, so that none is negative; an edit list takes it back.
+pub(super) fn encode(
+    video: Option<&VideoConfig>,
+    audio: Option<&AudioConfig>,
+    delay_90k: u32,
+) -> Bytes {
     let mut out = Vec::with_capacity(1_536);
     write_box(&mut out, b"ftyp", |out| {
         out.extend_from_slice(b"iso6");
@@ -34,7 +39,7 @@ pub(super) fn encode(video: Option<&VideoConfig>, audio: Option<&AudioConfig>) -
     write_box(&mut out, b"moov", |out| {
         write_mvhd(out);
         if let Some(config) = video {
-            write_video_trak(out, config);
+            write_video_trak(out, config, delay_90k);
         }
         if let Some(config) = audio {
             write_audio_trak(out, config);
@@ -106,9 +111,12 @@ fn write_trex(out: &mut Vec<u8>, track: u32) {
     });
 }
 
-fn write_video_trak(out: &mut Vec<u8>, config: &VideoConfig) {
+fn write_video_trak(out: &mut Vec<u8>, config: &VideoConfig, delay_90k: u32) {
     write_box(out, b"trak", |out| {
         write_tkhd(out, VIDEO_TRACK, 0, display_size(config));
+        if delay_90k > 0 {
+            write_edts(out, delay_90k);
+        }
         write_box(out, b"mdia", |out| {
             write_mdhd(out, VIDEO_TIMESCALE);
             write_hdlr(out, b"vide", b"video\0");
@@ -117,6 +125,18 @@ fn write_video_trak(out: &mut Vec<u8>, config: &VideoConfig) {
                 write_dinf(out);
                 write_stbl(out, |out| write_visual_entry(out, config));
             });
+        });
+    });
+}
+
+/// One edit without an end: presentation begins `media_time` behind the first decode time (ISO/IEC 14496-12 §8.6.6).
+fn write_edts(out: &mut Vec<u8>, media_time: u32) {
+    write_box(out, b"edts", |out| {
+        write_full_box(out, b"elst", 0, 0, |out| {
+            put_u32(out, 1);
+            put_u32(out, 0); // duration: all that follows
+            put_u32(out, media_time);
+            put_u32(out, 0x1_0000); // rate 1.0
         });
     });
 }

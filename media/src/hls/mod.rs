@@ -23,6 +23,7 @@ mod segmenter;
 mod session;
 mod timeline;
 mod track_wait;
+pub mod vod;
 mod window;
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ pub fn parse(name: &str) -> Option<MediaName> {
     }
 }
 
-fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
+/// A number in its one form: digits, no leading zero.
+pub(super) fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     let canonical =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if canonical { text.parse().ok() } else { None }

@@ -16,7 +16,7 @@ const SKIP_UNTIL_TARGETS: i64 = 6;
 const PARTS_FOR_TARGETS: i64 = 3;
 /// EXT-X-SKIP needs version 9, EXT-X-MAP without I-frames 6, fragmented MP4 7.
 const VERSION_LOW_LATENCY: u32 = 9;
-const VERSION_STANDARD: u32 = 7;
+pub(super) const VERSION_STANDARD: u32 = 7;
 
 /// What a client asked of a media playlist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -274,13 +274,13 @@ impl<'a> MediaPlaylist<'a> {
     }
 }
 
-fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+pub(super) fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments)
         .expect("a String takes everything");
 }
 
 /// Ticks of the 90 kHz clock, shown as seconds with five decimals, rounded to the nearest.
-struct Seconds(i64);
+pub(super) struct Seconds(pub(super) i64);
 
 impl std::fmt::Display for Seconds {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

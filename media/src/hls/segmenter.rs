@@ -276,7 +276,7 @@ impl Segmenter {
         self.next_init += 1;
         out.push(Output::Init(InitSection {
             number,
-            data: init::encode(video, audio),
+            data: init::encode(video, audio, 0),
             info: Arc::new(init::stream_info(video, audio, frame_rate)),
         }));
         self.described = Some((self.tracks.clone(), number));

@@ -1,89 +1,102 @@
-//! Light and colour.
+//! Light, colour and loudness.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation,
-    field::{Field, Kind},
-    params::FieldError,
-    reader::Reader,
-    table::Row,
+    EDIT_QUALITY, Operation, field::Field, params::FieldError, reader::Reader, table::Row, timed,
     writable,
 };
 use crate::{
+    av::{AudioWork, VideoWork},
     format::{Class, Format},
     task::{Adjust, Encode, Render, Task},
-};
-
-const FACTOR: Kind = Kind::Number {
-    min: 0.0,
-    max: 10.0,
 };
 
 pub(super) const ADJUST: Row = Row {
     tool: "adjust",
     node: Some("adjust"),
     fields: &[
-        Field::new(
-            "brightness",
-            FACTOR,
-            Some("1"),
-            "a factor, 1 changes nothing",
-        ),
-        Field::new(
-            "saturation",
-            FACTOR,
-            Some("1"),
-            "a factor, 1 changes nothing",
-        ),
-        Field::new("contrast", FACTOR, Some("1"), "a factor, 1 changes nothing"),
-        Field::new(
+        factor("brightness", "a factor, 1 changes nothing"),
+        factor("saturation", "a factor, 1 changes nothing"),
+        factor("contrast", "a factor, 1 changes nothing"),
+        Field::number(
             "hue",
-            Kind::Number {
-                min: -360.0,
-                max: 360.0,
-            },
+            -360.0,
+            360.0,
             Some("0"),
             "degrees around the colour wheel",
         ),
         Field::flag("grayscale", "false", "drop the colour"),
         Field::flag("invert", "false", "make a negative"),
-        Field::new("sharpen", FACTOR, Some("0"), "sigma in pixels, 0 is off"),
+        Field::number("sharpen", 0.0, 10.0, Some("0"), "sigma in pixels, 0 is off"),
+        factor("volume", "of the sound: a factor, 1 changes nothing"),
+        Field::flag(
+            "normalize",
+            "false",
+            "bring the sound to a loudness of −16 LUFS",
+        ),
+        fade("fadeIn", "of the sound, seconds from the beginning"),
+        fade("fadeOut", "of the sound, seconds to the end"),
     ],
     min_files: 1,
     max_files: 1,
-    accepts: &[Class::Raster, Class::Vector],
-    summary: "Changes light and colour of an image",
-    read: |fields| AdjustImage::read(fields).map(Operation::Adjust),
+    accepts: &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
+    summary: "Changes light and colour of pictures, and the loudness of sound",
+    read: |fields| Adjusting::read(fields).map(Operation::Adjust),
 };
 
-/// Keeps the format where it can be written, else makes a PNG.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AdjustImage {
-    pub adjust: Adjust,
+const fn factor(name: &'static str, summary: &'static str) -> Field {
+    Field::number(name, 0.0, 10.0, Some("1"), summary)
 }
 
-impl AdjustImage {
+const fn fade(name: &'static str, summary: &'static str) -> Field {
+    Field::number(name, 0.0, 600.0, Some("0"), summary)
+}
+
+/// Keeps the format where it can be written, else makes a PNG, an MP4 or an MP3.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adjusting {
+    /// What is seen; not used for audio.
+    pub adjust: Adjust,
+    /// What is heard; not used for images. Jobs of earlier versions have none.
+    #[serde(default)]
+    pub sound: AudioWork,
+}
+
+impl Adjusting {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             adjust: Adjust {
                 blur: 0.0,
-                sharpen: fields.number("sharpen")?,
-                brightness: fields.number("brightness")?,
-                contrast: fields.number("contrast")?,
-                saturation: fields.number("saturation")?,
-                hue: fields.number("hue")?,
+                sharpen: fields.number("sharpen")? as f32,
+                brightness: fields.number("brightness")? as f32,
+                contrast: fields.number("contrast")? as f32,
+                saturation: fields.number("saturation")? as f32,
+                hue: fields.number("hue")? as f32,
                 grayscale: fields.flag("grayscale")?,
                 invert: fields.flag("invert")?,
+            },
+            sound: AudioWork {
+                volume: fields.number("volume")? as f32,
+                normalize: fields.flag("normalize")?,
+                fade_in_s: fields.number("fadeIn")? as f32,
+                fade_out_s: fields.number("fadeOut")? as f32,
+                ..AudioWork::default()
             },
         })
     }
 
     pub(super) fn task(&self, source: Format) -> Task {
-        const QUALITY: u8 = 86;
+        if source.class().is_timed() {
+            let video = VideoWork {
+                adjust: self.adjust,
+                ..timed::edited()
+            };
+            return timed::same(source, video, self.sound);
+        }
         Task::Render(Box::new(Render {
             adjust: self.adjust,
-            ..Render::new(source, Encode::new(writable(source), QUALITY))
+            ..Render::new(source, Encode::new(writable(source), EDIT_QUALITY))
         }))
     }
 }

@@ -3,20 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation,
+    EDIT_QUALITY, Operation, clip,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     sizing::{self, Sizing},
-    table::{Row, later},
-    writable,
+    table::Row,
+    timed, writable,
 };
 use crate::{
+    av::{AudioWork, AvTask, Transcode, VideoWork},
     format::{Class, Format},
     task::{Encode, Failure, FailureCode, PageSize, Render, Task},
 };
 
-/// Everything that can be asked for; what this version cannot make yet is refused once the source is known.
+/// Everything that can be asked for; whether it can be made of the source is known with the source.
 const TARGETS: &[Format] = &[
     Format::Jpg,
     Format::Png,
@@ -31,6 +32,7 @@ const TARGETS: &[Format] = &[
     Format::Mp4,
     Format::Webm,
     Format::Mov,
+    Format::Mkv,
     Format::Mp3,
     Format::Wav,
     Format::Ogg,
@@ -55,15 +57,25 @@ pub(super) const CONVERT: Row = Row {
             1,
             100,
             Some("82"),
-            "the encoder's quality, higher is better",
+            "the encoder's quality, higher is better; unless it is given, video and audio that fit the format are copied",
         ),
-        Field::flag("autoOrient", "true", "turn by the camera's orientation"),
+        Field::flag(
+            "autoOrient",
+            "true",
+            "turn an image by the camera's orientation",
+        ),
         Field::flag("mono", "false", "trace to SVG as a silhouette"),
     ],
     min_files: 1,
     max_files: 1,
-    accepts: &[Class::Raster, Class::Vector, Class::Document],
-    summary: "Converts a file into another format",
+    accepts: &[
+        Class::Raster,
+        Class::Vector,
+        Class::Document,
+        Class::Video,
+        Class::Audio,
+    ],
+    summary: "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the picture at 1 s",
     read: |fields| Convert::read(fields).map(Operation::Convert),
 };
 
@@ -71,9 +83,12 @@ pub(super) const CONVERT: Row = Row {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convert {
     pub format: Format,
-    /// Not used for SVG and PDF, which keep the image's own size.
+    /// Not used for SVG and PDF, which keep the image's own size, and for audio.
     pub sizing: Sizing,
     pub quality: u8,
+    /// The quality was asked for: video and audio that could be copied are encoded too.
+    #[serde(default)]
+    pub anew: bool,
     pub auto_orient: bool,
     pub mono: bool,
 }
@@ -84,35 +99,87 @@ impl Convert {
             format: fields.format("format")?,
             sizing: Sizing::read(fields)?,
             quality: fields.integer("compression")?,
+            anew: fields.is_given("compression"),
             auto_orient: fields.flag("autoOrient")?,
             mono: fields.flag("mono")?,
         })
     }
 
     pub(super) fn task(&self, source: Format) -> Result<Task, Failure> {
+        if source.class().is_timed() {
+            return self.of_clip(source);
+        }
         match self.format.class() {
-            Class::Raster => {
-                let render = Render {
-                    auto_orient: self.auto_orient,
-                    ..Render::new(source, Encode::new(self.format, self.quality))
-                };
-                Ok(Task::Render(Box::new(self.sizing.apply(render))))
-            }
+            Class::Raster => Ok(Task::Render(Box::new(self.render(source)))),
             Class::Vector => self.trace(source),
             Class::Document if source.is_image() => Ok(Task::ImagesToPdf {
                 sources: vec![source],
                 page_size: PageSize::Auto,
             }),
             Class::Document => Err(already(source)),
-            Class::Video | Class::Audio => Err(Failure::new(
-                FailureCode::UnsupportedType,
-                later(self.format),
-            )),
+            Class::Video | Class::Audio => Err(self.mismatch(source, "video or audio")),
             Class::Archive => Err(Failure::new(
                 FailureCode::Internal,
                 "an archive is packed by the service and no worker's task",
             )),
         }
+    }
+
+    fn render(&self, source: Format) -> Render {
+        self.sizing.apply(Render {
+            auto_orient: self.auto_orient,
+            ..Render::new(source, Encode::new(self.format, self.quality))
+        })
+    }
+
+    fn of_clip(&self, source: Format) -> Result<Task, Failure> {
+        match (self.format.class(), source.class()) {
+            (Class::Video, _) => {
+                let video = VideoWork {
+                    quality: self.quality,
+                    anew: self.anew,
+                    resize: self.sizing.resize(),
+                    ..VideoWork::default()
+                };
+                let clip = timed::transcode(self.format, video, AudioWork::default());
+                Ok(timed::task(AvTask::Transcode(clip)))
+            }
+            (Class::Audio, _) => {
+                let kbps = timed::bitrate_of(self.quality);
+                Ok(timed::sound(self.format, kbps, self.anew))
+            }
+            (Class::Raster, Class::Video) if self.format.can_animate() => {
+                let output = Encode::new(self.format, self.quality);
+                Ok(clip::moving_image(self.sizing.resize(), output))
+            }
+            (Class::Raster, Class::Video) => Ok(timed::picture(
+                source,
+                timed::default_timestamp(),
+                self.render(source),
+            )),
+            (Class::Raster, _) => Err(Failure::new(
+                FailureCode::UnsupportedType,
+                format!(
+                    "{} is made of what can be seen, and {} is {}: the tool waveform draws it",
+                    self.format.name(),
+                    source.name(),
+                    source.class().noun()
+                ),
+            )),
+            _ => Err(self.mismatch(source, "an image")),
+        }
+    }
+
+    fn mismatch(&self, source: Format, of: &str) -> Failure {
+        Failure::new(
+            FailureCode::UnsupportedType,
+            format!(
+                "{} is made of {of}, and {} is {}",
+                self.format.name(),
+                source.name(),
+                source.class().noun()
+            ),
+        )
     }
 
     fn trace(&self, source: Format) -> Result<Task, Failure> {
@@ -165,15 +232,19 @@ pub(super) const COMPRESS: Row = Row {
             1,
             1 << 40,
             None,
-            "the best quality whose file is not larger",
+            "of an image: the best quality whose file is not larger",
         ),
-        Field::flag("lossless", "false", "change no pixel"),
-        Field::flag("stripMetadata", "false", "drop EXIF, XMP and IPTC"),
+        Field::flag("lossless", "false", "of an image: change no pixel"),
+        Field::flag(
+            "stripMetadata",
+            "false",
+            "drop EXIF, XMP and IPTC, or the tags of video and audio",
+        ),
     ],
     min_files: 1,
     max_files: 1,
-    accepts: &[Class::Raster],
-    summary: "Makes a file smaller and keeps its format",
+    accepts: &[Class::Raster, Class::Video, Class::Audio],
+    summary: "Makes a file smaller and keeps its format; video and audio that cannot be written in theirs become mp4, m4a or mp3",
     read: |fields| Compress::read(fields).map(Operation::Compress),
 };
 
@@ -214,6 +285,9 @@ impl Compress {
     }
 
     pub(super) fn task(&self, source: Format) -> Result<Task, Failure> {
+        if source.class().is_timed() {
+            return self.of_clip(source);
+        }
         check_written("compress", source)?;
         if self.lossless && source == Format::Jpg {
             return Err(Failure::new(
@@ -233,9 +307,58 @@ impl Compress {
     }
 }
 
+impl Compress {
+    fn of_clip(&self, source: Format) -> Result<Task, Failure> {
+        let impossible = |message: String| Err(Failure::new(FailureCode::Impossible, message));
+        let (name, noun) = (source.name(), source.class().noun());
+        if self.target_bytes.is_some() {
+            return impossible(format!(
+                "targetBytes is for images, and {name} is {noun}: give quality instead"
+            ));
+        }
+        if self.lossless {
+            return impossible(format!(
+                "lossless is for images, and {name} is {noun}: leave it out"
+            ));
+        }
+        let format = writable(source);
+        if timed::is_lossless(format) {
+            return impossible(format!(
+                "{} keeps sound as it is and cannot be made smaller: convert it to mp3, m4a or ogg",
+                format.name()
+            ));
+        }
+        let video = VideoWork {
+            quality: self.quality,
+            anew: true,
+            ..VideoWork::default()
+        };
+        let audio = match source.class() {
+            Class::Audio => AudioWork {
+                anew: true,
+                bitrate_kbps: Some(timed::bitrate_of(self.quality)),
+                ..AudioWork::default()
+            },
+            _ => AudioWork::default(),
+        };
+        Ok(timed::task(AvTask::Transcode(Transcode {
+            keep_tags: !self.strip_metadata,
+            ..timed::transcode(format, video, audio)
+        })))
+    }
+}
+
+/// Whether a file of that format can be made smaller in it.
+pub(crate) fn can_compress(format: Format) -> bool {
+    match format.class() {
+        Class::Raster => format.is_image_target(),
+        _ => format.is_timed_target() && !timed::is_lossless(format),
+    }
+}
+
 /// An operation that keeps the format needs one that can be written.
 pub(super) fn check_written(tool: &str, source: Format) -> Result<(), Failure> {
-    if source.is_image_target() {
+    if source.is_image_target() || source.is_timed_target() {
         return Ok(());
     }
     Err(Failure::new(
@@ -253,18 +376,18 @@ pub(super) const RESIZE: Row = Row {
     fields: &[sizing::PRESET, sizing::WIDTH, sizing::HEIGHT],
     min_files: 1,
     max_files: 1,
-    accepts: &[Class::Raster, Class::Vector, Class::Document],
-    summary: "Makes an image smaller by a preset or to fit inside the sides given",
-    read: |fields| ResizeImage::read(fields).map(Operation::Resize),
+    accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
+    summary: "Makes an image or a video smaller by a preset or to fit inside the sides given",
+    read: |fields| Resizing::read(fields).map(Operation::Resize),
 };
 
-/// Keeps the format where it can be written, else makes a PNG.
+/// Keeps the format where it can be written, else makes a PNG or an MP4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ResizeImage {
+pub struct Resizing {
     pub sizing: Sizing,
 }
 
-impl ResizeImage {
+impl Resizing {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let sizing = Sizing::read(fields)?;
         if sizing == Sizing::Original && !fields.is_given("resizePreset") {
@@ -277,8 +400,14 @@ impl ResizeImage {
     }
 
     pub(super) fn task(&self, source: Format) -> Task {
-        const QUALITY: u8 = 86;
-        let render = Render::new(source, Encode::new(writable(source), QUALITY));
+        if source.class().is_timed() {
+            let video = VideoWork {
+                resize: self.sizing.resize(),
+                ..timed::edited()
+            };
+            return timed::same(source, video, AudioWork::default());
+        }
+        let render = Render::new(source, Encode::new(writable(source), EDIT_QUALITY));
         Task::Render(Box::new(self.sizing.apply(render)))
     }
 }

@@ -1,7 +1,8 @@
-//! What is written inside an image besides its pixels: telling it, dropping it.
+//! What is written inside a file besides what is seen and heard: telling it, dropping it.
 
-use super::{Operation, convert::check_written, table::Row};
+use super::{Operation, convert::check_written, table::Row, timed};
 use crate::{
+    av::{AudioWork, AvTask, Transcode, VideoWork},
     format::{Class, Format},
     task::{Encode, Failure, Render, Task},
 };
@@ -12,8 +13,8 @@ pub(super) const STRIP_METADATA: Row = Row {
     fields: &[],
     min_files: 1,
     max_files: 1,
-    accepts: &[Class::Raster],
-    summary: "Drops EXIF, XMP and IPTC, position and camera among them; the orientation is applied first",
+    accepts: &[Class::Raster, Class::Video, Class::Audio],
+    summary: "Drops EXIF, XMP and IPTC of an image, its orientation applied first, and the tags of video and audio, which are copied",
     read: |_| Ok(Operation::StripMetadata),
 };
 
@@ -23,15 +24,34 @@ pub(super) const INSPECT: Row = Row {
     fields: &[],
     min_files: 1,
     max_files: 1,
-    accepts: &[Class::Raster, Class::Vector, Class::Document],
-    summary: "Tells size, format, colour and metadata of an image; a workflow passes the file on as it is",
+    accepts: &[
+        Class::Raster,
+        Class::Vector,
+        Class::Document,
+        Class::Video,
+        Class::Audio,
+    ],
+    summary: "Tells size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
     read: |_| Ok(Operation::Inspect),
 };
 
-/// The same image, written anew at a quality at which the loss is not seen.
+pub(super) fn inspection(source: Format) -> Task {
+    match source.class().is_timed() {
+        true => timed::task(AvTask::Probe),
+        false => Task::Inspect { format: source },
+    }
+}
+
+/// The same image, written anew at a quality at which the loss is not seen; of video and audio a copy.
 pub(super) fn strip(source: Format) -> Result<Task, Failure> {
     const QUALITY: u8 = 92;
     check_written("strip-metadata", source)?;
+    if source.class().is_timed() {
+        return Ok(timed::task(AvTask::Transcode(Transcode {
+            keep_tags: false,
+            ..timed::transcode(source, VideoWork::default(), AudioWork::default())
+        })));
+    }
     let render = Render::new(source, Encode::new(source, QUALITY));
     Ok(Task::Render(Box::new(render)))
 }

@@ -66,6 +66,27 @@ impl Field {
         Self::new(name, Kind::Integer { min, max }, default, summary)
     }
 
+    pub(super) const fn number(
+        name: &'static str,
+        min: f64,
+        max: f64,
+        default: Option<&'static str>,
+        summary: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Number { min, max }, default, summary)
+    }
+
+    /// A place in a clip.
+    pub(super) const fn seconds(
+        name: &'static str,
+        default: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        /// 100 hours.
+        const LAST: f64 = 360_000.0;
+        Self::number(name, 0.0, LAST, Some(default), summary)
+    }
+
     pub(super) const fn flag(
         name: &'static str,
         default: &'static str,

@@ -10,11 +10,16 @@ pub fn renamed(filename: &str, format: Format) -> String {
     if Format::from_filename(filename) == Some(format) && !stem(filename).is_empty() {
         return filename.to_owned();
     }
+    with_extension(filename, format.extension())
+}
+
+/// The name with another extension in the place of its last one.
+pub(super) fn with_extension(filename: &str, extension: &str) -> String {
     let stem = match stem(filename) {
         "" => "file",
         stem => stem,
     };
-    format!("{stem}.{}", format.extension())
+    format!("{stem}.{extension}")
 }
 
 /// The name without its extension. What follows the last dot counts as one when it is short and has no blank in it.

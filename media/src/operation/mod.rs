@@ -1,32 +1,38 @@
 //! The operation table (decisions.md §3): one row is one operation, for HTTP tools, workflow nodes and agents alike.
 //!
 //! A [`Row`] names an operation's fields with ranges and defaults; [`parse`] reads them into an [`Operation`], and an
-//! operation becomes a worker's [`Task`] once the format of its source is known. Rows that this version cannot perform
-//! are absent. Each file of this module holds a group of operations: rows, values, tasks.
+//! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of operations: rows, values, tasks.
 
 mod adjust;
+mod clip;
 mod convert;
 mod document;
 mod facts;
 mod field;
 mod filename;
+mod frame;
 mod params;
 mod reader;
 mod sizing;
+mod sound;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod trace;
 mod transform;
 mod watermark;
 
-pub use adjust::AdjustImage;
-pub use convert::{Compress, Convert, ResizeImage};
+pub use adjust::Adjusting;
+pub use clip::{Gif, Trim};
+pub use convert::{Compress, Convert, Resizing};
 pub use document::{ImageToPdf, PdfPreview};
 pub use field::{Field, Kind};
 pub use filename::renamed;
+pub use frame::{PosterFrame, Storyboard};
 pub use params::{FieldError, Params};
 pub use sizing::Sizing;
+pub use sound::{ConcatAudio, DrawnWaveform, Sound};
 pub use table::{Row, TABLE, row};
 pub use trace::Vectorize;
 pub use transform::{Thumbnail, Transform};
@@ -38,9 +44,9 @@ use crate::{
     format::{Class, Format},
     task::{Failure, FailureCode, Task},
 };
-pub(crate) use params::shorten;
+pub(crate) use convert::can_compress;
+pub(crate) use params::{camel_case, shorten};
 use reader::Reader;
-pub(crate) use table::later;
 
 /// One operation with its values, checked. Job rows store it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,16 +54,31 @@ pub(crate) use table::later;
 pub enum Operation {
     Convert(Convert),
     Compress(Compress),
-    Resize(ResizeImage),
+    Resize(Resizing),
+    Audio(Sound),
     Thumbnail(Thumbnail),
+    PosterFrame(PosterFrame),
+    Storyboard(Storyboard),
+    Gif(Gif),
+    Trim(Trim),
+    ExtractAudio(Sound),
     Transform(Transform),
-    Adjust(AdjustImage),
+    Adjust(Adjusting),
     Watermark(WatermarkImage),
     StripMetadata,
     Inspect,
     PdfPreview(PdfPreview),
     ImageToPdf(ImageToPdf),
     Vectorize(Vectorize),
+    Waveform(DrawnWaveform),
+    ConcatAudio(ConcatAudio),
+}
+
+/// A second result, which is text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextOutput {
+    pub filename: String,
+    pub mime: &'static str,
 }
 
 /// A file that an operation is done on.
@@ -128,7 +149,13 @@ impl Operation {
             Self::Convert(_) => "convert",
             Self::Compress(_) => "compress",
             Self::Resize(_) => "resize",
+            Self::Audio(_) => "audio",
             Self::Thumbnail(_) => "thumbnail",
+            Self::PosterFrame(_) => "poster-frame",
+            Self::Storyboard(_) => "storyboard",
+            Self::Gif(_) => "gif",
+            Self::Trim(_) => "trim",
+            Self::ExtractAudio(_) => "extract-audio",
             Self::Transform(_) => "transform",
             Self::Adjust(_) => "adjust",
             Self::Watermark(_) => "watermark",
@@ -137,6 +164,8 @@ impl Operation {
             Self::PdfPreview(_) => "pdf-preview",
             Self::ImageToPdf(_) => "image-to-pdf",
             Self::Vectorize(_) => "vectorize",
+            Self::Waveform(_) => "waveform",
+            Self::ConcatAudio(_) => "concat-audio",
         }
     }
 
@@ -150,6 +179,11 @@ impl Operation {
         matches!(self, Self::Convert(convert) if convert.format == Format::Zip)
     }
 
+    /// Whether it makes one file of all inputs.
+    pub fn joins(&self) -> bool {
+        self.is_packing() || matches!(self, Self::ImageToPdf(_) | Self::ConcatAudio(_))
+    }
+
     /// Whether a ZIP as input means its members, each by itself.
     pub fn opens_archives(&self) -> bool {
         match self {
@@ -159,8 +193,8 @@ impl Operation {
         }
     }
 
-    /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for image-to-pdf any number, or
-    /// for a watermark the image and then the mark's image if there is one.
+    /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for an
+    /// operation that joins any number, or for a watermark what is marked and then the mark's image if there is one.
     ///
     /// Fails with `UnsupportedType` where the operation does not read or write such files, and with `Impossible` where
     /// it makes no sense on them.
@@ -168,26 +202,35 @@ impl Operation {
         let source = sources.first().ok_or_else(|| {
             Failure::new(FailureCode::Internal, "an operation came without a file")
         })?;
-        for source in sources {
+        let worked_on = match self {
+            Self::Watermark(_) => &sources[..1],
+            _ => sources,
+        };
+        for source in worked_on {
             self.row().check(source.format)?;
         }
         match self {
             Self::Convert(convert) => convert.task(source.format),
             Self::Compress(compress) => compress.task(source.format),
             Self::Resize(resize) => Ok(resize.task(source.format)),
+            Self::Audio(sound) | Self::ExtractAudio(sound) => Ok(sound.task()),
             Self::Thumbnail(thumbnail) => Ok(thumbnail.task(source.format)),
+            Self::PosterFrame(poster) => Ok(poster.task(source.format)),
+            Self::Storyboard(storyboard) => Ok(storyboard.task(source)),
+            Self::Gif(gif) => Ok(gif.task()),
+            Self::Trim(trim) => Ok(trim.task(source.format)),
             Self::Transform(transform) => Ok(transform.task(source.format)),
             Self::Adjust(adjust) => Ok(adjust.task(source.format)),
             Self::Watermark(watermark) => {
                 watermark.task(source.format, sources.get(1).map(|mark| mark.format))
             }
             Self::StripMetadata => facts::strip(source.format),
-            Self::Inspect => Ok(Task::Inspect {
-                format: source.format,
-            }),
+            Self::Inspect => Ok(facts::inspection(source.format)),
             Self::PdfPreview(preview) => Ok(preview.task(source.format)),
             Self::ImageToPdf(images) => Ok(images.task(sources)),
             Self::Vectorize(vectorize) => Ok(vectorize.task(source.format)),
+            Self::Waveform(waveform) => Ok(waveform.task()),
+            Self::ConcatAudio(concat) => Ok(concat.task(source.format)),
         }
     }
 
@@ -195,10 +238,18 @@ impl Operation {
     pub fn output_format(&self, source: Format) -> Option<Format> {
         Some(match self {
             Self::Convert(convert) => convert.format,
+            Self::Compress(_) if source.class().is_timed() => writable(source),
             Self::Compress(_) | Self::StripMetadata => source,
             Self::Resize(_) | Self::Adjust(_) | Self::Watermark(_) => writable(source),
             Self::Transform(transform) => transform.format.unwrap_or_else(|| writable(source)),
+            Self::Audio(sound) | Self::ExtractAudio(sound) => sound.format,
             Self::Thumbnail(thumbnail) => thumbnail.format,
+            Self::PosterFrame(poster) => poster.format,
+            Self::Storyboard(storyboard) => storyboard.format,
+            Self::Gif(_) => Format::Gif,
+            Self::Trim(trim) => trim.output_format(source),
+            Self::Waveform(_) => DrawnWaveform::FORMAT,
+            Self::ConcatAudio(concat) => concat.output_format(source),
             Self::PdfPreview(preview) => preview.format,
             Self::ImageToPdf(_) => Format::Pdf,
             Self::Vectorize(_) => Format::Svg,
@@ -211,13 +262,29 @@ impl Operation {
         let format = self.output_format(source.format).unwrap_or(source.format);
         (renamed(&source.filename, format), format)
     }
+
+    /// The result beside [`Self::output`], which a worker writes to its second descriptor; `None` for most operations.
+    pub fn text_output(&self, source: &Source) -> Option<TextOutput> {
+        match self {
+            Self::Storyboard(storyboard) => Some(storyboard.map(source)),
+            _ => None,
+        }
+    }
 }
 
-/// The format that a result keeps: the source's own where it can be written, else PNG, which loses nothing.
+/// Quality of what is changed and keeps its format.
+const EDIT_QUALITY: u8 = 86;
+
+/// The format that a result keeps: the source's own where it can be written, else one that loses nothing, or that plays
+/// everywhere.
 fn writable(source: Format) -> Format {
-    if source.is_image_target() {
-        source
-    } else {
-        Format::Png
+    match (source, source.class()) {
+        _ if source.is_image_target() || source.is_timed_target() => source,
+        (_, Class::Video) => Format::Mp4,
+        // The same frames in a container.
+        (Format::Aac, _) => Format::M4a,
+        (Format::Aiff, _) => Format::Wav,
+        (_, Class::Audio) => Format::Mp3,
+        _ => Format::Png,
     }
 }

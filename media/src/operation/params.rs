@@ -75,7 +75,7 @@ impl Params {
     }
 }
 
-fn camel_case(name: &str) -> String {
+pub(crate) fn camel_case(name: &str) -> String {
     let mut words = name.trim().split('_').filter(|word| !word.is_empty());
     let mut camel = words.next().unwrap_or_default().to_owned();
     for word in words {

@@ -51,13 +51,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A number, given or by default.
-    pub fn number(&self, name: &str) -> Result<f32, FieldError> {
+    pub fn number(&self, name: &str) -> Result<f64, FieldError> {
         let field = self.field(name);
         let Kind::Number { min, max } = field.kind else {
             unreachable!("{name} is no number field")
         };
         self.number_text(field, |number: &f64| (min..=max).contains(number))?
-            .map(|number| number as f32)
             .ok_or_else(|| self.missing(name))
     }
 

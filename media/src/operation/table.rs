@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Operation, adjust, convert, document, facts, field::Field, params::FieldError, params::Params,
-    reader::Reader, trace, transform, watermark,
+    Operation, adjust, clip, convert, document, facts, field::Field, frame, params::FieldError,
+    params::Params, reader::Reader, sound, trace, transform, watermark,
 };
 use crate::{
     format::{Class, Format},
@@ -33,8 +33,14 @@ pub static TABLE: &[Row] = &[
     convert::CONVERT,
     convert::COMPRESS,
     convert::RESIZE,
+    sound::AUDIO,
     trace::VECTORIZE,
     transform::THUMBNAIL,
+    frame::POSTER_FRAME,
+    frame::STORYBOARD,
+    clip::GIF,
+    clip::TRIM,
+    sound::EXTRACT_AUDIO,
     watermark::WATERMARK,
     document::PDF_PREVIEW,
     document::IMAGE_TO_PDF,
@@ -42,6 +48,8 @@ pub static TABLE: &[Row] = &[
     facts::INSPECT,
     transform::TRANSFORM,
     adjust::ADJUST,
+    sound::WAVEFORM,
+    sound::CONCAT_AUDIO,
 ];
 
 /// The row of a tool, by either of its spellings.
@@ -63,17 +71,21 @@ impl Row {
             return Ok(());
         }
         let takes: Vec<&str> = self.accepts.iter().map(|class| class.noun()).collect();
-        let message = match class {
-            Class::Video | Class::Audio => later(source),
-            _ => format!(
-                "{} takes {}, and {} is {}",
+        let takes = match takes.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            _ => takes.concat(),
+        };
+        Err(Failure::new(
+            FailureCode::UnsupportedType,
+            format!(
+                "{} takes {takes}, and {} is {}",
                 self.tool,
-                takes.join(" or "),
                 source.name(),
                 class.noun()
             ),
-        };
-        Err(Failure::new(FailureCode::UnsupportedType, message))
+        ))
     }
 
     /// The fields that came as lists, each with one value per file.
@@ -108,13 +120,4 @@ impl Row {
         }
         Ok(lists)
     }
-}
-
-/// What is said of formats whose operations are not in this version.
-pub(crate) fn later(format: Format) -> String {
-    format!(
-        "{} is {}: video and audio come with a later version",
-        format.name(),
-        format.class().noun()
-    )
 }

@@ -1,5 +1,7 @@
 //! What requests become, with the odd ones first.
 
+mod timed;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -124,7 +126,7 @@ fn bad_values_are_refused_by_field_value_and_range() {
             json!({"pageSize": "a5"}),
             "auto, letter, a4",
         ),
-        ("trim", json!({}), "tool must be one of convert"),
+        ("teleport", json!({}), "tool must be one of convert"),
     ];
     for (tool, fields, expected) in cases {
         let error = read(tool, fields.clone()).expect_err("a bad field");
@@ -154,6 +156,7 @@ fn forms_and_json_in_both_spellings_mean_the_same() {
             height: 300,
         },
         quality: 82,
+        anew: false,
         auto_orient: true,
         mono: false,
     });
@@ -242,8 +245,10 @@ fn the_source_decides_what_a_conversion_is() {
         ("svg", Format::Pdf, FailureCode::Impossible),
         ("pdf", Format::Pdf, FailureCode::Impossible),
         ("mp4", Format::Gif, FailureCode::UnsupportedType),
-        ("mp3", Format::Wav, FailureCode::UnsupportedType),
-        ("jpg", Format::Mp4, FailureCode::UnsupportedType),
+        ("mp3", Format::Pdf, FailureCode::UnsupportedType),
+        ("jpg", Format::Mp3, FailureCode::UnsupportedType),
+        ("svg", Format::Mp4, FailureCode::UnsupportedType),
+        ("pdf", Format::Mov, FailureCode::UnsupportedType),
         ("jpg", Format::Zip, FailureCode::UnsupportedType),
     ] {
         assert_eq!(

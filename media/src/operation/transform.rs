@@ -8,7 +8,7 @@ use super::{
     params::FieldError,
     reader::Reader,
     table::Row,
-    writable,
+    timed, writable,
 };
 use crate::{
     format::{Class, Format},
@@ -46,11 +46,12 @@ pub(super) const THUMBNAIL: Row = Row {
             "the format to make",
         ),
         Field::integer("quality", 1, 100, Some("82"), "higher is better"),
+        timed::TIMESTAMP,
     ],
     min_files: 1,
     max_files: 1,
-    accepts: IMAGES,
-    summary: "Makes a small picture of an image or of a document's first page",
+    accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
+    summary: "Makes a small picture of an image, of a document's first page or of a video",
     read: |fields| Thumbnail::read(fields).map(Operation::Thumbnail),
 };
 
@@ -61,6 +62,9 @@ pub struct Thumbnail {
     pub fit: Fit,
     pub format: Format,
     pub quality: u8,
+    /// Of a video, in seconds.
+    #[serde(default = "timed::default_timestamp")]
+    pub timestamp: f64,
 }
 
 impl Thumbnail {
@@ -71,14 +75,19 @@ impl Thumbnail {
             fit: fit(fields.choice("fit")?),
             format: fields.format("format")?,
             quality: fields.integer("quality")?,
+            timestamp: fields.number("timestamp")?,
         })
     }
 
     pub(super) fn task(&self, source: Format) -> Task {
-        Task::Render(Box::new(Render {
-            resize: Some(box_of(Some(self.width), Some(self.height), self.fit)),
-            ..Render::new(source, Encode::new(self.format, self.quality))
-        }))
+        timed::picture(
+            source,
+            self.timestamp,
+            Render {
+                resize: Some(box_of(Some(self.width), Some(self.height), self.fit)),
+                ..Render::new(source, Encode::new(self.format, self.quality))
+            },
+        )
     }
 }
 
@@ -202,7 +211,7 @@ fn crop(fields: &Reader<'_>) -> Result<Option<Crop>, FieldError> {
     }
 }
 
-fn box_of(width: Option<u32>, height: Option<u32>, fit: Fit) -> Resize {
+pub(super) fn box_of(width: Option<u32>, height: Option<u32>, fit: Fit) -> Resize {
     Resize {
         width,
         height,

@@ -3,14 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation,
+    EDIT_QUALITY, Operation,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     table::Row,
-    writable,
+    timed, writable,
 };
 use crate::{
+    av::{AudioWork, VideoWork},
     format::{Class, Format},
     task::{Encode, Failure, FailureCode, Render, Task, Watermark},
 };
@@ -33,26 +34,21 @@ pub(super) const WATERMARK: Row = Row {
             Some("5"),
             "1 top left, 5 centre, 9 bottom right, in reading order",
         ),
-        Field::new(
-            "opacity",
-            Kind::Number { min: 0.0, max: 1.0 },
-            Some("0.72"),
-            "0 is invisible",
-        ),
+        Field::number("opacity", 0.0, 1.0, Some("0.72"), "0 is invisible"),
         Field::integer("margin", 0, 4096, Some("32"), "pixels from the edges"),
         Field::side(
             "watermarkWidth",
-            "pixels; a fifth of the image's width without it",
+            "pixels; a fifth of the picture's width without it",
         ),
     ],
     min_files: 1,
     max_files: 2,
-    accepts: &[Class::Raster, Class::Vector],
-    summary: "Lays a text or an image over an image",
+    accepts: &[Class::Raster, Class::Vector, Class::Video],
+    summary: "Lays a text or an image over an image or a video",
     read: |fields| WatermarkImage::read(fields).map(Operation::Watermark),
 };
 
-/// Keeps the format where it can be written, else makes a PNG.
+/// Keeps the format where it can be written, else makes a PNG or an MP4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WatermarkImage {
     pub text: Option<String>,
@@ -74,30 +70,47 @@ impl WatermarkImage {
         Ok(Self {
             text,
             position: fields.integer("position")?,
-            opacity: fields.number("opacity")?,
+            opacity: fields.number("opacity")? as f32,
             margin: fields.integer("margin")?,
             width: fields.integer_if_given("watermarkWidth")?,
         })
     }
 
     pub(super) fn task(&self, source: Format, mark: Option<Format>) -> Result<Task, Failure> {
-        const QUALITY: u8 = 86;
         if self.text.is_none() && mark.is_none() {
             return Err(Failure::new(
                 FailureCode::Impossible,
                 "a watermark needs text or watermarkFile",
             ));
         }
+        if let Some(mark) = mark.filter(|mark| !mark.is_image()) {
+            return Err(Failure::new(
+                FailureCode::UnsupportedType,
+                format!(
+                    "watermarkFile takes an image, and {} is {}",
+                    mark.name(),
+                    mark.class().noun()
+                ),
+            ));
+        }
+        let watermark = Some(Watermark {
+            text: self.text.clone(),
+            image: mark,
+            position: self.position,
+            opacity: self.opacity,
+            margin: self.margin,
+            width: self.width,
+        });
+        if source.class().is_timed() {
+            let video = VideoWork {
+                watermark,
+                ..timed::edited()
+            };
+            return Ok(timed::same(source, video, AudioWork::default()));
+        }
         Ok(Task::Render(Box::new(Render {
-            watermark: Some(Watermark {
-                text: self.text.clone(),
-                image: mark,
-                position: self.position,
-                opacity: self.opacity,
-                margin: self.margin,
-                width: self.width,
-            }),
-            ..Render::new(source, Encode::new(writable(source), QUALITY))
+            watermark,
+            ..Render::new(source, Encode::new(writable(source), EDIT_QUALITY))
         })))
     }
 }

@@ -27,6 +27,10 @@ pub(super) fn text(wanted: &Wanted) -> String {
     }
     text.put_if("enlarge", wanted.enlarge.then_some(1));
     text.put_if("page", (wanted.page != plain.page).then_some(wanted.page));
+    text.put_if(
+        "t",
+        (wanted.at_ms != plain.at_ms).then(|| f64::from(wanted.at_ms) / 1000.0),
+    );
     text.put_if("trim", wanted.trim.then_some(1));
     text.put_if("rotate", (wanted.rotate != 0).then_some(wanted.rotate));
     text.put_if("flip", wanted.flip.then_some(1));

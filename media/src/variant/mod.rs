@@ -14,7 +14,7 @@ mod tests;
 
 pub use accept::AcceptClass;
 pub use parameter::{Parameter, parameters};
-pub use resolve::{Resolved, SourceFacts};
+pub use resolve::{FRAME, Resolved, SourceFacts};
 
 pub use crate::operation::FieldError;
 
@@ -81,6 +81,8 @@ struct Wanted {
     saturation: i32,
     background: Option<Colour>,
     page: u32,
+    /// Milliseconds into a clip; images have none.
+    at_ms: u32,
 }
 
 /// Which part of the image is to stay.
@@ -96,6 +98,8 @@ enum Place {
 
 impl Wanted {
     const QUALITY: u8 = 80;
+    /// Behind the black picture with which many clips begin.
+    const AT_MS: u32 = 1000;
 
     /// The image itself, in the format that suits the client.
     fn plain(kind: Kind) -> Self {
@@ -118,6 +122,7 @@ impl Wanted {
             saturation: 0,
             background: None,
             page: 1,
+            at_ms: Self::AT_MS,
         }
     }
 }
@@ -154,6 +159,22 @@ impl VariantRequest {
     /// The one text for everything that means this; empty for the source as it is in the format that suits the client.
     pub fn canonical(&self) -> &str {
         &self.canonical
+    }
+
+    /// The same request of a source in which no time passes; `None`: it is this one.
+    pub fn timeless(&self) -> Option<Self> {
+        if self.wanted.at_ms == Wanted::AT_MS {
+            return None;
+        }
+        let wanted = Wanted {
+            at_ms: Wanted::AT_MS,
+            ..self.wanted.clone()
+        };
+        Some(Self {
+            canonical: canonical::text(&wanted),
+            wanted,
+            settings: self.settings,
+        })
     }
 
     pub fn kind(&self) -> Kind {

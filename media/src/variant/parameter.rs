@@ -48,6 +48,8 @@ pub(super) struct Asked {
     saturation: i32,
     background: Option<Colour>,
     page: Option<u32>,
+    /// Milliseconds.
+    at: Option<i32>,
 }
 
 const SIDE: &str = "a whole number from 1 to 8192";
@@ -202,8 +204,8 @@ const PARAMETERS: &[Parameter] = &[
         name: "t",
         aliases: &[],
         allowed: "a number from 0 to 86400",
-        summary: "seconds into a video; has no effect on images",
-        read: |_, text| scaled(text, 0.0..=86_400.0, 1.0).map(|_| ()),
+        summary: "seconds into a video, whose picture there is delivered; has no effect on images",
+        read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=86_400.0, 1000.0)),
     },
 ];
 
@@ -237,9 +239,16 @@ impl Asked {
         let kind = self.kind.unwrap_or(Kind::Image(None));
         let plain = Wanted::plain(kind);
         let page = self.page.unwrap_or(1);
+        let at_ms = self.at.map_or(Wanted::AT_MS, i32::unsigned_abs);
         let format = match kind {
             Kind::Json => return plain,
-            Kind::Placeholder(_) => return Wanted { page, ..plain },
+            Kind::Placeholder(_) => {
+                return Wanted {
+                    page,
+                    at_ms,
+                    ..plain
+                };
+            }
             Kind::Image(format) => format,
         };
         let (width, height) = self.sides();
@@ -264,6 +273,7 @@ impl Asked {
             saturation: self.saturation,
             background: self.background.filter(|colour| is_seen(*colour, format)),
             page,
+            at_ms,
             ..plain
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{AcceptClass, Kind, Place, VariantRequest, Wanted};
 use crate::{
+    av::AvTask,
     format::{Class, Format},
-    operation,
     task::{Adjust, Effort, Encode, Failure, FailureCode, Gravity, Render, Resize, Task},
 };
 
@@ -25,20 +25,61 @@ pub struct Resolved {
     pub mime: &'static str,
     /// `None`: the answer is no image.
     pub format: Option<Format>,
+    /// The task reads the source's picture at this time, in milliseconds, as a [`FRAME`], and not the source.
+    pub frame_ms: Option<u32>,
 }
 
+/// The format in which a clip's picture is kept for the tasks that read it.
+pub const FRAME: Format = Format::Jpg;
+
 impl VariantRequest {
-    /// The task for this source and client. Fails where the file is no image.
+    /// The task for this source and client. Fails where the file shows nothing.
     pub fn resolve(&self, accept: AcceptClass, source: &SourceFacts) -> Result<Resolved, Failure> {
-        check(source.format)?;
+        match source.format.class() {
+            Class::Raster | Class::Vector | Class::Document => Ok(self.of_image(accept, source)),
+            Class::Video | Class::Audio => Ok(self.of_clip(accept, source)),
+            Class::Archive => Err(Failure::new(
+                FailureCode::UnsupportedType,
+                format!(
+                    "images are delivered, and {} is an archive",
+                    source.format.name()
+                ),
+            )),
+        }
+    }
+
+    /// A clip's picture is an image like any other; a sound's is its cover.
+    fn of_clip(&self, accept: AcceptClass, source: &SourceFacts) -> Resolved {
+        if self.wanted.kind == Kind::Json {
+            return Resolved {
+                task: Task::Av(Box::new(AvTask::Probe)),
+                mime: "application/json",
+                format: None,
+                frame_ms: None,
+            };
+        }
+        let picture = SourceFacts {
+            format: FRAME,
+            has_alpha: false,
+            animated: false,
+            ..*source
+        };
+        Resolved {
+            frame_ms: Some(self.wanted.at_ms),
+            ..self.of_image(accept, &picture)
+        }
+    }
+
+    fn of_image(&self, accept: AcceptClass, source: &SourceFacts) -> Resolved {
         let wanted = &self.wanted;
-        Ok(match wanted.kind {
+        match wanted.kind {
             Kind::Json => Resolved {
                 task: Task::Inspect {
                     format: source.format,
                 },
                 mime: "application/json",
                 format: None,
+                frame_ms: None,
             },
             Kind::Placeholder(style) => Resolved {
                 task: Task::Placeholder {
@@ -48,6 +89,7 @@ impl VariantRequest {
                 },
                 mime: "text/plain; charset=utf-8",
                 format: None,
+                frame_ms: None,
             },
             Kind::Image(format) => {
                 let accept = accept.as_far_as(self.settings.avif_in_auto);
@@ -56,19 +98,11 @@ impl VariantRequest {
                     task: Task::Render(Box::new(wanted.render(format, source))),
                     mime: format.mime(),
                     format: Some(format),
+                    frame_ms: None,
                 }
             }
-        })
+        }
     }
-}
-
-fn check(source: Format) -> Result<(), Failure> {
-    let message = match source.class() {
-        Class::Raster | Class::Vector | Class::Document => return Ok(()),
-        Class::Video | Class::Audio => operation::later(source),
-        Class::Archive => format!("images are delivered, and {} is an archive", source.name()),
-    };
-    Err(Failure::new(FailureCode::UnsupportedType, message))
 }
 
 impl Wanted {

@@ -39,7 +39,12 @@ fn queries_fold_to_their_simplest_form() {
     for (query, canonical) in [
         ("", ""),
         ("v=7&utm_source=x&&=", ""),
-        ("format=auto&q=80&fit=cover&page=1&dpr=1&rotate=0&t=9", ""),
+        ("format=auto&q=80&fit=cover&page=1&dpr=1&rotate=0&t=1", ""),
+        ("t=12.50&w=3", "w=3&t=12.5"),
+        ("t=0", "t=0"),
+        ("t=0.99951&page=2", "page=2"),
+        ("t=86400&format=json", "format=json"),
+        ("t=00.0333&format=blurhash", "t=0.033&format=blurhash"),
         ("h=2&w=1", "w=1&h=2"),
         ("w=100&dpr=2", "w=200"),
         ("w=100&dpr=1.5&h=33", "w=150&h=50"),
@@ -95,6 +100,8 @@ fn bad_parameters_are_refused_by_name_and_range() {
         ("flip=yes", "flip must be 1, 0, true or false"),
         ("blur=100.1", "from 0 to 100"),
         ("t=x", "t must be"),
+        ("t=86400.1", "from 0 to 86400"),
+        ("t=-1", "t must be"),
         ("frame=live", "later version"),
         ("w=1&w=2", "w is given twice, as `1` and `2`"),
         ("f=webp&format=avif", "given twice"),
@@ -197,16 +204,56 @@ fn effects_reach_the_task_in_its_units() {
 
 #[test]
 fn what_is_no_image_is_refused_and_facts_are_no_image() {
-    for format in [Format::Mp4, Format::Mp3, Format::Zip] {
-        let source = SourceFacts { format, ..PHOTO };
-        let failure: Failure = request("")
-            .resolve(AcceptClass::default(), &source)
-            .expect_err("no image");
-        assert_eq!(failure.code, FailureCode::UnsupportedType);
-    }
+    let archive = SourceFacts {
+        format: Format::Zip,
+        ..PHOTO
+    };
+    let failure: Failure = request("")
+        .resolve(AcceptClass::default(), &archive)
+        .expect_err("no image");
+    assert_eq!(failure.code, FailureCode::UnsupportedType);
     let facts = resolved("format=json", "image/webp", PHOTO);
     assert_eq!((facts.format, facts.mime), (None, "application/json"));
     assert!(!request("format=thumbhash").is_negotiated());
+}
+
+#[test]
+fn a_clip_is_delivered_as_its_picture_at_a_time() {
+    for format in [Format::Mp4, Format::Mp3] {
+        let clip = SourceFacts {
+            format,
+            focal_point: Some((0.1, 0.9)),
+            ..PHOTO
+        };
+        let still = resolved("t=2.5&w=9&h=9&page=3", "image/webp", clip);
+        assert_eq!((still.frame_ms, still.mime), (Some(2500), "image/webp"));
+        let Task::Render(render) = still.task else {
+            panic!("a render of the picture");
+        };
+        assert_eq!(render.source, FRAME);
+        let gravity = render.resize.map(|resize| resize.gravity);
+        assert_eq!(gravity, Some(Gravity::Point { x: 0.1, y: 0.9 }));
+        assert_eq!(resolved("", "", clip).frame_ms, Some(1000));
+        assert_eq!(resolved("f=blurhash&t=0", "", clip).frame_ms, Some(0));
+        let facts = resolved("f=json&t=3", "", clip);
+        assert_eq!(facts.frame_ms, None);
+        assert_eq!(facts.task, Task::Av(Box::new(crate::av::AvTask::Probe)));
+    }
+}
+
+#[test]
+fn in_an_image_no_time_passes() {
+    for (query, timeless) in [
+        ("w=5&t=7", Some("w=5")),
+        ("t=0&page=2", Some("page=2")),
+        ("w=5", None),
+        ("w=5&t=1", None),
+        ("format=json&t=8", None),
+    ] {
+        let found = request(query).timeless();
+        assert_eq!(found, timeless.map(request), "{query}");
+        assert_eq!(resolved(query, "", PHOTO).frame_ms, None);
+    }
 }
 
 /// Values of each parameter, most of them good.
@@ -240,6 +287,10 @@ fn answers(request: &VariantRequest) -> Vec<Result<Resolved, Failure>> {
             has_alpha: true,
             animated: true,
             focal_point: Some((0.3, 0.7)),
+        },
+        SourceFacts {
+            format: Format::Mp4,
+            ..PHOTO
         },
     ];
     let classes = [None, Some("image/webp")].map(AcceptClass::fold);

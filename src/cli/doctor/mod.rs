@@ -6,6 +6,7 @@
 mod certificate;
 mod finding;
 mod machine;
+mod outbound;
 mod ports;
 mod public_address;
 mod storage;
@@ -51,7 +52,9 @@ fn examine(settings: Option<&Path>) -> Vec<Finding> {
             findings.extend(ports::check(&config, holder));
             findings.extend(certificate::check(&config.http));
             findings.extend(public_address::check(&config));
+            findings.extend(outbound::check(&config.outbound));
             findings.push(workers::check(&config.worker));
+            findings.push(workers::check_video(&config.video));
         }
         Err(error) => findings.push(Finding::fail(
             "settings",

@@ -1,8 +1,8 @@
 //! The decode ring: whether a worker starts here, and which layers of its sandbox this kernel has.
 
-use std::env;
+use std::{env, path::PathBuf};
 
-use sluice_actors::compute::{self, ComputeSettings, Sandbox};
+use sluice_actors::compute::{self, ComputeSettings, Sandbox, VideoSettings};
 use sluice_worker::{
     process::{StartError, WorkerProcess},
     protocol::Layers,
@@ -11,6 +11,7 @@ use sluice_worker::{
 use super::finding::Finding;
 
 const CHECK: &str = "image workers";
+const VIDEO_CHECK: &str = "video workers";
 
 /// Starts one worker as the service does, and ends it.
 pub(super) fn check(settings: &ComputeSettings) -> Finding {
@@ -26,6 +27,44 @@ pub(super) fn check(settings: &ComputeSettings) -> Finding {
             CHECK,
             format!("the program's own file cannot be found: {error}"),
             "mount /proc: workers are started from there",
+        ),
+    }
+}
+
+/// Starts one worker for video and audio as the service does, with a memory of plug-ins of its own, and ends it.
+pub(super) fn check_video(settings: &VideoSettings) -> Finding {
+    let folder = env::temp_dir();
+    let registry = folder.join(format!("sluice-doctor-{}.registry", std::process::id()));
+    let finding = start_video(settings, registry.clone());
+    // It is there only when the worker could write it.
+    let _ = std::fs::remove_file(registry);
+    finding
+}
+
+fn start_video(settings: &VideoSettings, registry: PathBuf) -> Finding {
+    let started = env::current_exe()
+        .map_err(|error| error.to_string())
+        .and_then(|program| {
+            let launch = compute::launch_av(settings, program, registry);
+            WorkerProcess::start(&launch).map_err(|error| error.to_string())
+        });
+    match started {
+        Ok(worker) => judge_elements(worker.missing_elements()),
+        Err(error) => Finding::fail(
+            VIDEO_CHECK,
+            error,
+            "video and audio are not processed until a worker starts: install the packages of scripts/install.sh, and look at video.memory",
+        ),
+    }
+}
+
+fn judge_elements(missing: &[String]) -> Finding {
+    match missing {
+        [] => Finding::ok(VIDEO_CHECK, "one starts, GStreamer has all that is needed"),
+        missing => Finding::fail(
+            VIDEO_CHECK,
+            format!("GStreamer lacks {}", missing.join(", ")),
+            "install gstreamer1.0-plugins-base, -good, -bad, -ugly and gstreamer1.0-libav (their Debian names)",
         ),
     }
 }
@@ -66,6 +105,14 @@ fn judge(layers: Result<Layers, StartError>, sandbox: Sandbox) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::{super::finding::Level, *};
+
+    #[test]
+    fn missing_elements_are_named() {
+        assert_eq!(judge_elements(&[]).level, Level::Ok);
+        let finding = judge_elements(&["x264enc".into(), "avdec_h264".into()]);
+        assert_eq!(finding.level, Level::Fail);
+        assert!(finding.message.contains("x264enc, avdec_h264"));
+    }
 
     #[test]
     fn a_missing_layer_fails_where_it_is_required() {

@@ -71,7 +71,7 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         ("sat" = Option<i32>, Query, description = "Saturation, -100 to 100 (0)"),
         ("bg" = Option<String>, Query, description = "What stands behind transparency and around `contain`: rrggbb, rgb or transparent"),
         ("page" = Option<u32>, Query, description = "Of a PDF, from 1 (1)"),
-        ("t" = Option<f32>, Query, description = "Seconds into a video; has no effect on images"),
+        ("t" = Option<f32>, Query, description = "Seconds into a video, whose picture there is delivered; behind the end the last one (1)"),
         ("v" = Option<String>, Query, description = "Anything: a fresh address for browsers"),
     ),
     responses(
@@ -188,11 +188,12 @@ async fn deliver_for(
             .filter(|source| source.account_id == key.account.id())
             .ok_or_else(missing)?;
         let spent = spend(state, request, key).await?;
+        let suited = parsed.on(&source);
         let wanted = Wanted {
-            source,
-            request: parsed.request.clone(),
+            request: suited.request.clone(),
             accept,
-            cache_key: cache_key.clone(),
+            cache_key: suited.cache_key(accept).clone(),
+            source,
         };
         match images.fetch(wanted, key.clone()).await {
             Ok(fetched) => {

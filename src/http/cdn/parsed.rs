@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
+use sluice_actors::cdn::Source;
 use sluice_media::variant::{AcceptClass, VariantRequest, VariantSettings};
 
 use crate::http::error::ApiError;
@@ -16,6 +17,8 @@ pub(super) struct Parsed {
     pub request: Arc<VariantRequest>,
     /// By [`index`].
     keys: [Arc<str>; 4],
+    /// The same without its time, where it has one.
+    timeless: Option<Arc<Parsed>>,
 }
 
 thread_local! {
@@ -43,12 +46,28 @@ impl Parsed {
     fn read(query: &str, settings: &VariantSettings) -> Result<Self, ApiError> {
         let request = VariantRequest::parse(query, settings)
             .map_err(|error| ApiError::Invalid(error.message))?;
+        let timeless = request
+            .timeless()
+            .map(|still| Arc::new(Self::new(still, None)));
+        Ok(Self::new(request, timeless))
+    }
+
+    fn new(request: VariantRequest, timeless: Option<Arc<Self>>) -> Self {
         let keys = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(webp, avif)| request.cache_key(AcceptClass { webp, avif }).into());
-        Ok(Self {
+        Self {
             request: Arc::new(request),
             keys,
-        })
+            timeless,
+        }
+    }
+
+    /// What it means for this source: where no time passes, one variant serves them all.
+    pub fn on(&self, source: &Source) -> &Self {
+        match &self.timeless {
+            Some(timeless) if !source.is_video() => timeless,
+            _ => self,
+        }
     }
 
     pub fn cache_key(&self, accept: AcceptClass) -> &Arc<str> {

@@ -18,23 +18,10 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
     type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let http = &AppState::of(request).config.http;
-        let (limit, patience) = (http.max_json.as_u64(), http.body_timeout);
-        let declared = declared_length(request);
-        let is_json = content_type_is_json(request);
-        let payload = payload.take();
+        let is_json = is_json(request);
+        let bytes = bytes(request, payload.take());
         Box::pin(async move {
-            if declared.is_some_and(|length| length > limit) {
-                return Err(too_large(limit));
-            }
-            let bytes = tokio::time::timeout(patience, read(payload, limit))
-                .await
-                .map_err(|_| {
-                    ApiError::Timeout(format!(
-                        "the body did not arrive within {} s",
-                        patience.as_secs()
-                    ))
-                })??;
+            let bytes = bytes.await?;
             if !bytes.is_empty() && !is_json {
                 return Err(ApiError::UnsupportedType(
                     "send JSON with `Content-Type: application/json`".to_owned(),
@@ -42,6 +29,29 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
             }
             parse(&bytes).map(Self)
         })
+    }
+}
+
+/// The bytes of a body of JSON: at most `http.max_json` (413), within `http.body_timeout` (408).
+pub(crate) fn bytes(
+    request: &HttpRequest,
+    payload: Payload,
+) -> impl Future<Output = Result<BytesMut, ApiError>> + use<> {
+    let http = &AppState::of(request).config.http;
+    let (limit, patience) = (http.max_json.as_u64(), http.body_timeout);
+    let declared = declared_length(request);
+    async move {
+        if declared.is_some_and(|length| length > limit) {
+            return Err(too_large(limit));
+        }
+        tokio::time::timeout(patience, read(payload, limit))
+            .await
+            .map_err(|_| {
+                ApiError::Timeout(format!(
+                    "the body did not arrive within {} s",
+                    patience.as_secs()
+                ))
+            })?
     }
 }
 
@@ -55,7 +65,8 @@ fn declared_length(request: &HttpRequest) -> Option<u64> {
         .ok()
 }
 
-fn content_type_is_json(request: &HttpRequest) -> bool {
+/// Whether the body is said to be JSON.
+pub(crate) fn is_json(request: &HttpRequest) -> bool {
     let essence = request.content_type().trim().to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")
 }
@@ -92,6 +103,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
             Err(error) => return Err(ApiError::Invalid(format!("malformed JSON: {error}"))),
         },
     };
+    from_object(object)
+}
+
+/// Reads an object, whose fields may stand in either spelling; the error names the field that is wrong.
+pub(crate) fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, ApiError> {
     let object = in_camel_case(object)?;
     serde_json::from_value(Value::Object(object.clone())).map_err(|error| {
         match culprit::<T>(object) {
@@ -118,7 +134,7 @@ fn in_camel_case(object: Map<String, Value>) -> Result<Map<String, Value>, ApiEr
 }
 
 /// The camelCase spelling of a name; one that has it already stays.
-pub(in crate::http) fn camel_case(key: &str) -> String {
+pub(crate) fn camel_case(key: &str) -> String {
     let mut words = key.split('_');
     let mut name = words.next().unwrap_or_default().to_owned();
     for word in words {
@@ -143,6 +159,8 @@ fn in_plain_words(error: &serde_json::Error) -> String {
         .to_string()
         .replace("expected i64", "expected a whole number")
         .replace("expected a boolean", "expected true or false")
+        .replace("expected a sequence", "expected an array")
+        .replace("expected a map", "expected an object")
 }
 
 #[cfg(test)]

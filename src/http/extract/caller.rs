@@ -3,12 +3,18 @@
 //! The admission middleware authenticates and leaves an [`Authentication`] with the request; the extractors only read it,
 //! so that 401 and 403 come before anything is said about the body.
 
-use std::{future::Ready, marker::PhantomData, rc::Rc};
+use std::{future::Ready, marker::PhantomData, sync::Arc};
 
 use actix_web::{
     FromRequest, HttpMessage as _, HttpRequest, dev::Payload, http::Method, http::header,
 };
-use sluice_store::{Secret, api_keys::Scope, sessions::Session, users::User};
+use sluice_store::{
+    Connection, Secret,
+    api_keys::{self, Scope},
+    now_ms,
+    sessions::{self, Session},
+    users::User,
+};
 use uuid::Uuid;
 
 use super::reached::Reached;
@@ -33,14 +39,43 @@ pub struct Identity {
     /// Names a plan of the configuration.
     pub plan: String,
     pub scope: Scope,
-    /// `None` for a caller with an API key.
-    pub session: Option<SignedIn>,
+    pub credential: Credential,
+}
+
+/// What the caller showed.
+#[derive(Debug)]
+pub enum Credential {
+    /// The id of an API key.
+    Key(Uuid),
+    Session(Box<SignedIn>),
+}
+
+impl Identity {
+    fn session(&self) -> Option<&SignedIn> {
+        match &self.credential {
+            Credential::Key(_) => None,
+            Credential::Session(signed_in) => Some(signed_in),
+        }
+    }
+
+    /// 403 when its scope does not reach `needed`.
+    fn reach(&self, needed: Scope) -> Result<(), ApiError> {
+        if self.scope >= needed {
+            return Ok(());
+        }
+        Err(ApiError::Forbidden(match needed {
+            Scope::Admin => "this needs a key with scope admin",
+            Scope::Write | Scope::Read => {
+                "this key may only read: a key with scope write is needed"
+            }
+        }))
+    }
 }
 
 /// What the admission middleware found out.
 #[derive(Clone, Debug)]
 pub enum Authentication {
-    Known(Rc<Identity>),
+    Known(Arc<Identity>),
     /// No credential came with the request.
     Missing,
     /// One came that is unknown, revoked, expired or of another kind.
@@ -77,8 +112,19 @@ impl Needs for Admin {
 /// A caller whose credential reaches the scope `S`.
 #[derive(Debug)]
 pub struct Caller<S> {
-    identity: Rc<Identity>,
+    identity: Arc<Identity>,
     scope: PhantomData<S>,
+}
+
+impl<S: Needs> Caller<S> {
+    /// For those who reach handlers otherwise than by a route; 403 when the scope does not suffice.
+    pub(crate) fn of(identity: &Arc<Identity>) -> Result<Self, ApiError> {
+        identity.reach(S::SCOPE)?;
+        Ok(Self {
+            identity: identity.clone(),
+            scope: PhantomData,
+        })
+    }
 }
 
 impl<S> Caller<S> {
@@ -93,7 +139,19 @@ impl<S> Caller<S> {
 
     /// Whether it is a person at the dashboard rather than a program with an API key.
     pub fn is_session(&self) -> bool {
-        self.identity.session.is_some()
+        self.identity.session().is_some()
+    }
+
+    /// Whether the credential still is what it was when the request came: for answers that go on for long.
+    pub async fn is_still_admitted(&self, db: &mut impl Connection) -> Result<bool, ApiError> {
+        Ok(match &self.identity.credential {
+            Credential::Key(id) => api_keys::is_in_force(db, *id).await?,
+            Credential::Session(signed_in) => {
+                let token = signed_in.token.expose();
+                let found = sessions::authenticate(db, token, now_ms()).await?;
+                found.is_some()
+            }
+        })
     }
 
     /// The name of the account's plan.
@@ -116,11 +174,11 @@ impl<S: Needs> FromRequest for Caller<S> {
 
 /// A caller with a dashboard session, for what concerns the session itself.
 #[derive(Debug)]
-pub struct SessionCaller(Rc<Identity>);
+pub struct SessionCaller(Arc<Identity>);
 
 impl SessionCaller {
     pub fn signed_in(&self) -> &SignedIn {
-        self.0.session.as_ref().expect("made from a session only")
+        self.0.session().expect("made from a session only")
     }
 }
 
@@ -129,7 +187,7 @@ impl FromRequest for SessionCaller {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let result = admit(request, Scope::Read).and_then(|identity| match identity.session {
+        let result = admit(request, Scope::Read).and_then(|identity| match identity.session() {
             Some(_) => Ok(Self(identity)),
             None => Err(ApiError::Forbidden(
                 "this needs a dashboard session, not an API key",
@@ -140,33 +198,27 @@ impl FromRequest for SessionCaller {
 }
 
 /// The identity behind the request when its scope suffices and, for a cookie, the call is not forged by another site.
-fn admit(request: &HttpRequest, needed: Scope) -> Result<Rc<Identity>, ApiError> {
-    let authentication = request.extensions().get::<Authentication>().cloned();
-    let identity = match authentication {
-        Some(Authentication::Known(identity)) => identity,
-        Some(Authentication::Wrong) => {
-            return Err(ApiError::Unauthenticated(
-                "the API key or session is unknown, revoked or expired",
-            ));
-        }
-        Some(Authentication::Missing) | None => {
-            return Err(ApiError::Unauthenticated(
-                "an API key is needed: send `Authorization: Bearer svc_…` or `x-api-key`",
-            ));
-        }
-    };
-    if let Some(signed_in) = &identity.session {
+fn admit(request: &HttpRequest, needed: Scope) -> Result<Arc<Identity>, ApiError> {
+    let identity = identity(request)?;
+    if let Some(signed_in) = identity.session() {
         refuse_forgery(request, &signed_in.session)?;
     }
-    if identity.scope < needed {
-        return Err(ApiError::Forbidden(match needed {
-            Scope::Admin => "this needs a key with scope admin",
-            Scope::Write | Scope::Read => {
-                "this key may only read: a key with scope write is needed"
-            }
-        }));
-    }
+    identity.reach(needed)?;
     Ok(identity)
+}
+
+/// The identity behind the request, whatever it may do.
+pub(crate) fn identity(request: &HttpRequest) -> Result<Arc<Identity>, ApiError> {
+    let authentication = request.extensions().get::<Authentication>().cloned();
+    match authentication {
+        Some(Authentication::Known(identity)) => Ok(identity),
+        Some(Authentication::Wrong) => Err(ApiError::Unauthenticated(
+            "the API key or session is unknown, revoked or expired",
+        )),
+        Some(Authentication::Missing) | None => Err(ApiError::Unauthenticated(
+            "an API key is needed: send `Authorization: Bearer svc_…` or `x-api-key`",
+        )),
+    }
 }
 
 /// A browser sends the cookie with requests that other sites provoke; those know neither our origin nor the token.

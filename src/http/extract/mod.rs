@@ -7,8 +7,12 @@ mod page;
 mod reached;
 
 pub use body::Body;
-pub(in crate::http) use body::camel_case;
-pub use caller::{Admin, Authentication, Caller, Identity, Read, SessionCaller, SignedIn, Write};
-pub(in crate::http) use page::page;
+pub(crate) use body::{bytes, camel_case, from_object, is_json};
+pub(crate) use caller::identity;
+pub use caller::{
+    Admin, Authentication, Caller, Credential, Identity, Read, SessionCaller, SignedIn, Write,
+};
+pub(crate) use page::page;
+pub(in crate::http) use page::row_count;
 pub use page::{PageQuery, Pagination, next_cursor};
 pub use reached::Reached;

@@ -17,21 +17,21 @@ const MAX_LIMIT: u32 = 100;
 /// Rows in one answer when the client names no limit: lists of the specification have none, but every answer has a bound.
 const WHOLE_LIST: u32 = 1000;
 
-/// Which rows of a list are wanted.
+/// Which rows of a list are wanted: `USUAL` of them when the client names no limit.
 #[derive(Clone, Copy, Debug)]
-pub struct PageQuery(pub Page);
+pub struct PageQuery<const USUAL: u32 = WHOLE_LIST>(pub Page);
 
-impl FromRequest for PageQuery {
+impl<const USUAL: u32> FromRequest for PageQuery<USUAL> {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        std::future::ready(page(request.query_string(), WHOLE_LIST).map(Self))
+        std::future::ready(page(request.query_string(), USUAL).map(Self))
     }
 }
 
 /// The page that a query asks for, `limit` rows long when it does not say.
-pub(in crate::http) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
+pub(crate) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
     let mut page = Page::first(limit);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
@@ -43,7 +43,8 @@ pub(in crate::http) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
     Ok(page)
 }
 
-fn row_count(text: &str) -> Result<u32, ApiError> {
+/// A `limit` of 1 to 100.
+pub(in crate::http) fn row_count(text: &str) -> Result<u32, ApiError> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MAX_LIMIT).contains(limit))

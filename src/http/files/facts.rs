@@ -1,44 +1,48 @@
-//! What an image worker finds out about an upload before it becomes a file: its size in pixels.
+//! What a worker finds out about an upload before it becomes a file: its size in pixels and how long it lasts.
 
 use std::{fs::File, sync::Arc, time::Duration};
 
-use sluice_actors::compute::{Assignment, Lane, Output};
-use sluice_media::{format::Format, task::Task};
+use sluice_actors::compute::{Assignment, Follow, Lane, Output};
+use sluice_media::{
+    format::Format,
+    operation::{Operation, Source},
+};
 use sluice_store::files::Facts;
 
 use crate::http::context::AppState;
 
 /// Facts are a service, not a condition: an upload does not wait longer for them.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// EXIF orientations from here on turn the image by a quarter.
-const FIRST_TURNED: u8 = 5;
 
-/// The facts of a file of that media type; none when it is no image, and when no worker can tell in time.
+/// The facts of a file of that media type; none when it is neither image, video nor audio, and when no worker can tell in
+/// time.
 pub(in crate::http) async fn find(state: &AppState, mime_type: &str, file: File) -> Facts {
-    let Some(format) = Format::from_mime(mime_type).filter(|format| format.is_image()) else {
+    let is_measured = |format: &Format| format.is_image() || format.class().is_timed();
+    let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {
+        return Facts::default();
+    };
+    let Ok(task) = Operation::Inspect.task(&[Source::new(format, "")]) else {
         return Facts::default();
     };
     let assignment = Assignment {
-        task: Task::Inspect { format },
+        task,
         inputs: vec![Arc::new(file)],
         output: Output::Memory,
         limits: state.compute.limits(),
+        follow: Follow::default(),
+        pixels: None,
     };
     let inspection = state.compute.run(Lane::Interactive, assignment);
-    let found = match tokio::time::timeout(PATIENCE, inspection).await {
-        Ok(Ok(finished)) => finished.done.image,
-        Ok(Err(_)) | Err(_) => None,
-    };
-    let Some(image) = found else {
+    let Ok(Ok(finished)) = tokio::time::timeout(PATIENCE, inspection).await else {
         return Facts::default();
     };
-    let (width, height) = match image.orientation >= FIRST_TURNED {
-        true => (image.height, image.width),
-        false => (image.width, image.height),
-    };
+    let (width, height) = finished.done.shown_size().unzip();
     Facts {
-        width: Some(width),
-        height: Some(height),
-        duration_ms: None,
+        width,
+        height,
+        duration_ms: finished
+            .done
+            .duration_ms()
+            .and_then(|ms| i64::try_from(ms).ok()),
     }
 }

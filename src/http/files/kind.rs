@@ -47,6 +47,8 @@ const BY_EXTENSION: &[(&str, &str)] = &[
     ("otf", "font/otf"),
     ("woff", "font/woff"),
     ("woff2", "font/woff2"),
+    // Programs; a transport stream is known by its bytes.
+    ("ts", "text/plain"),
 ];
 
 /// The media type of a file that begins with `head`.
@@ -83,7 +85,7 @@ mod tests {
     #[test]
     fn bytes_decide_before_names() {
         const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
-        let cases: [(&[u8], &str, &str); 11] = [
+        let cases: [(&[u8], &str, &str); 13] = [
             (PNG, "page.html", "image/png"),
             (PNG, "", "image/png"),
             (b"<html><script>", "photo.png", UNKNOWN),
@@ -95,6 +97,8 @@ mod tests {
             (b"PK\x03\x04", "book.docx", BY_EXTENSION[21].1),
             (b"PK\x03\x04", "photo.jpg", "application/zip"),
             (b"\xff\xfb\x90", "song.mp3", "audio/mpeg"),
+            (b"import x from 'y'", "index.ts", "text/plain"),
+            (b"[playlist]", "song.wma", "audio/x-ms-wma"),
         ];
         for (head, name, expected) in cases {
             assert_eq!(mime_type(head, name), expected, "{name}");

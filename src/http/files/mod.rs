@@ -8,7 +8,7 @@ mod record;
 mod request;
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    FromRequest as _, HttpRequest, HttpResponse,
     http::header::{self, HeaderValue},
     web,
 };
@@ -16,7 +16,7 @@ use serde::Serialize;
 use sluice_store::{
     Listed, blobs,
     files::{self, NewFile, Role},
-    now_ms, storage,
+    folders, now_ms, storage,
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -26,8 +26,8 @@ pub(super) use kind::mime_type;
 pub(super) use record::Record;
 pub use record::{FileAnswer, FileRecord};
 pub use request::ChangeFile;
-use request::ListQuery;
 pub(super) use request::id_or_top;
+use request::{FileToFetch, ListQuery};
 
 use super::{
     answer::Success,
@@ -35,10 +35,12 @@ use super::{
     context::AppState,
     downloads::CACHE,
     error::ApiError,
-    extract::{Body, Caller, Pagination, Reached, Read, Write},
-    multipart::{Form, FormLimits, Part},
+    extract::{Body, Caller, Pagination, Reached, Read, Write, is_json},
+    multipart::{Form, FormLimits, Part, SizeLimit},
     signing::Signer,
+    source_url, workflows,
 };
+use crate::config::Plan;
 
 /// What a form may be longer than the file in it, when its declared length is judged beforehand.
 const FORM_OVERHEAD_BYTES: u64 = 1 << 20;
@@ -51,12 +53,15 @@ pub struct FileList {
     next_cursor: Option<String>,
 }
 
-/// A form with one file.
+/// A form with one file, or with its address.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
 pub struct FileForm {
-    #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
+    #[schema(value_type = Option<String>, format = Binary)]
+    file: Option<Vec<u8>>,
+    /// In place of `file`: the address (http or https) that the service fetches it from.
+    #[schema(rename = "sourceUrl")]
+    source_url: Option<String>,
     /// Where the file shall lie; at the top without one.
     #[schema(rename = "folderId")]
     folder_id: Option<Uuid>,
@@ -77,37 +82,51 @@ pub async fn list(
     caller: Caller<Read>,
     reached: Reached,
 ) -> Result<HttpResponse, ApiError> {
+    let query = request.query_string();
+    let listed = listed(&state, caller.account_id(), &reached, query).await?;
+    Ok(HttpResponse::Ok().json(listed))
+}
+
+/// The files of the account that a query asks for.
+pub(crate) async fn listed(
+    state: &AppState,
+    account_id: Uuid,
+    reached: &Reached,
+    query: &str,
+) -> Result<FileList, ApiError> {
     let ListQuery {
         filter,
         page,
         offset,
-    } = ListQuery::parse(request.query_string())?;
+    } = ListQuery::parse(query)?;
     let mut db = state.store.read().await?;
-    let (account_id, reading) = (caller.account_id(), Pagination::reading(page));
+    let reading = Pagination::reading(page);
     let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
     let total = files::count(&mut db, account_id, &filter).await?;
     let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
     let record = Record {
-        state: &state,
-        reached: &reached,
+        state,
+        reached,
         signer: Signer::of(&mut db).await?,
     };
-    Ok(HttpResponse::Ok().json(FileList {
+    Ok(FileList {
         files: rows.into_iter().map(|file| record.of(file)).collect(),
         pagination,
         next_cursor,
-    }))
+    })
 }
 
 /// Store a file
 ///
-/// Any bytes, in a form with the field `file`. The answer comes when they are safe on the disk.
+/// Any bytes, in a form with the field `file`, or fetched from a `sourceUrl`, which JSON may name too. The answer comes when
+/// they are safe on the disk. Workflows that are bound to the folder run on the file.
 #[utoipa::path(post, path = "/api/files", tag = "files",
-    request_body(content = FileForm, content_type = "multipart/form-data"),
+    request_body(content((FileForm = "multipart/form-data"), (FileToFetch = "application/json"))),
     responses(
         (status = 201, description = "The file", body = FileAnswer),
         (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
         (status = 408, description = "The client fell silent", body = super::error::ErrorBody),
+        (status = 422, description = "The file cannot be fetched (`source_failed`)", body = super::error::ErrorBody),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
@@ -116,19 +135,22 @@ pub async fn create(
     reached: Reached,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let storage_limit = caller.plan(&state).storage.as_u64();
+    let plan = caller.plan(&state);
+    let storage_limit = plan.storage.as_u64();
     let account_id = caller.account_id();
     let stored = async {
         refuse_in_advance(&request, &state, account_id, storage_limit).await?;
-        let limits = FormLimits {
-            files: 1,
-            bytes: state.config.uploads.max_file.as_u64(),
-            bytes_named: "uploads.max_file",
+        let (origin, folder_id) = match is_json(&request) {
+            true => named_file(&request, payload).await?,
+            false => sent_file(&request, &state, payload).await?,
         };
-        let mut form = Form::read(&request, payload.into_inner(), &state, limits).await?;
-        let folder_id = id_or_top("folderId", form.text("folderId").unwrap_or_default())?;
-        let part = only_file(&mut form)?;
-        store(&state, account_id, folder_id, part, storage_limit).await
+        let part = match origin {
+            Origin::Sent(part) => *part,
+            Origin::Named(address) => {
+                fetch(&state, account_id, folder_id, address, storage_limit).await?
+            }
+        };
+        store(&state, account_id, folder_id, part, plan).await
     };
     let file = stored
         .await
@@ -149,20 +171,95 @@ async fn refuse_in_advance(
     let at_least = declared
         .unwrap_or_default()
         .saturating_sub(FORM_OVERHEAD_BYTES);
-    let max_file = state.config.uploads.max_file.as_u64();
-    if at_least > max_file {
-        return Err(ApiError::TooLarge(format!(
-            "the file is larger than {max_file} bytes (uploads.max_file)"
-        )));
-    }
+    size_limit(state).check("the file", at_least)?;
     let mut db = state.store.read().await?;
     Ok(storage::check(&mut db, account_id, at_least, storage_limit).await?)
 }
 
-fn only_file(form: &mut Form) -> Result<Part, ApiError> {
-    form.take_files().pop().ok_or_else(|| {
-        ApiError::Invalid("file is missing: send it as the form's field `file`".to_owned())
-    })
+fn size_limit(state: &AppState) -> SizeLimit {
+    SizeLimit {
+        bytes: state.config.uploads.max_file.as_u64(),
+        named: "uploads.max_file",
+    }
+}
+
+/// Reads a form; the file or its address, and the folder.
+async fn sent_file(
+    request: &HttpRequest,
+    state: &AppState,
+    payload: web::Payload,
+) -> Result<(Origin, Option<Uuid>), ApiError> {
+    let limits = FormLimits {
+        files: 1,
+        size: size_limit(state).into(),
+    };
+    let mut form = Form::read(request, payload.into_inner(), state, limits).await?;
+    let folder_id = id_or_top("folderId", form.text("folderId").unwrap_or_default())?;
+    let origin = Origin::only(form.take_files(), form.sources()?)?;
+    Ok((origin, folder_id))
+}
+
+/// Reads JSON; the file's address, and the folder.
+async fn named_file(
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<(Origin, Option<Uuid>), ApiError> {
+    let Body(asked) = Body::<FileToFetch>::from_request(request, &mut payload.into_inner()).await?;
+    Ok((Origin::Named(asked.source_url), asked.folder_id))
+}
+
+/// Where the bytes of a new file come from.
+enum Origin {
+    Sent(Box<Part>),
+    /// Its address.
+    Named(String),
+}
+
+impl Origin {
+    fn only(mut files: Vec<Part>, mut sources: Vec<String>) -> Result<Self, ApiError> {
+        match (files.pop(), sources.pop()) {
+            (Some(part), None) => Ok(Self::Sent(Box::new(part))),
+            (None, Some(address)) if sources.is_empty() => Ok(Self::Named(address)),
+            (None, None) => Err(ApiError::Invalid(
+                "file is missing: send it as the form's field `file`, or name its address in `sourceUrl`"
+                    .to_owned(),
+            )),
+            _ => Err(ApiError::Invalid(
+                "one file is stored at a time: send `file` or one `sourceUrl`".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Looks for the folder first: the file may be large. No more is fetched than the account has room for.
+async fn fetch(
+    state: &AppState,
+    account_id: Uuid,
+    folder_id: Option<Uuid>,
+    address: String,
+    storage_limit: u64,
+) -> Result<Part, ApiError> {
+    let mut db = state.store.read().await?;
+    if let Some(folder_id) = folder_id {
+        folders::get(&mut db, account_id, folder_id).await?;
+    }
+    let room = storage::room(&mut db, account_id, storage_limit).await?;
+    drop(db);
+    let limit = size_limit(state);
+    let bytes = limit.bytes.min(room);
+    let fetched = source_url::fetch(
+        state,
+        source_url::ONE,
+        &[address],
+        SizeLimit { bytes, ..limit },
+    )
+    .await;
+    if room < limit.bytes && matches!(fetched, Err(ApiError::TooLarge(_))) {
+        let mut db = state.store.read().await?;
+        storage::check(&mut db, account_id, room + 1, storage_limit).await?;
+    }
+    let one = fetched?.into_iter().next();
+    Ok(one.expect("an address gives a file or an error"))
 }
 
 async fn store(
@@ -170,7 +267,7 @@ async fn store(
     account_id: Uuid,
     folder_id: Option<Uuid>,
     mut part: Part,
-    storage_limit: u64,
+    plan: Plan,
 ) -> Result<files::File, ApiError> {
     let mime_type = mime_type(part.spool.head(), &part.filename);
     let facts = find_facts(state, mime_type, part.spool.reader().await?).await;
@@ -185,15 +282,25 @@ async fn store(
         width: facts.width,
         height: facts.height,
         duration_ms: facts.duration_ms,
+        generation: 0,
     };
+    let engine = state.workflows.clone();
     let stored = state.store.write(move |tx| {
         Box::pin(async move {
             blobs::record(tx, &sealed, now_ms()).await?;
-            storage::check(tx, account_id, new.size_bytes, storage_limit).await?;
-            files::create(tx, account_id, new, now_ms()).await
+            let limit = plan.storage.as_u64();
+            storage::check(tx, account_id, new.size_bytes, limit).await?;
+            let now = now_ms();
+            let file = files::create(tx, account_id, new, now).await?;
+            let begins_runs = workflows::file_stored(tx, &engine, &plan, &file, now).await?;
+            Ok((file, begins_runs))
         })
     });
-    Ok(stored.await?)
+    let (file, begins_runs) = stored.await?;
+    if begins_runs {
+        state.workflows.announce();
+    }
+    Ok(file)
 }
 
 /// Show or download a file

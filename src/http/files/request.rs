@@ -13,7 +13,7 @@ use super::record::FocalPoint;
 use crate::http::{
     error::ApiError,
     extract::{camel_case, page},
-    field::given,
+    field::{self, given},
     filename,
 };
 
@@ -70,7 +70,7 @@ pub(in crate::http) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>
         return Ok(None);
     }
     let id = Uuid::try_parse(text).map_err(|_| {
-        let shown: String = text.chars().take(60).collect();
+        let shown = field::shorten(text);
         ApiError::Invalid(format!(
             "{field} must be the id of a folder or null, got `{shown}`"
         ))
@@ -86,6 +86,16 @@ fn bounded(field: &str, text: &str) -> Result<String, ApiError> {
             text.len()
         ))),
     }
+}
+
+/// A file to store that the service fetches.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileToFetch {
+    /// http or https.
+    pub(super) source_url: String,
+    /// At the top without one.
+    pub(super) folder_id: Option<Uuid>,
 }
 
 /// The fields to change; null empties one.
@@ -124,7 +134,7 @@ impl ChangeFile {
             filename: filename.transpose()?,
             folder_id: self.folder_id,
             focal_point,
-            description: checked_description(self.description)?,
+            description: field::description(self.description, MAX_DESCRIPTION)?,
             tags: self.tags.map(checked_tags).transpose()?,
         })
     }
@@ -135,20 +145,6 @@ fn checked_point(FocalPoint { x, y }: FocalPoint) -> Result<(f64, f64), ApiError
         true => Ok((x, y)),
         false => Err(ApiError::Invalid(format!(
             "focal_point must have x and y of 0 to 1, got {x} and {y}"
-        ))),
-    }
-}
-
-fn checked_description(given: Option<Option<String>>) -> Result<Option<Option<String>>, ApiError> {
-    let length: usize = given
-        .iter()
-        .flatten()
-        .map(|text| text.chars().count())
-        .sum();
-    match length > MAX_DESCRIPTION {
-        false => Ok(given),
-        true => Err(ApiError::Invalid(format!(
-            "description must have at most {MAX_DESCRIPTION} characters, got {length}"
         ))),
     }
 }

@@ -90,7 +90,8 @@ pub(in crate::http) async fn answer(
 fn notice(state: &AppState, job: &Job, items: &[Item]) -> StorageNotice {
     let stored = items
         .iter()
-        .filter(|item| item.stored_file_id.is_some())
+        .flat_map(|item| [item.stored_file_id, item.attachment_file_id])
+        .flatten()
         .count();
     let notice = match (job.saves, stored) {
         (true, 0) => None,

@@ -37,7 +37,7 @@ impl Material {
         Ok(Self::Stored { file, head })
     }
 
-    pub(super) fn filename(&self) -> &str {
+    pub(in crate::http) fn filename(&self) -> &str {
         match self {
             Self::Uploaded(part) => &part.filename,
             Self::Stored { file, .. } => &file.filename,

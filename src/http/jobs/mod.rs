@@ -7,7 +7,7 @@ mod material;
 mod record;
 mod submission;
 
-use actix_web::{FromRequest as _, HttpRequest, HttpResponse, http::header, web};
+use actix_web::{FromRequest as _, HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sluice_media::operation::{self, Params};
@@ -25,13 +25,14 @@ pub use inline::{AllFailed, ConversionAnswer};
 pub(super) use material::Material;
 use record::Records;
 pub use record::{Accepted, JobRecord};
-pub(super) use submission::{Asking, Wanted, flag, idempotency_key, text};
+pub(super) use submission::{Asking, Sent, Wanted, flag, idempotency_key, text};
 
 use super::{
     context::AppState,
     convert::{CompressForm, ConvertForm},
     error::ApiError,
-    extract::{Body, Caller, Pagination, Reached, Read, Write, camel_case, page},
+    extract::{Body, Caller, Pagination, Reached, Read, Write, camel_case, is_json, page},
+    source_url,
 };
 
 /// Jobs of one page when the client names no limit.
@@ -64,9 +65,10 @@ pub struct JobList {
 
 /// Make a job
 ///
-/// A form with files, or JSON with `fileIds`; the other fields as for `/api/convert` (or `/api/compress`). The answer comes
-/// once the job is safe; ask for it, follow its events, or cancel it. With `Idempotency-Key` (at most 255 characters, kept
-/// 24 hours) a repeated request finds the same job and is not charged again; with other parameters it is refused (409).
+/// A form with files, or JSON with `fileIds` or `sourceUrls` (the addresses of files); the other fields as for `/api/convert`
+/// (or `/api/compress`). The answer comes once the job is safe; ask for it, follow its events, or cancel it. With
+/// `Idempotency-Key` (at most 255 characters, kept 24 hours) a repeated request finds the same job and is not charged again;
+/// with other parameters it is refused (409).
 #[utoipa::path(post, path = "/api/jobs", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating safe")),
     request_body(content = JobForm, content_type = "multipart/form-data"),
@@ -86,24 +88,28 @@ pub async fn create(
     let asking = Asking::new(&state, &caller, &reached);
     let idempotency_key = idempotency_key(&request)?;
     let mut payload = payload.into_inner();
-    let (params, files) = match is_json(&request) {
+    let sent = match is_json(&request) {
         true => {
             let Body(body) =
                 Body::<Map<String, Value>>::from_request(&request, &mut payload).await?;
             let most = caller.plan(&state).files_per_batch as usize;
-            let files = stored_files(&state, caller.account_id(), &body, most).await?;
-            (Params::from_json(&body), files)
+            let named = body
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.clone()));
+            Sent {
+                params: Params::from_json(&body),
+                files: stored_files(&state, caller.account_id(), &body, most).await?,
+                sources: source_url::named(named)?,
+                mark: None,
+            }
         }
-        false => {
-            let (params, files, _) = asking.form(&request, payload).await?;
-            (params, files)
-        }
+        false => asking.form(&request, payload).await?,
     };
-    let (tool, job_type) = match text(&params, "jobType").unwrap_or("convert") {
+    let (tool, job_type) = match text(&sent.params, "jobType").unwrap_or("convert") {
         "convert" => ("convert", JobType::Convert),
         "compress" => ("compress", JobType::Compress),
         other => {
-            let shown: String = other.chars().take(60).collect();
+            let shown = super::field::shorten(other);
             return Err(ApiError::Invalid(format!(
                 "jobType must be convert or compress, got `{shown}`"
             )));
@@ -112,9 +118,10 @@ pub async fn create(
     let wanted = Wanted {
         row: operation::row(tool).expect("convert and compress are rows"),
         job_type,
-        archives: flag(&params, "createArchive")?.unwrap_or(false),
-        params,
-        files,
+        archives: flag(&sent.params, "createArchive")?.unwrap_or(false),
+        params: sent.params,
+        files: sent.files,
+        sources: sent.sources,
         mark: None,
         is_waited_for: false,
         idempotency_key,
@@ -122,14 +129,6 @@ pub async fn create(
     };
     let (job, _) = asking.submit(wanted).await?;
     Ok(HttpResponse::Accepted().json(Accepted::of(&job)))
-}
-
-fn is_json(request: &HttpRequest) -> bool {
-    request
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.trim_start().starts_with("application/json"))
 }
 
 async fn stored_files(
@@ -213,8 +212,19 @@ pub async fn show(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let job = jobs::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
-    record(&state, &reached, &job).await
+    let found = find(&state, caller.account_id(), &reached, *id).await?;
+    Ok(HttpResponse::Ok().json(found))
+}
+
+/// A job of the account, with its results so far.
+pub(crate) async fn find(
+    state: &AppState,
+    account_id: Uuid,
+    reached: &Reached,
+    id: Uuid,
+) -> Result<JobRecord, ApiError> {
+    let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
+    record(state, reached, &job).await
 }
 
 /// Cancel a job
@@ -232,15 +242,16 @@ pub async fn cancel(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let job = state.conversions.cancel(caller.account_id(), *id).await?;
-    record(&state, &reached, &job).await
+    let cancelled = record(&state, &reached, &job).await?;
+    Ok(HttpResponse::Ok().json(cancelled))
 }
 
 async fn record(
     state: &AppState,
     reached: &Reached,
     job: &jobs::Job,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<JobRecord, ApiError> {
     let items = jobs::items(&mut state.store.read().await?, job.id).await?;
     let records = Records::new(state, reached).await?;
-    Ok(HttpResponse::Ok().json(records.job(job, Some(&items))))
+    Ok(records.job(job, Some(&items)))
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sluice_actors::convert::Progress;
 use sluice_store::{
-    jobs::{Item, ItemState, Job, JobType},
+    duration_ms,
+    jobs::{Attachment, Item, ItemState, Job, JobType},
     now_ms,
 };
 use utoipa::ToSchema;
@@ -30,7 +31,8 @@ pub struct ResultFile {
     pub original_size: i64,
     /// Bytes that came out; null when an inspection made no file.
     pub final_size: Option<i64>,
-    /// 100 × (1 − finalSize / originalSize), to one decimal; negative for a result that is larger.
+    /// 100 × (1 − finalSize / originalSize), to one decimal; negative for a result that is larger; null for a second file,
+    /// such as a storyboard's map.
     pub saved_percent: Option<f64>,
     pub mime_type: Option<String>,
     pub width: Option<u32>,
@@ -78,8 +80,10 @@ pub struct JobRecord {
     pub tool: Option<String>,
     /// `pending`, `processing`, `completed`, `failed` or `cancelled`. A job completes when at least one file came out.
     pub status: &'static str,
-    /// 0 to 100.
+    /// 0 to 100: the mean over its files, what is done of running ones included.
     pub progress: u8,
+    /// Its place in the queue for work on video and audio, while it waits there; 1 is next.
+    pub queue_place: Option<u32>,
     pub total_files: u32,
     pub completed_files: u32,
     pub failed_files: u32,
@@ -115,6 +119,7 @@ impl Accepted {
             job_id: job.id,
             status: job.state.as_str(),
             tool: tool_of(job),
+            // It was made just now, or what is done of it can be asked for.
             progress: Progress::of(job).percent(),
             total_files: job.total_files,
         }
@@ -146,13 +151,15 @@ impl<'a> Records<'a> {
 
     /// The record; with `items` also what came of them.
     pub(in crate::http) fn job(&self, job: &Job, items: Option<&[Item]>) -> JobRecord {
+        let progress = self.state.conversions.progress(job);
         JobRecord {
             id: job.id,
             job_id: job.id,
             job_type: job.job_type.as_str(),
             tool: tool_of(job),
             status: job.state.as_str(),
-            progress: Progress::of(job).percent(),
+            progress: progress.percent(),
+            queue_place: progress.queue_place,
             total_files: job.total_files,
             completed_files: job.completed_files,
             failed_files: job.failed_files,
@@ -178,8 +185,32 @@ impl<'a> Records<'a> {
         items
             .iter()
             .filter(|item| item.state == ItemState::Completed)
-            .map(|item| self.result(job, item))
+            .flat_map(|item| {
+                let attachment = item.attachment().map(|it| self.attached(job, item, it));
+                [Some(self.result(job, item)), attachment]
+            })
+            .flatten()
             .collect()
+    }
+
+    /// The second file of a result.
+    fn attached(&self, job: &Job, item: &Item, attachment: Attachment) -> ResultFile {
+        ResultFile {
+            filename: attachment.filename,
+            original_size: item.original_size,
+            final_size: Some(attachment.size),
+            saved_percent: None,
+            mime_type: Some(attachment.mime_type),
+            width: None,
+            height: None,
+            duration: None,
+            download_url: attachment
+                .blob
+                .and_then(|_| self.url(job, Downloadable::Attachment(item.id))),
+            applied_quality: None,
+            stored_file_id: attachment.stored_file_id,
+            facts: None,
+        }
     }
 
     fn result(&self, job: &Job, item: &Item) -> ResultFile {
@@ -196,7 +227,9 @@ impl<'a> Records<'a> {
             mime_type: item.mime_type.clone(),
             width: item.width,
             height: item.height,
-            duration: None,
+            duration: item
+                .duration_ms
+                .map(|milliseconds| milliseconds as f64 / 1_000.0),
             download_url: item
                 .result_blob
                 .and_then(|_| self.url(job, Downloadable::Result(item.id))),
@@ -233,7 +266,7 @@ pub(in crate::http) fn errors(items: &[Item]) -> Vec<FileError> {
 
 /// When a result made now or earlier expires; `None` once it has, though its bytes lie about until the janitor comes.
 fn works_until(expires_at: Option<i64>, keep: Duration, now: i64) -> Option<i64> {
-    let later = || now.saturating_add(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+    let later = || now.saturating_add(duration_ms(keep));
     let expires_at = expires_at.unwrap_or_else(later);
     (now < expires_at).then_some(expires_at)
 }

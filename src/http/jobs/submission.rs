@@ -7,7 +7,8 @@ use sluice_media::operation::{self, Operation, Params, Row};
 use sluice_store::{
     blob::Sealed,
     folders,
-    jobs::{Allowance, Idempotency, Job, JobType, NewItem, NewJob, Submitted},
+    jobs::{Idempotency, Job, JobType, NewItem, NewJob, Submitted},
+    now_ms, operations as meter,
     work::Lane,
 };
 use uuid::Uuid;
@@ -20,14 +21,13 @@ use crate::{
         error::ApiError,
         extract::{Caller, Reached, Write},
         files::id_or_top,
-        multipart::{Form, FormLimits},
+        multipart::{Form, FormLimits, SizeLimits},
+        source_url,
     },
 };
 
 /// The longest `Idempotency-Key`, in characters.
 const MAX_KEY: usize = 255;
-/// Where a request may one day name its file instead of sending it.
-const SOURCE_URL: &str = "sourceUrl";
 /// The field of a watermark's own image.
 const MARK: &str = "watermarkFile";
 
@@ -47,6 +47,8 @@ pub(in crate::http) struct Wanted {
     pub job_type: JobType,
     pub params: Params,
     pub files: Vec<Material>,
+    /// Addresses of further files, which come after `files`.
+    pub sources: Vec<String>,
     /// A watermark's own image.
     pub mark: Option<Material>,
     /// The caller waits for the answer.
@@ -56,6 +58,16 @@ pub(in crate::http) struct Wanted {
     pub idempotency_key: Option<String>,
     /// Overrides `saveToStorage` and `folderId`.
     pub beside: Option<Option<Uuid>>,
+}
+
+/// What came with a form.
+pub(in crate::http) struct Sent {
+    pub params: Params,
+    pub files: Vec<Material>,
+    /// See [`Wanted::sources`].
+    pub sources: Vec<String>,
+    /// A watermark's own image.
+    pub mark: Option<Material>,
 }
 
 impl<'a> Asking<'a> {
@@ -73,20 +85,19 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Reads a form with files: its fields, the files to work on, and a watermark's own image.
+    /// Reads a form: its fields, the files to work on or their addresses, and a watermark's own image.
     pub(in crate::http) async fn form(
         &self,
         request: &HttpRequest,
         payload: Payload,
-    ) -> Result<(Params, Vec<Material>, Option<Material>), ApiError> {
+    ) -> Result<Sent, ApiError> {
         let limits = FormLimits {
             // One more for the watermark's own image.
             files: self.plan.files_per_batch as usize + 1,
-            bytes: self.plan.image_upload.as_u64(),
-            bytes_named: "image_upload of the plan",
+            size: SizeLimits::of(&self.plan),
         };
         let mut form = Form::read(request, payload, self.state, limits).await?;
-        let files = form.take_files();
+        let (files, sources) = (form.take_files(), form.sources()?);
         let mark = form
             .files
             .into_iter()
@@ -95,11 +106,12 @@ impl<'a> Asking<'a> {
         if mark.is_some() {
             params.set(MARK, true);
         }
-        Ok((
+        Ok(Sent {
             params,
-            files.into_iter().map(Material::Uploaded).collect(),
-            mark.map(Material::Uploaded),
-        ))
+            files: files.into_iter().map(Material::Uploaded).collect(),
+            sources,
+            mark: mark.map(Material::Uploaded),
+        })
     }
 
     /// Refuses a request that would wait for workers that are not there. A job waits for them as a row.
@@ -108,7 +120,7 @@ impl<'a> Asking<'a> {
             Some(reason) if wanted.is_waited_for => {
                 tracing::warn!(reason, "a conversion is refused");
                 Err(ApiError::Unavailable {
-                    what: "image processing",
+                    what: "media processing",
                     retry_after_s: 10,
                 })
             }
@@ -117,8 +129,19 @@ impl<'a> Asking<'a> {
     }
 
     /// Judges the request, charges it and commits its job; `true` with a job that an earlier request made.
-    pub(in crate::http) async fn submit(&self, wanted: Wanted) -> Result<(Job, bool), ApiError> {
-        let operations = self.judged(&wanted)?;
+    pub(in crate::http) async fn submit(
+        &self,
+        mut wanted: Wanted,
+    ) -> Result<(Job, bool), ApiError> {
+        let operations = self.operations(&wanted)?;
+        if !wanted.sources.is_empty() {
+            // What can be refused without the files is refused before they are fetched.
+            self.check_workers(&wanted)?;
+            self.storing(&wanted).await?;
+            self.check_operations_left(&wanted).await?;
+            self.fetch(&mut wanted).await?;
+        }
+        self.check_files(&wanted, &operations)?;
         self.check_workers(&wanted)?;
         let (saves, folder_id) = self.storing(&wanted).await?;
         let key = wanted.idempotency_key.clone();
@@ -131,12 +154,7 @@ impl<'a> Asking<'a> {
             saves,
             folder_id,
             archives: wanted.archives,
-            allowance: Allowance {
-                files: u64::from(self.plan.files_per_batch),
-                operations: self.plan.operations_per_month,
-                file_bytes: self.plan.image_upload.as_u64(),
-                storage_bytes: self.plan.storage.as_u64(),
-            },
+            allowance: self.plan.allowance(),
             items: Vec::new(),
             idempotency: None,
         };
@@ -149,26 +167,40 @@ impl<'a> Asking<'a> {
         match self.state.conversions.submit(new, uploads).await? {
             Submitted::New(job) => Ok((job, false)),
             Submitted::Known(job) => Ok((job, true)),
-            Submitted::UsedUp { used } => Err(ApiError::OperationsUsedUp {
-                used,
-                limit: self.plan.operations_per_month,
-                upgrade_url: Some(self.reached.upgrade_url(self.state)),
-            }),
+            Submitted::UsedUp { used } => Err(self.used_up(used)),
+        }
+    }
+
+    /// Refuses a request for which the month has nothing left. One with a key may be known, and then costs nothing.
+    async fn check_operations_left(&self, wanted: &Wanted) -> Result<(), ApiError> {
+        let most = self.plan.operations_per_month;
+        if most == 0 || wanted.idempotency_key.is_some() {
+            return Ok(());
+        }
+        let mut db = self.state.store.read().await?;
+        let used = meter::used(&mut db, self.account_id, now_ms()).await?;
+        match used.operations < most {
+            true => Ok(()),
+            false => Err(self.used_up(used.operations)),
+        }
+    }
+
+    fn used_up(&self, used: u64) -> ApiError {
+        ApiError::OperationsUsedUp {
+            used,
+            limit: self.plan.operations_per_month,
+            upgrade_url: Some(self.reached.upgrade_url(self.state)),
         }
     }
 
     /// One operation for each file, or one for all that it joins.
-    fn judged(&self, wanted: &Wanted) -> Result<Vec<Operation>, ApiError> {
-        if wanted.params.get(SOURCE_URL).is_some() {
-            return Err(ApiError::NotAvailableYet(
-                "sourceUrl comes with the next version: send the file itself".to_owned(),
-            ));
-        }
-        let count = wanted.files.len();
+    fn operations(&self, wanted: &Wanted) -> Result<Vec<Operation>, ApiError> {
+        let count = wanted.files.len() + wanted.sources.len();
         let most = self.plan.files_per_batch as usize;
         if count == 0 {
             return Err(ApiError::Invalid(
-                "a file is missing: send it as the form's field `file`, or several as `files`"
+                "a file is missing: send it as the form's field `file`, several as `files`, or name \
+                 its address in `sourceUrl`"
                     .to_owned(),
             ));
         }
@@ -177,22 +209,37 @@ impl<'a> Asking<'a> {
                 "at most {most} files may be sent at once (files_per_batch of the plan), got {count}"
             )));
         }
-        let most_bytes = self.plan.image_upload.as_u64();
-        if let Some(file) = wanted
-            .files
-            .iter()
-            .find(|file| file.size_bytes() > most_bytes)
-        {
-            return Err(ApiError::TooLarge(format!(
-                "{} is larger than {most_bytes} bytes (image_upload of the plan)",
-                file.filename()
-            )));
-        }
         let operations = operation::parse_each(wanted.row.tool, &wanted.params, count)
             .map_err(|error| ApiError::Invalid(error.message))?;
         let operations = joined(operations);
-        check_types(wanted, &operations)?;
+        check_count(wanted.row, &operations, count)?;
         Ok(operations)
+    }
+
+    /// Puts the files at the request's addresses behind those that came with it.
+    async fn fetch(&self, wanted: &mut Wanted) -> Result<(), ApiError> {
+        let sources = std::mem::take(&mut wanted.sources);
+        let fetched = source_url::fetch(
+            self.state,
+            source_url::ONE,
+            &sources,
+            SizeLimits::of(&self.plan),
+        )
+        .await?;
+        wanted
+            .files
+            .extend(fetched.into_iter().map(Material::Uploaded));
+        Ok(())
+    }
+
+    /// Sizes and types.
+    fn check_files(&self, wanted: &Wanted, operations: &[Operation]) -> Result<(), ApiError> {
+        for file in wanted.files.iter().chain(&wanted.mark) {
+            let format = file.source().ok().map(|source| source.format);
+            let limit = SizeLimits::of(&self.plan).of_format(format);
+            limit.check(file.filename(), file.size_bytes())?;
+        }
+        check_types(wanted, operations)
     }
 
     async fn storing(&self, wanted: &Wanted) -> Result<(bool, Option<Uuid>), ApiError> {
@@ -218,13 +265,23 @@ impl<'a> Asking<'a> {
 
 /// An operation that makes one file of all inputs stands once.
 fn joined(mut operations: Vec<Operation>) -> Vec<Operation> {
-    let joins = |operation: &Operation| {
-        operation.is_packing() || matches!(operation, Operation::ImageToPdf(_))
-    };
-    if operations.iter().all(joins) {
+    if operations.iter().all(Operation::joins) {
         operations.truncate(1);
     }
     operations
+}
+
+/// Refuses too few or too many files for an operation that joins them. An archive takes any.
+fn check_count(row: &Row, operations: &[Operation], count: usize) -> Result<(), ApiError> {
+    let joins = |operation: &Operation| operation.joins() && !operation.is_packing();
+    let (least, most) = (row.min_files, row.max_files);
+    match operations.iter().any(joins) && !(least..=most).contains(&count) {
+        false => Ok(()),
+        true => Err(ApiError::Invalid(format!(
+            "{} takes {least} to {most} files, got {count}: send them as `files`, in order",
+            row.tool
+        ))),
+    }
 }
 
 /// The files of each operation. There are as many operations as files, or one for all of them.

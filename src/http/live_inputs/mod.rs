@@ -10,6 +10,7 @@ mod tell;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
+use serde_json::Value;
 use sluice_store::{
     Listed,
     live_inputs::{self, LiveInput},
@@ -214,13 +215,22 @@ pub async fn health(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let input = find(&state, caller.account_id(), *id).await?;
-    Ok(match state.live.health(input.id) {
-        Some(health) => HttpResponse::Ok().json(health.as_ref()),
-        None => HttpResponse::Ok().json(health::idle()),
-    })
+    Ok(HttpResponse::Ok().json(health_of(&state, input.id)?))
 }
 
-async fn find(state: &AppState, account_id: Uuid, id: Uuid) -> Result<LiveInput, ApiError> {
+/// What [`LiveInputHealth`] describes.
+pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiError> {
+    match state.live.health(input_id) {
+        Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal),
+        None => Ok(health::idle()),
+    }
+}
+
+pub(crate) async fn find(
+    state: &AppState,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<LiveInput, ApiError> {
     Ok(live_inputs::get(&mut state.store.read().await?, account_id, id).await?)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The extractors of [`crate::http::extract`] turn what is found here into 401 and 403.
 
-use std::{rc::Rc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use actix_web::{
     Error, HttpMessage as _, ResponseError as _,
@@ -21,7 +21,7 @@ use sluice_store::{
 use crate::http::{
     context::AppState,
     error::ApiError,
-    extract::{Authentication, Identity, SignedIn},
+    extract::{Authentication, Credential, Identity, SignedIn},
     rate_limit::Standing,
     session::COOKIE,
 };
@@ -30,22 +30,23 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Authenticates the callers of `/api` and `/metrics`, and counts those of `/api` against their plan.
+/// Authenticates the callers of `/api`, `/mcp` and `/metrics`, and counts those of the first two against their plan.
 pub async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let is_api = request.path().starts_with("/api/");
-    if !is_api && request.path() != "/metrics" {
+    let is_mcp = crate::mcp::is_below(request.path());
+    let is_counted = is_mcp || request.path().starts_with("/api/");
+    if !is_counted && request.path() != "/metrics" {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
     let state = AppState::of(request.request()).clone();
-    let authentication = match authenticate(&state, &request).await {
+    let authentication = match authenticate(&state, &request, !is_mcp).await {
         Ok(authentication) => authentication,
         Err(error) => return Ok(request.into_response(error.error_response())),
     };
     let standing = match &authentication {
-        Authentication::Known(caller) if is_api => {
+        Authentication::Known(caller) if is_counted => {
             let limit = state.config.plan(&caller.plan).requests_per_minute;
             Some(
                 state
@@ -77,10 +78,12 @@ pub async fn admit(
     Ok(response)
 }
 
-/// The credential that counts: Bearer, then `x-api-key`, then the session cookie. The first that is there decides.
+/// The credential that counts: Bearer, then `x-api-key`, then the session cookie where one is taken. The first that is
+/// there decides.
 async fn authenticate(
     state: &web::Data<AppState>,
     request: &ServiceRequest,
+    takes_cookie: bool,
 ) -> Result<Authentication, ApiError> {
     if let Some(key) = api_key(request.headers()) {
         return match key {
@@ -88,7 +91,7 @@ async fn authenticate(
             None => Ok(Authentication::Wrong),
         };
     }
-    match request.cookie(COOKIE) {
+    match request.cookie(COOKIE).filter(|_| takes_cookie) {
         Some(cookie) => by_session(state, Secret::new(cookie.value())).await,
         None => Ok(Authentication::Missing),
     }
@@ -113,7 +116,7 @@ async fn by_api_key(state: &web::Data<AppState>, token: &str) -> Result<Authenti
     if key.is_due_to_touch(now_ms()) {
         note_use(state.clone(), &key);
     }
-    identity(&mut db, key.account_id, key.scope, None).await
+    identity(&mut db, key.account_id, key.scope, Credential::Key(key.id)).await
 }
 
 /// Every session may do everything in its own account.
@@ -130,7 +133,8 @@ async fn by_session(
                 user,
                 token,
             };
-            identity(&mut db, account_id, Scope::Admin, Some(signed_in)).await
+            let credential = Credential::Session(Box::new(signed_in));
+            identity(&mut db, account_id, Scope::Admin, credential).await
         }
         None => Ok(Authentication::Wrong),
     }
@@ -140,14 +144,14 @@ async fn identity(
     db: &mut Reader,
     account_id: uuid::Uuid,
     scope: Scope,
-    session: Option<SignedIn>,
+    credential: Credential,
 ) -> Result<Authentication, ApiError> {
     let plan = accounts::get(db, account_id).await?.plan;
-    Ok(Authentication::Known(Rc::new(Identity {
+    Ok(Authentication::Known(Arc::new(Identity {
         account_id,
         plan,
         scope,
-        session,
+        credential,
     })))
 }
 

@@ -31,6 +31,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const QUIET_ROUTES: &[&str] = &[
     "/cdn/v1/",
     "/live/v1/",
+    "/video/v1/",
     "/healthz",
     "/readyz",
     "/metrics",

@@ -1,17 +1,16 @@
-//! Who may watch, and what browsers of other sites may read (decisions.md §6 `allowedDomains`).
+//! Who may watch a live input.
 
 use std::sync::Arc;
 
-use actix_web::{
-    HttpRequest, HttpResponse, ResponseError,
-    http::header::{self, HeaderMap, HeaderName, HeaderValue},
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, web};
 use sluice_actors::live::{Playback, Policy};
 use tokio::sync::SemaphorePermit;
-use url::Url;
 
-use crate::http::{context::AppState, error::ApiError};
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    site::{self, Cors},
+};
 
 /// A viewer that may watch this playback.
 pub(super) struct Access {
@@ -38,163 +37,17 @@ impl Access {
     }
 }
 
-/// The CORS headers of an answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Cors {
-    Everyone,
-    /// This origin alone, by name.
-    Origin(String),
-    Nobody,
-}
-
-impl Cors {
-    pub fn apply(&self, headers: &mut HeaderMap) {
-        let origin = match self {
-            Self::Everyone => HeaderValue::from_static("*"),
-            Self::Origin(origin) => match HeaderValue::from_str(origin) {
-                Ok(origin) => origin,
-                Err(_) => return,
-            },
-            Self::Nobody => return vary(headers),
-        };
-        if matches!(self, Self::Origin(_)) {
-            vary(headers);
-        }
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = HeaderValue::from_static("Content-Length, Content-Range, Date");
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-    }
-}
-
-/// The answer depends on who asked: an upstream cache must not give it to another site.
-fn vary(headers: &mut HeaderMap) {
-    headers.insert(header::VARY, HeaderValue::from_static("Origin, Referer"));
-}
-
 /// Whether the viewer's site may show this playback, and what its browser may read of the answer.
 pub(super) fn check(request: &HttpRequest, policy: &Policy) -> (Cors, Result<(), ApiError>) {
-    let read = |name: HeaderName| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    decide(
-        &policy.allowed_domains,
-        read(header::ORIGIN),
-        read(header::REFERER),
-    )
+    site::check(request, &policy.allowed_domains)
 }
 
-fn decide(
-    allowed: &[String],
-    origin: Option<&str>,
-    referer: Option<&str>,
-) -> (Cors, Result<(), ApiError>) {
-    if allowed.is_empty() {
-        return (Cors::Everyone, Ok(()));
-    }
-    let host = origin
-        .or(referer)
-        .and_then(|address| Url::parse(address).ok()?.host_str().map(str::to_owned));
-    if !host.is_some_and(|host| allowed.iter().any(|domain| matches(domain, &host))) {
-        return (
-            Cors::Nobody,
-            Err(ApiError::Forbidden(
-                "this stream may not be shown on this site",
-            )),
-        );
-    }
-    (
-        origin.map_or(Cors::Nobody, |origin| Cors::Origin(origin.to_owned())),
-        Ok(()),
-    )
-}
-
-/// Exact, or any sub-domain of `*.domain`; without case.
-fn matches(domain: &str, host: &str) -> bool {
-    let (domain, host) = (domain.to_ascii_lowercase(), host.to_ascii_lowercase());
-    match domain.strip_prefix("*.") {
-        Some(parent) => host
-            .strip_suffix(parent)
-            .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
-        None => domain == host,
-    }
-}
-
-/// An error about no input in particular.
-pub(super) fn open_to_all(error: ApiError) -> HttpResponse {
-    let mut response = error.error_response();
-    Cors::Everyone.apply(response.headers_mut());
-    response
-}
-
-/// A preflight: players send `Range` across sites. It names the origins that the answer itself would name.
+/// A preflight. It names the origins that the answer itself would name.
 pub(super) async fn preflight(request: HttpRequest) -> HttpResponse {
     let playback_id = request.match_info().get("playback_id").unwrap_or_default();
     let playback = AppState::of(&request).live.playback(playback_id);
     let cors = playback.map_or(Cors::Everyone, |playback| {
         check(&request, &playback.policy()).0
     });
-    let mut response = HttpResponse::NoContent()
-        .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS"))
-        .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, If-None-Match"))
-        .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
-        .finish();
-    cors.apply(response.headers_mut());
-    response
-}
-
-/// Anything but GET, HEAD and OPTIONS.
-pub(super) async fn wrong_method(request: HttpRequest) -> HttpResponse {
-    let method = request.method().to_string();
-    open_to_all(ApiError::MethodNotAllowed {
-        method,
-        allow: "GET, HEAD, OPTIONS".into(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_site_is_allowed_by_origin_else_referer() {
-        let allowed = ["example.org".to_owned(), "*.example.com".to_owned()];
-        let cases = [
-            (Some("https://example.org"), None, true),
-            (Some("https://EXAMPLE.org:8443"), None, true),
-            (Some("https://a.b.example.com"), None, true),
-            (Some("https://example.com"), None, false),
-            (Some("https://evilexample.com"), None, false),
-            (Some("https://example.org.evil.net"), None, false),
-            (Some("null"), Some("https://example.org/"), false),
-            (None, Some("https://www.example.com/page?x=1"), true),
-            (None, Some("not a url"), false),
-            (None, None, false),
-        ];
-        for (origin, referer, expected) in cases {
-            let (_, allowed) = decide(&allowed, origin, referer);
-            assert_eq!(allowed.is_ok(), expected, "{origin:?} {referer:?}");
-        }
-    }
-
-    #[test]
-    fn the_answer_names_the_allowed_origin_only() {
-        let allowed = ["example.org".to_owned()];
-        assert_eq!(decide(&[], Some("https://any.net"), None).0, Cors::Everyone);
-        let named = Cors::Origin("https://example.org".into());
-        assert_eq!(decide(&allowed, Some("https://example.org"), None).0, named);
-        assert_eq!(
-            decide(&allowed, Some("https://any.net"), None).0,
-            Cors::Nobody
-        );
-        let mut headers = HeaderMap::new();
-        named.apply(&mut headers);
-        assert_eq!(headers.get("vary").unwrap(), "Origin, Referer");
-        assert_eq!(
-            headers.get("access-control-allow-origin").unwrap(),
-            "https://example.org"
-        );
-    }
+    site::preflight(&cors)
 }

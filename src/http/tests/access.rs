@@ -53,9 +53,11 @@ async fn every_route_of_the_api_needs_a_credential() {
 #[actix_web::test]
 async fn scopes_bound_what_a_key_may_do() {
     let site = Site::open().await;
+    // Streams end at once.
+    site.state.closing.cancel();
     let (reader, writer) = (site.key(Scope::Read).await, site.key(Scope::Write).await);
     for (method, path) in guarded() {
-        let is_change = method != "GET";
+        let is_change = method != "GET" && path != "/api/workflows/lint";
         let is_admin_only = path.starts_with("/api/keys");
         let is_for_sessions = path == "/api/session";
         let allowed = |answer: &super::Answer| ![401, 403].contains(&answer.status);

@@ -75,7 +75,7 @@ impl Gallery {
                 Painter,
                 config.delivery_caps(),
             ),
-            ..MediaHandles::start(config, store, "/nonexistent".into())
+            ..MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
         })
         .await;
         let account_id = site.first.live_input.account_id;
@@ -157,6 +157,7 @@ async fn add_file(site: &Site, mime_type: &str) -> Uuid {
         width: None,
         height: None,
         duration_ms: None,
+        generation: 0,
     };
     let account_id = site.first.live_input.account_id;
     let stored = site.state.store.write(move |tx| {
@@ -310,12 +311,12 @@ async fn a_bad_key_a_foreign_and_a_missing_file_are_answered_alike() {
 #[actix_web::test]
 async fn what_cannot_be_delivered_is_said_and_not_counted() {
     let gallery = Gallery::open().await;
-    let video = add_file(&gallery.site, "video/mp4").await;
+    let archive = add_file(&gallery.site, "application/zip").await;
     let cases = [
         (gallery.path("?w=0"), 400, "w must be"),
         (gallery.path("?fit=funny"), 400, "fit must be"),
         (gallery.path("?q=1"), 415, "does not decode"),
-        (format!("/cdn/v1/{}/{video}?w=5", gallery.key), 415, ""),
+        (format!("/cdn/v1/{}/{archive}?w=5", gallery.key), 415, ""),
     ];
     for (path, status, text) in cases {
         let answer = gallery.get(&path).await;

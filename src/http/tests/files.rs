@@ -40,7 +40,7 @@ impl Site {
         self.send(request).await
     }
 
-    async fn stored(&self, name: &str, bytes: &[u8]) -> Value {
+    pub(super) async fn stored(&self, name: &str, bytes: &[u8]) -> Value {
         let answer = self.post_form(one_file(name, bytes)).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["file"].clone()
@@ -60,7 +60,7 @@ impl Site {
         std::fs::read_dir(folder).unwrap().count()
     }
 
-    async fn nothing_temporary_is_left(&self) {
+    pub(super) async fn nothing_temporary_is_left(&self) {
         let are_gone = async || self.temporary_files() == 0;
         eventually("temporary files are left", are_gone).await;
     }

@@ -17,7 +17,7 @@ use crate::{config::Config, http::MediaHandles};
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' width='4' height='3'/>";
 
 /// A form with `files` pictures and some fields.
-fn form(files: usize, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn form(files: usize, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut body = Vec::new();
     for _ in 0..files {
         body.extend_from_slice(
@@ -51,13 +51,17 @@ impl Workers for Slow {
         1
     }
 
+    fn signs(&self) -> u64 {
+        0
+    }
+
     fn refused(&self) -> Option<String> {
         None
     }
 }
 
 impl Site {
-    async fn with_slow_workers(adjust: impl FnOnce(&mut Config)) -> Self {
+    pub(super) async fn with_slow_workers(adjust: impl FnOnce(&mut Config)) -> Self {
         Self::open_over(adjust, |config, store| {
             let conversions = Conversions::over(
                 config.convert.clone(),
@@ -67,13 +71,13 @@ impl Site {
             );
             MediaHandles {
                 conversions,
-                ..MediaHandles::start(config, store, "/nonexistent".into())
+                ..MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
             }
         })
         .await
     }
 
-    async fn send_form(&self, key: &str, path: &str, body: Vec<u8>) -> Answer {
+    pub(super) async fn send_form(&self, key: &str, path: &str, body: Vec<u8>) -> Answer {
         let request = request("POST", path)
             .insert_header(("authorization", format!("Bearer {key}")))
             .insert_header(("content-type", "multipart/form-data; boundary=edge"))
@@ -81,7 +85,7 @@ impl Site {
         self.send(request).await
     }
 
-    async fn pending_job(&self) -> String {
+    pub(super) async fn pending_job(&self) -> String {
         let body = form(2, &[("format", "png")]);
         let answer = self
             .send_form(self.first.api_key.expose(), "/api/jobs", body)
@@ -95,7 +99,7 @@ impl Site {
         answer["jobId"].as_str().unwrap().to_owned()
     }
 
-    async fn used(&self) -> Value {
+    pub(super) async fn used(&self) -> Value {
         self.call("GET", "/api/usage", None).await.json()["operations"]["used"].clone()
     }
 }

@@ -1,13 +1,19 @@
 //! The façade as a client meets it: a real store in a temporary folder, live inputs faked.
 
 mod access;
+mod clips;
 mod delivery;
+mod events;
 mod files;
 mod framework;
 mod jobs;
 mod live_inputs;
 mod served;
 mod session;
+mod source_url;
+mod video;
+mod webhooks;
+mod workflows;
 
 use std::{
     sync::{
@@ -170,7 +176,7 @@ impl Site {
 
     async fn open_with(adjust: impl FnOnce(&mut Config)) -> Self {
         Self::open_over(adjust, |config, store| {
-            MediaHandles::start(config, store, "/nonexistent".into())
+            MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
         })
         .await
     }

@@ -103,7 +103,7 @@ impl Catalogue {
         Ok(found.is_some())
     }
 
-    /// Some of the stored files that have these bytes; none for what only a job or an upload needs.
+    /// Some of the stored files that have these bytes; none for what only a job, a run or an upload needs.
     pub(super) async fn filenames(&mut self, hash: BlobHash) -> Result<Vec<String>, Error> {
         let names = query_scalar("SELECT filename FROM files WHERE blob_hash = $1 LIMIT $2")
             .bind(hash)

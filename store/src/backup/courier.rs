@@ -215,7 +215,7 @@ fn other_length(found: u64, entry: &Entry) -> String {
     )
 }
 
-fn unreadable(error: &io::Error) -> String {
+pub(super) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "is missing".into(),
         _ => format!("cannot be read: {error}"),

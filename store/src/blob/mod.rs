@@ -6,6 +6,7 @@
 
 mod hash;
 mod orphan;
+mod scratch;
 mod spool;
 
 use std::{
@@ -20,12 +21,14 @@ use tokio::sync::Semaphore;
 use crate::{Error, StoreSettings, folder};
 
 pub use hash::BlobHash;
+pub use scratch::{Scratch, Scratched};
 pub use spool::{HEAD_BYTES, Sealed, Spool};
 
 pub(crate) use orphan::Shelf;
 
 const BLOBS: &str = "blobs";
 const TEMPORARY: &str = "tmp";
+const SCRATCH: &str = "scratch";
 
 /// What is known of a blob once its bytes are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub struct Blobs {
 struct Shared {
     blobs: PathBuf,
     temporary: PathBuf,
+    scratch: PathBuf,
     settings: StoreSettings,
     /// For files hashed, written and flushed at a time.
     permits: Arc<Semaphore>,
@@ -68,6 +72,7 @@ impl Blobs {
             shared: Arc::new(Shared {
                 blobs: folder_in(&settings.data_dir),
                 temporary: settings.data_dir.join(TEMPORARY),
+                scratch: settings.data_dir.join(SCRATCH),
                 permits: Arc::new(Semaphore::new(settings.file_work)),
                 settings: settings.clone(),
                 position: Mutex::default(),
@@ -78,7 +83,10 @@ impl Blobs {
     /// Makes the folders and removes what an earlier process left unfinished. Only for the holder of the data folder's lock.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         let Shared {
-            blobs, temporary, ..
+            blobs,
+            temporary,
+            scratch,
+            ..
         } = &*self.shared;
         folder::create_private(blobs)?;
         for shelf in Shelf::all() {
@@ -86,6 +94,7 @@ impl Blobs {
         }
         // A blob's name is durable only when the folder that holds it is.
         folder::sync_folder(blobs)?;
+        folder::create_private(scratch)?;
         folder::create_private(temporary)?;
         let leftovers = fs::read_dir(temporary).map_err(Error::file("cannot list", temporary))?;
         for entry in leftovers {

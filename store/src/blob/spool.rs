@@ -129,22 +129,12 @@ impl Spool {
         } = self;
         let at = blobs.clone();
         blobs
-            .blocking(move || {
-                let (link, blob, head) = match is_shared {
-                    true => copied(&at, &writer.file, &link.0)?,
-                    false => {
-                        let blob = writer.finish(&link.0)?;
-                        (link, blob, head)
-                    }
-                };
-                sync(&link.0)?;
-                at.place(&link.0, &blob)?;
-                Ok(Sealed {
-                    blobs: at,
-                    link,
-                    blob,
-                    head,
-                })
+            .blocking(move || match is_shared {
+                true => sealed_copy(&at, &writer.file, &link.0),
+                false => {
+                    let blob = writer.finish(&link.0)?;
+                    placed(&at, link, blob, head)
+                }
             })
             .await
     }
@@ -224,8 +214,20 @@ fn sync(path: &Path) -> Result<(), Error> {
         .map_err(Error::write("cannot flush", path))
 }
 
-/// A file of our own with what somebody else wrote, read from its beginning without moving its position.
-fn copied(blobs: &Blobs, shared: &File, path: &Path) -> Result<(Temporary, Blob, Vec<u8>), Error> {
+fn placed(blobs: &Blobs, link: Temporary, blob: Blob, head: Vec<u8>) -> Result<Sealed, Error> {
+    sync(&link.0)?;
+    blobs.place(&link.0, &blob)?;
+    Ok(Sealed {
+        blobs: blobs.clone(),
+        link,
+        blob,
+        head,
+    })
+}
+
+/// A blob of what somebody else wrote to a file that may lie at `path`, read from its beginning without moving its position;
+/// blocks.
+pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<Sealed, Error> {
     let (link, mut writer) = Writer::create(blobs)?;
     let (mut head, mut size) = (Vec::new(), 0);
     let mut piece = vec![0; PIECE];
@@ -243,7 +245,7 @@ fn copied(blobs: &Blobs, shared: &File, path: &Path) -> Result<(Temporary, Blob,
         size += count as u64;
     }
     let blob = writer.finish(&link.0)?;
-    Ok((link, blob, head))
+    placed(blobs, link, blob, head)
 }
 
 fn cut_short() -> Error {

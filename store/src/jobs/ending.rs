@@ -69,11 +69,17 @@ pub async fn cancel(
     end(tx, id, JobState::Cancelled, None, keep_ms, now_ms).await
 }
 
-/// Ends a job whose row of [`work`] was given up. One that has ended meanwhile, or is gone, stays as it is.
-pub async fn give_up(tx: &mut Tx<'_>, id: Uuid, keep_ms: i64, now_ms: i64) -> Result<(), Error> {
+/// Ends a job whose row of [`work`] was given up; the job as it is then. `None` for one that has ended meanwhile, or is
+/// gone: it stays as it is.
+pub async fn give_up(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    keep_ms: i64,
+    now_ms: i64,
+) -> Result<Option<Job>, Error> {
     let job = match by_id(tx, id).await {
         Ok(job) if !job.state.has_ended() => job,
-        Ok(_) | Err(Error::NotFound(_)) => return Ok(()),
+        Ok(_) | Err(Error::NotFound(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
     let why = "the work on it was cut short three times".to_owned();
@@ -92,8 +98,8 @@ pub async fn give_up(tx: &mut Tx<'_>, id: Uuid, keep_ms: i64, now_ms: i64) -> Re
         .execute(tx.sqlite())
         .await?;
     let cause = Some((why, CRASHED.to_owned()));
-    end(tx, id, JobState::Failed, cause, keep_ms, now_ms).await?;
-    Ok(())
+    let job = end(tx, id, JobState::Failed, cause, keep_ms, now_ms).await?;
+    Ok(Some(job))
 }
 
 async fn refund_pending(tx: &mut Tx<'_>, job: &Job) -> Result<(), Error> {

@@ -35,7 +35,7 @@ pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> 
 /// At most `limit` of them; a job may have thousands.
 async fn forget_results(tx: &mut Tx<'_>, job_id: Uuid, limit: u64) -> Result<u64, Error> {
     let gone: Vec<Uuid> = query_scalar(
-        "UPDATE job_files SET result_blob = NULL WHERE id IN (
+        "UPDATE job_files SET result_blob = NULL, attachment_blob = NULL WHERE id IN (
              SELECT id FROM job_files WHERE job_id = $1 AND result_blob IS NOT NULL LIMIT $2) RETURNING id",
     )
     .bind(job_id)

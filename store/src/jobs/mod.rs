@@ -23,7 +23,7 @@ pub use ending::{cancel, finish, give_up};
 pub(crate) use expiry::{delete_ended_before, expire_results};
 pub use idempotency::Idempotency;
 pub(crate) use idempotency::delete_expired as delete_expired_keys;
-pub use progress::{NewResult, begin, complete_item, expand, fail_item};
+pub use progress::{NewAttachment, NewResult, begin, complete_item, expand, fail_item};
 
 /// Of a job's row in [`work`].
 pub const KIND: &str = "job";
@@ -98,6 +98,17 @@ pub enum ItemState {
     Cancelled,
 }
 
+impl ItemState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// What the account's plan allowed when the job was made; 0 means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
@@ -136,6 +147,8 @@ pub struct Job {
     pub archive_size: Option<i64>,
     pub error: Option<String>,
     pub error_code: Option<String>,
+    /// Its first file's name, as it was asked for.
+    pub filename: String,
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub completed_at: Option<i64>,
@@ -164,13 +177,45 @@ pub struct Item {
     pub mime_type: Option<String>,
     pub width: Option<u32>,
     pub height: Option<u32>,
+    pub duration_ms: Option<i64>,
     pub applied_quality: Option<u8>,
     /// What an inspection found.
     #[sqlx(json(nullable))]
     pub facts: Option<serde_json::Value>,
     pub stored_file_id: Option<Uuid>,
+    /// A second file of the result: [`Item::attachment`].
+    pub attachment_blob: Option<BlobHash>,
+    pub attachment_name: Option<String>,
+    pub attachment_mime: Option<String>,
+    pub attachment_size: Option<i64>,
+    /// What it was stored as.
+    pub attachment_file_id: Option<Uuid>,
     pub error: Option<String>,
     pub error_code: Option<String>,
+}
+
+/// The second file of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// `None` once downloads have expired.
+    pub blob: Option<BlobHash>,
+    pub filename: String,
+    pub mime_type: String,
+    pub size: i64,
+    pub stored_file_id: Option<Uuid>,
+}
+
+impl Item {
+    /// Of the result, where it has one.
+    pub fn attachment(&self) -> Option<Attachment> {
+        Some(Attachment {
+            blob: self.attachment_blob,
+            filename: self.attachment_name.clone()?,
+            mime_type: self.attachment_mime.clone()?,
+            size: self.attachment_size?,
+            stored_file_id: self.attachment_file_id,
+        })
+    }
 }
 
 /// What an operation reads.
@@ -261,8 +306,8 @@ pub async fn submit(
 async fn insert(tx: &mut Tx<'_>, new: &NewJob, month: Month, now_ms: i64) -> Result<Job, Error> {
     Ok(query_as(
         "INSERT INTO jobs (id, account_id, job_type, tool, state, lane, saves, folder_id, archives, allowance, month,
-             total_files, created_at)
-         VALUES ($1, $2, $3, $4, 'pending', $5, $6, (SELECT id FROM folders WHERE id = $7), $8, $9, $10, $11, $12)
+             total_files, filename, created_at)
+         VALUES ($1, $2, $3, $4, 'pending', $5, $6, (SELECT id FROM folders WHERE id = $7), $8, $9, $10, $11, $12, $13)
          RETURNING *",
     )
     .bind(Uuid::now_v7())
@@ -276,9 +321,15 @@ async fn insert(tx: &mut Tx<'_>, new: &NewJob, month: Month, now_ms: i64) -> Res
     .bind(Json(new.allowance))
     .bind(month)
     .bind(i64::try_from(new.items.len()).unwrap_or(i64::MAX))
+    .bind(first_name(new))
     .bind(now_ms)
     .fetch_one(tx.sqlite())
     .await?)
+}
+
+fn first_name(new: &NewJob) -> &str {
+    let first = new.items.first().and_then(|item| item.inputs.first());
+    first.map_or("", |input| &input.filename)
 }
 
 async fn insert_item(
@@ -348,6 +399,34 @@ pub async fn items(db: &mut impl Connection, job_id: Uuid) -> Result<Vec<Item>, 
             .fetch_all(db.sqlite())
             .await?,
     )
+}
+
+/// The job's first items of that state in the order of the request, at most `limit`.
+pub async fn items_of_state(
+    db: &mut impl Connection,
+    job_id: Uuid,
+    state: ItemState,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    Ok(query_as(
+        "SELECT * FROM job_files WHERE job_id = $1 AND state = $2 ORDER BY position LIMIT $3",
+    )
+    .bind(job_id)
+    .bind(state)
+    .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// How many items of its job stand before this one. Stays the same once the job's archives are opened.
+pub async fn index_of(db: &mut impl Connection, item: &Item) -> Result<u64, Error> {
+    let before: i64 =
+        query_scalar("SELECT count(*) FROM job_files WHERE job_id = $1 AND position < $2")
+            .bind(item.job_id)
+            .bind(item.position)
+            .fetch_one(db.sqlite())
+            .await?;
+    Ok(u64::try_from(before).unwrap_or(0))
 }
 
 /// For a download of its result. `Error::NotFound` when there is none.

@@ -22,22 +22,33 @@ pub struct NewResult {
     pub size: u64,
     pub width: Option<u32>,
     pub height: Option<u32>,
+    pub duration_ms: Option<u64>,
     pub applied_quality: Option<u8>,
     pub facts: Option<serde_json::Value>,
     pub stored_file_id: Option<Uuid>,
+    pub attachment: Option<NewAttachment>,
 }
 
-/// Notes that the job is being worked on, in the transaction that claims it; again after an interruption is fine.
-pub async fn begin(tx: &mut Tx<'_>, job_id: Uuid, now_ms: i64) -> Result<(), Error> {
-    query(
-        "UPDATE jobs SET state = 'processing', started_at = coalesce(started_at, $2)
-         WHERE id = $1 AND state IN ('pending', 'processing')",
+/// A second file of a result, as its blob and file are recorded.
+#[derive(Clone, Debug)]
+pub struct NewAttachment {
+    pub blob: BlobHash,
+    pub filename: String,
+    pub mime_type: String,
+    pub size: u64,
+    pub stored_file_id: Option<Uuid>,
+}
+
+/// Notes that the job is being worked on, in the transaction that claims it. The job, when this is the first time; again
+/// after an interruption changes nothing.
+pub async fn begin(tx: &mut Tx<'_>, job_id: Uuid, now_ms: i64) -> Result<Option<Job>, Error> {
+    Ok(query_as(
+        "UPDATE jobs SET state = 'processing', started_at = $2 WHERE id = $1 AND state = 'pending' RETURNING *",
     )
     .bind(job_id)
     .bind(now_ms)
-    .execute(tx.sqlite())
-    .await?;
-    Ok(())
+    .fetch_optional(tx.sqlite())
+    .await?)
 }
 
 /// Puts the members of an archive in the place of the item that named it, and charges the difference.
@@ -95,7 +106,7 @@ pub async fn complete_item(
     work::progressed(tx, lease).await?;
     let completed = query(
         "UPDATE job_files SET state = 'completed', result_blob = $3, result_name = $4, mime_type = $5, result_size = $6,
-             width = $7, height = $8, applied_quality = $9, facts = $10, stored_file_id = $11
+             width = $7, height = $8, applied_quality = $9, facts = $10, stored_file_id = $11, duration_ms = $12
          WHERE id = $1 AND job_id = $2 AND state = 'pending'",
     )
     .bind(item_id)
@@ -103,21 +114,42 @@ pub async fn complete_item(
     .bind(result.blob)
     .bind(&result.filename)
     .bind(&result.mime_type)
-    .bind(i64::try_from(result.size).unwrap_or(i64::MAX))
+    .bind(signed(result.size))
     .bind(result.width)
     .bind(result.height)
     .bind(result.applied_quality)
     .bind(result.facts.map(Json))
     .bind(result.stored_file_id)
+    .bind(result.duration_ms.map(signed))
     .execute(tx.sqlite())
     .await?;
     check_pending(completed.rows_affected())?;
+    if let Some(attachment) = &result.attachment {
+        attach(tx, item_id, attachment).await?;
+    }
     Ok(
         query_as("UPDATE jobs SET completed_files = completed_files + 1 WHERE id = $1 RETURNING *")
             .bind(lease.id)
             .fetch_one(tx.sqlite())
             .await?,
     )
+}
+
+async fn attach(tx: &mut Tx<'_>, item_id: Uuid, attachment: &NewAttachment) -> Result<(), Error> {
+    query(
+        "UPDATE job_files SET attachment_blob = $2, attachment_name = $3, attachment_mime = $4, attachment_size = $5,
+             attachment_file_id = $6
+         WHERE id = $1",
+    )
+    .bind(item_id)
+    .bind(attachment.blob)
+    .bind(&attachment.filename)
+    .bind(&attachment.mime_type)
+    .bind(signed(attachment.size))
+    .bind(attachment.stored_file_id)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
 }
 
 /// Records why an item failed, and gives back what it cost; the job as it is then. Errors as [`complete_item`].
@@ -154,6 +186,10 @@ pub async fn fail_item(
     )
     .await?;
     Ok(job)
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn check_pending(rows: u64) -> Result<(), Error> {

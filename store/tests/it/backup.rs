@@ -1,6 +1,9 @@
 //! Backup beside a running service, and the way back.
 
 mod blobs;
+mod events;
+mod runs;
+mod streams;
 
 use std::{fs, path::Path};
 

@@ -41,6 +41,7 @@ pub(crate) fn file_of(sealed: &Sealed, name: &str) -> NewFile {
         width: None,
         height: None,
         duration_ms: None,
+        generation: 0,
     }
 }
 

@@ -467,3 +467,54 @@ async fn lineage_outlives_its_source() {
             .is_empty()
     );
 }
+
+async fn take(store: &Store, account_id: Uuid, id: Uuid) -> Result<uploads::Taken, Error> {
+    store
+        .write(move |tx| Box::pin(async move { uploads::take(tx, account_id, id).await }))
+        .await
+}
+
+#[tokio::test]
+async fn an_upload_can_be_used_up_without_a_file() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "a").await.unwrap();
+    let other = add_account(&store, "b").await.unwrap();
+    let upload = add_upload(&store, account).await;
+    let claimed = claim(&store, upload.id).await.unwrap();
+    let early = take(&store, account, upload.id).await;
+    assert!(matches!(early, Err(Error::Conflict(_))), "{early:?}");
+    let received = receive(&store, &claimed, b"1234").await.unwrap();
+    for (account, id) in [(other, upload.id), (account, Uuid::now_v7())] {
+        let foreign = take(&store, account, id).await;
+        assert!(matches!(foreign, Err(Error::NotFound("upload"))));
+    }
+    let taken = take(&store, account, upload.id).await.unwrap();
+    assert_eq!(Some(taken.blob), received.blob_hash);
+    assert_eq!(
+        (&*taken.filename, &*taken.mime_type, taken.size_bytes),
+        ("u.txt", "text/plain", 4)
+    );
+    let again = [
+        take(&store, account, upload.id).await.map(drop),
+        claim(&store, upload.id).await.map(drop),
+        receive(&store, &claimed, b"5678").await.map(drop),
+        complete(&store, account, upload.id).await.map(drop),
+    ];
+    for (verb, refused) in again.into_iter().enumerate() {
+        let is_refused = matches!(refused, Err(Error::Conflict(_) | Error::NotFound("file")));
+        assert!(is_refused, "verb {verb}: {refused:?}");
+    }
+    assert_eq!(totals(&store, account).await, Totals::default());
+}
+
+#[tokio::test]
+async fn a_completed_upload_cannot_be_used_up() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "a").await.unwrap();
+    let upload = add_upload(&store, account).await;
+    let claimed = claim(&store, upload.id).await.unwrap();
+    receive(&store, &claimed, b"1234").await.unwrap();
+    complete(&store, account, upload.id).await.unwrap();
+    let late = take(&store, account, upload.id).await;
+    assert!(matches!(late, Err(Error::Conflict(_))), "{late:?}");
+}

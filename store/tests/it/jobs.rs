@@ -8,8 +8,8 @@ use sluice_store::{
     Error, Page, Store,
     blob::Sealed,
     jobs::{
-        self, Allowance, Idempotency, Input, Item, Job, JobState, JobType, NewItem, NewJob,
-        NewResult, Submitted,
+        self, Allowance, Idempotency, Input, Item, ItemState, Job, JobState, JobType,
+        NewAttachment, NewItem, NewJob, NewResult, Submitted,
     },
     operations::{self, Charge},
     work::{self, Lane, Lease},
@@ -119,6 +119,14 @@ async fn complete(store: &Store, lease: &Lease, item: Uuid, result: &Sealed) -> 
         filename: "a.jpg".into(),
         mime_type: "image/jpeg".into(),
         size: blob.size,
+        duration_ms: Some(12_500),
+        attachment: Some(NewAttachment {
+            blob: blob.hash,
+            filename: "a.vtt".into(),
+            mime_type: "text/vtt".into(),
+            size: blob.size,
+            stored_file_id: None,
+        }),
         ..NewResult::default()
     };
     store
@@ -305,12 +313,9 @@ async fn a_job_that_is_given_up_keeps_its_results_and_gives_back_the_rest() {
     complete(&store, &lease, items[0].id, &upload)
         .await
         .unwrap();
-    for _ in 0..2 {
-        store
-            .write(move |tx| Box::pin(jobs::give_up(tx, job.id, KEEP, NOW)))
-            .await
-            .unwrap();
-    }
+    let give_up = || store.write(move |tx| Box::pin(jobs::give_up(tx, job.id, KEEP, NOW)));
+    assert!(give_up().await.unwrap().is_some());
+    assert!(give_up().await.unwrap().is_none());
     let mut reader = store.read().await.unwrap();
     let given_up = jobs::by_id(&mut reader, job.id).await.unwrap();
     assert_eq!(
@@ -324,6 +329,39 @@ async fn a_job_that_is_given_up_keeps_its_results_and_gives_back_the_rest() {
     assert_eq!(given_up.error_code.as_deref(), Some("crashed"));
     drop(reader);
     assert_eq!(used(&store, account).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_begins_once_and_keeps_the_name_of_its_first_file() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let (job, items) = submitted(&store, account, 3).await;
+    assert_eq!(job.filename, "a.png");
+    let begin = |now_ms| store.write(move |tx| Box::pin(jobs::begin(tx, job.id, now_ms)));
+    let begun = begin(NOW).await.unwrap().unwrap();
+    assert_eq!(
+        (begun.state, begun.started_at),
+        (JobState::Processing, Some(NOW))
+    );
+    assert_eq!(begin(NOW + 1).await.unwrap(), None);
+
+    let lease = claim(&store).await;
+    fail(&store, &lease, items[1].id).await.unwrap();
+    let mut reader = store.read().await.unwrap();
+    for (index, item) in items.iter().enumerate() {
+        let found = jobs::index_of(&mut reader, item).await.unwrap();
+        assert_eq!(found, index as u64);
+    }
+    for (state, limit, expected) in [
+        (ItemState::Pending, 9, vec![items[0].id, items[2].id]),
+        (ItemState::Pending, 1, vec![items[0].id]),
+        (ItemState::Failed, 9, vec![items[1].id]),
+        (ItemState::Completed, 9, vec![]),
+    ] {
+        let found = jobs::items_of_state(&mut reader, job.id, state, limit).await;
+        let found: Vec<Uuid> = found.unwrap().iter().map(|item| item.id).collect();
+        assert_eq!(found, expected, "{state:?} {limit}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -384,9 +422,14 @@ async fn results_and_old_jobs_expire() {
     finish(&store, &lease).await.unwrap();
     let result = async || jobs::item(&mut store.read().await.unwrap(), items[0].id).await;
     store.sweep(NOW + KEEP - 1).await.unwrap();
-    assert!(result().await.unwrap().result_blob.is_some());
+    let kept = result().await.unwrap();
+    assert_eq!(kept.duration_ms, Some(12_500));
+    assert_eq!(kept.attachment().unwrap().blob, kept.result_blob);
+    assert!(kept.result_blob.is_some());
     store.sweep(NOW + KEEP).await.unwrap();
-    assert_eq!(result().await.unwrap().result_blob, None);
+    let expired = result().await.unwrap();
+    assert_eq!(expired.result_blob, None);
+    assert_eq!(expired.attachment().unwrap().blob, None);
     store.sweep(NOW + 91 * KEEP).await.unwrap();
     let gone = jobs::by_id(&mut store.read().await.unwrap(), job.id).await;
     assert!(matches!(gone, Err(Error::NotFound(_))));

@@ -6,6 +6,7 @@ use sluice_store::{
     Cursor, Error, Page, Secret, Store, broadcasts,
     broadcasts::BroadcastState,
     credentials,
+    live_connections::{self, LiveConnection},
     live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
     live_segments::{self, NewLiveSegment},
 };
@@ -561,4 +562,54 @@ async fn segments_are_written_once_listed_in_order_and_swept() {
         .await
         .unwrap();
     assert_eq!(left.len(), 1, "a broadcast on air keeps its segments");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_taken_out_once_and_survives_its_input() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let connection = LiveConnection {
+        input_id: id,
+        id: Uuid::now_v7(),
+        account_id: account,
+        broadcast_id: "b1".into(),
+        told: serde_json::json!({"name": "Stage"}),
+    };
+    let open = || {
+        let connection = connection.clone();
+        store
+            .write(move |tx| Box::pin(async move { live_connections::open(tx, &connection).await }))
+    };
+    let (this, other) = (connection.id, Uuid::now_v7());
+    let take_this =
+        |this| store.write(move |tx| Box::pin(live_connections::take_this(tx, id, this)));
+    let take_of = |broadcast: &'static str| {
+        store.write(move |tx| Box::pin(live_connections::take_of_broadcast(tx, id, broadcast)))
+    };
+    let take_lost = |keep: &'static str| {
+        store.write(move |tx| {
+            Box::pin(async move { live_connections::take_lost(tx, &[keep.to_owned()]).await })
+        })
+    };
+
+    open().await.unwrap();
+    assert_eq!(take_this(other).await.unwrap(), None);
+    assert_eq!(take_this(this).await.unwrap(), Some(connection.clone()));
+    assert_eq!(take_this(this).await.unwrap(), None);
+
+    open().await.unwrap();
+    assert_eq!(take_of("b2").await.unwrap(), None);
+    assert_eq!(take_of("b1").await.unwrap(), Some(connection.clone()));
+
+    open().await.unwrap();
+    assert_eq!(take_lost("b1").await.unwrap(), []);
+    store
+        .write(move |tx| Box::pin(live_inputs::delete(tx, account, id)))
+        .await
+        .unwrap();
+    let lost = take_lost("quo'te\"").await.unwrap();
+    assert_eq!(lost, std::slice::from_ref(&connection));
+    let take = store.write(move |tx| Box::pin(live_connections::take(tx, id)));
+    assert_eq!(take.await.unwrap(), None);
 }

@@ -11,6 +11,7 @@ mod killed;
 mod live;
 mod locked_database;
 mod people;
+mod scratch;
 mod support;
 mod work;
 mod writer;

@@ -265,6 +265,32 @@ async fn a_release_frees_at_once_and_does_not_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_released_row_is_due_at_once_as_if_it_had_not_been_claimed() {
+    let (store, _folder) = store().await;
+    enqueue(&store, Lane::Batch, NOW).await;
+    for _ in 0..2 * MOST_CLAIMS {
+        let lease = claim_one(&store, NOW).await.unwrap();
+        assert_eq!(lease.claims, 1);
+        let released = lease.clone();
+        store
+            .write(move |tx| Box::pin(async move { work::release(tx, &released).await }))
+            .await
+            .unwrap();
+        let again = store
+            .write(move |tx| Box::pin(async move { work::release(tx, &lease).await }))
+            .await;
+        assert!(again.is_ok(), "nobody has claimed it since");
+    }
+    let old = claim_one(&store, NOW).await.unwrap();
+    let taken = claim_one(&store, EXPIRED).await.unwrap();
+    let late = store
+        .write(move |tx| Box::pin(async move { work::release(tx, &old).await }))
+        .await;
+    assert!(matches!(late, Err(Error::Conflict(_))));
+    assert!(holds(&store, &taken).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_row_is_nobodys() {
     let (store, _folder) = store().await;
     let id = enqueue(&store, Lane::Batch, NOW).await;

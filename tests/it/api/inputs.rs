@@ -234,7 +234,7 @@ async fn limits_are_kept_and_named() -> Result<(), Failure> {
         (
             json!({"allowedDomains": "example.org"}),
             "allowedDomains",
-            "sequence",
+            "array",
         ),
         (json!({"enabled": "yes"}), "enabled", "true or false"),
         (

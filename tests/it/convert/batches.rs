@@ -5,11 +5,12 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{number, operations_used, svg, text};
+use super::{number, svg, text};
 use crate::support::{
     Failure, eventually,
     http::client,
-    server::{API_KEY, Api, Form, Server},
+    json::each,
+    server::{API_KEY, Form, Server},
 };
 
 const SOON: Duration = Duration::from_secs(60);
@@ -29,16 +30,6 @@ async fn events(server: &Server, job: &str) -> Result<Vec<(String, Value)>, Fail
     Ok(events)
 }
 
-async fn job(api: &Api, form: Form) -> Result<String, Failure> {
-    let answer = api
-        .post_form("/api/jobs", form)
-        .await?
-        .expect(202)?
-        .json()?;
-    assert_eq!(answer["status"], "pending", "{answer}");
-    text(&answer["jobId"])
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_tells_its_progress_and_gives_back_what_failed() -> Result<(), Failure> {
     let server = Server::start().await?;
@@ -53,7 +44,7 @@ async fn a_batch_tells_its_progress_and_gives_back_what_failed() -> Result<(), F
         .file("files", "text.png", b"#EXTM3U\nfile:///etc/passwd\n")
         .file("files", "blue.svg", &svg("blue"))
         .field("format", "webp");
-    let id = job(&api, form).await?;
+    let id = api.submit(form).await?;
     let events = events(&server, &id).await?;
     let (last, progress) = events.split_last().ok_or("no events")?;
     let mut percent = 0;
@@ -73,12 +64,7 @@ async fn a_batch_tells_its_progress_and_gives_back_what_failed() -> Result<(), F
         ),
         (&json!("completed"), &json!(2), &json!(2))
     );
-    let names: Vec<&Value> = record["results"]
-        .as_array()
-        .ok_or("no results")?
-        .iter()
-        .map(|result| &result["filename"])
-        .collect();
+    let names = each(&record["results"], "filename")?;
     assert_eq!(names, ["red.webp", "blue.webp"]);
     let errors: Vec<(&Value, &Value)> = record["errors"]
         .as_array()
@@ -93,7 +79,7 @@ async fn a_batch_tells_its_progress_and_gives_back_what_failed() -> Result<(), F
             (&json!("text.png"), &json!("unsupported_type"))
         ]
     );
-    assert_eq!(operations_used(&api).await?, 2);
+    assert_eq!(api.operations_used().await?, 2);
     let (status, shown) = api
         .call(Method::GET, &format!("/api/jobs/{id}"), None)
         .await?;
@@ -140,7 +126,7 @@ async fn a_repeated_key_is_one_job() -> Result<(), Failure> {
     let (status, _) = send(&"k".repeat(256), "png").await?;
     assert_eq!(status, 400);
     api.wait_job(&text(&first["jobId"])?, SOON).await?;
-    assert_eq!(operations_used(&api).await?, 1);
+    assert_eq!(api.operations_used().await?, 1);
     Ok(())
 }
 
@@ -154,7 +140,7 @@ async fn a_cancelled_job_stops_and_costs_what_it_gave() -> Result<(), Failure> {
     for _ in 0..20 {
         form = form.file("files", "large.svg", &svg("red"));
     }
-    let id = job(&api, form).await?;
+    let id = api.submit(form).await?;
     let path = format!("/api/jobs/{id}");
     eventually("it is being worked on", SOON, async || {
         let (_, job) = api.call(Method::GET, &path, None).await.ok()?;
@@ -170,7 +156,7 @@ async fn a_cancelled_job_stops_and_costs_what_it_gave() -> Result<(), Failure> {
     assert_eq!(status, StatusCode::CONFLICT);
     let (_, after) = api.call(Method::GET, &path, None).await?;
     assert_eq!(
-        operations_used(&api).await?,
+        api.operations_used().await?,
         number(&after["completedFiles"])?
     );
     // The workers are free again: a small picture does not wait for nineteen large ones.
@@ -188,7 +174,7 @@ async fn archives_go_out_and_come_in() -> Result<(), Failure> {
         .file("files[0]", "same.svg", &svg("red"))
         .field("format", "png")
         .field("createArchive", "true");
-    let id = job(&api, form).await?;
+    let id = api.submit(form).await?;
     let done = api.wait_job(&id, SOON).await?;
     let archive = api
         .fetch(&text(&done["archive"]["downloadUrl"])?)
@@ -205,14 +191,9 @@ async fn archives_go_out_and_come_in() -> Result<(), Failure> {
         .await?
         .expect(200)?
         .json()?;
-    let names: Vec<&Value> = answer["files"]
-        .as_array()
-        .ok_or("no files")?
-        .iter()
-        .map(|file| &file["filename"])
-        .collect();
+    let names = each(&answer["files"], "filename")?;
     assert_eq!(names, ["same.webp", "same (2).webp"]);
-    assert_eq!(operations_used(&api).await?, 4);
+    assert_eq!(api.operations_used().await?, 4);
 
     let form = Form::new()
         .file("files", "a.svg", &svg("red"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{number, operations_used, svg, text};
+use super::{number, svg, text};
 use crate::support::{
     Failure, eventually,
     server::{Form, Server},
@@ -26,12 +26,8 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
         let source = svg(&format!("rgb({},90,40)", 40 * number));
         form = form.file("files", &format!("{number}.svg"), &source);
     }
-    let answer = api
-        .post_form("/api/jobs", form)
-        .await?
-        .expect(202)?
-        .json()?;
-    let path = format!("/api/jobs/{}", text(&answer["jobId"])?);
+    let id = api.submit(form).await?;
+    let path = format!("/api/jobs/{id}");
     let before = eventually("one file is done, and not all", SOON, async || {
         let (_, job) = api.call(Method::GET, &path, None).await.ok()?;
         (job["completedFiles"].as_u64()? > 0).then_some(job)
@@ -44,7 +40,7 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
     server.restart().await?;
     let temporary = std::fs::read_dir(server.data_dir().join("tmp"))?.count();
     let api = server.api();
-    let job = api.wait_job(&text(&answer["jobId"])?, SOON).await?;
+    let job = api.wait_job(&id, SOON).await?;
     assert_eq!(
         (&job["status"], &job["completedFiles"], &job["failedFiles"]),
         (&json!("completed"), &json!(FILES), &json!(0)),
@@ -64,7 +60,7 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
         ids(&before).iter().all(|id| after.contains(id)),
         "results stay what they were"
     );
-    assert_eq!(operations_used(&api).await?, FILES as u64);
+    assert_eq!(api.operations_used().await?, FILES as u64);
     let (_, files) = api.call(Method::GET, "/api/files", None).await?;
     assert_eq!(files["pagination"]["total"], json!(FILES), "{files}");
     for result in job["results"].as_array().ok_or("no results")? {

@@ -22,12 +22,13 @@ use crate::support::{
     server::{Api, Fetched, Form, Server, Settings},
 };
 
-/// Short, so that what is killed for its time is killed soon.
-const WORKER_TIMEOUT: &str = "5s";
+/// What is killed for its time is killed soon, and a sound picture has its time on a machine that is busy elsewhere:
+/// workers stand behind everything else there.
+const WORKER_TIMEOUT: &str = "15s";
 const WORKERS: usize = 2;
-/// A killed task with its queueing behind a neighbour, in a debug build.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
-const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+/// Nothing hangs: a killed task and its queueing behind a neighbour, several times over.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// Spoilt files sent at a time.
 const AT_ONCE: usize = 4;
 

@@ -166,7 +166,7 @@ async fn odd_paths(server: &Server, input: &Input) -> Result<(), Failure> {
         "/api/nothing".to_owned(),
         "/cdn/v1/x/y".to_owned(),
         "/video/v1/x/master.m3u8".to_owned(),
-        "/mcp".to_owned(),
+        "/mcpx".to_owned(),
         "/%ff%fe".to_owned(),
     ];
     for path in paths {

@@ -1,10 +1,19 @@
 //! `sluice` with a sub-command, as an operator types it beside the service or without one.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    path::Path,
+    process::{Output, Stdio},
+    time::Duration,
+};
 
-use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
+use tempfile::NamedTempFile;
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, Command},
+    time::timeout,
+};
 
-use super::Failure;
+use super::{Failure, eventually};
 
 /// Longer than any of them takes in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -25,6 +34,14 @@ pub struct Outcome {
     pub stderr: String,
 }
 
+/// A call that runs on; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    _process: Child,
+    stdout: NamedTempFile,
+    stderr: NamedTempFile,
+}
+
 /// `sluice` with these arguments and none of this machine's settings.
 pub fn sluice(arguments: &[&str]) -> Call {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
@@ -41,6 +58,26 @@ pub fn sluice(arguments: &[&str]) -> Call {
         command,
         input: String::new(),
     }
+}
+
+/// Runs any program to its end, given what is typed into it; fails when that does not come in time.
+pub async fn run(
+    command: &mut Command,
+    input: &[u8],
+    deadline: Duration,
+) -> Result<Output, Failure> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut stdin = child.stdin.take().expect("piped above");
+    // A command that reads nothing may have ended already.
+    let _ = stdin.write_all(input).await;
+    drop(stdin);
+    let output = timeout(deadline, child.wait_with_output()).await;
+    Ok(output.map_err(|_| format!("{command:?} runs on after {deadline:?}"))??)
 }
 
 impl Call {
@@ -60,22 +97,14 @@ impl Call {
         self
     }
 
+    /// For whoever talks to it.
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Runs to its end; fails when that does not come in time.
     pub async fn run(mut self) -> Result<Outcome, Failure> {
-        let mut child = self
-            .command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let mut stdin = child.stdin.take().expect("piped above");
-        // A command that reads nothing may have ended already.
-        let _ = stdin.write_all(self.input.as_bytes()).await;
-        drop(stdin);
-        let output = timeout(DEADLINE, child.wait_with_output())
-            .await
-            .map_err(|_| format!("{:?} runs on after {DEADLINE:?}", self.command))??;
+        let output = run(&mut self.command, self.input.as_bytes(), DEADLINE).await?;
         Ok(Outcome {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -100,4 +129,44 @@ impl Call {
             _ => Err(format!("{outcome:?}").into()),
         }
     }
+
+    /// Starts it and lets it run.
+    pub fn start(mut self) -> Result<Running, Failure> {
+        let (stdout, stderr) = (NamedTempFile::new()?, NamedTempFile::new()?);
+        let process = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(stdout.reopen()?)
+            .stderr(stderr.reopen()?)
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(Running {
+            _process: process,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+impl Running {
+    /// Waits until standard output holds `words`; all of it.
+    pub async fn wait_for(&self, words: &str) -> Result<String, Failure> {
+        let said = eventually(words, DEADLINE, async || {
+            Some(self.stdout()).filter(|said| said.contains(words))
+        });
+        said.await
+            .map_err(|late| format!("{late}: {}{}", self.stdout(), self.stderr()).into())
+    }
+
+    pub fn stdout(&self) -> String {
+        text(&self.stdout)
+    }
+
+    pub fn stderr(&self) -> String {
+        text(&self.stderr)
+    }
+}
+
+fn text(file: &NamedTempFile) -> String {
+    String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
 }

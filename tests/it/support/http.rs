@@ -30,6 +30,12 @@ pub fn client() -> reqwest::Client {
         .expect("the client's settings are valid")
 }
 
+/// A loopback port that was free a moment ago.
+pub fn free_port() -> Result<u16, Failure> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port())
+}
+
 /// Sends a request byte by byte as given, which no client library would, and reads until the server closes. The request
 /// should carry `Connection: close`. Returns the status and the whole answer.
 pub async fn exchange(

@@ -156,6 +156,30 @@ impl Recipe {
         Ok(clip)
     }
 
+    /// The clip as MP4 with pictures `times` as large, so that there is something to make smaller. Blocks.
+    pub fn enlarged(&self, times: usize) -> Result<PathBuf, Failure> {
+        let clip = self.make()?;
+        let name = format!("{}-x{times}.mp4", self.name());
+        let path = target_folder().join("test-media").join(&name);
+        let lock = File::create(path.with_extension("lock"))?;
+        lock.lock()?;
+        if !path.exists() {
+            let filter = format!("scale={}:{}:flags=neighbor", WIDTH * times, HEIGHT * times);
+            into_place(&path, |path| {
+                let mut command = Command::new("ffmpeg");
+                command
+                    .args(["-nostdin", "-v", "error", "-y", "-i"])
+                    .arg(&clip.mp4);
+                command.args(["-vf", &filter, "-c:v", "libx264", "-preset", "ultrafast"]);
+                command
+                    .args(["-crf", "20", "-c:a", "copy", "-f", "mp4"])
+                    .arg(path);
+                run(command, |_| Ok(())).map(drop)
+            })?;
+        }
+        Ok(path)
+    }
+
     fn name(&self) -> String {
         let video = match self.video {
             Some(VideoCodec::Avc) => "avc",
@@ -308,6 +332,29 @@ pub fn read_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure> {
 
 /// [`read_numbers`] of a file that Debian's ffmpeg can decode.
 pub fn read_numbers_of(path: &Path) -> Result<Vec<u32>, Failure> {
+    numbers_in(&luma_of(path, None)?)
+}
+
+/// [`read_numbers`] of pictures that were scaled.
+pub fn read_scaled_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(init_and_segments)?;
+    let back = format!("scale={WIDTH}:{HEIGHT}:flags=area");
+    numbers_in(&luma_of(file.path(), Some(&back))?)
+}
+
+/// Fails when the decoder complains of the pictures, or there are none.
+pub fn decode(init_and_segments: &[u8]) -> Result<(), Failure> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(init_and_segments)?;
+    match luma_of(file.path(), None)?.is_empty() {
+        true => Err("nothing is decoded".into()),
+        false => Ok(()),
+    }
+}
+
+/// All pictures in grey, one after the other.
+fn luma_of(path: &Path, filter: Option<&str>) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-i"]).arg(path);
     // In the time base of the file: the guessed rate of milliseconds may be far off, and two pictures share a time then.
@@ -319,12 +366,19 @@ pub fn read_numbers_of(path: &Path) -> Result<Vec<u32>, Failure> {
         "-enc_time_base",
         "-1",
     ]);
+    if let Some(filter) = filter {
+        command.args(["-vf", filter]);
+    }
     command.args(["-f", "rawvideo", "-pix_fmt", "gray", "-"]);
     let output = run(command, |_| Ok(()))?;
-    if !output.stderr.is_empty() {
-        return Err(format!("decoding: {}", String::from_utf8_lossy(&output.stderr)).into());
+    match output.stderr.is_empty() {
+        true => Ok(output.stdout),
+        false => Err(format!("decoding: {}", String::from_utf8_lossy(&output.stderr)).into()),
     }
-    let pictures = output.stdout.chunks(WIDTH * HEIGHT).enumerate();
+}
+
+fn numbers_in(luma: &[u8]) -> Result<Vec<u32>, Failure> {
+    let pictures = luma.chunks(WIDTH * HEIGHT).enumerate();
     pictures
         .map(|(index, luma)| {
             number_in(luma).map_err(|reason| format!("picture {index}: {reason}").into())

@@ -3,16 +3,25 @@
 //! Everything here waits for conditions with deadlines, and ends what it started when it is dropped.
 #![allow(dead_code, unused_imports, reason = "each scenario uses a part of it")]
 
+pub mod asset;
 pub mod checker;
+pub mod clips;
 pub mod command;
+pub mod database_lock;
+pub mod definition;
+pub mod dice;
+pub mod document;
 pub mod encoder;
 pub mod ffprobe;
 pub mod fmp4;
 pub mod http;
 pub mod images;
+pub mod json;
 pub mod media;
 pub mod publisher;
+pub mod receiver;
 pub mod server;
+pub mod shell;
 pub mod small_disk;
 pub mod viewer;
 

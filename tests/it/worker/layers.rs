@@ -125,7 +125,8 @@ async fn seccomp_covers_sockets_programs_and_processes() -> Result<(), Failure> 
             ("udp-send", Refused),
             ("unix-connect", Refused),
             ("unix-listen", Refused),
-            ("socket-pair", Refused),
+            // Connected to itself alone: GStreamer wakes its threads by it.
+            ("socket-pair", Done),
             ("program", Refused),
             ("process", Refused),
             ("signal", Refused),
@@ -156,7 +157,7 @@ async fn all_layers_together_leave_nothing_but_computing() -> Result<(), Failure
             ("tcp-connect", Refused),
             ("udp-send", Refused),
             ("unix-connect", Refused),
-            ("socket-pair", Refused),
+            ("socket-pair", Done),
             ("program", Refused),
             ("process", Refused),
             ("signal", Refused),

@@ -1,6 +1,6 @@
 //! A service that is killed leaves no worker behind, and one that starts and idles counts them apart.
 
-use super::{SOON, until_gone, workers};
+use super::{OF_CLIPS, SOON, until_gone, workers};
 use crate::support::{
     Failure, eventually,
     images::{available, photographs},
@@ -16,7 +16,9 @@ async fn children(server: &Server, number: usize) -> Result<Vec<u32>, Failure> {
         server.process_id().ok_or("the service does not run")?
     );
     eventually("the workers are up", SOON, async || {
-        let workers = workers(|command| command.contains(&parent)).ok()?;
+        let is_image_worker =
+            |command: &str| command.contains(&parent) && !command.contains(OF_CLIPS);
+        let workers = workers(is_image_worker).ok()?;
         (workers.len() == number).then_some(workers)
     })
     .await

@@ -7,6 +7,6 @@ import struct
 
 channel = socket.socket(fileno=0)
 layers = {"rlimits": True, "noNewPrivileges": True, "landlock": None, "seccomp": True}
-ready = json.dumps({"message": "ready", "version": 1, "layers": layers}).encode()
+ready = json.dumps({"message": "ready", "version": 2, "layers": layers}).encode()
 channel.sendall(struct.pack("<I", len(ready)) + ready)
 channel.recv(1)

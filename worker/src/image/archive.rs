@@ -171,6 +171,8 @@ mod tests {
         max_total_pixels: 1,
         max_output_bytes: 1 << 30,
         max_members: 5,
+        max_duration_ms: 0,
+        max_side: 0,
     };
 
     fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {

@@ -6,7 +6,7 @@
 use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Path, Render, Task};
 
 pub mod archive;
-mod bounds;
+pub(crate) mod bounds;
 pub mod document;
 pub mod placeholder;
 pub mod planar;
@@ -79,6 +79,10 @@ impl Studio {
                 style,
             } => placeholder::placeholder(*source, *page, *style, first(inputs)?, limits)
                 .map(one_output),
+            Task::Av(_) => Err(Failure::new(
+                FailureCode::Internal,
+                "work on a clip came to a worker for images",
+            )),
         }
     }
 

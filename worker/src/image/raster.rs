@@ -143,6 +143,8 @@ mod tests {
         max_total_pixels: 1_000_000,
         max_output_bytes: 1 << 20,
         max_members: 1,
+        max_duration_ms: 0,
+        max_side: 0,
     };
 
     /// Two by two pixels of 24 bits, bottom row first: red, green above blue, white.

@@ -18,6 +18,8 @@ pub const LIMITS: Limits = Limits {
     max_total_pixels: 400_000_000,
     max_output_bytes: 1 << 30,
     max_members: 1_000,
+    max_duration_ms: 0,
+    max_side: 0,
 };
 
 /// Quarters: red and green above, blue and grey below.

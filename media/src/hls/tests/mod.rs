@@ -8,6 +8,7 @@ mod properties;
 mod reader;
 mod sessions;
 mod tracks;
+mod vod;
 
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ mod playlist;
 mod rules;
 #[cfg(test)]
 mod tests;
+pub mod vod;
 
 use std::collections::BTreeMap;
 

@@ -46,6 +46,14 @@ pub fn crafted(name: &str) -> Result<Vec<u8>, Failure> {
     read(&crafted_folder()?.join(name))
 }
 
+/// A small picture in one colour, whose rendering takes no time.
+pub fn svg(colour: &str) -> Vec<u8> {
+    format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><rect width="40" height="30" fill="{colour}"/></svg>"#
+    )
+    .into_bytes()
+}
+
 /// Drawn images that were cut short or changed: names and bytes, always the same ones.
 pub fn spoilt() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let entries = std::fs::read_dir(crafted_folder()?.join("spoilt"))?;

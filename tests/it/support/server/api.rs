@@ -69,7 +69,8 @@ impl Api {
         Ok((status, value))
     }
 
-    async fn expect(
+    /// Any call that must give this status.
+    pub async fn expect(
         &self,
         expected: StatusCode,
         method: Method,

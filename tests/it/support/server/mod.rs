@@ -76,6 +76,11 @@ impl Settings {
         self
     }
 
+    /// The service may send requests to receivers on this machine.
+    pub fn reaching_this_machine(self) -> Self {
+        self.env("SLUICE_OUTBOUND__ALLOW", "127.0.0.0/8")
+    }
+
     /// An existing folder instead of a fresh one.
     pub fn data_dir(mut self, path: &Path) -> Self {
         self.data_dir = Some(path.to_owned());

@@ -181,6 +181,7 @@ fn deliver(
         width: Some(layout.size.0),
         height: Some(layout.size.1),
         pages: 1,
+        duration_ms: None,
         applied_quality: None,
         path: Some(Path::Planar),
     };

@@ -9,6 +9,7 @@ use sluice_media::{
 
 use super::safe::{Image, Operation, Refused};
 use crate::image::{
+    Raster,
     bounds::{self, check_pixels},
     raster,
 };
@@ -95,6 +96,15 @@ impl<'a> Source<'a> {
             format,
             bytes,
             decoded: None,
+        })
+    }
+
+    /// Pixels that another decoder made, of the format that they count as.
+    pub fn decoded(format: Format, raster: &Raster) -> Result<Self, Failure> {
+        Ok(Self {
+            format,
+            bytes: &[],
+            decoded: Some(super::image_of(raster)?),
         })
     }
 

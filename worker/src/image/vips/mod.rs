@@ -7,12 +7,13 @@ use sluice_media::{
     format::Format,
     task::{
         Encode, Failure, FailureCode, Fit, Gravity, ImageFacts, Limits, OutputFacts, Path, Render,
-        Resize,
+        Resize, Watermark,
     },
 };
 
 use self::{
-    render::{Picture, defect},
+    load::{Header, Source},
+    render::{Picture, Timing, defect},
     safe::{Image, Operation},
 };
 use super::Raster;
@@ -48,7 +49,69 @@ pub fn render(
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
     let picture = render::picture(render, input, mark, limits)?;
-    let encoded = encode::encode(&picture, &render.output, render.keep_metadata, limits)?;
+    written(&picture, render, limits)
+}
+
+/// Renders pixels that another decoder made; they count as a lossless image of the render's source.
+pub fn render_raster(
+    render: &Render,
+    raster: &Raster,
+    limits: &Limits,
+) -> Result<(OutputFacts, Vec<u8>), Failure> {
+    let source = Source::decoded(render.source, raster)?;
+    let picture = render::of_source(&source, render, None, limits)?;
+    written(&picture, render, limits)
+}
+
+/// Renders pictures that follow one another as one animation, which runs for ever. `delays`: milliseconds, one for each.
+pub fn animate(
+    render: &Render,
+    rasters: impl Iterator<Item = Raster>,
+    delays: Vec<i32>,
+    limits: &Limits,
+) -> Result<(OutputFacts, Vec<u8>), Failure> {
+    let mut frames = Vec::with_capacity(delays.len());
+    for raster in rasters {
+        let source = Source::decoded(render.source, &raster)?;
+        frames.extend(render::of_source(&source, render, None, limits)?.frames);
+    }
+    if frames.is_empty() || frames.len() != delays.len() {
+        return Err(Failure::new(
+            FailureCode::Internal,
+            "an animation's pictures do not match their delays",
+        ));
+    }
+    let timing = Timing { delays, loops: 0 };
+    let picture = Picture {
+        frames,
+        timing: Some(timing),
+    };
+    written(&picture, render, limits)
+}
+
+/// Checks an animation before its pictures are decoded.
+pub fn check_animation(
+    width: u32,
+    height: u32,
+    pages: u32,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    let header = Header {
+        width,
+        height,
+        orientation: 1,
+        pages,
+    };
+    load::check_frames(&header, limits)
+}
+
+/// Encodes a picture, and tells of it.
+fn written(
+    picture: &Picture<'_>,
+    render: &Render,
+    limits: &Limits,
+) -> Result<(OutputFacts, Vec<u8>), Failure> {
+    let encoded = encode::encode(picture, &render.output, render.keep_metadata, limits)?;
     let frame = &picture.frames[0];
     let facts = OutputFacts {
         bytes: encoded.bytes.len() as u64,
@@ -56,6 +119,7 @@ pub fn render(
         width: Some(frame.width()),
         height: Some(frame.height()),
         pages: u32::try_from(picture.frames.len()).unwrap_or(u32::MAX),
+        duration_ms: None,
         applied_quality: encoded.applied_quality,
         path: Some(Path::Vips),
     };
@@ -93,6 +157,25 @@ pub fn raster(
     })
 }
 
+/// The mark that a watermark is on pictures of `size`, with alpha; `None`: there is nothing to show. `input` is its image.
+pub fn mark(
+    wanted: &Watermark,
+    input: Option<&[u8]>,
+    size: (u32, u32),
+    limits: &Limits,
+) -> Result<Option<watermark::Placed<Raster>>, Failure> {
+    let Some((mark, place)) = watermark::placed(wanted, input, size, limits)? else {
+        return Ok(None);
+    };
+    let raster = Raster {
+        width: mark.width(),
+        height: mark.height(),
+        bands: 4,
+        pixels: mark.pixels().map_err(defect)?,
+    };
+    Ok(Some((raster, place)))
+}
+
 /// Writes a raster in a format, without metadata.
 pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failure> {
     let frame = image_of(raster)?;
@@ -111,6 +194,8 @@ pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failur
         max_total_pixels: u64::MAX,
         max_output_bytes: u64::MAX,
         max_members: 0,
+        max_duration_ms: 0,
+        max_side: 0,
     };
     encode::encode(&picture, encode, false, &limits).map(|encoded| encoded.bytes)
 }

@@ -52,13 +52,27 @@ pub fn picture<'a>(
     mark: Option<&'a [u8]>,
     limits: &Limits,
 ) -> Result<Picture<'a>, Failure> {
-    let source = Source::new(render.source, input, limits)?;
-    let drawn = draw(&source, render, mark, limits, false);
+    of_source(
+        &Source::new(render.source, input, limits)?,
+        render,
+        mark,
+        limits,
+    )
+}
+
+/// The same with a source that is open.
+pub fn of_source<'a>(
+    source: &Source<'a>,
+    render: &Render,
+    mark: Option<&'a [u8]>,
+    limits: &Limits,
+) -> Result<Picture<'a>, Failure> {
+    let drawn = draw(source, render, mark, limits, false);
     // Cameras write HEIFs whose main image this library cannot decode (10 bits in 4:2:2), beside a large preview.
     let is_preview_worth_it = matches!(&drawn, Err(failure) if failure.code == FailureCode::Undecodable)
         && render.source == Format::Heif;
     if is_preview_worth_it {
-        return draw(&source, render, mark, limits, true).or(drawn);
+        return draw(source, render, mark, limits, true).or(drawn);
     }
     drawn
 }

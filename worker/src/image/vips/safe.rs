@@ -4,7 +4,8 @@
 //! results are copied out and freed by the allocator that made them; a failure carries no text, because libvips' error
 //! buffer is one for the whole process and names files. Operations get only the options that are set here, by their
 //! names in libvips 8.14, so that the library's age does not matter (the crate's own calls pass options of 8.18).
-//! Arguments go through `GValue`s, which check types: a wrong name or type is a refusal.
+//! Arguments go through `GValue`s, which check types: a wrong name or type is a refusal. Whatever may make, run or free an
+//! operation holds the lock of [`alone`].
 #![allow(
     unsafe_code,
     reason = "libvips is a C library; everything else calls it through this module"
@@ -17,7 +18,7 @@ use std::{
     mem::zeroed,
     ptr::{NonNull, null_mut},
     slice,
-    sync::Once,
+    sync::{Mutex, MutexGuard, Once, PoisonError},
 };
 
 use libvips::bindings as c;
@@ -60,6 +61,14 @@ pub fn start() {
     });
 }
 
+/// Keeps other threads out while libvips works. libvips compiles loops when an operation is built and frees them with the
+/// last reference to it, and liborc before 0.4.34 (Debian 12 has 0.4.33) gives their memory back without its own lock:
+/// a second thread then corrupts the heap. A worker has one thread that asks, which never waits here; tests have many.
+fn alone() -> MutexGuard<'static, ()> {
+    static AT_WORK: Mutex<()> = Mutex::new(());
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 unsafe extern "C" fn discard_log(
     _domain: *const c_char,
     _level: c::GLogLevelFlags,
@@ -79,6 +88,7 @@ impl<'a> Operation<'a> {
     /// `name` as libvips' command line calls it.
     pub fn new(name: &CStr) -> Self {
         start();
+        let _alone = alone();
         // SAFETY: the name is a C string; an unknown one gives null, which is checked before every use.
         let object = unsafe { c::vips_operation_new(name.as_ptr()) };
         Self {
@@ -195,6 +205,7 @@ impl<'a> Operation<'a> {
         if self.refused {
             return refuse();
         }
+        let _alone = alone();
         // SAFETY: the object lives; on success the pointer may become another object that is ours in its place.
         if unsafe { c::vips_cache_operation_buildp(&raw mut self.object) } != 0 {
             return refuse();
@@ -245,6 +256,7 @@ impl<'a> Operation<'a> {
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
         if !self.object.is_null() {
+            let _alone = alone();
             // SAFETY: the object is ours; outputs hold references that only this call gives back.
             unsafe {
                 c::vips_object_unref_outputs(self.object.cast());
@@ -479,6 +491,7 @@ impl Image<'_> {
     /// All pixels, computed and copied: 8-bit rows without padding when the samples are [`Samples::U8`].
     pub fn pixels(&self) -> Result<Vec<u8>, Refused> {
         let mut length = 0;
+        let _alone = alone();
         // SAFETY: the buffer is ours, and freed by the allocator that made it.
         unsafe {
             let buffer = c::vips_image_write_to_memory(self.pointer.as_ptr(), &raw mut length);
@@ -495,6 +508,7 @@ impl Image<'_> {
 impl<'a> Image<'a> {
     /// The image with its pixels computed and kept, so that it can be read often and in any order.
     pub fn in_memory(&self) -> Result<Image<'a>, Refused> {
+        let _alone = alone();
         // SAFETY: the image lives; the result is a reference of ours and may share what it was made from ('a).
         Image::own(unsafe { c::vips_image_copy_memory(self.pointer.as_ptr()) })
     }
@@ -502,6 +516,7 @@ impl<'a> Image<'a> {
 
 impl Drop for Image<'_> {
     fn drop(&mut self) {
+        let _alone = alone();
         // SAFETY: the reference is ours.
         unsafe { c::g_object_unref(self.pointer.as_ptr().cast()) };
     }
@@ -557,4 +572,30 @@ fn refuse<T>() -> Result<T, Refused> {
     // SAFETY: the buffer is behind libvips' own lock.
     unsafe { c::vips_error_clear() };
     Err(Refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Has loops compiled and frees them, again and again.
+    fn shrink_often() {
+        let image = Image::from_pixels(&[128; 8 * 8], 8, 8, 1).expect("an image");
+        for turn in 0..500 {
+            let shrink = Operation::on(c"reducev", &image);
+            let shrunk = shrink.option(c"vshrink", 1.5 + f64::from(turn % 5) / 2.0);
+            assert!(shrunk.run().is_ok());
+        }
+    }
+
+    #[test]
+    fn threads_may_compile_and_free_at_once() {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(shrink_often);
+            }
+        });
+    }
 }

@@ -37,7 +37,7 @@ pub struct Mark<'a> {
 }
 
 impl<'a> Mark<'a> {
-    /// Decodes the mark's image. A render that asks for one and comes without it is a defect of ours.
+    /// Decodes the mark's image.
     pub fn prepare(
         render: &Render,
         input: Option<&'a [u8]>,
@@ -49,18 +49,8 @@ impl<'a> Mark<'a> {
                 made: OnceCell::new(),
             });
         };
-        let image = match (wanted.image, input) {
-            (None, _) => None,
-            (Some(format), Some(input)) => Some(decoded(format, wanted, input, limits)?),
-            (Some(_), None) => {
-                return Err(Failure::new(
-                    FailureCode::Internal,
-                    "a watermark came without its image",
-                ));
-            }
-        };
         Ok(Self {
-            wanted: Some((wanted.clone(), image)),
+            wanted: Some((wanted.clone(), picture(wanted, input, limits)?)),
             made: OnceCell::new(),
         })
     }
@@ -71,7 +61,7 @@ impl<'a> Mark<'a> {
             return Ok(image);
         };
         if self.made.get().is_none() {
-            let made = made(wanted, picture.as_ref(), &image)?;
+            let made = made(wanted, picture.as_ref(), size(&image))?;
             self.made.get_or_init(|| made);
         }
         match self.made.get() {
@@ -81,16 +71,54 @@ impl<'a> Mark<'a> {
     }
 }
 
+/// A mark with the place of its top left corner, in pixels from the left and from the top.
+pub type Placed<Mark> = (Mark, (u32, u32));
+
+/// The mark for images of a size; `None` when there is nothing to show.
+pub fn placed<'a>(
+    wanted: &Watermark,
+    input: Option<&'a [u8]>,
+    size: (u32, u32),
+    limits: &Limits,
+) -> Result<Option<Placed<Image<'a>>>, Failure> {
+    let picture = picture(wanted, input, limits)?;
+    let mark = made(wanted, picture.as_ref(), size).map_err(defect)?;
+    Ok(mark.map(|mark| {
+        let place = place(wanted, size, (mark.width(), mark.height()));
+        (mark, place)
+    }))
+}
+
+/// The image of a mark, decoded. A mark that has one and comes without it is a defect of ours.
+fn picture<'a>(
+    wanted: &Watermark,
+    input: Option<&'a [u8]>,
+    limits: &Limits,
+) -> Result<Option<Image<'a>>, Failure> {
+    match (wanted.image, input) {
+        (None, _) => Ok(None),
+        (Some(format), Some(input)) => decoded(format, wanted, input, limits).map(Some),
+        (Some(_), None) => Err(Failure::new(
+            FailureCode::Internal,
+            "a watermark came without its image",
+        )),
+    }
+}
+
+fn size(image: &Image<'_>) -> (u32, u32) {
+    (image.width(), image.height())
+}
+
 /// The mark for images of that size; `None` when there is nothing to show.
 fn made<'a>(
     wanted: &Watermark,
     picture: Option<&Image<'a>>,
-    image: &Image<'a>,
+    size: (u32, u32),
 ) -> Result<Option<Image<'a>>, Refused> {
-    let room = room(image, wanted.margin);
+    let room = room(size, wanted.margin);
     let width = wanted
         .width
-        .unwrap_or(image.width() / USUAL_SHARE)
+        .unwrap_or(size.0 / USUAL_SHARE)
         .clamp(1, room.0);
     let room = (width, room.1);
     let picture = picture.map(|picture| scaled(picture, room)).transpose()?;
@@ -144,9 +172,9 @@ fn decoded<'a>(
 }
 
 /// The size inside of the margins, which give way on small images.
-fn room(image: &Image<'_>, margin: u32) -> (u32, u32) {
+fn room(size: (u32, u32), margin: u32) -> (u32, u32) {
     let inner = |side: u32| side - 2 * bounded(margin, side);
-    (inner(image.width()), inner(image.height()))
+    (inner(size.0), inner(size.1))
 }
 
 /// At least a third of the image stays between two margins.
@@ -255,12 +283,8 @@ fn faded<'a>(mark: &Image<'a>, opacity: f32) -> Result<Image<'a>, Refused> {
     colour::to_u8(faded)
 }
 
-/// Lays the mark at its place; positions count in reading order from 1.
-fn laid_over<'a>(
-    image: Image<'a>,
-    mark: &Image<'a>,
-    wanted: &Watermark,
-) -> Result<Image<'a>, Refused> {
+/// Where a mark's top left corner stands; positions count in reading order from 1.
+fn place(wanted: &Watermark, size: (u32, u32), mark: (u32, u32)) -> (u32, u32) {
     let place = u32::from(wanted.position.clamp(1, 9)) - 1;
     let start = |third: u32, side: u32, mark: u32| {
         let margin = bounded(wanted.margin, side);
@@ -270,8 +294,19 @@ fn laid_over<'a>(
             _ => side.saturating_sub(mark + margin),
         }
     };
-    let left = start(place % 3, image.width(), mark.width());
-    let top = start(place / 3, image.height(), mark.height());
+    (
+        start(place % 3, size.0, mark.0),
+        start(place / 3, size.1, mark.1),
+    )
+}
+
+/// Lays the mark at its place.
+fn laid_over<'a>(
+    image: Image<'a>,
+    mark: &Image<'a>,
+    wanted: &Watermark,
+) -> Result<Image<'a>, Refused> {
+    let (left, top) = place(wanted, size(&image), size(mark));
     let opaque = !image.has_alpha();
     let image = colour::with_colours(image)?;
     let marked = over(&image, mark, left, top)?;

@@ -7,7 +7,10 @@ use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
 use super::Api;
-use crate::support::{Failure, eventually};
+use crate::support::{
+    Failure, eventually,
+    json::{number, text},
+};
 
 /// A conversion may take long in a debug build; the service itself answers 202 after 50 s.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(90);
@@ -192,6 +195,23 @@ impl Api {
     /// Asks the delivery network for an image; `query` without its question mark.
     pub async fn deliver(&self, key: &str, file: &str, query: &str) -> Result<Fetched, Failure> {
         self.fetch(&format!("/cdn/v1/{key}/{file}?{query}")).await
+    }
+
+    /// Makes a job of a form that nobody waits for; its id.
+    pub async fn submit(&self, form: Form) -> Result<String, Failure> {
+        let answer = self.post_form("/api/jobs", form).await?.expect(202)?;
+        let answer = answer.json()?;
+        match answer["status"] == "pending" {
+            true => text(&answer["jobId"]),
+            false => Err(format!("the job does not wait for its turn: {answer}").into()),
+        }
+    }
+
+    /// What the month's meter says.
+    pub async fn operations_used(&self) -> Result<u64, Failure> {
+        let path = "/api/usage";
+        let usage = self.expect(StatusCode::OK, Method::GET, path, None).await?;
+        number(&usage["operations"]["used"])
     }
 
     /// Waits until a job has ended, in whatever way.

@@ -12,6 +12,8 @@ pub const LIMITS: Limits = Limits {
     max_total_pixels: 1_000_000,
     max_output_bytes: 1 << 20,
     max_members: 10,
+    max_duration_ms: 0,
+    max_side: 0,
 };
 
 /// Every sampling that JPEG encoders in use write.

@@ -1,0 +1,152 @@
+//! The ring of video and audio: a process for each task, as many as cores and memory allow, in two queues.
+//!
+//! A task waits in the [line], then has a thread and a process of its own. The thread lives as long as the process, which the
+//! kernel ends with it. Dropping the future of a task ends both, or gives its place up. Nothing runs when there is nothing to do.
+
+mod attempt;
+mod demand;
+mod line;
+mod machine;
+mod settings;
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+use sluice_media::task::{Failure, FailureCode};
+use sluice_worker::process::{self, Launch};
+use tokio::sync::oneshot;
+
+use super::{
+    assignment::{Assignment, Error, Finished, Lane},
+    caller::Caller,
+    settings::Sandbox,
+    status::VideoStatus,
+};
+use attempt::{Terms, task_of};
+use demand::Demand;
+use line::{Line, Supply};
+
+pub use settings::VideoSettings;
+
+/// A first start writes the registry of plug-ins.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// After the service's start, when what comes back with it has had its time.
+const WARM_UP_AFTER: Duration = Duration::from_secs(10);
+
+/// The ring. Clones share it.
+#[derive(Clone)]
+pub(super) struct Ring {
+    terms: Arc<Terms>,
+    line: Line,
+}
+
+impl Ring {
+    pub(super) fn new(
+        settings: &VideoSettings,
+        sandbox: Sandbox,
+        program: PathBuf,
+        registry: PathBuf,
+    ) -> Self {
+        let supply = Supply {
+            short_slots: settings.short_jobs,
+            long_slots: settings.job_count(),
+            memory_bytes: match settings.memory_total.as_u64() {
+                0 => machine::memory_bytes() / 2,
+                bytes => bytes,
+            },
+            max_waiting: settings.queue,
+        };
+        let launch = launch(settings, program, registry);
+        Self {
+            terms: Arc::new(Terms::new(launch, sandbox, settings.clone())),
+            line: Line::new(supply),
+        }
+    }
+
+    /// Writes the registry of plug-ins in a while, so that the first task need not.
+    pub(super) fn warm_up_later(&self) {
+        let terms = Arc::downgrade(&self.terms);
+        let warming = thread::Builder::new().name("av-warm-up".into());
+        let started = warming.spawn(move || {
+            thread::sleep(WARM_UP_AFTER);
+            if let Some(terms) = terms.upgrade() {
+                terms.warm_up();
+            }
+        });
+        // Without a thread, the first task does it.
+        drop(started);
+    }
+
+    /// Performs a task in a process of its own; see [`Compute::run`](super::Compute::run).
+    pub(super) async fn run(&self, lane: Lane, assignment: Assignment) -> Result<Finished, Error> {
+        let task = task_of(&assignment).ok_or_else(|| internal("no work on video or audio"))?;
+        let demand = Demand::of(task, lane, assignment.pixels);
+        let permit = self.line.enter(demand, &assignment.follow).await?;
+        let (_caller, watch) = Caller::new().map_err(no_room)?;
+        let (reply, answer) = oneshot::channel();
+        let terms = self.terms.clone();
+        let thread = thread::Builder::new().name("av-task".into());
+        let started = thread.spawn(move || {
+            let perform = || match task_of(&assignment) {
+                Some(task) => terms.perform(task, &assignment, &watch),
+                None => Err(internal("no work on video or audio").into()),
+            };
+            let outcome = catch_unwind(AssertUnwindSafe(perform))
+                .unwrap_or_else(|_| Err(internal("the ring gave up on this task").into()));
+            drop(assignment);
+            drop(permit);
+            // Whoever left needs no answer.
+            let _ = reply.send(outcome);
+        });
+        started.map_err(no_room)?;
+        answer
+            .await
+            .map_err(|_| Error::Unavailable("the thread of a task is gone".into()))?
+    }
+
+    pub(super) fn status(&self) -> VideoStatus {
+        let board = &self.terms.board;
+        VideoStatus {
+            short: self.line.short(),
+            long: self.line.long(),
+            ended: self.line.ended(),
+            told: self.terms.told.load(Relaxed),
+            retried: board.replaced.load(Relaxed),
+            killed: board.killed.load(Relaxed),
+            layers: board.layers(),
+            refused: board.trouble(),
+        }
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("line", &self.line).finish()
+    }
+}
+
+/// How the ring starts its processes; `sluice doctor` starts one the same way.
+pub fn launch(settings: &VideoSettings, program: PathBuf, registry: PathBuf) -> Launch {
+    Launch {
+        program,
+        memory_bytes: settings.memory.as_u64(),
+        file_bytes: settings.max_output.as_u64(),
+        ready_within: READY_WITHIN,
+        ring: process::Ring::Av { registry },
+    }
+}
+
+/// Descriptors or threads have run out: that passes.
+fn no_room(error: std::io::Error) -> Error {
+    Error::Unavailable(format!("no room for a task: {error}"))
+}
+
+fn internal(message: &str) -> Failure {
+    Failure::new(FailureCode::Internal, message)
+}

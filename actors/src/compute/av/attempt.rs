@@ -1,0 +1,280 @@
+//! One task of the ring: a fresh process for each attempt, watched for silence, and ended with its task.
+
+use std::{
+    cell::Cell,
+    os::fd::{AsFd, BorrowedFd},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use sluice_media::{
+    av::{AvTask, Report},
+    task::{Done, Limits, Task},
+};
+use sluice_worker::process::{Launch, Order, StartError, WorkerProcess};
+use tracing::{debug, info, warn};
+
+use super::settings::VideoSettings;
+use crate::compute::{
+    assignment::{Assignment, Error, Finished, Output},
+    board::Board,
+    caller::Watch,
+    output::Target,
+    settings::Sandbox,
+    verdict::{self, ATTEMPTS, Setback, Verdict, abandoned, refusal},
+};
+
+/// Its name in the log.
+const RING: &str = "video";
+
+/// What all tasks of the ring share.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) launch: Launch,
+    pub(super) sandbox: Sandbox,
+    pub(super) settings: VideoSettings,
+    pub(super) board: Board,
+    /// Reports since the start.
+    pub(super) told: AtomicU64,
+    setback: Mutex<Option<Setback>>,
+}
+
+/// A process, counted while it is up.
+struct Counted<'t> {
+    process: WorkerProcess,
+    board: &'t Board,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.board.ended();
+    }
+}
+
+impl Terms {
+    pub(super) fn new(launch: Launch, sandbox: Sandbox, settings: VideoSettings) -> Self {
+        Self {
+            launch,
+            sandbox,
+            settings,
+            board: Board::default(),
+            told: AtomicU64::new(0),
+            setback: Mutex::new(None),
+        }
+    }
+
+    /// Starts a process and ends it: GStreamer's registry of plug-ins is written then, and what is missing is known.
+    pub(super) fn warm_up(&self) {
+        let started = Instant::now();
+        if self.start(None).is_ok() {
+            debug!(took = ?started.elapsed(), "the registry of plug-ins is warm");
+        }
+    }
+
+    /// Performs a task, in a second process if the first dies and nobody knows why. A ladder is not tried again: its files
+    /// have grown, and whoever owns them knows where they end.
+    pub(super) fn perform(
+        &self,
+        task: &AvTask,
+        assignment: &Assignment,
+        watch: &Watch,
+    ) -> Result<Finished, Error> {
+        let most = match task {
+            AvTask::Ladder(_) => 1,
+            _ => ATTEMPTS,
+        };
+        let began = Instant::now();
+        let is_long = !task.is_short();
+        if is_long {
+            info!(work = task.name(), "work on a clip begins");
+        }
+        let outcome = verdict::attempts(most, |number| {
+            if number > 1 {
+                self.board.replaced.fetch_add(1, Relaxed);
+            }
+            self.attempt(assignment, watch)
+        });
+        if is_long {
+            tell_end(task, &outcome, began.elapsed());
+        }
+        outcome
+    }
+
+    fn attempt(&self, assignment: &Assignment, watch: &Watch) -> Result<Option<Finished>, Error> {
+        let target = Target::of(&assignment.output, &assignment.task)?;
+        let (inputs, outputs): (Vec<BorrowedFd<'_>>, _) = (
+            assignment.inputs.iter().map(|file| file.as_fd()).collect(),
+            target.descriptors(),
+        );
+        let limits = self.limits(assignment);
+        let mut counted = self.start(Some(watch))?;
+        let order = Order {
+            task: &assignment.task,
+            limits,
+            inputs: &inputs,
+            outputs: &outputs,
+            timeout: self.settings.timeout,
+            stall: Some(self.settings.stall),
+            cancelled: watch.as_fd(),
+        };
+        let (began, share) = (Instant::now(), Cell::new(0.0_f32));
+        let outcome = counted.process.run(&order, &mut |report| {
+            self.told.fetch_add(1, Relaxed);
+            if let Some(report) = heard(report, &share) {
+                assignment.follow.tell(report);
+            }
+        });
+        drop(counted);
+        match outcome {
+            Ok(done) => {
+                self.board.finished();
+                let bytes = target.collect(limits.max_output_bytes)?;
+                Ok(Some(Finished { done, bytes }))
+            }
+            Err(trouble) => {
+                let overtime = || self.overtime(began.elapsed(), share.get());
+                match verdict::judge(trouble, &self.board, RING, overtime) {
+                    Verdict::TryAgain => Ok(None),
+                    Verdict::Give(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Those of clips. Files may be as large as `video.max_output`; what is kept in memory is bounded as images are.
+    fn limits(&self, assignment: &Assignment) -> Limits {
+        let longest = self.settings.max_duration.as_millis();
+        let mut limits = Limits {
+            max_duration_ms: u64::try_from(longest).unwrap_or(u64::MAX),
+            max_side: self.settings.max_side,
+            ..assignment.limits
+        };
+        if let Output::Files(_) = assignment.output {
+            limits.max_output_bytes = self.settings.max_output.as_u64();
+        }
+        limits
+    }
+
+    /// What a task is told that was ended for its time, or for its silence.
+    fn overtime(&self, took: Duration, share: f32) -> String {
+        let percent = (share * 100.0) as u8;
+        let VideoSettings { timeout, stall, .. } = self.settings;
+        match took >= timeout {
+            true => format!(
+                "the task took longer than {timeout:?} (video.timeout), and was {percent} % done"
+            ),
+            false => format!(
+                "the task made no progress for {stall:?} (video.stall), after {percent} % were done"
+            ),
+        }
+    }
+
+    /// A process that is ready. Fails at once while the last start that failed is not long ago.
+    fn start(&self, watch: Option<&Watch>) -> Result<Counted<'_>, Error> {
+        if let Some(setback) = &*self.setback()
+            && setback.left().is_none_or(|left| !left.is_zero())
+        {
+            return Err(setback.error());
+        }
+        let cancelled = watch.map(AsFd::as_fd);
+        match WorkerProcess::start_for(&self.launch, cancelled) {
+            Ok(process) => self.accept(process),
+            Err(StartError::Cancelled) => Err(abandoned()),
+            Err(error) => {
+                self.board.not_started(error.to_string());
+                let mut setback = self.setback();
+                let suffered = Setback::after(setback.as_ref(), &error, RING);
+                Err(setback.insert(suffered).error())
+            }
+        }
+    }
+
+    fn accept(&self, process: WorkerProcess) -> Result<Counted<'_>, Error> {
+        let layers = process.layers().clone();
+        if let Some(reason) = refusal(self.sandbox, &layers.missing()) {
+            warn!(reason, "video and audio are not processed");
+            self.board.refused(layers, reason.clone());
+            return Err(self.setback().insert(Setback::for_good(reason)).error());
+        }
+        self.board.started(layers);
+        *self.setback() = None;
+        Ok(Counted {
+            process,
+            board: &self.board,
+        })
+    }
+
+    fn setback(&self) -> MutexGuard<'_, Option<Setback>> {
+        self.setback.lock().expect("no panic under this lock")
+    }
+}
+
+/// What a process may say: how far it is, and that never less than before; its place in the line is not for it to tell.
+fn heard(report: Report, so_far: &Cell<f32>) -> Option<Report> {
+    match report {
+        Report::Waiting { .. } => None,
+        Report::Working { share } => {
+            // Both ways round, so that what is no number is nothing done.
+            let share = so_far.get().max(share).min(1.0);
+            so_far.set(share);
+            Some(Report::Working { share })
+        }
+        made => Some(made),
+    }
+}
+
+/// A line in the log for each long task.
+fn tell_end(task: &AvTask, outcome: &Result<Finished, Error>, took: Duration) {
+    let (work, took_s) = (task.name(), rounded(took.as_secs_f32()));
+    match outcome {
+        Ok(Finished { done, .. }) => {
+            let source = done.media.as_ref().map(|media| media.container.as_str());
+            let speed = media_s(done).map(|media_s| rounded(media_s / took.as_secs_f32()));
+            info!(work, source, took_s, speed, "work on a clip is done");
+        }
+        Err(error) => info!(work, took_s, %error, "work on a clip has ended without a result"),
+    }
+}
+
+/// To two decimals, for people.
+fn rounded(number: f32) -> f32 {
+    (number * 100.0).round() / 100.0
+}
+
+/// How long the result lasts, or else the source.
+fn media_s(done: &Done) -> Option<f32> {
+    let made = done.outputs.iter().find_map(|output| output.duration_ms);
+    let read = || done.media.as_ref().and_then(|media| media.duration_ms);
+    made.or_else(read)
+        .map(|milliseconds| milliseconds as f32 / 1_000.0)
+}
+
+/// Of an assignment of this ring.
+pub(super) fn task_of(assignment: &Assignment) -> Option<&AvTask> {
+    match &assignment.task {
+        Task::Av(task) => Some(task),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_believed_how_far_it_is_and_nothing_else() {
+        let so_far = Cell::new(0.0);
+        let mut shares = Vec::new();
+        for told in [0.2, 0.1, f32::NAN, -1.0, 0.5, f32::INFINITY, 0.7] {
+            match heard(Report::Working { share: told }, &so_far) {
+                Some(Report::Working { share }) => shares.push(share),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(shares, [0.2, 0.2, 0.2, 0.2, 0.5, 1.0, 1.0]);
+        assert_eq!(heard(Report::Waiting { place: 1 }, &so_far), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! The actor of one row: it holds the task that works on it, and the task's end is its own.
+//!
+//! Nothing survives a restart but the row. A task that stops before its row has ended gives the lease back, to be tried
+//! again after a pause; one that panics takes its actor along, and the registry gives the lease back. The end of the
+//! actor ends what runs for the row in the workers. Mailbox 64, in which only the end of the work arrives.
+
+use std::{any::Any, marker::PhantomData, panic::AssertUnwindSafe};
+
+use futures_util::FutureExt as _;
+use kameo::{
+    Actor,
+    actor::ActorRef,
+    error::Infallible,
+    message::{Context, Message},
+};
+use sluice_store::{
+    Store, now_ms,
+    work::{self, Lease},
+};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, warn};
+
+use super::setback::Stop;
+
+/// The work on one row, from where it stands to its end.
+pub(crate) trait RowTask: Send + Sync + 'static {
+    fn store(&self) -> &Store;
+
+    /// The right to work on the row, by which every write goes.
+    fn lease(&self) -> &Lease;
+
+    /// Works until the row has ended, or tells why it has not.
+    fn walk(&self) -> impl Future<Output = Result<(), Stop>> + Send;
+}
+
+/// The actor; see the module documentation.
+pub(crate) struct RowOwner<T> {
+    _work: AbortOnDropHandle<()>,
+    task: PhantomData<fn() -> T>,
+}
+
+impl<T: RowTask> Actor for RowOwner<T> {
+    type Args = T;
+    type Error = Infallible;
+
+    async fn on_start(task: T, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let me = me.downgrade();
+        let work = tokio::spawn(async move {
+            let panic = AssertUnwindSafe(run(task)).catch_unwind().await.err();
+            if let Some(me) = me.upgrade() {
+                let _ = me.tell(Ended(panic)).await;
+            }
+        });
+        Ok(Self {
+            _work: AbortOnDropHandle::new(work),
+            task: PhantomData,
+        })
+    }
+}
+
+/// The work is over, in order or by a panic.
+struct Ended(Option<Box<dyn Any + Send>>);
+
+impl<T: RowTask> Message<Ended> for RowOwner<T> {
+    type Reply = ();
+
+    async fn handle(&mut self, Ended(panic): Ended, context: &mut Context<Self, ()>) {
+        match panic {
+            None => context.stop(),
+            Some(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// How a row is given back.
+#[derive(Clone, Copy)]
+enum Return {
+    /// As if it had not been claimed.
+    Untouched,
+    /// To be tried again after a pause.
+    Later,
+    /// The same, and the claim counts.
+    Counted,
+}
+
+async fn run(task: impl RowTask) {
+    let lease = task.lease().clone();
+    let (kind, id) = (lease.kind.clone(), lease.id);
+    let (reason, how) = match task.walk().await {
+        Ok(()) => return,
+        Err(Stop::Lost) => {
+            debug!(kind, %id, "the row has another owner or has ended");
+            return;
+        }
+        Err(Stop::Drained) => (None, Return::Untouched),
+        Err(Stop::Later(reason)) => (Some(reason), Return::Later),
+        Err(Stop::Broken(reason)) => (Some(reason), Return::Counted),
+    };
+    if let Some(reason) = reason {
+        warn!(kind, %id, reason, "the work is tried again after a pause");
+    }
+    let given_back = task.store().write(move |tx| {
+        Box::pin(async move {
+            match how {
+                Return::Untouched => work::release(tx, &lease).await,
+                Return::Later => work::retry(tx, &lease, now_ms()).await,
+                Return::Counted => work::retry_after_crash(tx, &lease, now_ms()).await,
+            }
+        })
+    });
+    if let Err(error) = given_back.await {
+        // Nobody prolongs the lease any more: it expires.
+        debug!(kind, %id, %error, "the row was not given back");
+    }
+}

@@ -1,0 +1,112 @@
+//! The port to the compute pool, so that owners can be tested without worker processes.
+
+use std::{fs::File, io, sync::Arc, time::Duration};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Task};
+use sluice_store::work::Lane as Turn;
+
+use super::setback::{Setback, Stop};
+use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output};
+
+/// While all workers are busy the next try comes after this.
+const BUSY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Who performs tasks. Dropping a future of [`Workers::run`] cancels its task.
+pub trait Workers: Send + Sync {
+    fn run(&self, lane: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>>;
+
+    /// What a task may take.
+    fn limits(&self) -> Limits;
+
+    /// Tasks that make sense at a time.
+    fn width(&self) -> usize;
+
+    /// Signs that work goes on, counted since the start: tasks that have ended in any way, and reports of others. Who waits
+    /// for a turn sees by it that others have theirs.
+    fn signs(&self) -> u64;
+
+    /// Why nothing is performed at present, in words for the operator.
+    fn refused(&self) -> Option<String>;
+}
+
+impl Workers for Compute {
+    fn run(&self, lane: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
+        self.run(lane, assignment).boxed()
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits()
+    }
+
+    /// One more than there are workers: while a result is hashed and flushed, its worker has the next task.
+    fn width(&self) -> usize {
+        self.status().workers.max(1) + 1
+    }
+
+    fn signs(&self) -> u64 {
+        let status = self.status();
+        status.ended + status.video.ended + status.video.told
+    }
+
+    fn refused(&self) -> Option<String> {
+        let status = self.status();
+        status.refused.filter(|_| status.workers == 0)
+    }
+}
+
+/// A task with its files, and who follows it.
+pub(crate) struct Order {
+    pub(crate) task: Task,
+    pub(crate) inputs: Vec<Arc<File>>,
+    /// As many as the task has results.
+    pub(crate) outputs: Vec<File>,
+    pub(crate) follow: Follow,
+    /// As of [`Assignment::pixels`].
+    pub(crate) pixels: Option<u64>,
+}
+
+impl Order {
+    fn assignment(&self, limits: Limits) -> io::Result<Assignment> {
+        let outputs = self.outputs.iter().map(File::try_clone);
+        Ok(Assignment {
+            task: self.task.clone(),
+            inputs: self.inputs.clone(),
+            output: Output::Files(outputs.collect::<io::Result<_>>()?),
+            limits,
+            follow: self.follow.clone(),
+            pixels: self.pixels,
+        })
+    }
+}
+
+/// Runs a task in a worker, waiting for its turn while as many wait already as may.
+pub(crate) async fn run(workers: &dyn Workers, turn: Turn, order: Order) -> Result<Done, Setback> {
+    let lane = match turn {
+        Turn::Interactive => Lane::Interactive,
+        Turn::Batch => Lane::Batch,
+    };
+    loop {
+        let assignment = order.assignment(workers.limits());
+        match workers.run(lane, assignment.map_err(|_| unusable())?).await {
+            Ok(finished) => return Ok(finished.done),
+            Err(Error::Failed(failure)) if failure.code == FailureCode::NoSpace => {
+                return Err(Setback::Stop(Stop::Later(failure.message)));
+            }
+            Err(Error::Failed(failure)) => return Err(failure.into()),
+            Err(Error::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
+            Err(Error::Unavailable(reason)) => return Err(Setback::Stop(Stop::Later(reason))),
+        }
+    }
+}
+
+/// Descriptors have run out: that passes.
+fn unusable() -> Setback {
+    Setback::Stop(Stop::Later("no descriptor for a result".into()))
+}
+
+/// The first of what a task made that makes files.
+pub(crate) fn first_output(done: Done) -> Result<OutputFacts, Failure> {
+    let none = || Failure::new(FailureCode::Internal, "a task that makes a file made none");
+    done.outputs.into_iter().next().ok_or_else(none)
+}

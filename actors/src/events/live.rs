@@ -1,0 +1,63 @@
+//! Live inputs.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// `live.input.connected`: a publisher was admitted and owns the input's timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputConnected {
+    pub live_input_id: Uuid,
+    pub name: String,
+    pub playback_id: String,
+    /// The broadcast that it begins or goes on with.
+    pub broadcast_id: String,
+    /// `rtmp`, `rtmps`, `srt` or `rtsp`.
+    pub protocol: String,
+    /// Without the port.
+    pub remote_address: Option<String>,
+}
+
+/// `live.input.disconnected`: the publisher of a `live.input.connected` is gone. There is one for each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputDisconnected {
+    #[serde(flatten)]
+    pub connection: LiveInputConnected,
+    pub reason: Parting,
+}
+
+/// Why a publisher is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parting {
+    /// The encoder said goodbye.
+    Ended,
+    /// The connection was lost or cut.
+    Dropped,
+    /// A newer publisher with the right key goes on.
+    TakenOver,
+    /// The service closed it: the input was disabled, its key changed, or the service stopped.
+    Closed,
+    /// The input was deleted.
+    Deleted,
+    /// The service itself was cut short while the publisher was connected.
+    Interrupted,
+}
+
+/// `live.input.recording.ready`: a broadcast's recording is stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputRecordingReady {
+    pub live_input_id: Uuid,
+    pub name: String,
+    pub playback_id: String,
+    pub broadcast_id: String,
+    pub file_id: Uuid,
+    /// The video stream made of it.
+    pub stream_id: Option<Uuid>,
+    pub filename: String,
+    pub size_bytes: u64,
+    /// In seconds.
+    pub duration: Option<f64>,
+}

@@ -1,0 +1,18 @@
+//! Video streams.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+/// `video.stream.started`, `.ready` and `.failed`: what has become of a stream asset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VideoStream {
+    pub stream_id: Uuid,
+    pub playback_id: String,
+    /// `processing`, `ready` or `failed`.
+    pub status: &'static str,
+    /// Of a stream that is ready.
+    pub manifest_url: Option<String>,
+    /// Of a stream that failed.
+    pub error: Option<String>,
+}

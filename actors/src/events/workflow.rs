@@ -1,0 +1,41 @@
+//! Runs of workflows.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+/// `workflow.completed`: a run is complete and its webhook step has been done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowCompleted {
+    pub workflow_id: Uuid,
+    pub run_id: Uuid,
+    /// Of the workflow.
+    pub name: String,
+    /// `completed`.
+    pub status: &'static str,
+    /// What the run's storage steps stored, or its last output.
+    pub outputs: Vec<RunOutput>,
+}
+
+/// `workflow.failed`: a run failed or was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowFailed {
+    pub workflow_id: Uuid,
+    pub run_id: Uuid,
+    pub name: String,
+    /// `failed` or `cancelled`.
+    pub status: &'static str,
+    pub error: String,
+    pub outputs: Vec<RunOutput>,
+}
+
+/// A file that came out of a run, which has one for each of its at most 50 nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunOutput {
+    pub filename: String,
+    pub mime_type: String,
+    pub size_bytes: u64,
+    pub stored_file_id: Option<Uuid>,
+}

@@ -1,0 +1,82 @@
+//! What tests of actors share.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
+
+use sluice_media::{format::Format, task::ImageFacts};
+use sluice_store::{Store, StoreSettings, accounts, now_ms};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+/// For what happens at once, on a machine with other work.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at what nothing announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Waits until that holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    let waited = timeout(PATIENCE, waiting).await;
+    assert!(waited.is_ok(), "waited in vain until {what}");
+}
+
+/// A store in that folder, as a process opens it.
+pub(crate) async fn open_store(folder: &TempDir) -> Store {
+    let settings = StoreSettings {
+        data_dir: folder.path().to_owned(),
+        ..StoreSettings::default()
+    };
+    Store::open(&settings).await.unwrap()
+}
+
+/// An account of that store.
+pub(crate) async fn account(store: &Store) -> Uuid {
+    let made = store
+        .write(|tx| Box::pin(async move { accounts::create(tx, "here", now_ms()).await }))
+        .await;
+    made.unwrap().id
+}
+
+/// What a worker says of a plain picture of that size.
+pub(crate) fn picture(format: Format, width: u32, height: u32) -> ImageFacts {
+    ImageFacts {
+        format,
+        width,
+        height,
+        orientation: 1,
+        pages: 1,
+        animated: false,
+        has_alpha: false,
+        bands: 3,
+        bits_per_sample: 8,
+        colour_space: "srgb".into(),
+        profile: None,
+        delays: Vec::new(),
+        density_dpi: None,
+        exif: BTreeMap::new(),
+    }
+}
+
+/// One task of faked workers, for as long as it runs.
+pub(crate) struct Running<'a>(&'a AtomicUsize);
+
+impl<'a> Running<'a> {
+    pub(crate) fn begin(running: &'a AtomicUsize) -> Self {
+        running.fetch_add(1, SeqCst);
+        Self(running)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}

@@ -1,0 +1,124 @@
+//! Beginning and end of publisher connections, as events. Written by the ledger, never on the live path.
+//!
+//! A connection whose beginning was told stands in the store until its end is told, so that each gets exactly one: what
+//! this process cannot tell any more, because it was killed, the next one does, when the input's next connection begins
+//! or its broadcast ends.
+
+use std::net::IpAddr;
+
+use sluice_store::{
+    Error as StoreError, Store, Tx,
+    live_connections::{self, LiveConnection},
+    live_inputs,
+};
+use uuid::Uuid;
+
+use super::unix_ms;
+use crate::events::{self, Event, LiveInputConnected, LiveInputDisconnected, Parting};
+
+/// A publisher that was admitted.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Connection {
+    pub id: Uuid,
+    pub input_id: Uuid,
+    pub broadcast: String,
+    pub protocol: &'static str,
+    pub remote: IpAddr,
+}
+
+/// Tells that a publisher has begun, and first the end of one that was lost. Nothing when the input is gone.
+pub(super) async fn tell_connected(
+    tx: &mut Tx<'_>,
+    connection: &Connection,
+) -> Result<(), StoreError> {
+    if let Some(lost) = live_connections::take(tx, connection.input_id).await? {
+        tell_end(tx, lost, Parting::Interrupted).await?;
+    }
+    let Some(input) = live_inputs::by_id(tx, connection.input_id).await? else {
+        return Ok(());
+    };
+    let connected = LiveInputConnected {
+        live_input_id: input.id,
+        name: input.name,
+        playback_id: input.playback_id,
+        broadcast_id: connection.broadcast.clone(),
+        protocol: connection.protocol.to_owned(),
+        remote_address: Some(connection.remote.to_canonical().to_string()),
+    };
+    let open = LiveConnection {
+        input_id: input.id,
+        id: connection.id,
+        account_id: input.account_id,
+        broadcast_id: connection.broadcast.clone(),
+        told: serde_json::to_value(&connected).map_err(not_json)?,
+    };
+    live_connections::open(tx, &open).await?;
+    let event = Event::LiveInputConnected(connected);
+    events::emit(tx, input.account_id, &event, unix_ms()).await?;
+    Ok(())
+}
+
+/// Tells that a publisher is gone; nothing when its beginning was never told, or its end was already.
+pub(super) async fn tell_disconnected(
+    tx: &mut Tx<'_>,
+    input_id: Uuid,
+    id: Uuid,
+    reason: Parting,
+) -> Result<(), StoreError> {
+    match live_connections::take_this(tx, input_id, id).await? {
+        Some(connection) => tell_end(tx, connection, reason).await,
+        None => Ok(()),
+    }
+}
+
+/// Tells the end of a publisher that nobody saw go, now that its broadcast is over.
+pub(super) async fn tell_broadcast_over(
+    tx: &mut Tx<'_>,
+    input_id: Uuid,
+    broadcast: &str,
+) -> Result<(), StoreError> {
+    match live_connections::take_of_broadcast(tx, input_id, broadcast).await? {
+        Some(connection) => tell_end(tx, connection, Parting::Interrupted).await,
+        None => Ok(()),
+    }
+}
+
+/// Tells the ends of publishers that an earlier process left and whose broadcasts are not among `recovered`.
+pub(super) async fn tell_lost(store: &Store, recovered: &[String]) -> Result<(), StoreError> {
+    loop {
+        let keep = recovered.to_vec();
+        let told = store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let lost = live_connections::take_lost(tx, &keep).await?;
+                    let count = lost.len();
+                    for connection in lost {
+                        tell_end(tx, connection, Parting::Interrupted).await?;
+                    }
+                    Ok(count)
+                })
+            })
+            .await?;
+        if told == 0 {
+            return Ok(());
+        }
+    }
+}
+
+async fn tell_end(
+    tx: &mut Tx<'_>,
+    connection: LiveConnection,
+    reason: Parting,
+) -> Result<(), StoreError> {
+    let disconnected = LiveInputDisconnected {
+        connection: serde_json::from_value(connection.told).map_err(not_json)?,
+        reason,
+    };
+    let event = Event::LiveInputDisconnected(disconnected);
+    events::emit(tx, connection.account_id, &event, unix_ms()).await?;
+    Ok(())
+}
+
+fn not_json(error: serde_json::Error) -> StoreError {
+    StoreError::Internal(format!("a told connection is no JSON: {error}"))
+}

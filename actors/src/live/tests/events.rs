@@ -1,0 +1,223 @@
+//! What publishers' connections tell: one beginning, one end, whoever dies in between.
+
+use serde_json::{Value, json};
+use sluice_store::live_inputs::LiveInputPatch;
+
+use super::*;
+use crate::events::tests::{feed, sequence};
+
+impl Service {
+    /// Ends everything without a word: what the ledger has not written is lost.
+    async fn kill(self) {
+        self.root.kill();
+        self.root.wait_for_shutdown().await;
+        self.store.close().await;
+        self.stop.cancel();
+    }
+
+    /// Waits until so much was told of the input, and for no more: `connected`, or the reason of a disconnection.
+    async fn told(&self, first: &FirstCredentials, expected: &[&str]) -> Vec<Value> {
+        let account_id = first.live_input.account_id;
+        let waiting = async {
+            loop {
+                let told = feed(&self.store, account_id).await;
+                if told.len() >= expected.len() {
+                    return told;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let told = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+        let told = told.unwrap_or_else(|_| panic!("waited in vain for {expected:?}"));
+        let words: Vec<&str> = told
+            .iter()
+            .map(|(kind, data)| match kind.as_str() {
+                "live.input.connected" => "connected",
+                "live.input.disconnected" => data["reason"].as_str().unwrap(),
+                other => panic!("{other}"),
+            })
+            .collect();
+        assert_eq!(words, expected);
+        told.into_iter().map(|(_, data)| data).collect()
+    }
+}
+
+fn check_numbers(told: &[Value]) {
+    let numbers: Vec<u64> = told.iter().map(sequence).collect();
+    assert_eq!(numbers, (1..=told.len() as u64).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_connection_is_told_with_its_end_and_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let mut row = first.live_input.clone();
+
+    let session = service.publish(&first, 1).await;
+    service.told(&first, &["connected"]).await;
+    session.end(Ended::Dropped).await;
+    service.told(&first, &["connected", "dropped"]).await;
+
+    let mut older = service.publish(&first, 1).await;
+    send(&mut older, 0..2).await.unwrap();
+    let newer = service.publish(&first, 2).await;
+    let mut words = vec![
+        "connected",
+        "dropped",
+        "connected",
+        "taken_over",
+        "connected",
+    ];
+    let told = service.told(&first, &words).await;
+    assert_eq!(
+        told[4],
+        json!({
+            "liveInputId": row.id,
+            "name": row.name,
+            "playbackId": row.playback_id,
+            "broadcastId": told[0]["broadcastId"],
+            "protocol": "rtmp",
+            "remoteAddress": "10.0.0.2",
+            "sequence": 5,
+        })
+    );
+    newer.end(Ended::Clean).await;
+    words.push("ended");
+    let told = service.told(&first, &words).await;
+    assert_eq!(told[5]["remoteAddress"], "10.0.0.2");
+
+    let session = service.publish(&first, 1).await;
+    words.push("connected");
+    let told = service.told(&first, &words).await;
+    assert_ne!(told[6]["broadcastId"], told[0]["broadcastId"]);
+    row.enabled = false;
+    service.live.changed(row.clone()).await.unwrap();
+    session.closed().await;
+    session.end(Ended::Dropped).await;
+    words.push("closed");
+    check_numbers(&service.told(&first, &words).await);
+
+    row.enabled = true;
+    service.live.changed(row.clone()).await.unwrap();
+    let session = service.publish(&first, 1).await;
+    words.push("connected");
+    service.told(&first, &words).await;
+    let (account_id, id) = (row.account_id, row.id);
+    let deleted = service
+        .store
+        .write(move |tx| Box::pin(live_inputs::delete(tx, account_id, id)));
+    deleted.await.unwrap();
+    service.live.deleted(id).await.unwrap();
+    words.push("deleted");
+    check_numbers(&service.told(&first, &words).await);
+    drop(session);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orderly_stop_tells_the_end_and_the_next_start_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let _session = service.publish(&first, 1).await;
+    service.told(&first, &["connected"]).await;
+    service.live.drain().await.unwrap();
+    service.told(&first, &["connected", "closed"]).await;
+    service.stop().await;
+
+    let (service, _) = start(dir.path()).await;
+    let _session = service.publish(&first, 1).await;
+    let words = ["connected", "closed", "connected"];
+    check_numbers(&service.told(&first, &words).await);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_kill_the_end_is_told_when_the_encoder_is_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let mut session = service.publish(&first, 1).await;
+    send(&mut session, 0..100).await.unwrap();
+    service.told(&first, &["connected"]).await;
+    service.kill().await;
+
+    let (service, _) = start(dir.path()).await;
+    let playback = service.playback(&first);
+    assert_eq!(playback.now().phase, Phase::Reconnecting);
+    let _session = service.publish(&first, 2).await;
+    let words = ["connected", "interrupted", "connected"];
+    let told = service.told(&first, &words).await;
+    check_numbers(&told);
+    assert_eq!(told[1]["remoteAddress"], "10.0.0.1");
+    assert_eq!(told[2]["remoteAddress"], "10.0.0.2");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_kill_the_end_is_told_when_the_window_has_passed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let (account_id, id) = (first.live_input.account_id, first.live_input.id);
+    let patch = LiveInputPatch {
+        reconnect_window_s: Some(1),
+        ..LiveInputPatch::default()
+    };
+    let patched = service.store.write(move |tx| {
+        Box::pin(live_inputs::patch(
+            tx,
+            account_id,
+            id,
+            patch,
+            sluice_store::now_ms(),
+        ))
+    });
+    patched.await.unwrap();
+    let mut session = service.publish(&first, 1).await;
+    send(&mut session, 0..100).await.unwrap();
+    service.told(&first, &["connected"]).await;
+    service.kill().await;
+
+    let (service, _) = start(dir.path()).await;
+    check_numbers(&service.told(&first, &["connected", "interrupted"]).await);
+    service.stop().await;
+
+    let (service, _) = start(dir.path()).await;
+    service.told(&first, &["connected", "interrupted"]).await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_kill_that_left_nothing_to_go_on_with_the_end_is_told_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let _session = service.publish(&first, 1).await;
+    service.told(&first, &["connected"]).await;
+    service.kill().await;
+    std::fs::remove_dir_all(dir.path().join("live")).unwrap();
+
+    let (service, _) = start(dir.path()).await;
+    service.told(&first, &["connected", "interrupted"]).await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crashed_input_is_made_good_by_its_next_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let (service, first) = start(dir.path()).await;
+    let first = first.unwrap();
+    let mut session = service.publish(&first, 1).await;
+    send(&mut session, 0..100).await.unwrap();
+    service.told(&first, &["connected"]).await;
+    let playback = service.playback(&first);
+    eventually("most of it is listed", || listed_pictures(&playback) >= 90).await;
+    service.crash(&first).await;
+    let session = service.publish(&first, 1).await;
+    session.end(Ended::Clean).await;
+    let words = ["connected", "interrupted", "connected", "ended"];
+    check_numbers(&service.told(&first, &words).await);
+    service.stop().await;
+}

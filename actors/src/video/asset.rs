@@ -1,0 +1,328 @@
+//! `VideoAsset`: one stream, from where it stands to its end.
+//!
+//! ```text
+//! probe ─► renditions (rows) ─► poster, storyboard ─► segments, group by group ─► ready
+//! ```
+//!
+//! Nothing survives a restart but the rows, and the files as far as rows speak of them ([`crate::durable::owner`] holds the
+//! task). Each step is one transaction under the stream's lease, after what it tells of was flushed; the next owner goes on
+//! behind the last one. The end of the actor ends what runs for it in the workers.
+
+use std::{fs::File, sync::Arc};
+
+use sluice_media::{
+    av::{
+        AvTask, MediaFacts,
+        ladder::{self, Profile, Rung},
+    },
+    task::{Failure, FailureCode, Task},
+};
+use sluice_store::{
+    Error as StoreError, Store, now_ms, video,
+    video::{Folder, MediaFile, Plan, PlannedRendition, RenditionKind, Stream},
+    work::Lease,
+};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::{
+    Services, announcement,
+    files::lengths,
+    playback::{Playback, Track},
+    progress::Progress,
+};
+use crate::{
+    compute::Follow,
+    durable::{
+        owner::{RowOwner, RowTask},
+        setback::{Setback, Stop, code_of, with_patience},
+        workers::{self, Order},
+    },
+};
+
+/// The actor of one stream.
+pub(crate) type VideoAsset = RowOwner<AssetTask>;
+
+/// The work on one stream.
+pub(crate) struct AssetTask {
+    pub(super) services: Arc<Services>,
+    pub(super) lease: Lease,
+    /// Until the row has ended or is given back.
+    pub(super) _walking: TaskTrackerToken,
+}
+
+impl Drop for AssetTask {
+    /// Whatever the work has come to, the row says it from now on.
+    fn drop(&mut self) {
+        self.services.under_way.remove(self.lease.id);
+    }
+}
+
+impl RowTask for AssetTask {
+    fn store(&self) -> &Store {
+        &self.services.store
+    }
+
+    fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    async fn walk(&self) -> Result<(), Stop> {
+        let (services, lease) = (&*self.services, &self.lease);
+        let walked = tokio::select! {
+            biased;
+            walked = walk(services, lease) => walked,
+            () = services.draining.cancelled() => Err(Halt::Stop(Stop::Drained)),
+        };
+        match walked {
+            Ok(()) => Ok(()),
+            Err(Halt::Failed(failure)) => fail(services, lease, failure).await,
+            Err(Halt::Stop(stop)) => Err(stop),
+        }
+    }
+}
+
+async fn walk(services: &Services, lease: &Lease) -> Result<(), Halt> {
+    let mut asset = Asset::open(services, lease).await?;
+    asset.plan().await?;
+    asset.picture().await?;
+    asset.make().await?;
+    asset.finish().await
+}
+
+/// Why a stream does not come to its end.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// It never will.
+    Failed(video::Failure),
+    Stop(Stop),
+}
+
+impl From<Setback> for Halt {
+    fn from(setback: Setback) -> Self {
+        match setback {
+            Setback::Failed(failure) => failure.into(),
+            Setback::Stop(stop) => Self::Stop(stop),
+        }
+    }
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(video::Failure {
+            code: code_of(failure.code),
+            message: failure.message,
+        })
+    }
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::OverQuota { .. } => Self::Failed(video::Failure {
+                code: "storage_used_up".to_owned(),
+                message: error.to_string(),
+            }),
+            other => Setback::from(other).into(),
+        }
+    }
+}
+
+/// A stream that is worked on.
+pub(super) struct Asset<'s> {
+    pub(super) services: &'s Services,
+    pub(super) lease: &'s Lease,
+    pub(super) folder: Folder,
+    pub(super) source: Arc<File>,
+    /// As its rows have it, and as players shall see it.
+    pub(super) playback: Playback,
+    pub(super) progress: Progress,
+}
+
+impl<'s> Asset<'s> {
+    async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, Halt> {
+        ensure_room(services)?;
+        let stream = video::by_id(&mut services.store.read().await?, lease.id).await?;
+        let blob = stream
+            .source_blob
+            .ok_or_else(|| StoreError::Internal("a stream under way has its source".into()))?;
+        let asset = Self {
+            services,
+            lease,
+            folder: Folder::of(&services.store, stream.id),
+            source: Arc::new(services.store.blobs().open(&blob).await?),
+            progress: Progress::of(&stream),
+            playback: Playback::load(&services.store, stream).await?,
+        };
+        asset.tell();
+        Ok(asset)
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.playback.stream
+    }
+
+    /// Tells how far it is.
+    pub(super) fn tell(&self) {
+        self.services.tell(self.lease.id, self.progress);
+    }
+
+    /// What a worker makes of the source, for nobody who waits.
+    pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> Order {
+        let size = self.stream().width.zip(self.stream().height);
+        Order {
+            task: Task::Av(Box::new(task)),
+            inputs: vec![self.source.clone()],
+            outputs,
+            follow: Follow::nobody(),
+            pixels: size.map(|(width, height)| u64::from(width) * u64::from(height)),
+        }
+    }
+
+    /// Looks at the source and settles its renditions, once.
+    async fn plan(&mut self) -> Result<(), Halt> {
+        if !self.playback.tracks.is_empty() {
+            return Ok(());
+        }
+        let probe = self.order(AvTask::Probe, Vec::new());
+        let done = workers::run(&*self.services.workers, self.lease.lane, probe).await?;
+        let facts = done.media.ok_or_else(|| {
+            Failure::new(FailureCode::Internal, "a probe came back without facts")
+        })?;
+        let plan = Arc::new(planned(&facts, self.stream())?);
+        let (store, lease) = (&self.services.store, self.lease);
+        let stream = with_patience(|| {
+            let (plan, lease) = (plan.clone(), lease.clone());
+            store.write(move |tx| {
+                Box::pin(async move { video::plan(tx, &lease, &plan, now_ms()).await })
+            })
+        });
+        let stream = stream.await?;
+        self.playback = Playback::load(store, stream).await?;
+        Ok(())
+    }
+
+    /// Everything is there: the stream is ready.
+    async fn finish(mut self) -> Result<(), Halt> {
+        self.verify().await?;
+        let (services, lease) = (self.services, self.lease);
+        let made = with_patience(|| {
+            let (lease, base_url) = (lease.clone(), services.base_url.clone());
+            services.store.write(move |tx| {
+                Box::pin(async move {
+                    let now = now_ms();
+                    let stream = video::finish(tx, &lease, now).await?;
+                    announcement::ready(tx, &stream, &base_url, now).await?;
+                    Ok(stream)
+                })
+            })
+        });
+        let stream = made.await?;
+        services.ended(&stream);
+        self.playback.stream = stream;
+        Ok(())
+    }
+
+    /// Whether a rendition is sound beside pictures that holds none: containers name tracks in which there is nothing.
+    fn is_silent(&self, track: &Track) -> bool {
+        let is_sound = track.rendition.kind == RenditionKind::Audio;
+        is_sound && track.segments.is_empty() && self.playback.tracks.len() > 1
+    }
+
+    /// Whether what the worker said it has made is there.
+    async fn verify(&self) -> Result<(), Failure> {
+        let incomplete = |what: String| Failure::new(FailureCode::Internal, what);
+        let files = self.playback.tracks.iter().map(file_of).collect();
+        let lengths = lengths(&self.folder, files)
+            .await
+            .map_err(|error| incomplete(format!("what was made cannot be looked at: {error}")))?;
+        for (track, length) in self.playback.tracks.iter().zip(lengths) {
+            let name = &track.rendition.name;
+            let Some(last) = track.segments.last() else {
+                if self.is_silent(track) {
+                    continue;
+                }
+                return Err(incomplete(format!("rendition {name} came out empty")));
+            };
+            let count = track.segments.len();
+            let is_whole = usize::try_from(last.number).is_ok_and(|number| number + 1 == count);
+            if !is_whole || length < last.end() {
+                return Err(incomplete(format!("rendition {name} came out with a hole")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file of a rendition.
+pub(super) fn file_of(track: &Track) -> MediaFile {
+    MediaFile::Rendition(track.rendition.name.clone())
+}
+
+/// Waits while the disk is below `store.min_free`.
+pub(super) fn ensure_room(services: &Services) -> Result<(), Stop> {
+    match services.store.disk_space()?.is_low() {
+        true => Err(StoreError::Full.into()),
+        false => Ok(()),
+    }
+}
+
+/// What is made of a source with these facts.
+fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
+    let rungs: Vec<Rung> = stream
+        .custom_renditions
+        .iter()
+        .map(|asked| Rung {
+            height: asked.height,
+            bitrate: asked.bitrate,
+        })
+        .collect();
+    let profile = Profile::parse(&stream.profile, &rungs, rungs.len())
+        .map_err(|error| Failure::new(FailureCode::Impossible, error.to_string()))?;
+    let planned = ladder::plan(facts, &profile, stream.segment_duration_s)?;
+    let renditions = planned.renditions.iter().enumerate().map(|(number, it)| {
+        let video = planned.ladder.video.get(number);
+        PlannedRendition {
+            name: it.name.clone(),
+            kind: match video {
+                Some(_) => RenditionKind::Video,
+                None => RenditionKind::Audio,
+            },
+            width: video.map(|video| video.width),
+            height: video.map(|video| video.height),
+            bitrate: it.bitrate,
+            max_bitrate: video.map_or(it.bitrate, |video| video.max_bitrate),
+            is_copy: it.copy,
+        }
+    });
+    Ok(Plan {
+        duration_ms: facts.duration_ms.and_then(|it| i64::try_from(it).ok()),
+        size: facts.picture().map(|track| track.shown_size()),
+        renditions: renditions.collect(),
+    })
+}
+
+/// Ends the stream as failed, with one event, and takes away what was made of it.
+async fn fail(services: &Services, lease: &Lease, failure: video::Failure) -> Result<(), Stop> {
+    let failure = Arc::new(failure);
+    let ended = with_patience(|| {
+        let (lease, failure) = (lease.clone(), failure.clone());
+        services.store.write(move |tx| {
+            Box::pin(async move {
+                let now = now_ms();
+                let stream = video::fail(tx, &lease, &failure, now).await?;
+                announcement::failed(tx, &stream, now).await?;
+                Ok(stream)
+            })
+        })
+    });
+    let stream = ended.await?;
+    services.ended(&stream);
+    services.clear(stream.id).await;
+    Ok(())
+}

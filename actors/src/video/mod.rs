@@ -1,0 +1,368 @@
+//! Video streams: HLS assets made of stored clips, one actor each under a registry, rows and leases as the truth.
+//!
+//! A stream is committed first, with its charge and its source, and then announced. Its owner cuts the source into segments
+//! ([`asset`]); players read what the owner has published, or what the rows say ([`playback`]), and never ask an actor.
+
+mod announcement;
+mod asset;
+mod boundary;
+mod files;
+mod pictures;
+mod playback;
+mod progress;
+mod segments;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
+
+use sluice_store::{
+    Store, Tx, Work,
+    blob::Sealed,
+    now_ms, video,
+    video::{Caption, Folder, NewCaption, NewStream, Stream, StreamPatch, Submitted},
+    work::Lease,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{debug, warn};
+use uuid::Uuid;
+
+use crate::{
+    Error,
+    compute::Compute,
+    concern::{Concern, Door},
+    durable::{
+        board::{self, Followers},
+        workers::Workers,
+    },
+    registry::{self, Entity, Registry},
+};
+use asset::{AssetTask, VideoAsset};
+use playback::Playbacks;
+use progress::{Tally, UnderWay};
+
+pub use playback::{Playback, Track};
+pub use progress::{Counts, Progress};
+pub use settings::StreamSettings;
+
+/// Of a segment, in seconds, where nothing else is asked.
+pub const SEGMENT_DURATION_S: u32 = 6;
+
+/// Somebody who follows a stream.
+pub type Follower = board::Follower<Progress>;
+
+/// The handle of video streams for the façade and for workflows. Clones share it; it exists before the actors run.
+#[derive(Clone)]
+pub struct VideoStreams {
+    services: Arc<Services>,
+    /// Of this process's leases.
+    owner: Uuid,
+}
+
+/// What all assets share.
+struct Services {
+    settings: StreamSettings,
+    store: Store,
+    workers: Arc<dyn Workers>,
+    /// `http.base_url`, for what is told of streams; empty: unknown.
+    base_url: String,
+    followers: Followers<Progress>,
+    under_way: UnderWay,
+    playbacks: Playbacks,
+    tally: Tally,
+    /// Cancelled when the service stops: assets stop where they are.
+    draining: CancellationToken,
+    /// Assets that are worked on.
+    walks: TaskTracker,
+    door: Door<Registry<Video>>,
+}
+
+impl Services {
+    /// Tells how far a stream is.
+    fn tell(&self, id: Uuid, progress: Progress) {
+        self.under_way.set(id, &progress);
+        self.followers.publish(id, progress);
+    }
+
+    /// Removes the folder of a stream that is gone or has failed; the sweep does what does not succeed.
+    async fn clear(&self, id: Uuid) {
+        let folder = Folder::of(&self.store, id);
+        if let Err(error) = files::blocking(move || folder.remove()).await {
+            warn!(stream = %id, %error, "its folder is removed by the next sweep");
+        }
+    }
+}
+
+impl fmt::Debug for VideoStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VideoStreams")
+            .field("door", &self.services.door)
+            .finish_non_exhaustive()
+    }
+}
+
+impl VideoStreams {
+    /// `base_url`: the service's public address, for events; empty when it is not known.
+    pub fn new(settings: StreamSettings, store: Store, compute: Compute, base_url: String) -> Self {
+        Self::over(settings, store, Arc::new(compute), base_url)
+    }
+
+    /// With other workers than the compute pool's, for tests.
+    pub fn over(
+        settings: StreamSettings,
+        store: Store,
+        workers: Arc<dyn Workers>,
+        base_url: String,
+    ) -> Self {
+        Self {
+            services: Arc::new(Services {
+                followers: Followers::new(
+                    store.clone(),
+                    settings.max_followers,
+                    "streams.max_followers is reached: following streams",
+                ),
+                playbacks: Playbacks::new(store.clone(), settings.max_cached),
+                settings,
+                store,
+                workers,
+                base_url,
+                under_way: UnderWay::default(),
+                tally: Tally::default(),
+                draining: CancellationToken::new(),
+                walks: TaskTracker::new(),
+                door: Door::default(),
+            }),
+            owner: Uuid::now_v7(),
+        }
+    }
+
+    /// The concerns that run it.
+    pub fn concerns(&self) -> Vec<Concern> {
+        let args = registry::Args {
+            entity: Video(self.services.clone()),
+            store: self.services.store.clone(),
+            owner: self.owner,
+            max_active: self.services.settings.max_active,
+            lease: self.services.settings.lease,
+        };
+        vec![Concern::of(
+            "video streams",
+            args,
+            registry::MAILBOX,
+            self.services.door.clone(),
+        )]
+    }
+
+    /// The section `[streams]`.
+    pub fn settings(&self) -> &StreamSettings {
+        &self.services.settings
+    }
+
+    /// Commits a stream with its charge and its captions, and announces it; see [`video::create`] and
+    /// [`video::add_caption`]. The contents may go once this has returned.
+    pub async fn create(
+        &self,
+        new: NewStream,
+        captions: Vec<(NewCaption, Sealed)>,
+    ) -> Result<Submitted, Error> {
+        let submitted = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let now = now_ms();
+                    let submitted = video::create(tx, &new, now).await?;
+                    if let Submitted::New(stream) = &submitted {
+                        for (caption, content) in &captions {
+                            let (account_id, id) = (stream.account_id, stream.id);
+                            video::add_caption(tx, account_id, id, caption, content, now).await?;
+                        }
+                    }
+                    Ok(submitted)
+                })
+            })
+            .await?;
+        if let Submitted::New(_) = submitted {
+            self.announce();
+        }
+        Ok(submitted)
+    }
+
+    /// Streams may be due. A nudge may be lost: the registry scans.
+    pub fn announce(&self) {
+        self.services.door.nudge();
+    }
+
+    /// Changes a stream; players see it at once. Errors as [`video::update`].
+    pub async fn update(
+        &self,
+        account_id: Uuid,
+        id: Uuid,
+        patch: StreamPatch,
+    ) -> Result<Stream, Error> {
+        let stream = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move { video::update(tx, account_id, id, patch, now_ms()).await })
+            })
+            .await?;
+        self.services.playbacks.forget(&stream.playback_id);
+        Ok(stream)
+    }
+
+    /// Deletes a stream and ends what is done for it at once; what it was. Errors as [`video::delete`].
+    pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<Stream, Error> {
+        let services = &self.services;
+        let stream = services
+            .store
+            .write(move |tx| Box::pin(async move { video::delete(tx, account_id, id).await }))
+            .await?;
+        services.door.withdraw(id);
+        services.under_way.remove(id);
+        services.playbacks.forget(&stream.playback_id);
+        services.clear(id).await;
+        Ok(stream)
+    }
+
+    /// Adds captions to a stream. The content may go once this has returned. Errors as [`video::add_caption`].
+    pub async fn add_caption(
+        &self,
+        account_id: Uuid,
+        stream_id: Uuid,
+        new: NewCaption,
+        content: Sealed,
+    ) -> Result<Caption, Error> {
+        let added = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let caption =
+                        video::add_caption(tx, account_id, stream_id, &new, &content, now_ms())
+                            .await?;
+                    Ok((caption, video::by_id(tx, stream_id).await?))
+                })
+            })
+            .await?;
+        let (caption, stream) = added;
+        self.services.playbacks.forget(&stream.playback_id);
+        Ok(caption)
+    }
+
+    /// Removes captions of a stream. Errors as [`video::remove_caption`].
+    pub async fn remove_caption(
+        &self,
+        account_id: Uuid,
+        stream_id: Uuid,
+        id: Uuid,
+    ) -> Result<Caption, Error> {
+        let removed = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let caption = video::remove_caption(tx, account_id, stream_id, id).await?;
+                    Ok((caption, video::by_id(tx, stream_id).await?))
+                })
+            })
+            .await?;
+        let (caption, stream) = removed;
+        self.services.playbacks.forget(&stream.playback_id);
+        Ok(caption)
+    }
+
+    /// What there is to play under a playback id, as of its last change: costs no message, and a look at the rows only when
+    /// nobody played it lately. `Error::Store(NotFound)` for an unknown one.
+    pub async fn playback(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
+        Ok(self.services.playbacks.get(playback_id).await?)
+    }
+
+    /// How far a stream is at this moment.
+    pub fn progress(&self, stream: &Stream) -> Progress {
+        let at_rest = Progress::of(stream);
+        match stream.status.has_ended() {
+            true => at_rest,
+            false => self.services.under_way.get(stream.id).unwrap_or(at_rest),
+        }
+    }
+
+    /// Follows a stream from its present state on. [`Error::Busy`] when `streams.max_followers` do so already.
+    pub fn follow(&self, id: Uuid) -> Result<Follower, Error> {
+        self.services.followers.follow(id)
+    }
+
+    /// Why no stream would get anywhere at present, in words for the operator.
+    pub fn refused(&self) -> Option<String> {
+        self.services.workers.refused()
+    }
+
+    /// What has come of streams since the start.
+    pub fn counts(&self) -> Counts {
+        self.services.tally.now()
+    }
+
+    /// No stream is begun any more, and those under way stop where they are; the next start goes on there.
+    pub fn drain(&self) {
+        self.services.draining.cancel();
+    }
+
+    /// Returns when no stream is worked on any more and all have been given back, after [`Self::drain`].
+    pub async fn close(&self) {
+        self.services.walks.close();
+        self.services.walks.wait().await;
+        debug!("no video stream is under way");
+    }
+}
+
+/// Video streams, as their registry sees them.
+#[derive(Clone)]
+pub(crate) struct Video(Arc<Services>);
+
+impl Entity for Video {
+    const KIND: &'static str = video::KIND;
+    type Owner = VideoAsset;
+
+    fn takes_work(&self) -> bool {
+        !self.0.draining.is_cancelled()
+    }
+
+    fn owner(&self, lease: Lease) -> AssetTask {
+        AssetTask {
+            services: self.0.clone(),
+            lease,
+            _walking: self.0.walks.token(),
+        }
+    }
+
+    fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
+        Box::pin(async move {
+            if let Some(stream) = video::begin(tx, id, now_ms).await? {
+                announcement::started(tx, &stream, now_ms).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
+        let services = self.0.clone();
+        Box::pin(async move {
+            if let Some(stream) = video::give_up(tx, id, now_ms).await? {
+                announcement::failed(tx, &stream, now_ms).await?;
+                // The sweep removes its folder.
+                services.ended(&stream);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Services {
+    /// The stream has ended.
+    fn ended(&self, stream: &Stream) {
+        self.playbacks.forget(&stream.playback_id);
+        self.tell(stream.id, Progress::of(stream));
+        self.tally.ended(stream);
+    }
+}

@@ -1,0 +1,184 @@
+//! Pictures of a stream, made before its segments: the poster, and the storyboard with its map.
+//!
+//! A source whose pictures cannot be taken is no reason to make no stream: then it has none.
+
+use std::fs::File;
+
+use sluice_media::{
+    av::{AvTask, Report, Sheet, Still},
+    format::Format,
+    task::{Done, Encode, Fit, Gravity, Render, Resize},
+};
+use sluice_store::{
+    now_ms, video,
+    video::{MediaFile, Pictures},
+};
+use tokio::sync::mpsc;
+use tracing::info;
+
+use super::{
+    asset::{Asset, Halt},
+    files::{blocking, flushed, open_empty},
+};
+use crate::{
+    compute::Follow,
+    durable::{
+        setback::{Setback, with_patience},
+        workers::{self, Order},
+    },
+};
+
+/// The longest edge of a poster, in pixels.
+const POSTER_EDGE: u32 = 1_920;
+const POSTER_QUALITY: u8 = 82;
+/// Where in the source the poster is taken: a share of it, since many begin black, and at most so far in.
+const POSTER_SHARE: f64 = 0.1;
+const POSTER_LATEST_S: f64 = 10.0;
+/// Pictures of a storyboard: one for each of so many seconds, as far as they are not too many.
+const SHEET_EVERY_S: f64 = 5.0;
+const SHEET_FRAMES: f64 = 100.0;
+const SHEET_COLUMNS: u32 = 10;
+const SHEET_WIDTH: u32 = 160;
+const SHEET_QUALITY: u8 = 70;
+
+impl Asset<'_> {
+    /// Takes the pictures, once.
+    pub(super) async fn picture(&mut self) -> Result<(), Halt> {
+        let stream = self.stream();
+        if stream.width.is_none() || stream.has_poster || stream.has_storyboard {
+            return Ok(());
+        }
+        let duration_s = stream.duration_ms.unwrap_or(0) as f64 / 1_000.0;
+        let poster_bytes = self
+            .taken(AvTask::Still(poster(duration_s)), &[MediaFile::Poster])
+            .await?;
+        let storyboard = [MediaFile::StoryboardImage, MediaFile::StoryboardMap];
+        let storyboard_bytes = self
+            .taken(AvTask::Sheet(sheet(duration_s)), &storyboard)
+            .await?;
+        let pictures = Pictures {
+            poster_bytes,
+            storyboard_bytes,
+        };
+        if pictures == Pictures::default() {
+            return Ok(());
+        }
+        let (store, lease) = (&self.services.store, self.lease);
+        let noted = with_patience(|| {
+            let lease = lease.clone();
+            store.write(move |tx| {
+                Box::pin(async move { video::pictured(tx, &lease, pictures, now_ms()).await })
+            })
+        });
+        self.playback.stream = noted.await?;
+        self.services.playbacks.forget(&self.stream().playback_id);
+        Ok(())
+    }
+
+    /// Has a worker make these files; their bytes, or `None` when it cannot be done.
+    async fn taken(&mut self, task: AvTask, files: &[MediaFile]) -> Result<Option<u64>, Halt> {
+        let mut opened: Vec<File> = Vec::with_capacity(files.len());
+        for file in files {
+            opened.push(open_empty(&self.folder, file.clone()).await?);
+        }
+        let order = self.order(task, opened);
+        match self.in_line(order).await {
+            Ok(_) => {}
+            Err(Setback::Failed(failure)) => {
+                info!(stream = %self.lease.id, %failure, ?files, "pictures cannot be taken");
+                self.remove(files).await?;
+                return Ok(None);
+            }
+            Err(stop) => return Err(stop.into()),
+        }
+        let mut bytes = 0;
+        for file in files {
+            bytes += flushed(&self.folder, file.clone()).await?;
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Runs work that shows no progress of its own, and tells where it stands while it waits: behind other streams for long.
+    async fn in_line(&mut self, mut order: Order) -> Result<Done, Setback> {
+        let (sender, mut reports) = mpsc::channel(1);
+        order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
+        let (services, lane) = (self.services, self.lease.lane);
+        let mut work = std::pin::pin!(workers::run(&*services.workers, lane, order));
+        loop {
+            let place = tokio::select! {
+                biased;
+                Some(report) = reports.recv() => match report {
+                    Report::Waiting { place } => Some(place),
+                    _ => None,
+                },
+                done = &mut work => {
+                    self.stand_at(None);
+                    return done;
+                }
+            };
+            self.stand_at(place);
+        }
+    }
+
+    fn stand_at(&mut self, place: Option<u32>) {
+        if place != self.progress.queue_place {
+            self.progress.queue_place = place;
+            self.tell();
+        }
+    }
+
+    async fn remove(&self, files: &[MediaFile]) -> Result<(), Halt> {
+        let (folder, files) = (self.folder.clone(), files.to_vec());
+        let removed = blocking(move || files.iter().try_for_each(|file| folder.remove_file(file)));
+        Ok(removed.await?)
+    }
+}
+
+fn poster(duration_s: f64) -> Still {
+    let fitting = Resize {
+        width: Some(POSTER_EDGE),
+        height: Some(POSTER_EDGE),
+        fit: Fit::Inside,
+        gravity: Gravity::CENTER,
+        enlarge: false,
+        exact_canvas: false,
+    };
+    Still {
+        at_s: (duration_s * POSTER_SHARE).min(POSTER_LATEST_S),
+        render: Render {
+            resize: Some(fitting),
+            ..Render::new(Format::Png, Encode::new(Format::Jpg, POSTER_QUALITY))
+        },
+    }
+}
+
+fn sheet(duration_s: f64) -> Sheet {
+    let frames = (duration_s / SHEET_EVERY_S).ceil().clamp(1.0, SHEET_FRAMES) as u32;
+    Sheet {
+        frames,
+        columns: frames.min(SHEET_COLUMNS),
+        width: SHEET_WIDTH,
+        output: Encode::new(Format::Jpg, SHEET_QUALITY),
+        image_name: MediaFile::StoryboardImage.name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_fit_the_length_of_the_source() {
+        for (duration_s, at_s, frames, columns) in [
+            (0.0, 0.0, 1, 1),
+            (0.5, 0.05, 1, 1),
+            (30.0, 3.0, 6, 6),
+            (60.0, 6.0, 12, 10),
+            (7_200.0, 10.0, 100, 10),
+        ] {
+            let (poster, sheet) = (poster(duration_s), sheet(duration_s));
+            assert!((poster.at_s - at_s).abs() < 1e-9, "{duration_s}");
+            assert_eq!((sheet.frames, sheet.columns), (frames, columns));
+        }
+    }
+}

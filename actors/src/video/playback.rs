@@ -1,0 +1,250 @@
+//! What there is to play: immutable snapshots, published by the owners of streams or read from the rows.
+//!
+//! A snapshot counts until the stream changes; whoever changes it publishes the next one, or has it forgotten. Snapshots are
+//! kept for the streams that were played last, and several who miss one at a time read it once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use sluice_store::{
+    Error, Store, video,
+    video::{Caption, Group, Rendition, Segment, Stream},
+};
+use tokio::sync::OnceCell;
+
+/// Segments of all snapshots that are kept: some 60 MiB. One stream has at most a fifth of it.
+pub(super) const MOST_SEGMENTS: usize = 1 << 20;
+
+/// A stream with everything that playlists say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Playback {
+    pub stream: Stream,
+    /// Video first.
+    pub tracks: Vec<Track>,
+    pub captions: Vec<Caption>,
+}
+
+/// A rendition with its segments so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Track {
+    pub rendition: Rendition,
+    /// In order, from number 0 on.
+    pub segments: Vec<Segment>,
+}
+
+impl Playback {
+    /// As the rows have it.
+    pub(super) async fn load(store: &Store, stream: Stream) -> Result<Self, Error> {
+        let mut reader = store.read().await?;
+        let renditions = video::renditions(&mut reader, stream.id).await?;
+        let mut segments = video::segments(&mut reader, stream.id).await?;
+        let captions = video::captions(&mut reader, stream.id).await?;
+        let mut tracks = Vec::with_capacity(renditions.len());
+        for rendition in renditions {
+            let end = segments.partition_point(|segment| segment.rendition <= rendition.number);
+            let rest = segments.split_off(end);
+            let segments = std::mem::replace(&mut segments, rest);
+            tracks.push(Track {
+                rendition,
+                segments,
+            });
+        }
+        Ok(Self {
+            stream,
+            tracks,
+            captions,
+        })
+    }
+
+    /// Adds what was recorded.
+    pub(super) fn grow(&mut self, group: &Group) {
+        for init in &group.inits {
+            if let Some(Track { rendition, .. }) = self.tracks.get_mut(usize::from(init.rendition))
+            {
+                rendition.init_length = Some(signed(init.length));
+                rendition.codecs = Some(init.codecs.clone());
+                rendition.frame_rate = init.frame_rate;
+                rendition.is_copy = init.is_copy;
+                rendition.size_bytes += signed(init.length);
+            }
+        }
+        for segment in &group.segments {
+            if let Some(track) = self.tracks.get_mut(usize::from(segment.rendition)) {
+                track.segments.push(*segment);
+                track.rendition.segment_count += 1;
+                track.rendition.size_bytes += signed(segment.length);
+                track.rendition.duration_90k += i64::from(segment.duration_90k);
+            }
+        }
+    }
+
+    /// Of all renditions.
+    fn segment_count(&self) -> usize {
+        self.tracks.iter().map(|track| track.segments.len()).sum()
+    }
+
+    /// The rendition with that name.
+    pub fn track(&self, name: &str) -> Option<&Track> {
+        self.tracks
+            .iter()
+            .find(|track| track.rendition.name == name)
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// A snapshot that is there, or on its way.
+type Slot = Arc<OnceCell<Arc<Playback>>>;
+
+/// The snapshots that are kept.
+pub(super) struct Playbacks {
+    store: Store,
+    /// At most.
+    most: usize,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    /// By playback id, with when each was asked for last.
+    kept: HashMap<String, (Arc<Playback>, u64)>,
+    /// Those that are being read; as many as somebody waits for. An id that nobody has never takes the place of a snapshot.
+    arriving: HashMap<String, Slot>,
+    /// Counts what was asked for.
+    now: u64,
+    /// Counts what was forgotten.
+    changes: u64,
+}
+
+/// What is known of a playback id.
+enum Known {
+    Kept(Arc<Playback>),
+    Arriving(Slot),
+}
+
+impl Shelf {
+    fn look(&mut self, playback_id: &str) -> Known {
+        self.now += 1;
+        if let Some((playback, used)) = self.kept.get_mut(playback_id) {
+            *used = self.now;
+            return Known::Kept(playback.clone());
+        }
+        let slot = self.arriving.entry(playback_id.to_owned()).or_default();
+        Known::Arriving(slot.clone())
+    }
+
+    /// In place of what has not been asked for the longest, when there are `most` or they have too many segments.
+    fn keep(&mut self, playback: Arc<Playback>, most: usize) {
+        let playback_id = playback.stream.playback_id.clone();
+        self.kept.remove(&playback_id);
+        let others = self.kept.values();
+        let mut segments: usize = others.map(|(other, _)| other.segment_count()).sum();
+        segments += playback.segment_count();
+        while self.kept.len() >= most || segments > MOST_SEGMENTS {
+            let Some(oldest) = self.take_oldest() else {
+                break;
+            };
+            segments -= oldest.segment_count();
+        }
+        self.now += 1;
+        self.kept.insert(playback_id, (playback, self.now));
+    }
+
+    fn take_oldest(&mut self) -> Option<Arc<Playback>> {
+        let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used);
+        let id = oldest.map(|(id, _)| id.clone())?;
+        self.kept.remove(&id).map(|(playback, _)| playback)
+    }
+
+    /// What was read has arrived, or could not be read; it counts unless the stream has changed since.
+    fn arrived(&mut self, playback_id: &str, slot: &Slot, most: usize) {
+        let is_same = |arriving: &Slot| Arc::ptr_eq(arriving, slot);
+        if self.arriving.get(playback_id).is_some_and(is_same) {
+            self.arriving.remove(playback_id);
+            if let Some(playback) = slot.get() {
+                self.keep(playback.clone(), most);
+            }
+        }
+    }
+
+    fn forget(&mut self, playback_id: &str) {
+        self.kept.remove(playback_id);
+        self.arriving.remove(playback_id);
+    }
+}
+
+impl Playbacks {
+    pub(super) fn new(store: Store, most: usize) -> Self {
+        Self {
+            store,
+            most,
+            shelf: Mutex::default(),
+        }
+    }
+
+    /// `Error::NotFound` for an unknown playback id.
+    pub(super) async fn get(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
+        let known = self.shelf().look(playback_id);
+        let slot = match known {
+            Known::Kept(playback) => return Ok(playback),
+            Known::Arriving(slot) => slot,
+        };
+        let arrival = Arrival {
+            playbacks: self,
+            playback_id,
+            slot,
+        };
+        let read = arrival.slot.get_or_try_init(|| self.read(playback_id));
+        read.await.cloned()
+    }
+
+    async fn read(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
+        let stream = video::by_playback_id(&mut self.store.read().await?, playback_id).await?;
+        Ok(Arc::new(Playback::load(&self.store, stream).await?))
+    }
+
+    /// What [`publish`](Self::publish) is told that begins now.
+    pub(super) fn changes(&self) -> u64 {
+        self.shelf().changes
+    }
+
+    /// The stream is as this has it, which was read after [`changes`](Self::changes) told `seen`; if something was forgotten
+    /// since, this may be older than that, and whoever asks next looks at the rows.
+    pub(super) fn publish(&self, playback: Playback, seen: u64) {
+        let mut shelf = self.shelf();
+        let is_newest = shelf.changes == seen;
+        shelf.forget(&playback.stream.playback_id);
+        if is_newest {
+            shelf.keep(Arc::new(playback), self.most);
+        }
+    }
+
+    /// The stream has changed: whoever asks next looks at the rows.
+    pub(super) fn forget(&self, playback_id: &str) {
+        let mut shelf = self.shelf();
+        shelf.changes += 1;
+        shelf.forget(playback_id);
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for a snapshot. The last thing they do, also when they leave early, is to put it in its place.
+struct Arrival<'a> {
+    playbacks: &'a Playbacks,
+    playback_id: &'a str,
+    slot: Slot,
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let mut shelf = self.playbacks.shelf();
+        shelf.arrived(self.playback_id, &self.slot, self.playbacks.most);
+    }
+}

@@ -1,0 +1,110 @@
+//! How far streams are, for those who wait or follow, and what has come of them, for metrics.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use sluice_store::{
+    Error, Store, video,
+    video::{Stream, StreamStatus},
+};
+use uuid::Uuid;
+
+use crate::durable::board::Report;
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub status: StreamStatus,
+    /// Of 100.
+    pub percent: u8,
+    pub playable: bool,
+    /// In the queue of the workers, while it waits there; 1 is next.
+    pub queue_place: Option<u32>,
+}
+
+impl Progress {
+    /// As the row has it.
+    pub fn of(stream: &Stream) -> Self {
+        Self {
+            status: stream.status,
+            percent: stream.progress,
+            playable: stream.playable,
+            queue_place: None,
+        }
+    }
+}
+
+impl Report for Progress {
+    async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
+        Ok(Self::of(&video::by_id(&mut store.read().await?, id).await?))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.status.has_ended()
+    }
+
+    fn is_before(&self, other: &Self) -> bool {
+        (self.has_ended(), self.percent) < (other.has_ended(), other.percent)
+    }
+}
+
+/// The streams that are worked on, which are further than their rows say.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay(Mutex<HashMap<Uuid, Progress>>);
+
+impl UnderWay {
+    pub(super) fn set(&self, id: Uuid, progress: &Progress) {
+        match progress.status.has_ended() {
+            true => self.remove(id),
+            false => drop(self.streams().insert(id, *progress)),
+        }
+    }
+
+    pub(super) fn get(&self, id: Uuid) -> Option<Progress> {
+        self.streams().get(&id).copied()
+    }
+
+    pub(super) fn remove(&self, id: Uuid) {
+        self.streams().remove(&id);
+    }
+
+    fn streams(&self) -> MutexGuard<'_, HashMap<Uuid, Progress>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What streams have come to since the start, for metrics.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<Counts>);
+
+/// Streams by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub ready: u64,
+    /// By error code.
+    pub failed: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Counts a stream that has just ended.
+    pub(super) fn ended(&self, stream: &Stream) {
+        let mut counts = self.counts();
+        match stream.status {
+            StreamStatus::Ready => counts.ready += 1,
+            _ => {
+                let code = stream.error_code.clone().unwrap_or_default();
+                *counts.failed.entry(code).or_default() += 1;
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> Counts {
+        self.counts().clone()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,319 @@
+//! The segments of a stream: one task of the workers writes them to the files of all renditions, and tells of each.
+//!
+//! What it tells waits in a bounded queue, and the worker with it. Everything in the queue is one group: its files are
+//! flushed, its rows are written in one transaction, and then players see it.
+
+use std::{collections::BTreeSet, fs::File};
+
+use sluice_media::{
+    av::{AvTask, Ladder, LadderAudio, LadderVideo, Report},
+    task::{Failure, FailureCode},
+};
+use sluice_store::{
+    now_ms, video,
+    video::{Group, Init, RenditionKind, Segment},
+};
+use tokio::sync::mpsc::{self, Receiver};
+use tracing::warn;
+
+use super::{
+    asset::{Asset, Halt, ensure_room, file_of},
+    boundary,
+    files::{flushed, lengths, open_at},
+    playback::Playback,
+};
+use crate::{
+    compute::Follow,
+    durable::{
+        setback::{Setback, code_of, with_patience},
+        workers,
+    },
+};
+
+/// Reports that wait to be recorded; then the worker waits.
+const REPORTS: usize = 256;
+/// Processes that may die over a stream without an explanation before it fails.
+const DEATHS: u32 = 2;
+
+impl Asset<'_> {
+    /// Makes what is missing. When the process dies without an explanation, the next one goes on where it had come to. What
+    /// cannot be gone on with, since this program or its codecs are others than those that began, is made anew.
+    pub(super) async fn make(&mut self) -> Result<(), Halt> {
+        let mut kept = self.kept().await?;
+        for _ in 1..DEATHS {
+            match self.attempt(kept).await {
+                Err(Halt::Failed(failure)) if is(&failure, FailureCode::DecodeFailed) => {
+                    warn!(stream = %self.lease.id, reason = failure.message, "its worker died; another one goes on");
+                    kept = self.kept().await?;
+                }
+                Err(Halt::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
+                    warn!(stream = %self.lease.id, reason = failure.message, "it does not go on; it is made anew");
+                    kept = 0;
+                }
+                ended => return ended,
+            }
+        }
+        self.attempt(kept).await
+    }
+
+    async fn attempt(&mut self, kept: u32) -> Result<(), Halt> {
+        self.step_back(kept).await?;
+        let tracks = &self.playback.tracks;
+        let wanted: Vec<_> = tracks
+            .iter()
+            .map(|track| (file_of(track), boundary::length(track, kept)))
+            .collect();
+        // The worker of an owner that lost the stream may write until it has been ended.
+        let files = with_patience(|| open_at(&self.folder, wanted.clone())).await?;
+        let ladder = ladder(&self.playback, kept);
+        self.run(ladder, files).await
+    }
+
+    /// How many segments of pictures are there to go on behind.
+    async fn kept(&self) -> Result<u32, Halt> {
+        let tracks = &self.playback.tracks;
+        let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
+        let kept = boundary::kept(tracks, &lengths);
+        Ok(boundary::with_rest(tracks, kept, self.stream().duration_ms))
+    }
+
+    /// Forgets what is made anew.
+    async fn step_back(&mut self, kept: u32) -> Result<(), Halt> {
+        if !boundary::has_more(&self.playback.tracks, kept) {
+            return Ok(());
+        }
+        let (store, lease) = (&self.services.store, self.lease);
+        let stepped = with_patience(|| {
+            let lease = lease.clone();
+            store.write(move |tx| {
+                Box::pin(async move { video::step_back(tx, &lease, kept, now_ms()).await })
+            })
+        });
+        let stream = stepped.await?;
+        self.playback = Playback::load(store, stream).await?;
+        self.services.playbacks.forget(&self.stream().playback_id);
+        Ok(())
+    }
+
+    /// Runs the ladder and records what it makes meanwhile.
+    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<(), Halt> {
+        let (sender, mut reports) = mpsc::channel(REPORTS);
+        let mut order = self.order(AvTask::Ladder(ladder), files);
+        // Nobody hears it any more once the stream is deleted or the service stops.
+        order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
+        let (services, lane) = (self.services, self.lease.lane);
+        let mut work = std::pin::pin!(workers::run(&*services.workers, lane, order));
+        loop {
+            let done = tokio::select! {
+                biased;
+                Some(report) = reports.recv() => {
+                    self.hear(report, &mut reports).await?;
+                    continue;
+                }
+                done = &mut work => done,
+            };
+            // What it told at last, and what the next one goes on behind.
+            if let Ok(report) = reports.try_recv() {
+                self.hear(report, &mut reports).await?;
+            }
+            return match done {
+                Ok(_) => Ok(()),
+                Err(Setback::Failed(failure)) => Err(failure.into()),
+                Err(stop) => Err(stop.into()),
+            };
+        }
+    }
+
+    /// Takes a report and those that wait behind it, and records what they say.
+    async fn hear(&mut self, first: Report, reports: &mut Receiver<Report>) -> Result<(), Halt> {
+        let mut group = Group::default();
+        self.sort(first, &mut group);
+        // No more than wait at a time: a worker that talks without an end must not keep this thread.
+        for report in (1..REPORTS).map_while(|_| reports.try_recv().ok()) {
+            self.sort(report, &mut group);
+        }
+        if !group.is_empty() {
+            group.progress = self.progress.percent;
+            self.record(group).await?;
+        }
+        self.tell();
+        Ok(())
+    }
+
+    fn sort(&mut self, report: Report, group: &mut Group) {
+        match report {
+            Report::Waiting { place } => self.progress.queue_place = Some(place),
+            Report::Working { share } => {
+                self.progress.queue_place = None;
+                let percent = (share.clamp(0.0, 0.99) * 100.0) as u8;
+                self.progress.percent = self.progress.percent.max(percent);
+            }
+            Report::Init {
+                rendition,
+                length,
+                info,
+                copied,
+            } => {
+                // One that goes on has it already.
+                if !self.has_init(rendition) {
+                    group.inits.push(Init {
+                        rendition,
+                        length,
+                        codecs: info.codecs,
+                        frame_rate: info.frame_rate,
+                        is_copy: copied,
+                    });
+                }
+            }
+            Report::Segment {
+                rendition,
+                number,
+                offset,
+                length,
+                start_90k,
+                duration_90k,
+                key_length,
+            } => group.segments.push(Segment {
+                rendition,
+                number,
+                offset,
+                length,
+                start_90k,
+                duration_90k,
+                key_length,
+            }),
+        }
+    }
+
+    fn has_init(&self, rendition: u8) -> bool {
+        let track = self.playback.tracks.get(usize::from(rendition));
+        track.is_some_and(|track| track.rendition.init_length.is_some())
+    }
+
+    /// Flushes what a group speaks of, writes its rows, and shows it to players.
+    async fn record(&mut self, group: Group) -> Result<(), Halt> {
+        ensure_room(self.services)?;
+        self.flush(&group).await?;
+        let group = std::sync::Arc::new(group);
+        let (store, lease, playbacks) =
+            (&self.services.store, self.lease, &self.services.playbacks);
+        let seen = playbacks.changes();
+        let written = with_patience(|| {
+            let (group, lease) = (group.clone(), lease.clone());
+            store.write(move |tx| {
+                Box::pin(async move {
+                    let stream = video::record(tx, &lease, &group, now_ms()).await?;
+                    let captions = video::captions(tx, lease.id).await?;
+                    Ok((stream, captions))
+                })
+            })
+        });
+        (self.playback.stream, self.playback.captions) = written.await?;
+        self.playback.grow(&group);
+        self.progress.playable = self.playback.stream.playable;
+        playbacks.publish(self.playback.clone(), seen);
+        Ok(())
+    }
+
+    async fn flush(&self, group: &Group) -> Result<(), Halt> {
+        let inits = group.inits.iter().map(|init| init.rendition);
+        let segments = group.segments.iter().map(|segment| segment.rendition);
+        let touched: BTreeSet<u8> = inits.chain(segments).collect();
+        for number in touched {
+            let track = self.playback.tracks.get(usize::from(number));
+            let track = track.ok_or_else(|| {
+                Failure::new(FailureCode::Internal, "a segment of no rendition was made")
+            })?;
+            let length = flushed(&self.folder, file_of(track)).await?;
+            if !lies_within(group, number, length) {
+                return Err(Failure::new(
+                    FailureCode::Internal,
+                    "a segment was told of that was not written",
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a ladder that goes on may fail so where a whole one does not: with an encoder that begins a rendition in another
+/// way, or behind pictures that end before the source does.
+fn is_of_its_place(failure: &video::Failure) -> bool {
+    use FailureCode::{Impossible, Internal, Undecodable};
+    [Internal, Impossible, Undecodable]
+        .iter()
+        .any(|code| is(failure, *code))
+}
+
+/// Whether all that is told of a rendition lies in its file, whose length this is: a worker is not believed.
+fn lies_within(group: &Group, rendition: u8, length: u64) -> bool {
+    let inits = group.inits.iter().filter(|it| it.rendition == rendition);
+    let segments = group.segments.iter();
+    let segments = segments.filter(|it| it.rendition == rendition);
+    let mut ends = inits
+        .map(|it| Some(it.length))
+        .chain(segments.map(|it| it.offset.checked_add(it.length)));
+    ends.all(|end| end.is_some_and(|end| end <= length))
+}
+
+fn is(failure: &video::Failure, code: FailureCode) -> bool {
+    failure.code == code_of(code)
+}
+
+/// What the rows say is to be made, from where it stands.
+fn ladder(playback: &Playback, kept: u32) -> Ladder {
+    let renditions = || playback.tracks.iter().map(|track| &track.rendition);
+    let video = renditions().filter(|it| it.kind == RenditionKind::Video);
+    let audio = renditions().find(|it| it.kind == RenditionKind::Audio);
+    Ladder {
+        video: video
+            .map(|it| LadderVideo {
+                width: it.width.unwrap_or(0),
+                height: it.height.unwrap_or(0),
+                bitrate: it.bitrate,
+                max_bitrate: it.max_bitrate,
+                copy: it.is_copy,
+            })
+            .collect(),
+        audio: audio.map(|it| LadderAudio {
+            bitrate: it.bitrate,
+            copy: it.is_copy,
+        }),
+        segment_duration_s: playback.stream.segment_duration_s,
+        resume: boundary::resume(&playback.tracks, kept),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_lies_in_the_file() {
+        let segment = |rendition, offset, length| Segment {
+            rendition,
+            number: 0,
+            offset,
+            length,
+            start_90k: 0,
+            duration_90k: 1,
+            key_length: 0,
+        };
+        for (segments, length, expected) in [
+            (vec![], 0, true),
+            (vec![segment(0, 10, 90)], 100, true),
+            (vec![segment(0, 10, 91)], 100, false),
+            (vec![segment(0, 0, 9), segment(0, 100, 1)], 100, false),
+            // Another rendition's.
+            (vec![segment(1, 10, 91)], 100, true),
+            (vec![segment(0, u64::MAX, 2)], u64::MAX, false),
+        ] {
+            let group = Group {
+                segments,
+                ..Group::default()
+            };
+            assert_eq!(lies_within(&group, 0, length), expected, "{group:?}");
+        }
+    }
+}

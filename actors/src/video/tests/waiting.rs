@@ -1,0 +1,68 @@
+//! What is said of a stream while it waits in the line of the workers.
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use sluice_media::{
+    av::{AvTask, Report},
+    task::{Limits, Task},
+};
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::compute::{Assignment, Error, Finished, Lane};
+
+/// The workers of a site, behind a line in which storyboards wait until a test lets them through.
+struct Line {
+    workers: Arc<Fake>,
+    turns: Semaphore,
+}
+
+impl Workers for Line {
+    fn run(&self, lane: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
+        async move {
+            let is_sheet =
+                matches!(&assignment.task, Task::Av(task) if matches!(**task, AvTask::Sheet(_)));
+            if is_sheet {
+                let waiting = Report::Waiting { place: 2 };
+                assignment.follow.tell_from_async(waiting).await;
+                self.turns.acquire().await.unwrap().forget();
+            }
+            self.workers.run(lane, assignment).await
+        }
+        .boxed()
+    }
+
+    fn limits(&self) -> Limits {
+        self.workers.limits()
+    }
+
+    fn width(&self) -> usize {
+        self.workers.width()
+    }
+
+    fn signs(&self) -> u64 {
+        self.workers.signs()
+    }
+
+    fn refused(&self) -> Option<String> {
+        self.workers.refused()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_shows_its_place_while_its_pictures_wait() {
+    let mut site = Site::open().await;
+    let line = Arc::new(Line {
+        workers: site.workers.clone(),
+        turns: Semaphore::new(0),
+    });
+    site.kill().await;
+    site.start_with(line.clone()).await;
+    let stream = site.create().await;
+    let place = || site.streams.progress(&stream).queue_place;
+    until("its place is shown", async || place() == Some(2)).await;
+    line.turns.add_permits(1);
+    until("it waits no longer", async || place().is_none()).await;
+    site.workers.play(SEGMENTS as usize);
+    site.until_status(stream.id, StreamStatus::Ready).await;
+    site.check_whole(stream.id, SEGMENTS).await;
+}

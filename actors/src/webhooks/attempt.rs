@@ -1,0 +1,187 @@
+//! One attempt: sign, post, and read what the answer means.
+//!
+//! The connector checks the URL again at every attempt. Success is a head with 2xx in time, whatever its body does
+//! afterwards: the receiver has said that it took the event. A redirect is a failure, it is not followed.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use hyper::header::InvalidHeaderValue;
+use sluice_store::{events, now_ms, webhooks::Endpoint};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{
+    preview,
+    schedule::{self, Ending},
+    signature,
+};
+use crate::{
+    clock::Clock,
+    outbound::{Answer, Error, HeaderName, HeaderValue, Outbound, Post},
+};
+
+const USER_AGENT: &str = "Service-Webhooks/1.0";
+/// The connector ends an attempt in time; this long after it, whatever carries the attempt is given up.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What carries requests: the guarded connector, or a test's own.
+pub trait Carrier: Send + Sync + 'static {
+    fn post<'a>(&'a self, post: Post<'a>) -> BoxFuture<'a, Result<Answer, Error>>;
+}
+
+impl Carrier for Outbound {
+    fn post<'a>(&'a self, post: Post<'a>) -> BoxFuture<'a, Result<Answer, Error>> {
+        Outbound::post(self, post).boxed()
+    }
+}
+
+/// What is sent, and to whom.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    pub endpoint: Arc<Endpoint>,
+    pub event_id: Uuid,
+    pub event_type: String,
+    /// The envelope; the same bytes at every attempt.
+    pub body: Arc<str>,
+}
+
+/// How much of a receiver's time and answer is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub timeout: Duration,
+    pub max_answer: usize,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub ended_at: i64,
+    pub ending: Ending,
+    pub http_status: Option<u16>,
+    pub response_preview: Option<String>,
+    pub error: Option<String>,
+}
+
+impl Outcome {
+    /// An attempt that ended without an answer.
+    pub fn without_answer(error: impl Into<String>, ended_at: i64) -> Self {
+        Self {
+            ended_at,
+            ending: Ending::Failure { retry_after: None },
+            http_status: None,
+            response_preview: None,
+            error: Some(error.into()),
+        }
+    }
+}
+
+impl Attempt {
+    /// Carries it out; comes back within the timeout and a moment.
+    pub async fn perform(&self, carrier: &dyn Carrier, terms: Terms, clock: &Clock) -> Outcome {
+        let wall_ms = now_ms();
+        let secrets = self.secrets(wall_ms);
+        let post = Post {
+            url: &self.endpoint.url,
+            headers: self.headers(&secrets, wall_ms / 1_000),
+            body: Bytes::copy_from_slice(self.body.as_bytes()),
+            timeout: terms.timeout,
+            max_answer: terms.max_answer,
+        };
+        let answer = timeout(terms.timeout + GRACE, carrier.post(post)).await;
+        let ended_at = clock.now_ms();
+        match answer {
+            Ok(Ok(answer)) => read(&answer, &secrets, now_ms(), ended_at),
+            Ok(Err(error)) => no_answer(&error, &secrets, ended_at),
+            Err(_) => Outcome::without_answer("the attempt did not end in time", ended_at),
+        }
+    }
+
+    fn secrets(&self, wall_ms: i64) -> Vec<&str> {
+        let secrets = self.endpoint.secrets(wall_ms);
+        secrets.into_iter().map(|secret| secret.expose()).collect()
+    }
+
+    fn headers(&self, secrets: &[&str], timestamp_s: i64) -> Vec<(HeaderName, HeaderValue)> {
+        let event_id = events::name(self.event_id);
+        let body = self.body.as_bytes();
+        headers(secrets, &event_id, &self.event_type, timestamp_s, body)
+            .expect("ids, types and signatures are ASCII")
+    }
+}
+
+/// All headers of a delivery, signed as [`signature::headers`] says. Fails when an id or a type cannot be a header.
+pub fn headers(
+    secrets: &[&str],
+    event_id: &str,
+    event_type: &str,
+    timestamp_s: i64,
+    body: &[u8],
+) -> Result<Vec<(HeaderName, HeaderValue)>, InvalidHeaderValue> {
+    let fixed = [
+        ("content-type", "application/json".to_owned()),
+        ("user-agent", USER_AGENT.to_owned()),
+    ];
+    let signed = signature::headers(secrets, event_id, event_type, timestamp_s, body);
+    let headers = fixed.into_iter().chain(signed);
+    headers
+        .map(|(name, value)| Ok((HeaderName::from_static(name), value.try_into()?)))
+        .collect()
+}
+
+fn read(answer: &Answer, secrets: &[&str], wall_ms: i64, ended_at: i64) -> Outcome {
+    let (ending, error) = meaning(answer.status, || asked_pause(answer, wall_ms));
+    Outcome {
+        ended_at,
+        ending,
+        http_status: Some(answer.status),
+        response_preview: preview::of(answer, secrets),
+        error,
+    }
+}
+
+fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> Outcome {
+    let status = error.status();
+    let ending = match status.map(|status| meaning(status, || None).0) {
+        Some(told @ (Ending::Success | Ending::Gone)) => told,
+        _ => Ending::Failure { retry_after: None },
+    };
+    Outcome {
+        ended_at,
+        ending,
+        http_status: status,
+        response_preview: None,
+        error: (ending != Ending::Success).then(|| preview::clean(&error.to_string(), secrets)),
+    }
+}
+
+/// What a status says, and why in words when it is no success.
+fn meaning(
+    status: u16,
+    retry_after: impl FnOnce() -> Option<Duration>,
+) -> (Ending, Option<String>) {
+    let failure = |retry_after| Ending::Failure { retry_after };
+    match status {
+        200..=299 => (Ending::Success, None),
+        300..=399 => (
+            failure(retry_after()),
+            Some(format!(
+                "the receiver answered {status}: redirects are not followed"
+            )),
+        ),
+        410 => (
+            Ending::Gone,
+            Some("the receiver answered 410 Gone".to_owned()),
+        ),
+        _ => (
+            failure(retry_after()),
+            Some(format!("the receiver answered {status}")),
+        ),
+    }
+}
+
+fn asked_pause(answer: &Answer, wall_ms: i64) -> Option<Duration> {
+    let text = answer.headers.get("retry-after")?.to_str().ok()?;
+    schedule::retry_after(text, wall_ms)
+}

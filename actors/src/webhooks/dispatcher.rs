@@ -1,0 +1,433 @@
+//! Who is sent what, and what becomes of it: the state of the Webhooks actor between its turns. Pure: lanes, outcomes and
+//! time in; records, health and wanted claims out.
+//!
+//! ```text
+//! lanes ──▶ plan ──▶ (one transaction: records, health, rewinds, claims) ──▶ carried_out ──▶ attempts ──▶ ended ─┐
+//!             ▲                                                                                                  │
+//!             └──────────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Outcomes that come between a plan and its transaction are recorded by that all the same, so that a crash has little to
+//! repeat; what they say of the endpoints' health follows with the next plan.
+//!
+//! A plan that could not be carried out is forgotten, and the next one holds the same outcomes. An attempt holds its place
+//! until its outcome is recorded, so what is in memory is bounded by the places, however long the backlog is and however
+//! long the database is locked.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use sluice_store::webhooks::{
+    Attempted, Claimed, EndpointHealth, EndpointStatus, Lane, Wanted, What,
+};
+use uuid::Uuid;
+
+use super::{
+    WebhookSettings,
+    attempt::Outcome,
+    gate::{Applicant, Bounds, Gate, Grant, Load},
+    health::{self, Change, Rules},
+    schedule::{Ladder, Purpose, after},
+};
+
+/// Waiting deliveries that are put back into the order of their events in one turn.
+pub const REWIND_ROWS: u32 = 500;
+
+/// The state; see the module documentation.
+#[derive(Debug)]
+pub struct Dispatcher {
+    rules: Rules,
+    ladder: Ladder,
+    bounds: Bounds,
+    slow_after: Duration,
+    /// By delivery: claimed, and their outcomes not recorded yet.
+    running: HashMap<Uuid, Running>,
+    /// Not recorded yet, in the order in which they came.
+    ended: Vec<Ended>,
+    /// Recorded by the last turn although its plan did not know of them: what they say of the endpoints' health is still to
+    /// be written.
+    late: Vec<Ended>,
+    gate: Gate,
+    is_closing: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    endpoint_id: Uuid,
+    purpose: Purpose,
+    started_at: i64,
+}
+
+/// An attempt that has ended, and the claim it was made under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub delivery_id: Uuid,
+    pub endpoint_id: Uuid,
+    pub fence: i64,
+    pub number: u32,
+    pub purpose: Purpose,
+    /// Of the endpoint, as it was when the attempt was begun.
+    pub revision: i64,
+    pub outcome: Outcome,
+}
+
+impl Ended {
+    /// `revision`: of the endpoint that it was sent to.
+    pub fn of(claimed: &Claimed, revision: i64, outcome: Outcome) -> Self {
+        Self {
+            revision,
+            delivery_id: claimed.delivery_id,
+            endpoint_id: claimed.endpoint_id,
+            fence: claimed.fence,
+            number: claimed.number,
+            purpose: purpose(claimed),
+            outcome,
+        }
+    }
+
+    /// As the rows note it. `draw`: a random number from 0 up to 1.
+    pub fn record(&self, ladder: &Ladder, draw: f64) -> Attempted {
+        let outcome = &self.outcome;
+        Attempted {
+            delivery_id: self.delivery_id,
+            fence: self.fence,
+            number: self.number,
+            ended_at: outcome.ended_at,
+            http_status: outcome.http_status,
+            response_preview: outcome.response_preview.clone(),
+            error: outcome.error.clone(),
+            next: ladder.next(self.purpose, outcome.ending, outcome.ended_at, draw),
+        }
+    }
+}
+
+/// What one turn writes.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub records: Vec<Attempted>,
+    pub health: Vec<(Uuid, EndpointHealth)>,
+    pub news: Vec<News>,
+    /// Endpoints whose waiting deliveries are put into the order of their events before any of them is claimed.
+    pub releasing: Vec<Uuid>,
+    pub wanted: Vec<Wanted>,
+    /// What is due later than this was scheduled by another clock, and is due.
+    pub horizon_ms: i64,
+    /// When something becomes due that is not due now.
+    pub wake_at: Option<i64>,
+    /// Somebody had to leave a place to others.
+    is_short: bool,
+    /// Late outcomes whose health it notes.
+    late: usize,
+}
+
+/// A change of an endpoint's health that its owner should hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    pub endpoint_id: Uuid,
+    pub change: Change,
+    /// In a row, before the change.
+    pub failures: u32,
+}
+
+impl Plan {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+            && self.late == 0
+            && self.releasing.is_empty()
+            && self.wanted.is_empty()
+    }
+
+    fn wake_at(&mut self, at: i64) {
+        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    }
+}
+
+/// What is in flight to one endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    attempts: usize,
+    oldest_started_at: i64,
+    is_probing: bool,
+}
+
+/// What of an endpoint is due.
+#[derive(Clone, Copy, Debug, Default)]
+struct Due {
+    regular: Option<What>,
+    replay: bool,
+}
+
+impl Dispatcher {
+    pub fn new(settings: &WebhookSettings) -> Self {
+        Self {
+            rules: Rules::new(settings),
+            ladder: Ladder::new(settings),
+            bounds: Bounds {
+                in_all: settings.max_in_flight,
+                for_one: settings.max_per_endpoint,
+            },
+            slow_after: settings.slow_after,
+            running: HashMap::new(),
+            ended: Vec::new(),
+            late: Vec::new(),
+            gate: Gate::default(),
+            is_closing: false,
+        }
+    }
+
+    /// From now on nothing is claimed.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// Whether nothing is in flight and everything is recorded.
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.late.is_empty()
+    }
+
+    /// Attempts that have not ended.
+    pub fn in_flight(&self) -> usize {
+        self.running.len() - self.ended.len()
+    }
+
+    /// Endpoints of what is in flight or not judged: their lanes are needed, whether anything waits or not.
+    pub fn receivers(&self) -> Vec<Uuid> {
+        let running = self.running.values().map(|running| running.endpoint_id);
+        let receivers = running.chain(self.late.iter().map(|ended| ended.endpoint_id));
+        receivers.collect::<HashSet<Uuid>>().into_iter().collect()
+    }
+
+    /// An attempt has ended. One that is not ours is passed over.
+    pub fn ended(&mut self, ended: Ended) {
+        if self.running.contains_key(&ended.delivery_id) {
+            self.ended.push(ended);
+        }
+    }
+
+    /// What to write now. `draw`: random numbers from 0 up to 1.
+    pub fn plan(&mut self, lanes: &[Lane], now_ms: i64, draw: &mut dyn FnMut() -> f64) -> Plan {
+        let mut plan = Plan {
+            records: self
+                .ended
+                .iter()
+                .map(|ended| ended.record(&self.ladder, draw()))
+                .collect(),
+            late: self.late.len(),
+            horizon_ms: after(now_ms, self.ladder.longest()),
+            ..Plan::default()
+        };
+        let (busy, outcomes) = (self.busy(), self.outcomes());
+        let mut load = Load {
+            in_all: self.in_flight(),
+            in_trouble: 0,
+        };
+        let (mut applicants, mut dues) = (Vec::new(), HashMap::new());
+        for lane in lanes {
+            let endpoint_id = lane.endpoint.id;
+            let health = match outcomes.get(&endpoint_id) {
+                Some(outcomes) => self.judge(lane, outcomes, &mut plan),
+                None => lane.endpoint.health(),
+            };
+            let busy = busy.get(&endpoint_id);
+            let applicant = Applicant {
+                endpoint_id,
+                in_flight: busy.map_or(0, |busy| busy.attempts),
+                is_in_trouble: health::is_failing(&health) || self.is_slow(busy, now_ms),
+            };
+            if applicant.is_in_trouble {
+                load.in_trouble += applicant.in_flight;
+            }
+            let due = self.due(lane, &health, busy, now_ms, &mut plan);
+            if due.replay || due.regular.is_some() {
+                applicants.push(applicant);
+                dues.insert(endpoint_id, due);
+            }
+        }
+        self.gate.meet(lanes.iter().map(|lane| lane.endpoint.id));
+        if self.is_closing {
+            plan.releasing.clear();
+            return plan;
+        }
+        let (grants, is_short) = self.gate.divide(self.bounds, load, &applicants);
+        plan.is_short = is_short;
+        for grant in grants {
+            let replays_first = draw() < 0.5;
+            plan.wanted
+                .extend(wanted(grant, dues[&grant.endpoint_id], replays_first));
+        }
+        plan
+    }
+
+    /// A plan was written, and with it the outcomes that came too late for it. Says whether another turn should follow at
+    /// once.
+    pub fn carried_out(
+        &mut self,
+        plan: &Plan,
+        claimed: &[Claimed],
+        late: Vec<Ended>,
+        now_ms: i64,
+    ) -> bool {
+        self.late.drain(..plan.late);
+        for ended in self.ended.drain(..plan.records.len()) {
+            self.running.remove(&ended.delivery_id);
+        }
+        for ended in &late {
+            self.running.remove(&ended.delivery_id);
+        }
+        self.late.extend(late);
+        for claimed in claimed {
+            let running = Running {
+                endpoint_id: claimed.endpoint_id,
+                purpose: purpose(claimed),
+                started_at: now_ms,
+            };
+            self.running.insert(claimed.delivery_id, running);
+        }
+        let wanted: usize = plan.wanted.iter().map(|wanted| wanted.rows as usize).sum();
+        let left_a_place = !claimed.is_empty() && claimed.len() < wanted;
+        !self.late.is_empty() || !plan.releasing.is_empty() || (plan.is_short && left_a_place)
+    }
+
+    /// The outcomes that are not judged, by endpoint.
+    fn outcomes(&self) -> HashMap<Uuid, Vec<&Ended>> {
+        let mut by_endpoint: HashMap<Uuid, Vec<&Ended>> = HashMap::new();
+        for ended in self.late.iter().chain(&self.ended) {
+            by_endpoint
+                .entry(ended.endpoint_id)
+                .or_default()
+                .push(ended);
+        }
+        by_endpoint
+    }
+
+    /// The health of an endpoint after outcomes, which the plan notes. What was begun before its owner moved or resumed it does
+    /// not undo that: it tells its time alone.
+    fn judge(&self, lane: &Lane, outcomes: &[&Ended], plan: &mut Plan) -> EndpointHealth {
+        let endpoint_id = lane.endpoint.id;
+        let mut health = lane.endpoint.health();
+        for ended in outcomes {
+            let failures = health.consecutive_failures;
+            let Outcome {
+                ending, ended_at, ..
+            } = ended.outcome;
+            if ended.revision != lane.endpoint.revision {
+                health = health::noted(health, ending, ended_at);
+                continue;
+            }
+            let (judged, change) = self.rules.judge(health, ended.purpose, ending, ended_at);
+            plan.news.extend(change.map(|change| News {
+                endpoint_id,
+                change,
+                failures,
+            }));
+            health = judged;
+        }
+        plan.health.push((endpoint_id, health.clone()));
+        health
+    }
+
+    /// What of an endpoint may be sent; what may be sent later is noted as a time to wake.
+    fn due(
+        &self,
+        lane: &Lane,
+        health: &EndpointHealth,
+        busy: Option<&Busy>,
+        now_ms: i64,
+        plan: &mut Plan,
+    ) -> Due {
+        let rests_until = self.rules.rests_until(health, now_ms);
+        let horizon_ms = plan.horizon_ms;
+        let mut is_due = |at: i64| {
+            let at = if at > horizon_ms { now_ms } else { at };
+            let at = at.max(rests_until);
+            if at > now_ms {
+                plan.wake_at(at);
+            }
+            at <= now_ms
+        };
+        let replay = lane.replay_due_at.is_some_and(&mut is_due);
+        let regular = match health.status {
+            EndpointStatus::Paused => None,
+            EndpointStatus::Active if health.is_releasing => None,
+            EndpointStatus::Active => lane
+                .next_due_at
+                .is_some_and(&mut is_due)
+                .then_some(What::Due),
+            EndpointStatus::Suspended => {
+                let probes = lane.next_due_at.is_some()
+                    && !busy.is_some_and(|busy| busy.is_probing)
+                    && is_due(self.rules.probe_at(health, now_ms));
+                probes.then_some(What::Probe)
+            }
+        };
+        if health.is_releasing && health.status == EndpointStatus::Active {
+            plan.releasing.push(lane.endpoint.id);
+        }
+        Due { regular, replay }
+    }
+
+    fn is_slow(&self, busy: Option<&Busy>, now_ms: i64) -> bool {
+        busy.is_some_and(|busy| after(busy.oldest_started_at, self.slow_after) < now_ms)
+    }
+
+    /// Attempts that have not ended, by endpoint.
+    fn busy(&self) -> HashMap<Uuid, Busy> {
+        let mut busy: HashMap<Uuid, Busy> = HashMap::new();
+        let ended = self.ended.iter().map(|ended| ended.delivery_id);
+        let ended: HashSet<Uuid> = ended.collect();
+        for (delivery_id, running) in &self.running {
+            if ended.contains(delivery_id) {
+                continue;
+            }
+            let of_endpoint = busy.entry(running.endpoint_id).or_insert(Busy {
+                attempts: 0,
+                oldest_started_at: running.started_at,
+                is_probing: false,
+            });
+            of_endpoint.attempts += 1;
+            of_endpoint.oldest_started_at = of_endpoint.oldest_started_at.min(running.started_at);
+            of_endpoint.is_probing |= running.purpose == Purpose::Probe;
+        }
+        busy
+    }
+}
+
+fn purpose(claimed: &Claimed) -> Purpose {
+    match claimed {
+        Claimed {
+            is_replay: true, ..
+        } => Purpose::Replay,
+        Claimed { is_probe: true, .. } => Purpose::Probe,
+        Claimed { failures, .. } => Purpose::Delivery {
+            failures: *failures,
+        },
+    }
+}
+
+/// Divides an endpoint's places between what is due and what somebody asked for.
+fn wanted(grant: Grant, due: Due, replays_first: bool) -> impl Iterator<Item = Wanted> {
+    let places = u32::try_from(grant.places).unwrap_or(u32::MAX);
+    let (more, less) = (places.div_ceil(2), places / 2);
+    let (replays, regular) = match (due.replay, due.regular.is_some()) {
+        (true, true) if replays_first => (more, less),
+        (true, true) => (less, more),
+        (true, false) => (places, 0),
+        (false, _) => (0, places),
+    };
+    let regular = due.regular.map(|what| match what {
+        What::Probe => (regular.min(1), what),
+        _ => (regular, what),
+    });
+    [Some((replays, What::Replay)), regular]
+        .into_iter()
+        .flatten()
+        .filter(|(rows, _)| *rows > 0)
+        .map(move |(rows, what)| Wanted {
+            endpoint_id: grant.endpoint_id,
+            rows,
+            what,
+        })
+}

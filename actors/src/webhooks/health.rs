@@ -1,0 +1,189 @@
+//! The health of an endpoint: what its attempts make of it, and when it may have another one. Pure.
+//!
+//! ```text
+//!            failures ≥ suspend_after, over ≥ suspend_over
+//!   active ───────────────────────────────────────────────▶ suspended     (one probe in probe_every)
+//!     ▲ ◀──────────────────── first 2xx ──────────────────────┘
+//!     │ owner                                                 │ 410
+//!   paused ◀──────────────────── 410 ─────────────────────────┘
+//! ```
+//!
+//! Deliveries of a suspended or paused endpoint wait unspent. A failing endpoint rests before its next attempt, so that
+//! a dead receiver with a backlog is not hammered. Times that lie ahead, because the clock was set back between two
+//! processes, hold nothing up.
+
+use std::time::Duration;
+
+use sluice_store::{
+    duration_ms,
+    webhooks::{EndpointHealth, EndpointStatus},
+};
+
+use super::{
+    WebhookSettings,
+    schedule::{Ending, Purpose, after},
+};
+
+/// Failures in a row before an endpoint rests at all.
+const RESTS_FROM: u32 = 3;
+/// The first rest; it doubles with every further failure.
+const FIRST_REST: Duration = Duration::from_millis(100);
+const GONE: &str = "the receiver answered 410 Gone";
+
+/// When endpoints are suspended, probed and rested.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    suspend_after: u32,
+    suspend_over: Duration,
+    probe_every: Duration,
+    max_rest: Duration,
+}
+
+/// What the owner of an endpoint should hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Suspended,
+    /// It answers again: what waits for it goes out.
+    Released,
+    /// By 410, until its owner resumes it.
+    Paused,
+}
+
+impl Rules {
+    pub fn new(settings: &WebhookSettings) -> Self {
+        Self {
+            suspend_after: settings.suspend_after,
+            suspend_over: settings.suspend_over,
+            probe_every: settings.probe_every,
+            max_rest: settings.max_rest,
+        }
+    }
+
+    /// What an attempt makes of an endpoint's health.
+    pub fn judge(
+        &self,
+        mut health: EndpointHealth,
+        purpose: Purpose,
+        ending: Ending,
+        ended_at: i64,
+    ) -> (EndpointHealth, Option<Change>) {
+        let change = match ending {
+            Ending::Success => self.succeeded(&mut health, ended_at),
+            Ending::Failure { .. } => self.failed(&mut health, purpose, ended_at),
+            Ending::Gone => {
+                note_failure(&mut health, ended_at);
+                paused(&mut health)
+            }
+        };
+        (health, change)
+    }
+
+    fn succeeded(&self, health: &mut EndpointHealth, ended_at: i64) -> Option<Change> {
+        health.consecutive_failures = 0;
+        health.first_failure_at = None;
+        health.last_success_at = health.last_success_at.max(Some(ended_at));
+        if health.status != EndpointStatus::Suspended {
+            return None;
+        }
+        health.status = EndpointStatus::Active;
+        health.status_reason = None;
+        health.next_probe_at = None;
+        health.is_releasing = true;
+        Some(Change::Released)
+    }
+
+    fn failed(
+        &self,
+        health: &mut EndpointHealth,
+        purpose: Purpose,
+        ended_at: i64,
+    ) -> Option<Change> {
+        note_failure(health, ended_at);
+        match health.status {
+            EndpointStatus::Paused => None,
+            EndpointStatus::Suspended => {
+                if purpose == Purpose::Probe {
+                    health.next_probe_at = Some(after(ended_at, self.probe_every));
+                }
+                None
+            }
+            EndpointStatus::Active => {
+                let first = health.first_failure_at.unwrap_or(ended_at);
+                let is_enough = health.consecutive_failures >= self.suspend_after
+                    && ended_at.saturating_sub(first) >= duration_ms(self.suspend_over);
+                is_enough.then(|| self.suspend(health, ended_at))
+            }
+        }
+    }
+
+    fn suspend(&self, health: &mut EndpointHealth, now_ms: i64) -> Change {
+        health.status = EndpointStatus::Suspended;
+        health.status_reason = Some(format!(
+            "{} attempts in a row failed; deliveries wait until the receiver answers again",
+            health.consecutive_failures
+        ));
+        health.next_probe_at = Some(after(now_ms, self.probe_every));
+        health.is_releasing = false;
+        Change::Suspended
+    }
+
+    /// Until when a failing endpoint rests; not later than the longest rest from now.
+    pub fn rests_until(&self, health: &EndpointHealth, now_ms: i64) -> i64 {
+        match health.last_failure_at {
+            Some(failed_at) if failed_at <= now_ms => {
+                after(failed_at, self.rest(health.consecutive_failures))
+            }
+            _ => i64::MIN,
+        }
+    }
+
+    fn rest(&self, failures: u32) -> Duration {
+        match failures.checked_sub(RESTS_FROM) {
+            None => Duration::ZERO,
+            Some(doublings) => FIRST_REST
+                .saturating_mul(1 << doublings.min(20))
+                .min(self.max_rest),
+        }
+    }
+
+    /// When a suspended endpoint is probed next.
+    pub fn probe_at(&self, health: &EndpointHealth, now_ms: i64) -> i64 {
+        match health.next_probe_at {
+            Some(at) if at <= after(now_ms, self.probe_every) => at,
+            _ => now_ms,
+        }
+    }
+}
+
+/// The health after an attempt that says when an endpoint answered, and nothing else.
+pub fn noted(mut health: EndpointHealth, ending: Ending, ended_at: i64) -> EndpointHealth {
+    let last = match ending {
+        Ending::Success => &mut health.last_success_at,
+        Ending::Failure { .. } | Ending::Gone => &mut health.last_failure_at,
+    };
+    *last = (*last).max(Some(ended_at));
+    health
+}
+
+/// Whether one attempt at a time is enough for it.
+pub fn is_failing(health: &EndpointHealth) -> bool {
+    health.consecutive_failures > 0
+}
+
+fn note_failure(health: &mut EndpointHealth, ended_at: i64) {
+    health.consecutive_failures = health.consecutive_failures.saturating_add(1);
+    let first = health.first_failure_at.unwrap_or(ended_at);
+    health.first_failure_at = Some(first.min(ended_at));
+    health.last_failure_at = Some(ended_at);
+}
+
+fn paused(health: &mut EndpointHealth) -> Option<Change> {
+    if health.status == EndpointStatus::Paused {
+        return None;
+    }
+    health.status = EndpointStatus::Paused;
+    health.status_reason = Some(GONE.to_owned());
+    health.next_probe_at = None;
+    health.is_releasing = false;
+    Some(Change::Paused)
+}

@@ -1,0 +1,518 @@
+//! The actor that sends: one turn at a time, each one write of the store, and attempts beside it.
+//!
+//! A turn looks at the lanes, plans ([`Dispatcher`]), and carries the plan out in one transaction: outcomes are recorded,
+//! released endpoints put into order, deliveries claimed. What comes meanwhile is taken by the next turn, so turns batch by
+//! themselves. A turn follows a commit of events, a nudge, an outcome, an alarm, and a scan each second.
+//!
+//! When the database takes no changes, outcomes wait in their places, nothing is claimed, and only the scan tries again.
+//!
+//! Mailbox 64: nudges and ticks may be dropped, a scan follows; of a turn's own messages there is one at a time. What
+//! survives a restart (in `Args`): the clock, the owner's id and the counters. The mailbox does too: what a fallen actor's
+//! turn has to say names that actor, and is nothing to its successor. The attempts of a fallen actor end with it; the first
+//! turn of its successor notes them as interrupted, as the first turn of a process does with those of the process before.
+
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use kameo::{
+    Actor,
+    actor::ActorRef,
+    error::Infallible,
+    message::{Context, Message},
+};
+use sluice_store::{
+    Error, Tx,
+    webhooks::{self, Attempted, Claimed, Endpoint, Lane},
+};
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{debug, error, info, warn};
+use url::Url;
+use uuid::Uuid;
+
+use super::{
+    Services,
+    attempt::{Attempt, Outcome},
+    dispatcher::{Dispatcher, Ended, News, Plan, REWIND_ROWS},
+    health::Change,
+    schedule::Ending,
+};
+
+pub(super) const MAILBOX: usize = 64;
+/// Between two looks for due deliveries that nobody announced.
+const SCAN_EVERY: Duration = Duration::from_secs(1);
+/// Attempts of a predecessor that are noted as interrupted in one write.
+const INTERRUPT_ROWS: u32 = 500;
+
+/// The actor; see the module documentation.
+pub(super) struct Sender {
+    services: Arc<Services>,
+    incarnation: u64,
+    dispatcher: Dispatcher,
+    /// Aborted when this is dropped.
+    attempts: JoinSet<()>,
+    /// Outcomes on their way to the dispatcher; one for each place at most.
+    reports: Reports,
+    /// The plan that is being carried out, and whom it sends to.
+    planned: Option<(Arc<Plan>, Receivers)>,
+    turn: Option<AbortOnDropHandle<()>>,
+    /// Somebody asked for a turn during one.
+    asked_again: bool,
+    /// The predecessor's attempts are noted as interrupted.
+    has_recovered: bool,
+    /// The last turn failed.
+    is_in_trouble: bool,
+    alarm: Option<AbortOnDropHandle<()>>,
+    _pacer: AbortOnDropHandle<()>,
+}
+
+/// Attempts push to its end, and only the actor takes from its front.
+type Reports = Arc<Mutex<Vec<Ended>>>;
+
+type Receivers = HashMap<Uuid, Arc<Endpoint>>;
+
+impl Actor for Sender {
+    type Args = Arc<Services>;
+    type Error = Infallible;
+
+    async fn on_start(services: Arc<Services>, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let pacer = tokio::spawn(pace(me, services.store.newest_event()));
+        services.tally.in_flight.store(0, Relaxed);
+        Ok(Self {
+            incarnation: services.incarnation.fetch_add(1, Relaxed) + 1,
+            dispatcher: Dispatcher::new(&services.settings),
+            attempts: JoinSet::new(),
+            reports: Reports::default(),
+            planned: None,
+            turn: None,
+            asked_again: false,
+            has_recovered: false,
+            is_in_trouble: false,
+            alarm: None,
+            _pacer: AbortOnDropHandle::new(pacer),
+            services,
+        })
+    }
+}
+
+impl Sender {
+    /// Begins a turn, or has one follow the present one.
+    fn begin(&mut self, me: &ActorRef<Self>) {
+        if self.turn.is_some() {
+            self.asked_again = true;
+            return;
+        }
+        self.asked_again = false;
+        let (services, me, of) = (self.services.clone(), me.clone(), self.incarnation);
+        let turn = if self.has_recovered {
+            let receivers = self.dispatcher.receivers();
+            tokio::spawn(async move {
+                let lanes = look(&services, &receivers).await;
+                let _ = me.tell(Looked(of, lanes)).await;
+            })
+        } else {
+            tokio::spawn(async move {
+                let interrupted = interrupt(&services).await;
+                let _ = me.tell(Interrupted(of, interrupted)).await;
+            })
+        };
+        self.turn = Some(AbortOnDropHandle::new(turn));
+    }
+
+    /// A turn is over.
+    fn end(&mut self, goes_on: bool, me: &ActorRef<Self>) {
+        self.turn = None;
+        self.is_in_trouble = false;
+        let in_flight = self.dispatcher.in_flight() as u64;
+        self.services.tally.in_flight.store(in_flight, Relaxed);
+        if self.services.closing.is_cancelled() && self.dispatcher.is_idle() {
+            self.services.closed.cancel();
+        }
+        if goes_on || self.asked_again {
+            self.begin(me);
+        }
+    }
+
+    /// A turn has failed and changed nothing; the next scan begins another one.
+    fn fail(&mut self, error: &Error) {
+        self.turn = None;
+        self.planned = None;
+        self.asked_again = false;
+        if !std::mem::replace(&mut self.is_in_trouble, true) {
+            warn!(%error, "webhooks wait until the database takes changes again");
+        }
+    }
+
+    /// Decides what this turn writes, and has it written.
+    fn plan(&mut self, lanes: Vec<Lane>, me: &ActorRef<Self>) {
+        for ended in std::mem::take(&mut *locked(&self.reports)) {
+            self.dispatcher.ended(ended);
+        }
+        if self.services.closing.is_cancelled() {
+            self.dispatcher.close();
+        }
+        let now_ms = self.services.clock.now_ms();
+        let plan = self.dispatcher.plan(&lanes, now_ms, &mut draw);
+        self.set_alarm(plan.wake_at, now_ms, me);
+        if plan.is_empty() {
+            self.end(false, me);
+            return;
+        }
+        let (plan, services, me) = (Arc::new(plan), self.services.clone(), me.clone());
+        self.planned = Some((plan.clone(), receivers(lanes)));
+        let (incarnation, reports) = (self.incarnation, self.reports.clone());
+        self.turn = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            let done = carry_out(&services, incarnation, plan, reports).await;
+            let _ = me.tell(CarriedOut(incarnation, done)).await;
+        })));
+    }
+
+    /// Wakes the actor sooner than the next scan.
+    fn set_alarm(&mut self, wake_at: Option<i64>, now_ms: i64, me: &ActorRef<Self>) {
+        let pause = wake_at.map(|at| at.saturating_sub(now_ms).max(1));
+        let pause = pause.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(1)));
+        let me = me.clone();
+        self.alarm = pause.filter(|pause| *pause < SCAN_EVERY).map(|pause| {
+            AbortOnDropHandle::new(tokio::spawn(async move {
+                tokio::time::sleep(pause).await;
+                let _ = me.tell(Nudge).try_send();
+            }))
+        });
+    }
+
+    /// Sends what was claimed.
+    fn send(&mut self, claimed: Vec<Claimed>, receivers: &Receivers, me: &ActorRef<Self>) {
+        while self.attempts.try_join_next().is_some() {}
+        for claimed in claimed {
+            let endpoint = receivers.get(&claimed.endpoint_id);
+            let endpoint = endpoint
+                .expect("claims are of endpoints that have lanes")
+                .clone();
+            if claimed.number == 1 {
+                let waited_ms = self.services.clock.now_ms() - claimed.created_at;
+                let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or(0));
+                self.services.tally.note_wait(waited);
+            }
+            let attempt = Attempt {
+                endpoint,
+                event_id: claimed.event_id,
+                event_type: claimed.event_type.clone(),
+                body: claimed.body.clone(),
+            };
+            let (services, reports) = (self.services.clone(), self.reports.clone());
+            let (revision, me) = (attempt.endpoint.revision, me.clone());
+            self.attempts.spawn(async move {
+                let outcome = attempt_outcome(&services, &attempt).await;
+                locked(&reports).push(Ended::of(&claimed, revision, outcome));
+                let _ = me.tell(Nudge).try_send();
+            });
+        }
+        // The runtime runs what was spawned last before everything else; this takes that place, so that the attempts are begun
+        // in the order in which they were claimed.
+        self.attempts.spawn(async {});
+    }
+}
+
+/// Carries an attempt out; a fault of ours in it is a failed attempt.
+async fn attempt_outcome(services: &Services, attempt: &Attempt) -> Outcome {
+    let performing = attempt.perform(&*services.carrier, services.terms(), &services.clock);
+    let outcome = AssertUnwindSafe(performing).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|_| {
+        error!(endpoint = %attempt.endpoint.id, "an attempt panicked");
+        Outcome::without_answer(
+            "the service failed at this attempt",
+            services.clock.now_ms(),
+        )
+    });
+    let counter = match outcome.ending {
+        Ending::Success => &services.tally.delivered,
+        Ending::Failure { .. } | Ending::Gone => &services.tally.failed,
+    };
+    counter.fetch_add(1, Relaxed);
+    debug!(
+        endpoint = %attempt.endpoint.id,
+        event = %attempt.event_id,
+        status = outcome.http_status,
+        error = outcome.error,
+        "attempted"
+    );
+    outcome
+}
+
+async fn look(services: &Services, receivers: &[Uuid]) -> Result<Vec<Lane>, Error> {
+    let mut db = services.store.read().await?;
+    webhooks::lanes(&mut db, receivers).await
+}
+
+/// Notes attempts that nobody makes any more; returns how many.
+async fn interrupt(services: &Services) -> Result<u64, Error> {
+    // What an actor of this process claimed, or else whatever an earlier process left.
+    let of = services.has_started.load(Relaxed).then_some(services.owner);
+    let now_ms = services.clock.now_ms();
+    services
+        .store
+        .write(move |tx| {
+            Box::pin(async move { webhooks::interrupt(tx, of, INTERRUPT_ROWS, now_ms).await })
+        })
+        .await
+}
+
+/// What a turn has written.
+struct Done {
+    claimed: Vec<Claimed>,
+    /// Outcomes that the plan did not know of, recorded with it: the first ones of the reports.
+    late: usize,
+}
+
+/// Nothing is written for an actor that has a successor, which would not know of it.
+async fn carry_out(
+    services: &Arc<Services>,
+    incarnation: u64,
+    plan: Arc<Plan>,
+    reports: Reports,
+) -> Result<Done, Error> {
+    let of = services.clone();
+    services
+        .store
+        .write(move |tx| {
+            Box::pin(async move {
+                if of.incarnation.load(Relaxed) != incarnation {
+                    return Err(Error::Conflict("the sender was replaced".into()));
+                }
+                let late = late_records(&of, &reports);
+                Ok(Done {
+                    late: late.len(),
+                    claimed: write(tx, &of, &plan, &late).await?,
+                })
+            })
+        })
+        .await
+}
+
+/// They stay among the reports until the transaction is committed.
+fn late_records(services: &Services, reports: &Reports) -> Vec<Attempted> {
+    let reports = locked(reports);
+    let records = reports
+        .iter()
+        .map(|ended| ended.record(&services.ladder, draw()));
+    records.collect()
+}
+
+async fn write(
+    tx: &mut Tx<'_>,
+    services: &Services,
+    plan: &Plan,
+    late: &[Attempted],
+) -> Result<Vec<Claimed>, Error> {
+    webhooks::record(tx, &[&plan.records, late].concat()).await?;
+    webhooks::set_healths(tx, &plan.health).await?;
+    let mut rows = REWIND_ROWS;
+    for endpoint_id in &plan.releasing {
+        let rewound = webhooks::rewind(tx, *endpoint_id, rows).await?;
+        let rewound = u32::try_from(rewound).unwrap_or(rows);
+        if rewound == rows {
+            break;
+        }
+        webhooks::finish_release(tx, *endpoint_id).await?;
+        rows -= rewound;
+    }
+    webhooks::claim(
+        tx,
+        services.owner,
+        &plan.wanted,
+        services.lease(),
+        plan.horizon_ms,
+        services.clock.now_ms(),
+    )
+    .await
+}
+
+fn receivers(lanes: Vec<Lane>) -> Receivers {
+    let endpoints = lanes.into_iter().map(|lane| lane.endpoint);
+    endpoints
+        .map(|endpoint| (endpoint.id, Arc::new(endpoint)))
+        .collect()
+}
+
+/// The lock guards moves of values, which cannot panic half-way.
+fn locked(reports: &Mutex<Vec<Ended>>) -> MutexGuard<'_, Vec<Ended>> {
+    reports.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From 0 up to 1.
+fn draw() -> f64 {
+    let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
+    f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// Says what became of an endpoint, without its path and query.
+fn tell(news: &News, receivers: &Receivers) {
+    let url = receivers
+        .get(&news.endpoint_id)
+        .map(|endpoint| &endpoint.url);
+    let url = url.and_then(|url| Url::parse(url).ok());
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or("?");
+    let (endpoint, failures) = (news.endpoint_id, news.failures);
+    match news.change {
+        Change::Suspended => warn!(
+            %endpoint, host, failures = failures + 1,
+            "webhook endpoint suspended: its deliveries wait until it answers a probe"
+        ),
+        Change::Released => info!(
+            %endpoint, host, failures,
+            "webhook endpoint answers again: what waited for it goes out"
+        ),
+        Change::Paused => warn!(
+            %endpoint, host,
+            "webhook endpoint paused: it answered 410 Gone"
+        ),
+    }
+}
+
+/// Tells the actor when it is time: each second, and when events were committed. Aborted with it; the reference is a strong
+/// one, since nobody else holds what a restarted actor is given.
+async fn pace(sender: ActorRef<Sender>, mut newest_event: watch::Receiver<i64>) {
+    let mut scans = tokio::time::interval(SCAN_EVERY);
+    let mut has_writer = true;
+    loop {
+        let is_scan = tokio::select! {
+            _ = scans.tick() => true,
+            changed = newest_event.changed(), if has_writer => {
+                has_writer = changed.is_ok();
+                false
+            }
+        };
+        let _ = match is_scan {
+            true => sender.tell(Scan).try_send().map_err(drop),
+            false => sender.tell(Nudge).try_send().map_err(drop),
+        };
+    }
+}
+
+/// Something may be due, or has ended.
+pub(super) struct Nudge;
+
+impl Message<Nudge> for Sender {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Nudge, context: &mut Context<Self, ()>) {
+        // In trouble only the scan tries again.
+        if !self.is_in_trouble {
+            let me = context.actor_ref().clone();
+            self.begin(&me);
+        }
+    }
+}
+
+/// Time to look, whatever was announced.
+struct Scan;
+
+impl Message<Scan> for Sender {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Scan, context: &mut Context<Self, ()>) {
+        let me = context.actor_ref().clone();
+        self.begin(&me);
+    }
+}
+
+/// How many attempts of a predecessor were noted as interrupted.
+struct Interrupted(u64, Result<u64, Error>);
+
+impl Message<Interrupted> for Sender {
+    type Reply = ();
+
+    async fn handle(
+        &mut self,
+        Interrupted(of, interrupted): Interrupted,
+        context: &mut Context<Self, ()>,
+    ) {
+        if of != self.incarnation {
+            return;
+        }
+        let me = context.actor_ref().clone();
+        match interrupted {
+            Ok(rows) => {
+                if rows > 0 {
+                    info!(rows, "interrupted webhook attempts are made again");
+                }
+                self.services.tally.interrupted.fetch_add(rows, Relaxed);
+                self.has_recovered = rows < u64::from(INTERRUPT_ROWS);
+                if self.has_recovered {
+                    self.services.has_started.store(true, Relaxed);
+                }
+                self.end(true, &me);
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+}
+
+/// Whom there is something for.
+struct Looked(u64, Result<Vec<Lane>, Error>);
+
+impl Message<Looked> for Sender {
+    type Reply = ();
+
+    async fn handle(&mut self, Looked(of, lanes): Looked, context: &mut Context<Self, ()>) {
+        if of != self.incarnation {
+            return;
+        }
+        let me = context.actor_ref().clone();
+        match lanes {
+            Ok(lanes) => self.plan(lanes, &me),
+            Err(error) => self.fail(&error),
+        }
+    }
+}
+
+/// The plan was written.
+struct CarriedOut(u64, Result<Done, Error>);
+
+impl Message<CarriedOut> for Sender {
+    type Reply = ();
+
+    async fn handle(&mut self, CarriedOut(of, done): CarriedOut, context: &mut Context<Self, ()>) {
+        if of != self.incarnation {
+            return;
+        }
+        let me = context.actor_ref().clone();
+        let Done { claimed, late } = match done {
+            Ok(done) => done,
+            Err(error) => return self.fail(&error),
+        };
+        let Some((plan, receivers)) = self.planned.take() else {
+            return;
+        };
+        for news in &plan.news {
+            tell(news, &receivers);
+        }
+        let now_ms = self.services.clock.now_ms();
+        let late = locked(&self.reports).drain(..late).collect();
+        let goes_on = self.dispatcher.carried_out(&plan, &claimed, late, now_ms);
+        self.send(claimed, &receivers, &me);
+        self.end(goes_on, &me);
+    }
+}
+
+/// Makes the actor begin a turn, and panic when what that has to say waits in the mailbox.
+#[cfg(test)]
+pub(super) struct Fall;
+
+#[cfg(test)]
+impl Message<Fall> for Sender {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Fall, context: &mut Context<Self, ()>) {
+        self.begin(&context.actor_ref().clone());
+        while self.turn.as_ref().is_some_and(|turn| !turn.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+        panic!("a test asked for this panic");
+    }
+}

@@ -1,0 +1,62 @@
+//! Receivers of the simulation.
+
+use std::time::Duration;
+
+use super::{Dice, SECOND};
+use crate::webhooks::schedule::Ending;
+
+/// How a receiver answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    Healthy,
+    Failing,
+    /// Answers well, after seconds.
+    Slow,
+    /// Until the attempt's time is over.
+    Hanging,
+    /// One time so, another time so.
+    Flapping,
+    /// 410, one time in four.
+    Going,
+    /// Fails and asks for so many seconds; `None`: for some.
+    RetryAfter(Option<u64>),
+}
+
+impl Manner {
+    /// Half of them are healthy.
+    pub fn any(dice: &mut Dice) -> Self {
+        let manner = dice.pick(&[
+            Self::Failing,
+            Self::Slow,
+            Self::Hanging,
+            Self::Flapping,
+            Self::Going,
+            Self::RetryAfter(None),
+            Self::RetryAfter(Some(99_999_999)),
+        ]);
+        match dice.one_in(2) {
+            true => Self::Healthy,
+            false => manner,
+        }
+    }
+
+    /// How long an attempt takes in milliseconds, and how it ends.
+    pub fn answer(self, dice: &mut Dice, timeout: Duration) -> (i64, Ending) {
+        let failure = Ending::Failure { retry_after: None };
+        match self {
+            Self::Healthy => (dice.between(1, 100), Ending::Success),
+            Self::Slow => (dice.between(SECOND, 8 * SECOND), Ending::Success),
+            Self::Failing => (dice.between(1, 200), failure),
+            Self::Hanging => (timeout.as_millis() as i64, failure),
+            Self::Flapping if dice.one_in(2) => (dice.between(1, 3 * SECOND), failure),
+            Self::Flapping => (dice.between(1, 3 * SECOND), Ending::Success),
+            Self::Going if dice.one_in(4) => (dice.between(1, 100), Ending::Gone),
+            Self::Going => (dice.between(1, 100), failure),
+            Self::RetryAfter(seconds) => {
+                let seconds = seconds.unwrap_or_else(|| dice.pick(&[0, 1, 7, 100, 4_000]));
+                let retry_after = Some(Duration::from_secs(seconds));
+                (dice.between(1, 100), Ending::Failure { retry_after })
+            }
+        }
+    }
+}

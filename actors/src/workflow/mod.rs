@@ -1,0 +1,481 @@
+//! Workflow runs: one actor per run under a registry, rows and leases as the truth.
+//!
+//! A run is committed first, with its charge and its input, and then announced; whoever waits for it waits for its row, and
+//! only hears of changes sooner through what its owner publishes. A client that goes away does not lose the run. Every verb
+//! that ends a run tells it in its own transaction, and the store admits the next one of the workflow there.
+
+mod announcement;
+mod buffer;
+mod change;
+mod definition;
+mod operation;
+mod path;
+mod progress;
+mod run;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod unreached;
+
+use std::{fmt, sync::Arc};
+
+use sluice_store::{
+    Error as StoreError, Store, Tx, Work,
+    blob::Sealed,
+    duration_ms,
+    files::File,
+    jobs::Allowance,
+    now_ms,
+    work::{Lane, Lease},
+    workflows::{
+        self, NewRun, Retried, Retry, Run, RunInput, RunStatus, Submitted, Terms, Trigger,
+        TriggerLimits,
+    },
+};
+use tokio::time::Instant;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{debug, warn};
+use uuid::Uuid;
+
+use crate::{
+    Error,
+    compute::Compute,
+    concern::{Concern, Door},
+    durable::{
+        board::{self, Followers},
+        setback::with_patience,
+        workers::Workers,
+    },
+    registry::{self, Entity, Registry},
+    video::VideoStreams,
+};
+use progress::Tally;
+use run::{RunTask, WorkflowRun};
+
+pub use progress::{Counts, Progress};
+pub use settings::WorkflowSettings;
+
+/// Somebody who follows a run.
+pub type Follower = board::Follower<Progress>;
+
+/// Runs of a deleted workflow that one transaction cancels.
+const CANCELLED_AT_ONCE: u32 = 100;
+
+/// The handle of workflow runs for the façade. Clones share it; it exists before the actors run.
+#[derive(Clone)]
+pub struct Workflows {
+    services: Arc<Services>,
+    /// Of this process's leases.
+    owner: Uuid,
+}
+
+/// What all runs share.
+struct Services {
+    settings: WorkflowSettings,
+    store: Store,
+    workers: Arc<dyn Workers>,
+    streams: VideoStreams,
+    /// Makes a safe name of what a pattern gives.
+    clean: fn(&str) -> String,
+    followers: Followers<Progress>,
+    tally: Tally,
+    /// Cancelled when the service stops: runs stop at their next step, and nobody waits for them any more.
+    draining: CancellationToken,
+    /// Runs that are worked on.
+    walks: TaskTracker,
+    door: Door<Registry<RunEntity>>,
+}
+
+impl Services {
+    fn terms(&self) -> Terms {
+        Terms {
+            keep_ms: self.keep_ms(),
+            max_active: self.settings.max_active_per_workflow,
+        }
+    }
+
+    fn trigger_limits(&self, allowance: Allowance) -> TriggerLimits {
+        TriggerLimits {
+            allowance,
+            max_active: self.settings.max_active_per_workflow,
+            max_queued: self.settings.max_queued,
+            max_generation: self.settings.max_generation,
+            keep_ms: self.keep_ms(),
+        }
+    }
+
+    fn keep_ms(&self) -> i64 {
+        duration_ms(self.settings.keep_results)
+    }
+
+    /// The run has ended and its end is committed.
+    fn ended(&self, run: &Run, steps_done: usize) {
+        self.tally.ended(run);
+        self.followers
+            .publish(run.id, Progress::at_rest(run, steps_done));
+    }
+}
+
+impl fmt::Debug for Workflows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workflows")
+            .field("door", &self.services.door)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A run that is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub account_id: Uuid,
+    pub workflow_id: Uuid,
+    pub trigger: Trigger,
+    /// Interactive when somebody waits.
+    pub lane: Lane,
+    /// How the file came in, for conditions.
+    pub upload_source: String,
+    pub input: RunInput,
+    /// The stored file that the input is, and its generation; 0 for an upload.
+    pub source_file_id: Option<Uuid>,
+    pub generation: u32,
+    pub allowance: Allowance,
+}
+
+/// Which version a run that is tried again does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryVersion {
+    /// The one that it did.
+    Ran,
+    /// The workflow's own at present.
+    Current,
+}
+
+impl Workflows {
+    /// `clean` makes a safe name of what a pattern gives.
+    pub fn new(
+        settings: WorkflowSettings,
+        store: Store,
+        compute: Compute,
+        streams: VideoStreams,
+        clean: fn(&str) -> String,
+    ) -> Self {
+        Self::over(settings, store, Arc::new(compute), streams, clean)
+    }
+
+    /// With other workers than the compute pool's, for tests.
+    pub fn over(
+        settings: WorkflowSettings,
+        store: Store,
+        workers: Arc<dyn Workers>,
+        streams: VideoStreams,
+        clean: fn(&str) -> String,
+    ) -> Self {
+        Self {
+            services: Arc::new(Services {
+                followers: Followers::new(
+                    store.clone(),
+                    settings.max_followers,
+                    "workflows.max_followers is reached: following runs",
+                ),
+                settings,
+                store,
+                workers,
+                streams,
+                clean,
+                tally: Tally::default(),
+                draining: CancellationToken::new(),
+                walks: TaskTracker::new(),
+                door: Door::default(),
+            }),
+            owner: Uuid::now_v7(),
+        }
+    }
+
+    /// The concerns that run it.
+    pub fn concerns(&self) -> Vec<Concern> {
+        let args = registry::Args {
+            entity: RunEntity(self.services.clone()),
+            store: self.services.store.clone(),
+            owner: self.owner,
+            max_active: self.services.settings.max_active,
+            lease: self.services.settings.lease,
+        };
+        vec![Concern::of(
+            "workflow runs",
+            args,
+            registry::MAILBOX,
+            self.services.door.clone(),
+        )]
+    }
+
+    /// Commits a run with its charge and its upload, and announces it; see [`workflows::submit`]. The upload may go once this has
+    /// returned.
+    pub async fn submit(
+        &self,
+        request: Request,
+        upload: Option<Sealed>,
+    ) -> Result<Submitted, Error> {
+        let handle = self.clone();
+        let submitted = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move { handle.submit_in(tx, request, upload.as_ref()).await })
+            })
+            .await?;
+        if let Submitted::New(_) = submitted {
+            self.announce();
+        }
+        Ok(submitted)
+    }
+
+    /// As [`Self::submit`], inside another transaction; [`Self::announce`] once it is committed.
+    pub async fn submit_in(
+        &self,
+        tx: &mut Tx<'_>,
+        request: Request,
+        upload: Option<&Sealed>,
+    ) -> Result<Submitted, StoreError> {
+        let settings = &self.services.settings;
+        let new = NewRun {
+            account_id: request.account_id,
+            workflow_id: request.workflow_id,
+            trigger: request.trigger,
+            lane: request.lane,
+            generation: request.generation,
+            upload_source: request.upload_source,
+            input: request.input,
+            source_file_id: request.source_file_id,
+            allowance: request.allowance,
+            max_active: settings.max_active_per_workflow,
+            max_queued: settings.max_queued,
+        };
+        workflows::submit(tx, &new, upload, now_ms()).await
+    }
+
+    /// Makes the runs that a file which was just stored begins, in the transaction that stores it; one that cannot be charged is a
+    /// failed one. [`Self::announce`] once it is committed.
+    pub async fn stored(
+        &self,
+        tx: &mut Tx<'_>,
+        file: &File,
+        allowance: Allowance,
+        now_ms: i64,
+    ) -> Result<Vec<Run>, StoreError> {
+        trigger(tx, file, &self.services.trigger_limits(allowance), now_ms).await
+    }
+
+    /// Runs may be due. A nudge may be lost: the registry scans.
+    pub fn announce(&self) {
+        self.services.door.nudge();
+    }
+
+    /// Cancels a run and ends what is done for it at once; errors as [`workflows::cancel`].
+    pub async fn cancel(&self, account_id: Uuid, id: Uuid) -> Result<Run, Error> {
+        let terms = self.services.terms();
+        let run = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let now = now_ms();
+                    let run = workflows::cancel(tx, account_id, id, terms, now).await?;
+                    unreached::note(tx, &run, "not reached, because the run was cancelled").await?;
+                    announcement::failed(tx, &run, now).await?;
+                    Ok(run)
+                })
+            })
+            .await?;
+        self.withdrawn(&run).await;
+        Ok(run)
+    }
+
+    /// Deletes a workflow and cancels its unfinished runs; what runs have stored stays. Errors as [`workflows::delete`].
+    pub async fn delete(&self, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+        let (store, terms) = (&self.services.store, self.services.terms());
+        let cancelled = store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let (now, most) = (now_ms(), CANCELLED_AT_ONCE);
+                    let runs = workflows::delete(tx, account_id, id, most, terms, now).await?;
+                    announcement::all_failed(tx, runs, now).await
+                })
+            })
+            .await?;
+        // Whoever asked may leave: the others are cancelled, and told, all the same.
+        let rest = tokio::spawn(self.clone().cancel_deleted(id, cancelled));
+        let _ = rest.await;
+        Ok(())
+    }
+
+    /// Cancels the unfinished runs of a deleted workflow, after the first of them.
+    async fn cancel_deleted(self, id: Uuid, mut cancelled: Vec<Run>) {
+        let (store, terms) = (&self.services.store, self.services.terms());
+        while !cancelled.is_empty() {
+            for run in &cancelled {
+                self.withdrawn(run).await;
+            }
+            let more = with_patience(|| {
+                store.write(move |tx| {
+                    Box::pin(async move {
+                        let (now, most) = (now_ms(), CANCELLED_AT_ONCE);
+                        let runs = workflows::cancel_deleted(tx, id, most, terms, now).await?;
+                        announcement::all_failed(tx, runs, now).await
+                    })
+                })
+            });
+            cancelled = match more.await {
+                Ok(more) => more,
+                Err(error) => {
+                    warn!(workflow = %id, %error, "runs of a deleted workflow are cancelled by the next sweep");
+                    return;
+                }
+            };
+        }
+    }
+
+    /// The run was taken out of `work`.
+    async fn withdrawn(&self, run: &Run) {
+        self.services.door.withdraw(run.id);
+        let steps_done = self.steps_done(run.id).await.unwrap_or(0);
+        self.services.ended(run, steps_done);
+    }
+
+    async fn steps_done(&self, run_id: Uuid) -> Result<usize, StoreError> {
+        let steps = workflows::steps(&mut self.services.store.read().await?, run_id).await?;
+        Ok(definition::done(steps).len())
+    }
+
+    /// Tries a run that failed or was cancelled again, from its first unfinished step; of the current version, only the steps are
+    /// kept that it does in the same way. Errors as [`workflows::retry`].
+    pub async fn retry(
+        &self,
+        account_id: Uuid,
+        id: Uuid,
+        version: RetryVersion,
+        lane: Lane,
+        allowance: Allowance,
+    ) -> Result<Retried, Error> {
+        let settings = &self.services.settings;
+        let (max_active, max_queued) = (settings.max_active_per_workflow, settings.max_queued);
+        let retried = self
+            .services
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let run = workflows::get_run(tx, account_id, id).await?;
+                    let (version, kept_positions) = match version {
+                        RetryVersion::Ran => (None, u32::MAX),
+                        RetryVersion::Current => definition::kept_of(tx, &run).await?,
+                    };
+                    let wanted = Retry {
+                        version,
+                        kept_positions,
+                        lane,
+                        allowance,
+                        max_active,
+                        max_queued,
+                    };
+                    workflows::retry(tx, account_id, id, &wanted, now_ms()).await
+                })
+            })
+            .await?;
+        if let Retried::Queued(run) = &retried {
+            let steps_done = self.steps_done(run.id).await.unwrap_or(0);
+            let progress = Progress::at_rest(run, steps_done);
+            self.services.followers.begin_anew(run.id, progress);
+            self.announce();
+        }
+        Ok(retried)
+    }
+
+    /// The run once it has ended, or as it is at the deadline and when the service stops.
+    pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Run, Error> {
+        tokio::select! {
+            waited = self.services.followers.wait(id, deadline) => waited?,
+            () = self.services.draining.cancelled() => {}
+        }
+        Ok(workflows::by_id(&mut self.services.store.read().await?, id).await?)
+    }
+
+    /// Follows a run from its present state on. [`Error::Busy`] when `workflows.max_followers` do so already.
+    pub fn follow(&self, id: Uuid) -> Result<Follower, Error> {
+        self.services.followers.follow(id)
+    }
+
+    /// Why no run with a media step would get anywhere at present, in words for the operator.
+    pub fn refused(&self) -> Option<String> {
+        self.services.workers.refused()
+    }
+
+    /// What has come of runs since the start.
+    pub fn counts(&self) -> Counts {
+        self.services.tally.now()
+    }
+
+    /// No run is begun any more, and those under way stop at their next step; whoever waits is answered.
+    pub fn drain(&self) {
+        self.services.draining.cancel();
+    }
+
+    /// Returns when no run is worked on any more and all have been given back, after [`Self::drain`].
+    pub async fn close(&self) {
+        self.services.walks.close();
+        self.services.walks.wait().await;
+        debug!("no run is under way");
+    }
+}
+
+/// Makes the runs that a file begins, and tells of those that failed at once.
+async fn trigger(
+    tx: &mut Tx<'_>,
+    file: &File,
+    limits: &TriggerLimits,
+    now_ms: i64,
+) -> Result<Vec<Run>, StoreError> {
+    let runs = workflows::triggered(tx, file, limits, now_ms).await?;
+    for run in runs.iter().filter(|run| run.status == RunStatus::Failed) {
+        announcement::failed(tx, run, now_ms).await?;
+    }
+    Ok(runs)
+}
+
+/// Workflow runs, as their registry sees them.
+#[derive(Clone)]
+pub(crate) struct RunEntity(Arc<Services>);
+
+impl Entity for RunEntity {
+    const KIND: &'static str = workflows::KIND;
+    type Owner = WorkflowRun;
+
+    fn takes_work(&self) -> bool {
+        !self.0.draining.is_cancelled()
+    }
+
+    fn owner(&self, lease: Lease) -> RunTask {
+        RunTask {
+            services: self.0.clone(),
+            lease,
+            _walking: self.0.walks.token(),
+        }
+    }
+
+    fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
+        Box::pin(async move {
+            workflows::begin(tx, id, now_ms).await?;
+            Ok(())
+        })
+    }
+
+    fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
+        let (terms, tally) = (self.0.terms(), self.0.tally.clone());
+        Box::pin(async move {
+            if let Some(run) = workflows::give_up(tx, id, terms, now_ms).await? {
+                unreached::note(tx, &run, "not reached, because the run was given up").await?;
+                announcement::failed(tx, &run, now_ms).await?;
+                tally.ended(&run);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! A media operation of a run: the buffer in, a worker's task, the next buffer out.
+
+use std::{fs::File, sync::Arc};
+
+use serde_json::Value;
+use sluice_media::{
+    operation::{Operation, Source},
+    task::{Done, Failure, FailureCode, Task},
+    workflow::Node,
+};
+use sluice_store::{Error as StoreError, files, workflows::Run};
+use uuid::Uuid;
+
+use super::{
+    Services,
+    buffer::{Buffer, Place},
+};
+use crate::{
+    compute::count_outputs,
+    durable::{
+        input::known_format,
+        setback::Setback,
+        workers::{self, Order, first_output},
+    },
+};
+
+/// The field of a watermark's own image: the id of a stored file.
+const MARK: &str = "watermarkFile";
+
+/// Where the result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// The run's scratch folder, at that position of the path.
+    Scratch(u32),
+    /// A blob: it is kept next.
+    Blob,
+}
+
+/// Does the operation on the buffer; the next buffer.
+pub(super) async fn perform(
+    services: &Services,
+    run: &Run,
+    node: &Node,
+    operation: &Operation,
+    buffer: &mut Buffer,
+    destination: Destination,
+) -> Result<Buffer, Setback> {
+    let (source, file) = buffer.source(services).await?;
+    let (filename, format) = operation.output(&source);
+    let (mut sources, mut files) = (vec![source], vec![file]);
+    if let Some((mark, file)) = mark_of(services, run, node, operation).await? {
+        sources.push(mark);
+        files.push(file);
+    }
+    let task = operation.task(&sources)?;
+    let pixels = buffer.pixels();
+    let (place, file, facts) = match destination {
+        Destination::Scratch(position) => {
+            let scratch = services.store.blobs().scratch(run.id, position).await?;
+            let output = scratch.file()?;
+            let done = task_done(services, run, task, files, Some(output), pixels).await?;
+            let (scratched, file) = scratch.seal().await?;
+            (Place::Scratch(scratched), Some(file), first_output(done)?)
+        }
+        Destination::Blob => {
+            let mut spool = services.store.blobs().spool().await?;
+            let output = spool.file()?;
+            let done = task_done(services, run, task, files, Some(output), pixels).await?;
+            let facts = first_output(done)?;
+            (Place::Sealed(Arc::new(spool.seal().await?)), None, facts)
+        }
+    };
+    Ok(Buffer::made(filename, format, &facts, place, file))
+}
+
+/// The facts of the buffer, as `inspect` tells them, and what conditions ask of them.
+pub(super) async fn inspect(
+    services: &Services,
+    run: &Run,
+    buffer: &mut Buffer,
+) -> Result<(Value, files::Facts), Setback> {
+    let (source, file) = buffer.source(services).await?;
+    let task = Operation::Inspect.task(&[source])?;
+    let done = task_done(services, run, task, vec![file], None, None).await?;
+    let (width, height) = done.shown_size().unzip();
+    let facts = files::Facts {
+        width,
+        height,
+        duration_ms: done.duration_ms().and_then(|ms| i64::try_from(ms).ok()),
+    };
+    Ok((done.facts(), facts))
+}
+
+/// What a task makes beside its first result is let go: a node passes on one file.
+async fn task_done(
+    services: &Services,
+    run: &Run,
+    task: Task,
+    inputs: Vec<Arc<File>>,
+    output: Option<File>,
+    pixels: Option<u64>,
+) -> Result<Done, Setback> {
+    let (_task, follow) = services.followers.task(run.id, run.id);
+    let (mut outputs, mut beside) = (Vec::from_iter(output), Vec::new());
+    for _ in outputs.len()..count_outputs(&task) {
+        let mut spool = services.store.blobs().spool().await?;
+        outputs.push(spool.file()?);
+        beside.push(spool);
+    }
+    let order = Order {
+        task,
+        inputs,
+        outputs,
+        follow,
+        pixels,
+    };
+    workers::run(&*services.workers, run.lane, order).await
+}
+
+/// A watermark's own image, a stored file of the account.
+async fn mark_of(
+    services: &Services,
+    run: &Run,
+    node: &Node,
+    operation: &Operation,
+) -> Result<Option<(Source, Arc<File>)>, Setback> {
+    if !matches!(operation, Operation::Watermark(_)) {
+        return Ok(None);
+    }
+    let Some((_, id)) = node.stored_files().find(|(field, _)| *field == MARK) else {
+        return Ok(None);
+    };
+    let stored = files::get(&mut services.store.read().await?, run.account_id, id).await;
+    let stored = match stored {
+        Ok(stored) => stored,
+        Err(StoreError::NotFound(_)) => return Err(no_mark(id).into()),
+        Err(error) => return Err(error.into()),
+    };
+    let file = Arc::new(services.store.blobs().open(&stored.blob).await?);
+    let format = known_format(&file, &stored.filename)?;
+    Ok(Some((Source::new(format, stored.filename), file)))
+}
+
+fn no_mark(id: Uuid) -> Failure {
+    Failure::new(
+        FailureCode::Impossible,
+        format!("{MARK} names {id}, which is no stored file: upload the image and give its id"),
+    )
+}

@@ -1,0 +1,179 @@
+//! The way of a run through its definition: the nodes it has come to, what follows, and why others were left out. Pure.
+
+use std::collections::HashSet;
+
+use sluice_media::workflow::{Definition, Kind, Node};
+
+/// The nodes that a run has come to, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Path {
+    visits: Vec<Visit>,
+}
+
+/// A node that the run has done, and where it sent the run if it is a branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Visit {
+    node_id: String,
+    branch: Option<bool>,
+}
+
+/// A number of nodes, as rows and progress have it.
+pub(super) fn count(nodes: usize) -> u32 {
+    u32::try_from(nodes).unwrap_or(u32::MAX)
+}
+
+/// Why a run goes no further.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum End<'a> {
+    /// Nothing follows.
+    Reached,
+    /// The upload did not meet the gate.
+    TurnedAway,
+    /// This node failed.
+    Failed(&'a Node),
+    /// It was ended from outside before its next node, for this reason.
+    Stopped(&'a str),
+}
+
+impl Path {
+    /// The node is done.
+    pub(super) fn visit(&mut self, node: &Node, branch: Option<bool>) {
+        self.visits.push(Visit {
+            node_id: node.id.clone(),
+            branch,
+        });
+    }
+
+    /// Forgets the visits from that position on.
+    pub(super) fn truncate(&mut self, position: usize) {
+        self.visits.truncate(position);
+    }
+
+    /// How many nodes are done; the position of the next one.
+    pub(super) fn len(&self) -> usize {
+        self.visits.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.visits.is_empty()
+    }
+
+    /// The node that comes next; `None` at the end.
+    pub(super) fn next<'d>(&self, definition: &'d Definition) -> Option<&'d Node> {
+        match self.visits.last() {
+            None => Some(definition.upload()),
+            Some(last) => definition.next(&last.node_id, last.branch),
+        }
+    }
+
+    /// How many nodes the path has as far as it is known: up to its end or the next branch.
+    pub(super) fn known_len(&self, definition: &Definition) -> usize {
+        let ahead = self
+            .next(definition)
+            .map_or(0, |next| 1 + definition.steps_ahead(&next.id));
+        self.len() + ahead
+    }
+
+    /// Whether a node of that sort is done.
+    pub(super) fn has(&self, definition: &Definition, is_sort: fn(&Kind) -> bool) -> bool {
+        self.nodes(definition).any(|node| is_sort(&node.kind))
+    }
+
+    /// The nodes that are done.
+    pub(super) fn nodes<'d>(&self, definition: &'d Definition) -> impl Iterator<Item = &'d Node> {
+        self.visits
+            .iter()
+            .filter_map(|visit| definition.node(&visit.node_id))
+    }
+
+    /// The nodes that the run does not come to, as they are written, each with the reason in words.
+    pub(super) fn left_out<'d>(
+        &self,
+        definition: &'d Definition,
+        end: End<'_>,
+    ) -> Vec<(&'d Node, String)> {
+        let mut done: HashSet<&str> = self.visits.iter().map(|it| it.node_id.as_str()).collect();
+        let mut ahead = HashSet::new();
+        match end {
+            End::Failed(failed) => {
+                done.insert(&failed.id);
+                ahead = reachable(definition, [failed.id.as_str()]);
+            }
+            End::Stopped(_) => {
+                let next = self.next(definition).map(|next| next.id.as_str());
+                ahead = reachable(definition, next);
+                ahead.extend(next);
+            }
+            End::Reached | End::TurnedAway => {}
+        }
+        let others = self.other_paths(definition);
+        let reason = |node: &Node| match end {
+            End::TurnedAway => "the upload does not meet the condition of the workflow".to_owned(),
+            End::Failed(failed) if ahead.contains(node.id.as_str()) => {
+                format!("not reached, because `{}` failed", failed.title)
+            }
+            End::Stopped(reason) if ahead.contains(node.id.as_str()) => reason.to_owned(),
+            _ => others
+                .iter()
+                .find(|other| other.nodes.contains(node.id.as_str()))
+                .map_or_else(
+                    || "no path leads here".to_owned(),
+                    |other| {
+                        format!(
+                            "on the `{}` path of `{}`, which was not taken",
+                            other.label, other.branch
+                        )
+                    },
+                ),
+        };
+        definition
+            .nodes
+            .iter()
+            .filter(|node| !done.contains(node.id.as_str()))
+            .map(|node| (node, reason(node)))
+            .collect()
+    }
+
+    /// What lies behind the edges that its branches did not take, the last branch first: it is the nearest.
+    fn other_paths<'d>(&self, definition: &'d Definition) -> Vec<OtherPath<'d>> {
+        let mut others = Vec::new();
+        for visit in self.visits.iter().rev() {
+            let Some((taken, branch)) = visit.branch.zip(definition.node(&visit.node_id)) else {
+                continue;
+            };
+            if let Some(first) = definition.next(&branch.id, Some(!taken)) {
+                let mut nodes = reachable(definition, [first.id.as_str()]);
+                nodes.insert(&first.id);
+                others.push(OtherPath {
+                    branch: &branch.title,
+                    label: !taken,
+                    nodes,
+                });
+            }
+        }
+        others
+    }
+}
+
+struct OtherPath<'d> {
+    branch: &'d str,
+    label: bool,
+    nodes: HashSet<&'d str>,
+}
+
+/// Every node behind those, by any edge.
+fn reachable<'d>(
+    definition: &'d Definition,
+    from: impl IntoIterator<Item = &'d str>,
+) -> HashSet<&'d str> {
+    let mut found = HashSet::new();
+    let mut open: Vec<&str> = from.into_iter().collect();
+    while let Some(at) = open.pop() {
+        for edge in definition.edges.iter().filter(|edge| edge.source == at) {
+            if found.insert(edge.target.as_str()) {
+                open.push(&edge.target);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,212 @@
+//! How far runs are, for those who wait or follow, and what has come of them, for metrics.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use sluice_store::{
+    Error, Store,
+    workflows::{self, Run, RunStatus},
+};
+use uuid::Uuid;
+
+use super::{
+    definition,
+    path::{Path, count},
+};
+use crate::durable::{
+    board::Report,
+    under_way::{Shares, WHOLE},
+};
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub status: RunStatus,
+    /// Nodes of its path that are done.
+    pub steps_done: u32,
+    /// Nodes of its path as far as it is known: up to its end or the next branch.
+    pub steps_total: u32,
+    /// The title of the node that it is at.
+    pub current: Option<Arc<str>>,
+    /// How much of that node is done, of 100, once it has told.
+    pub step_percent: Option<u8>,
+    /// Its place in the queue of the workers, while it waits there; 1 is next.
+    pub queue_place: Option<u32>,
+}
+
+impl Progress {
+    /// Of a run that is worked on.
+    pub(super) fn under_way(definition: &sluice_media::workflow::Definition, path: &Path) -> Self {
+        Self {
+            status: RunStatus::Processing,
+            steps_done: count(path.len()),
+            steps_total: count(path.known_len(definition)),
+            current: path.next(definition).map(|node| node.title.as_str().into()),
+            step_percent: None,
+            queue_place: None,
+        }
+    }
+
+    /// Of a run that waits or has ended, after that many nodes.
+    pub(super) fn at_rest(run: &Run, steps_done: usize) -> Self {
+        Self {
+            status: run.status,
+            steps_done: count(steps_done),
+            steps_total: count(steps_done),
+            current: None,
+            step_percent: None,
+            queue_place: None,
+        }
+    }
+}
+
+impl Report for Progress {
+    async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
+        let mut reader = store.read().await?;
+        let run = workflows::by_id(&mut reader, id).await?;
+        let steps = definition::done(workflows::steps(&mut reader, id).await?);
+        if run.status != RunStatus::Processing {
+            return Ok(Self::at_rest(&run, steps.len()));
+        }
+        // Neither can be told of a definition that this version does not read, or of a journal that a retry has just begun anew.
+        let told = match definition::load(&mut reader, &run).await {
+            Ok(definition) => definition::journalled(&definition, &steps)
+                .map(|path| Self::under_way(&definition, &path)),
+            Err(error) => Err(error),
+        };
+        match told {
+            Err(Error::Internal(_)) => Ok(Self::at_rest(&run, steps.len())),
+            told => told,
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.status.has_ended()
+    }
+
+    /// An ended run stays so until it is tried again, and steps that are done do.
+    fn is_before(&self, other: &Self) -> bool {
+        let rank = |it: &Self| (it.has_ended(), it.steps_done, it.step_percent);
+        rank(self) < rank(other)
+    }
+
+    /// The share of a step never falls.
+    fn beside(self, shares: Shares, before: Option<&Self>) -> Self {
+        if self.status != RunStatus::Processing {
+            return self;
+        }
+        let told = u8::try_from(100 * shares.thousandths / WHOLE).unwrap_or(100);
+        let before = before.filter(|before| before.steps_done == self.steps_done);
+        let floor = before.and_then(|before| before.step_percent);
+        Self {
+            step_percent: Some(told).filter(|told| *told > 0).max(floor),
+            queue_place: shares.queue_place,
+            ..self
+        }
+    }
+}
+
+/// What runs have come to since the start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    ended: Arc<Mutex<Counts>>,
+    active: Arc<AtomicUsize>,
+}
+
+/// Runs by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Worked on at this moment.
+    pub active: usize,
+    pub completed: u64,
+    /// Of them, those whose upload did not meet the gate.
+    pub turned_away: u64,
+    pub cancelled: u64,
+    /// By error code.
+    pub failed: BTreeMap<String, u64>,
+}
+
+/// Somebody works on a run.
+pub(super) struct Active(Arc<AtomicUsize>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Tally {
+    pub(super) fn begin(&self) -> Active {
+        self.active.fetch_add(1, Relaxed);
+        Active(self.active.clone())
+    }
+
+    /// The run has ended.
+    pub(super) fn ended(&self, run: &Run) {
+        let mut counts = self.counts();
+        match run.status {
+            RunStatus::Completed => {
+                counts.completed += 1;
+                counts.turned_away += u64::from(run.gate == Some(false));
+            }
+            RunStatus::Cancelled => counts.cancelled += 1,
+            _ => {
+                let code = run.error_code.clone().unwrap_or_default();
+                *counts.failed.entry(code).or_default() += 1;
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> Counts {
+        Counts {
+            active: self.active.load(Relaxed),
+            ..self.counts().clone()
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_comes_nearer_to_its_end_and_the_next_begins_anew() {
+        let at = |steps_done| Progress {
+            status: RunStatus::Processing,
+            steps_done,
+            steps_total: 3,
+            current: None,
+            step_percent: None,
+            queue_place: None,
+        };
+        let shares = |thousandths, queue_place| Shares {
+            thousandths,
+            queue_place,
+        };
+        let waiting = at(1).beside(shares(0, Some(2)), None);
+        assert_eq!((waiting.step_percent, waiting.queue_place), (None, Some(2)));
+        let half = at(1).beside(shares(500, None), Some(&waiting));
+        assert_eq!((half.step_percent, half.queue_place), (Some(50), None));
+        assert!(waiting.is_before(&half) && !half.is_before(&waiting));
+        let anew = at(1).beside(shares(100, None), Some(&half));
+        assert_eq!(anew.step_percent, Some(50));
+        let next = at(2).beside(Shares::default(), Some(&half));
+        assert_eq!(next.step_percent, None);
+        assert!(half.is_before(&next));
+        let ended = Progress {
+            status: RunStatus::Completed,
+            ..at(3)
+        };
+        let told = ended.clone().beside(shares(300, None), Some(&half));
+        assert_eq!(told, ended);
+    }
+}

@@ -1,0 +1,466 @@
+//! `WorkflowRun`: one run, from its first unfinished step to its end.
+//!
+//! Nothing survives a restart but the row and its journal ([`crate::durable::owner`] holds the task). What a step did is
+//! written in one transaction under the run's lease, so that a kill at any moment neither loses nor doubles a file, a
+//! charge or an event:
+//!
+//! ```text
+//!  upload ─ branch ─ resize ─ rename ─ convert ─ storage ─ webhook
+//!  └──── one commit ───────┘ └─────────── one commit ───────────┘
+//! ```
+//!
+//! - A step that only looks or names (upload, branch, rename, inspect, webhook) is written with the next change.
+//! - A step that makes a buffer is a change. The buffer is a file of the run's scratch folder, which is not flushed: a
+//!   resumed run takes the newest one that is as journalled and makes again what is missing.
+//! - A buffer that is kept next, as a file or as the run's output, is made as a blob at once and written with that step.
+//! - The end is written with the last change.
+
+pub(super) mod ending;
+pub(super) mod naming;
+mod resume;
+mod streaming;
+mod writing;
+
+use std::{future::Future, sync::Arc};
+
+use sluice_media::{
+    operation::Operation,
+    task::{Failure, FailureCode},
+    workflow::{Definition, Group, Kind, Node},
+};
+use sluice_store::{
+    Error as StoreError, Store,
+    blob::{BlobHash, Sealed},
+    files::{Facts, NewFile, Role},
+    now_ms,
+    work::Lease,
+    workflows::{Run, Step, StepStatus},
+};
+use tokio::time::timeout;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use uuid::Uuid;
+
+use super::{
+    Services,
+    buffer::{Buffer, Place},
+    change::{Cast, Keep, made_by},
+    operation::{self, Destination},
+    path::{Path, count},
+};
+use crate::durable::{
+    owner::{RowOwner, RowTask},
+    setback::{Setback, Stop, code_of},
+};
+
+/// Bytes of JSON that the inspections of a run may tell in its log, together; what exceeds them is left out.
+const MOST_FACTS: usize = 256 << 10;
+
+/// The actor of one run.
+pub(crate) type WorkflowRun = RowOwner<RunTask>;
+
+/// The work on one run.
+pub(crate) struct RunTask {
+    pub(super) services: Arc<Services>,
+    pub(super) lease: Lease,
+    /// Until the row has ended or is given back.
+    pub(super) _walking: TaskTrackerToken,
+}
+
+impl RowTask for RunTask {
+    fn store(&self) -> &Store {
+        &self.services.store
+    }
+
+    fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    async fn walk(&self) -> Result<(), Stop> {
+        let _active = self.services.tally.begin();
+        let _attended = self.services.followers.attend(self.lease.id);
+        let mut walk = Walk::open(&self.services, &self.lease).await?;
+        match walk.go().await {
+            Ok(()) => Ok(()),
+            Err(Halt::Failed(fault)) => walk.fail(fault).await,
+            Err(Halt::Stop(stop)) => Err(stop),
+        }
+    }
+}
+
+/// Why a walk does not come to its end.
+enum Halt {
+    /// The node that comes next has failed.
+    Failed(Fault),
+    Stop(Stop),
+}
+
+impl From<Setback> for Halt {
+    fn from(setback: Setback) -> Self {
+        match setback {
+            Setback::Failed(failure) => Self::Failed(failure.into()),
+            Setback::Stop(stop) => Self::Stop(stop),
+        }
+    }
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// What is wrong with a step, for people and for programs.
+#[derive(Clone, Debug)]
+struct Fault {
+    code: String,
+    message: String,
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        Self {
+            code: code_of(failure.code),
+            message: failure.message,
+        }
+    }
+}
+
+/// A run on its way.
+struct Walk<'s> {
+    services: &'s Services,
+    lease: &'s Lease,
+    run: Arc<Run>,
+    definition: Arc<Definition>,
+    path: Path,
+    buffer: Buffer,
+    /// When the present step began.
+    began_at: i64,
+    /// Bytes of facts that the log has room for.
+    facts_left: usize,
+    unwritten: Unwritten,
+}
+
+/// What the next change writes.
+#[derive(Default)]
+struct Unwritten {
+    steps: Vec<Step>,
+    /// A blob that is to be recorded.
+    sealed: Option<Arc<Sealed>>,
+    /// At most one of both: what is kept, or made a stream of.
+    keep: Option<Keep>,
+    cast: Option<Cast>,
+}
+
+/// What is to be said of a step that was done.
+#[derive(Default)]
+struct Note {
+    message: String,
+    branch: Option<bool>,
+    facts: Option<serde_json::Value>,
+}
+
+impl From<String> for Note {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            ..Self::default()
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// From node to node, to the end.
+    async fn go(&mut self) -> Result<(), Halt> {
+        let definition = self.definition.clone();
+        if let Some(gate) = &definition.gate
+            && self.path.is_empty()
+            && !self.is_met(gate).await?
+        {
+            return self.turn_away().await;
+        }
+        while let Some(node) = self.path.next(&definition) {
+            self.visit(node).await?;
+        }
+        self.complete().await
+    }
+
+    /// Does a step and notes it; writes it down when it made a buffer that only the journal finds again.
+    async fn visit(&mut self, node: &Node) -> Result<(), Halt> {
+        self.prepare(node).await?;
+        self.began_at = now_ms();
+        let bytes_in = self.buffer.length();
+        let note = self.perform(node).await?;
+        let makes_buffer = matches!(&node.kind, Kind::Operation(it) if makes_buffer(it));
+        let step = Step {
+            branch: note.branch,
+            facts: note.facts,
+            started_at: Some(self.began_at),
+            bytes_in: Some(bytes_in),
+            bytes_out: Some(self.buffer.length()),
+            output: makes_buffer.then(|| self.buffer.journal()).flatten(),
+            ..step(self.position(), node, StepStatus::Completed, note.message)
+        };
+        self.unwritten.steps.push(step);
+        self.path.visit(node, note.branch);
+        if makes_buffer && matches!(self.buffer.place, Place::Scratch(_)) {
+            self.write(None).await?;
+        }
+        Ok(())
+    }
+
+    /// What comes before a step that takes its time: a file that was stored is written down first, a service that stops is
+    /// obeyed, and whoever follows hears where the run is.
+    async fn prepare(&mut self, node: &Node) -> Result<(), Halt> {
+        let measures = |needs: bool| needs && self.buffer.is_unmeasured();
+        let (is_long, is_operation) = match &node.kind {
+            Kind::Operation(_) => (true, true),
+            Kind::Storage { .. } | Kind::Hls { .. } => (true, false),
+            Kind::Branch(group) => (measures(group.needs_dimensions()), false),
+            Kind::Rename(pattern) => (measures(pattern.needs_dimensions()), false),
+            Kind::Upload | Kind::Webhook { .. } => (false, false),
+        };
+        if is_long && (self.unwritten.keep.is_some() || self.unwritten.cast.is_some()) {
+            self.write(None).await?;
+        }
+        if is_operation {
+            self.stop_if_draining()?;
+            self.publish();
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, node: &Node) -> Result<Note, Setback> {
+        Ok(match &node.kind {
+            Kind::Upload => format!("took in {}", self.buffer.filename).into(),
+            Kind::Branch(group) => {
+                let is_met = self.is_met(group).await?;
+                Note {
+                    message: format!("took the `{is_met}` path"),
+                    branch: Some(is_met),
+                    facts: None,
+                }
+            }
+            Kind::Rename(pattern) => {
+                self.rename(pattern).await?;
+                format!("named it {}", self.buffer.filename).into()
+            }
+            Kind::Operation(Operation::Inspect) => {
+                let facts = self.inspect().await?;
+                self.told(facts)
+            }
+            Kind::Operation(operation) => {
+                let destination = self.destination(node);
+                self.operate(node, operation, destination).await?;
+                format!("made {}", self.buffer.filename).into()
+            }
+            Kind::Storage { folder_id } => {
+                let filename = self.keep(*folder_id).await?;
+                format!("stored {filename}").into()
+            }
+            Kind::Webhook { .. } => "goes out when the run has completed".to_owned().into(),
+            Kind::Hls { profile } => {
+                self.cast(profile).await?;
+                "made a video stream".to_owned().into()
+            }
+        })
+    }
+
+    /// Does an operation on the buffer.
+    async fn operate(
+        &mut self,
+        node: &Node,
+        operation: &Operation,
+        destination: Destination,
+    ) -> Result<(), Setback> {
+        let (services, run) = (self.services, self.run.clone());
+        let buffer = &mut self.buffer;
+        let made = operation::perform(services, &run, node, operation, buffer, destination);
+        self.buffer = in_time(services, made).await?;
+        if let Place::Sealed(sealed) = &self.buffer.place {
+            self.unwritten.sealed = Some(sealed.clone());
+        }
+        Ok(())
+    }
+
+    /// Has the next change store the buffer; what the file is called.
+    async fn keep(&mut self, folder_id: Option<Uuid>) -> Result<String, Setback> {
+        let (filename, blob) = (self.output_name().await?, self.sealed().await?);
+        let file = NewFile {
+            folder_id,
+            filename: filename.clone(),
+            mime_type: self.buffer.mime.clone(),
+            size_bytes: self.buffer.size,
+            blob,
+            role: Role::Converted,
+            width: self.buffer.width,
+            height: self.buffer.height,
+            duration_ms: self.buffer.duration_ms,
+            generation: self.run.generation.saturating_add(1),
+        };
+        self.unwritten.keep = Some(Keep {
+            step: self.unwritten.steps.len(),
+            file,
+            made_by: made_by(&self.run, self.operations()),
+        });
+        Ok(filename)
+    }
+
+    async fn inspect(&mut self) -> Result<serde_json::Value, Setback> {
+        let (services, run) = (self.services, self.run.clone());
+        let told = operation::inspect(services, &run, &mut self.buffer);
+        let (told, facts) = in_time(services, told).await?;
+        self.buffer.measured(facts);
+        Ok(told)
+    }
+
+    /// What the log has of an inspection.
+    fn told(&mut self, facts: serde_json::Value) -> Note {
+        match self.facts_left.checked_sub(facts.to_string().len()) {
+            Some(left) => {
+                self.facts_left = left;
+                Note {
+                    facts: Some(facts),
+                    ..Note::from("told the facts of the file".to_owned())
+                }
+            }
+            None => format!(
+                "looked at the file; the facts are left out, since the log of a run holds {MOST_FACTS} bytes of them"
+            )
+            .into(),
+        }
+    }
+
+    /// Finds out width, height and duration, if a worker can tell them and was not asked before.
+    async fn measure(&mut self) -> Result<(), Setback> {
+        if !self.buffer.is_unmeasured() {
+            return Ok(());
+        }
+        match self.inspect().await {
+            Err(Setback::Failed(_)) => self.buffer.measured(Facts::default()),
+            Err(stop) => return Err(stop),
+            Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn is_met(&mut self, group: &Group) -> Result<bool, Setback> {
+        if group.needs_dimensions() {
+            self.measure().await?;
+        }
+        Ok(group.is_met(&self.buffer.facts(&self.run)))
+    }
+
+    /// Where the result of an operation goes: whether it is kept next, with nothing but names and webhooks between.
+    fn destination(&self, node: &Node) -> Destination {
+        let definition = &self.definition;
+        let mut at = definition.next(&node.id, None);
+        while let Some(next) = at
+            && matches!(next.kind, Kind::Rename(_) | Kind::Webhook { .. })
+        {
+            at = definition.next(&next.id, None);
+        }
+        let is_kept = match at {
+            Some(next) => matches!(next.kind, Kind::Storage { .. } | Kind::Hls { .. }),
+            None => !self.has_stored(),
+        };
+        match is_kept {
+            true => Destination::Blob,
+            false => Destination::Scratch(self.position()),
+        }
+    }
+
+    /// The buffer as a blob.
+    async fn sealed(&mut self) -> Result<BlobHash, Setback> {
+        if let Place::Scratch(expected) = &self.buffer.place {
+            let expected = *expected;
+            let file = self.buffer.file(self.services).await?;
+            let blobs = self.services.store.blobs();
+            let sealed = blobs.seal_scratch(&file, &expected).await?;
+            let sealed = sealed.ok_or_else(|| {
+                // The next owner finds that it differs, and makes it again.
+                Setback::Stop(Stop::Later("a buffer is not what was journalled".into()))
+            })?;
+            let sealed = Arc::new(sealed);
+            self.buffer.place = Place::Sealed(sealed.clone());
+            self.unwritten.sealed = Some(sealed);
+        }
+        let blob = self.buffer.blob();
+        Ok(blob.ok_or_else(|| StoreError::Internal("a sealed buffer is a blob".into()))?)
+    }
+
+    fn has_stored(&self) -> bool {
+        let is_storage = |kind: &Kind| matches!(kind, Kind::Storage { .. });
+        self.path.has(&self.definition, is_storage)
+    }
+
+    /// The operations that were done, as they are serialised.
+    fn operations(&self) -> Vec<serde_json::Value> {
+        let nodes = self.path.nodes(&self.definition);
+        nodes
+            .filter_map(|node| match &node.kind {
+                Kind::Operation(operation) => serde_json::to_value(operation).ok(),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn stop_if_draining(&self) -> Result<(), Stop> {
+        match self.services.draining.is_cancelled() {
+            true => Err(Stop::Drained),
+            false => Ok(()),
+        }
+    }
+
+    /// Of the node that comes next.
+    fn position(&self) -> u32 {
+        count(self.path.len())
+    }
+}
+
+/// The watchdog of a step: one that hangs fails, whatever it hangs on. As long as tasks end in the workers, or tell how far they
+/// are, it may be waiting for its turn there; once it has it, the workers bound it themselves.
+async fn in_time<T>(
+    services: &Services,
+    step: impl Future<Output = Result<T, Setback>>,
+) -> Result<T, Setback> {
+    let limit = services.settings.step_timeout;
+    let mut step = std::pin::pin!(step);
+    loop {
+        let signs = services.workers.signs();
+        if let Ok(done) = timeout(limit, &mut step).await {
+            return done;
+        }
+        if services.workers.signs() == signs {
+            return Err(Setback::Failed(Failure::new(
+                FailureCode::TimedOut,
+                format!("it made no progress for {limit:?} (workflows.step_timeout)"),
+            )));
+        }
+    }
+}
+
+/// A step that finishes now, as the journal has it.
+fn step(position: u32, node: &Node, status: StepStatus, message: String) -> Step {
+    let now = now_ms();
+    Step {
+        position,
+        node_id: node.id.clone(),
+        kind: node.kind.name().to_owned(),
+        title: node.title.clone(),
+        status,
+        branch: None,
+        message,
+        facts: None,
+        started_at: Some(now),
+        finished_at: Some(now),
+        bytes_in: None,
+        bytes_out: None,
+        output: None,
+        stored_file_id: None,
+    }
+}
+
+/// An inspection passes the file on.
+fn makes_buffer(operation: &Operation) -> bool {
+    *operation != Operation::Inspect
+}

@@ -1,0 +1,131 @@
+//! How a run ends: done, turned away by its gate, or failed at a step.
+
+use sluice_media::workflow::{Definition, Kind};
+use sluice_store::workflows::{NewOutput, Step, StepStatus};
+
+use super::{
+    super::{
+        change::{Ending, made_by},
+        path::{End, Path},
+    },
+    Fault, Halt, Walk, count, step,
+};
+use crate::durable::setback::{Setback, Stop};
+
+impl Walk<'_> {
+    /// The upload does not meet the gate.
+    pub(super) async fn turn_away(&mut self) -> Result<(), Halt> {
+        let left_out = self.left_out(End::TurnedAway, 0);
+        self.write(Some(Ending::Completed {
+            gate: Some(false),
+            output: None,
+            left_out,
+            addresses: None,
+        }))
+        .await
+    }
+
+    pub(super) async fn complete(&mut self) -> Result<(), Halt> {
+        let output = match self.has_stored() {
+            true => None,
+            false => Some((self.output().await?, made_by(&self.run, self.operations()))),
+        };
+        let left_out = self.left_out(End::Reached, self.path.len());
+        self.write(Some(Ending::Completed {
+            gate: self.gate(),
+            output,
+            left_out,
+            addresses: self.addresses(),
+        }))
+        .await
+    }
+
+    /// Of a run that came to its nodes: `None` without a gate.
+    fn gate(&self) -> Option<bool> {
+        self.definition.gate.as_ref().map(|_| true)
+    }
+
+    /// The last buffer, for a run that stored none.
+    async fn output(&mut self) -> Result<NewOutput, Setback> {
+        let (filename, blob) = (self.output_name().await?, self.sealed().await?);
+        Ok(NewOutput {
+            blob,
+            filename,
+            mime_type: self.buffer.mime.clone(),
+            size: self.buffer.size,
+            width: self.buffer.width,
+            height: self.buffer.height,
+        })
+    }
+
+    /// Where its webhook steps send the event besides; `None` when it came by none.
+    fn addresses(&self) -> Option<Vec<String>> {
+        let definition = &self.definition;
+        let mut addresses: Option<Vec<String>> = None;
+        for node in self.path.nodes(definition) {
+            let Kind::Webhook { url } = &node.kind else {
+                continue;
+            };
+            let addresses = addresses.get_or_insert_default();
+            if let Some(url) = url.as_ref().or(definition.webhook_url.as_ref())
+                && !addresses.contains(url)
+            {
+                addresses.push(url.clone());
+            }
+        }
+        addresses
+    }
+
+    /// Ends the run because of the node that comes next.
+    pub(super) async fn fail(&mut self, fault: Fault) -> Result<(), Stop> {
+        let definition = self.definition.clone();
+        let Some(node) = self.path.next(&definition) else {
+            return Err(Stop::Broken(fault.message));
+        };
+        let failed = Step {
+            started_at: Some(self.began_at),
+            bytes_in: Some(self.buffer.length()),
+            ..step(
+                self.position(),
+                node,
+                StepStatus::Failed,
+                fault.message.clone(),
+            )
+        };
+        let mut rest = vec![failed];
+        rest.extend(self.left_out(End::Failed(node), self.path.len() + 1));
+        let ending = Ending::Failed {
+            gate: self.gate(),
+            node: node.id.clone(),
+            code: fault.code,
+            message: format!("step `{}` ({}): {}", node.title, node.id, fault.message),
+            rest,
+        };
+        self.write(Some(ending)).await.map_err(|halt| match halt {
+            Halt::Stop(stop) => stop,
+            Halt::Failed(fault) => Stop::Broken(fault.message),
+        })
+    }
+
+    fn left_out(&self, end: End<'_>, from: usize) -> Vec<Step> {
+        left_out(&self.path, &self.definition, end, from)
+    }
+}
+
+/// The nodes that a run does not come to, as steps from that position on.
+pub(in crate::workflow) fn left_out(
+    path: &Path,
+    definition: &Definition,
+    end: End<'_>,
+    from: usize,
+) -> Vec<Step> {
+    path.left_out(definition, end)
+        .into_iter()
+        .zip(from..)
+        .map(|((node, reason), position)| Step {
+            started_at: None,
+            finished_at: None,
+            ..step(count(position), node, StepStatus::Skipped, reason)
+        })
+        .collect()
+}

@@ -1,0 +1,58 @@
+//! What a run calls the files that come out of it.
+
+use sluice_media::workflow::{Facts, Kind, Names, Pattern};
+
+use super::Walk;
+use crate::durable::setback::Setback;
+
+impl Walk<'_> {
+    pub(super) async fn rename(&mut self, pattern: &Pattern) -> Result<(), Setback> {
+        self.buffer.filename = self.named(pattern).await?;
+        Ok(())
+    }
+
+    /// What the pattern names the buffer.
+    async fn named(&mut self, pattern: &Pattern) -> Result<String, Setback> {
+        if pattern.needs_dimensions() {
+            self.measure().await?;
+        }
+        let (run, buffer) = (&self.run, &self.buffer);
+        let extension = Facts::named(&buffer.filename).extension;
+        let name = pattern.apply(&Names {
+            original_stem: stem(&run.input_filename),
+            extension: extension.as_deref().unwrap_or_default(),
+            date: &date(run.created_at),
+            width: buffer.width,
+            height: buffer.height,
+            n: run.number,
+        });
+        Ok((self.services.clean)(&name))
+    }
+
+    /// What the buffer is called when it is kept: as the definition's pattern has it, unless a rename step has named it.
+    pub(super) async fn output_name(&mut self) -> Result<String, Setback> {
+        let definition = self.definition.clone();
+        let is_named = self
+            .path
+            .has(&definition, |kind| matches!(kind, Kind::Rename(_)));
+        match &definition.rename_pattern {
+            Some(pattern) if !is_named => self.named(pattern).await,
+            _ => Ok(self.buffer.filename.clone()),
+        }
+    }
+}
+
+/// A name without its extension.
+fn stem(filename: &str) -> &str {
+    match Facts::named(filename).extension {
+        Some(_) => filename.rsplit_once('.').map_or(filename, |(stem, _)| stem),
+        None => filename,
+    }
+}
+
+/// The day in UTC: `2026-11-21`.
+pub(in crate::workflow) fn date(at_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(at_ms)
+        .map(|at| at.strftime("%Y-%m-%d").to_string())
+        .unwrap_or_default()
+}

@@ -1,0 +1,108 @@
+//! What a run writes down, and what it tells once that is committed.
+
+use std::sync::Arc;
+
+use sluice_store::{
+    Error as StoreError,
+    workflows::{Run, RunStatus},
+};
+use tracing::debug;
+
+use super::{
+    super::{
+        buffer::Place,
+        change::{Change, Changed, Ending},
+        progress::Progress,
+    },
+    Fault, Halt, Unwritten, Walk,
+};
+use crate::durable::setback::{Stop, with_patience};
+
+impl Walk<'_> {
+    /// Writes down what was done since the last change, and tells it.
+    pub(super) async fn write(&mut self, ending: Option<Ending>) -> Result<(), Halt> {
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let change = Arc::new(Change {
+            lease: self.lease.clone(),
+            run: self.run.clone(),
+            terms: self.services.terms(),
+            triggers: self.services.trigger_limits(self.run.allowance),
+            steps: unwritten.steps,
+            sealed: unwritten.sealed,
+            keep: unwritten.keep,
+            cast: unwritten.cast,
+            ending,
+        });
+        let store = &self.services.store;
+        let made = with_patience(|| {
+            let change = change.clone();
+            store.write(move |tx| Box::pin(async move { change.make(tx).await }))
+        });
+        match made.await {
+            Ok(changed) => self.written(changed).await,
+            Err(error @ StoreError::OverQuota { .. }) => {
+                return Err(self.refused(&change, "storage_used_up", error.to_string()));
+            }
+            Err(StoreError::Invalid(message)) if change.cast.is_some() => {
+                return Err(self.refused(&change, "operations_used_up", message));
+            }
+            Err(error) => return Err(Stop::from(error).into()),
+        }
+        Ok(())
+    }
+
+    async fn written(&mut self, changed: Changed) {
+        if let Place::Sealed(sealed) = &self.buffer.place {
+            self.buffer.place = Place::Blob(sealed.blob().hash);
+        }
+        if changed.has_triggered {
+            self.services.door.nudge();
+        }
+        if changed.has_cast {
+            self.services.streams.announce();
+        }
+        match changed.ended {
+            None => self.publish(),
+            Some(run) => {
+                self.services.ended(&run, self.path.len());
+                self.clear(&run).await;
+            }
+        }
+    }
+
+    /// What a completed run made on its way is of no use any more; one that failed may be tried again.
+    async fn clear(&self, run: &Run) {
+        if run.status != RunStatus::Completed {
+            return;
+        }
+        if let Err(error) = self.services.store.blobs().remove_scratch(run.id).await {
+            debug!(run = %run.id, %error, "scratch is swept later");
+        }
+    }
+
+    /// The account may not keep the file, or make the stream: that step has failed, and what came after it has not happened.
+    fn refused(&mut self, change: &Change, code: &str, message: String) -> Halt {
+        let mut steps = change.steps.clone();
+        let keep = change.keep.as_ref().map(|keep| keep.step);
+        if let Some(step) = keep.or(change.cast.as_ref().map(|cast| cast.step)) {
+            let position = steps[step].position;
+            steps.truncate(step);
+            self.path.truncate(usize::try_from(position).unwrap_or(0));
+        }
+        self.unwritten = Unwritten {
+            steps,
+            sealed: change.sealed.clone(),
+            keep: None,
+            cast: None,
+        };
+        Halt::Failed(Fault {
+            code: code.to_owned(),
+            message,
+        })
+    }
+
+    pub(super) fn publish(&self) {
+        let progress = Progress::under_way(&self.definition, &self.path);
+        self.services.followers.publish(self.run.id, progress);
+    }
+}

@@ -1,0 +1,23 @@
+//! The log of a run that was ended from outside: which steps it did not come to.
+
+use sluice_store::{
+    Error, Tx,
+    workflows::{self, Run},
+};
+
+use super::{definition, path::End, run::ending::left_out};
+
+/// Notes the steps that an ended run has not done as skipped, those ahead for this reason. None when this version of the service
+/// does not read the run's definition: that keeps no run from ending.
+pub(super) async fn note(tx: &mut Tx<'_>, run: &Run, reason: &str) -> Result<(), Error> {
+    let definition = match definition::load(tx, run).await {
+        Err(Error::Internal(_)) => return Ok(()),
+        loaded => loaded?,
+    };
+    let done = definition::done(workflows::steps(tx, run.id).await?);
+    let Ok(path) = definition::journalled(&definition, &done) else {
+        return Ok(());
+    };
+    let skipped = left_out(&path, &definition, End::Stopped(reason), path.len());
+    workflows::record_skipped(tx, run.id, &skipped).await
+}

@@ -1,0 +1,82 @@
+//! A backlog for endpoints that are dead, and what happens when they come back: memory above all.
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use tokio::time::sleep;
+
+use super::{
+    LOOK_AGAIN, Options,
+    receivers::{Receivers, Temper},
+    service,
+    uploads::{Pace, upload_all},
+};
+use crate::{
+    Failure,
+    process::Figures,
+    report::{self, Drain},
+    service::Service,
+};
+
+/// Without a new delivery for so long, nothing more is expected.
+const STALLED: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(options: &Options) -> Result<(), Failure> {
+    let mut receivers = Receivers::start(|_| Temper::Dead, options.endpoints)?;
+    let (service, _scratch) = service(options, &receivers).await?;
+    let idle = service.server.figures()?;
+
+    let uploads = options.backlog.div_ceil(options.endpoints.into()) as usize;
+    let expected = uploads * usize::from(options.endpoints);
+    let pace = Pace {
+        per_second: f64::INFINITY,
+        count: uploads,
+    };
+    let started = Instant::now();
+    let mut uploading = tokio::spawn(upload_all(service.address().to_owned(), pace));
+    let mut building = idle;
+    while !uploading.is_finished() {
+        keep_larger(&mut building, &service)?;
+        sleep(LOOK_AGAIN).await;
+    }
+    (&mut uploading).await??;
+    let built_in = started.elapsed();
+    let waiting = service.server.figures()?;
+
+    receivers.revive()?;
+    let (began, mut draining) = (Instant::now(), waiting);
+    let (mut arrived, mut progress) = (0, Instant::now());
+    while arrived < expected && progress.elapsed() < STALLED {
+        sleep(LOOK_AGAIN).await;
+        keep_larger(&mut draining, &service)?;
+        if receivers.count() > arrived {
+            (arrived, progress) = (receivers.count(), Instant::now());
+        }
+    }
+    let after = service.server.figures()?;
+    let arrivals = receivers.arrivals();
+    let different: HashSet<_> = arrivals.iter().map(|it| (it.endpoint, it.file)).collect();
+    report::drain(&Drain {
+        expected,
+        different: different.len(),
+        arrived: arrivals.len(),
+        built_in,
+        drained_in: progress - began,
+        cpu: after.cpu.saturating_sub(waiting.cpu),
+        idle,
+        building,
+        waiting,
+        draining,
+    });
+    Ok(())
+}
+
+fn keep_larger(most: &mut Figures, service: &Service) -> Result<(), Failure> {
+    let now = service.server.figures()?;
+    if now.resident_kib > most.resident_kib {
+        *most = now;
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! Video and audio as data: what is known of a clip, what a worker is asked to do with it, what it tells meanwhile.
+//!
+//! Nothing here decodes. The codecs are in `worker/src/av`; which of them a request needs is decided here.
+
+mod facts;
+pub mod ladder;
+pub mod plan;
+mod report;
+mod task;
+
+pub use facts::{AudioTrack, Colour, MediaFacts, SubtitleTrack, VideoTrack};
+pub use report::Report;
+pub use task::{
+    Animation, AudioWork, AvTask, Concat, Ladder, LadderAudio, LadderVideo, Range, Resume, Sheet,
+    Still, Transcode, VideoWork, Waveform,
+};

@@ -1,0 +1,37 @@
+//! What work on a clip tells while it goes on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::hls::StreamInfo;
+
+/// One word from a queue or a worker; none of them is the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    /// It waits for its turn; 1 is next.
+    Waiting { place: u32 },
+    /// It is being worked on: the share that is done, 0 to 1.
+    Working { share: f32 },
+    /// A ladder's rendition has its init section at the beginning of its file.
+    Init {
+        rendition: u8,
+        length: u64,
+        info: StreamInfo,
+        /// The source's own units are in it, as they are coded: a copy that was asked for may turn out not to fit.
+        copied: bool,
+    },
+    /// A segment of a ladder's rendition is in its file, whole.
+    Segment {
+        rendition: u8,
+        /// From 0.
+        number: u32,
+        /// Bytes of the rendition's file.
+        offset: u64,
+        length: u64,
+        /// On the stream's timeline, which starts at 0.
+        start_90k: i64,
+        duration_90k: u32,
+        /// Bytes from `offset` on that hold its first picture with all that is needed to decode it; 0 for audio.
+        key_length: u64,
+    },
+}

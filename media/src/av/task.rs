@@ -1,0 +1,257 @@
+//! What a worker is asked to do with clips. Inputs are numbered descriptors; outputs come back in order.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    format::Format,
+    task::{Adjust, Encode, Failure, FailureCode, Render, Resize, Watermark},
+};
+
+/// One piece of work for a process of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "work", rename_all = "snake_case")]
+pub enum AvTask {
+    /// Facts (`media`) of input 0; no output.
+    Probe,
+    /// One picture of input 0 → output 0, an image.
+    Still(Still),
+    /// A storyboard of input 0 → output 0, one image of many, and output 1, its WebVTT map.
+    Sheet(Sheet),
+    /// A part of input 0 → output 0, a moving image without sound.
+    Animation(Animation),
+    /// What input 0 sounds like → output 0, a drawing.
+    Waveform(Waveform),
+    /// Input 0 (and, for a watermark's image, input 1) → output 0.
+    Transcode(Transcode),
+    /// All inputs, one after the other → output 0, audio.
+    Concat(Concat),
+    /// Input 0 → one file for each rendition, video first, then audio. Files are written from where they end.
+    Ladder(Ladder),
+}
+
+impl AvTask {
+    /// What it is called in logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Still(_) => "still",
+            Self::Sheet(_) => "sheet",
+            Self::Animation(_) => "animation",
+            Self::Waveform(_) => "waveform",
+            Self::Transcode(_) => "transcode",
+            Self::Concat(_) => "concat",
+            Self::Ladder(_) => "ladder",
+        }
+    }
+
+    /// Results that it has.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::Probe => 0,
+            Self::Sheet(_) => 2,
+            Self::Ladder(ladder) => ladder.video.len() + usize::from(ladder.audio.is_some()),
+            _ => 1,
+        }
+    }
+
+    /// Whether it is over soon, so that it has a place of its own beside long work.
+    pub fn is_short(&self) -> bool {
+        /// Seconds.
+        const SHORT_CUT: f64 = 30.0;
+        /// Pictures: as many as the tool makes unless asked, and a stream of a minute has.
+        const SHORT_SHEET: u32 = 12;
+        match self {
+            Self::Probe | Self::Still(_) => true,
+            Self::Sheet(sheet) => sheet.frames <= SHORT_SHEET,
+            Self::Transcode(Transcode {
+                range: Some(range), ..
+            }) => range.duration_s.is_some_and(|seconds| seconds < SHORT_CUT),
+            _ => false,
+        }
+    }
+}
+
+/// A part of a clip, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    pub start_s: f64,
+    /// `None`: to the end.
+    pub duration_s: Option<f64>,
+    /// Exactly there, encoded anew; else from the key frame at or before the start, copied where the container allows it.
+    pub accurate: bool,
+}
+
+impl Range {
+    /// How long the part is of a clip that lasts `whole_s`, in seconds; `None`: to an end that nobody knows.
+    pub fn span_s(&self, whole_s: Option<f64>) -> Option<f64> {
+        let rest_s = whole_s.map(|whole_s| (whole_s - self.start_s).max(0.0));
+        match (self.duration_s, rest_s) {
+            (Some(asked_s), Some(rest_s)) => Some(asked_s.min(rest_s)),
+            (asked_s, rest_s) => asked_s.or(rest_s),
+        }
+    }
+
+    /// [`FailureCode::Impossible`] when a clip that lasts `whole_s` ends before the part begins.
+    pub fn check_start(&self, whole_s: Option<f64>) -> Result<(), Failure> {
+        match whole_s {
+            Some(whole_s) if self.start_s > 0.0 && self.start_s >= whole_s => Err(Failure::new(
+                FailureCode::Impossible,
+                format!(
+                    "start is {:.3} s, and the file ends at {whole_s:.3} s",
+                    self.start_s
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A picture at a time, then everything that can be done with an image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Still {
+    /// Behind the end: the last picture.
+    pub at_s: f64,
+    /// Its `source` is the lossless form ([`Format::Png`]) in which the picture is handed over.
+    pub render: Render,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sheet {
+    /// Pictures, at even distances.
+    pub frames: u32,
+    pub columns: u32,
+    /// Of one picture.
+    pub width: u32,
+    pub output: Encode,
+    /// What the map calls the image: a relative reference (RFC 3986 §4.2), written as it stands.
+    pub image_name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Animation {
+    pub range: Range,
+    /// `None`: the source's size.
+    pub resize: Option<Resize>,
+    pub pictures_per_second: f32,
+    /// GIF or WebP.
+    pub output: Encode,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Waveform {
+    pub width: u32,
+    pub height: u32,
+    pub colour: crate::task::Colour,
+    pub output: Encode,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transcode {
+    /// The container, and with it the codecs: `worker/src/av` copies what fits and encodes the rest.
+    pub format: Format,
+    pub range: Option<Range>,
+    /// `None`: without pictures.
+    pub video: Option<VideoWork>,
+    pub audio: AudioWork,
+    /// Title, artist and the like go with it; a position never does.
+    pub keep_tags: bool,
+}
+
+/// What is done with the pictures; [`Default`] copies them where the container takes them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VideoWork {
+    /// 1 to 100, higher is better.
+    pub quality: u8,
+    /// Encode also what could be copied.
+    pub anew: bool,
+    pub resize: Option<Resize>,
+    pub adjust: Adjust,
+    pub watermark: Option<Watermark>,
+}
+
+impl Default for VideoWork {
+    fn default() -> Self {
+        Self {
+            quality: 82,
+            anew: false,
+            resize: None,
+            adjust: Adjust::default(),
+            watermark: None,
+        }
+    }
+}
+
+/// What is done with the sound; [`Default`] copies it where the container takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AudioWork {
+    /// Encode also what could be copied.
+    pub anew: bool,
+    /// Of what is encoded; `None`: the encoder's usual one.
+    pub bitrate_kbps: Option<u32>,
+    /// A factor, 1: unchanged.
+    pub volume: f32,
+    /// Bring the loudness to −16 LUFS (EBU R 128), with peaks below −1 dBTP.
+    pub normalize: bool,
+    /// Seconds from the beginning and to the end; 0: none.
+    pub fade_in_s: f32,
+    pub fade_out_s: f32,
+}
+
+impl Default for AudioWork {
+    fn default() -> Self {
+        Self {
+            anew: false,
+            bitrate_kbps: None,
+            volume: 1.0,
+            normalize: false,
+            fade_in_s: 0.0,
+            fade_out_s: 0.0,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Concat {
+    pub format: Format,
+    pub bitrate_kbps: Option<u32>,
+    /// Silence between two inputs.
+    pub gap_ms: u32,
+}
+
+/// The renditions of an HLS asset: one decode, key frames aligned, CMAF segments.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ladder {
+    /// Empty: audio alone.
+    pub video: Vec<LadderVideo>,
+    pub audio: Option<LadderAudio>,
+    /// Seconds.
+    pub segment_duration_s: u32,
+    /// Where an earlier attempt had come to; its files end there.
+    pub resume: Option<Resume>,
+}
+
+/// A rendition of the pictures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LadderVideo {
+    pub width: u32,
+    pub height: u32,
+    /// Bits per second: the average aimed at, and the most over a second or so.
+    pub bitrate: u32,
+    pub max_bitrate: u32,
+    /// The source's own pictures, as they are coded.
+    pub copy: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LadderAudio {
+    pub bitrate: u32,
+    pub copy: bool,
+}
+
+/// The boundary from which a ladder goes on. Audio always begins anew.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The number of the first segment to make.
+    pub number: u32,
+    pub at_90k: i64,
+}

@@ -1,0 +1,68 @@
+//! HLS of finished clips: segments of whole assets, and their playlists (RFC 8216).
+//!
+//! ```text
+//! pictures ──► VideoSegmenter ─┐                      ┌─► media_playlist, iframe_playlist
+//!                              ├─► MadeSegment ► rows ─┤
+//! frames ────► AudioSegmenter ─┘                      └─► multivariant
+//! ```
+//!
+//! Sound and pictures are renditions of their own, each in one file: the init section, then segments back to back. All
+//! renditions of an asset are cut at the same [`Cuts`]. Boxes are written by live's code ([`super::fragment`],
+//! [`super::init`]); as there, everything is a function of its arguments.
+
+mod audio;
+mod cuts;
+mod multivariant;
+pub mod names;
+mod playlist;
+mod video;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    audio::AudioSegmenter,
+    cuts::{Cuts, PictureClock},
+    multivariant::{Bandwidth, Caption, bandwidth, multivariant},
+    playlist::{captions_playlist, iframe_playlist, media_playlist},
+    video::{Film, Picture, VideoSegmenter},
+};
+use super::StreamInfo;
+
+/// A segment that was just made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeSegment {
+    /// From 0.
+    pub number: u32,
+    /// On the asset's timeline, which starts at 0.
+    pub start_90k: i64,
+    pub duration_90k: u32,
+    /// Bytes from the segment's beginning that hold its first picture, as a movie fragment of its own; 0 for sound.
+    pub key_length: u64,
+    pub data: Bytes,
+}
+
+/// A segment as playlists need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VodSegment {
+    /// From 0.
+    pub number: u32,
+    pub start_90k: i64,
+    pub duration_90k: u32,
+    /// In bytes.
+    pub length: u64,
+    /// Bytes from its beginning that hold its first picture; 0 for sound.
+    pub key_length: u64,
+}
+
+/// A rendition of an asset: pictures or sound, never both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VodTrack {
+    /// Its folder: `720p`, `audio`.
+    pub name: String,
+    pub info: StreamInfo,
+    /// TARGETDURATION in seconds, the asset's segment duration: it must not change while a playlist grows.
+    pub target_duration_s: u32,
+    /// In order, from number 0 on, without a hole.
+    pub segments: Vec<VodSegment>,
+}

@@ -1,0 +1,229 @@
+//! The multivariant playlist of an asset (RFC 8216 §4.3.4): what its renditions are, measured from their segments.
+
+use super::{
+    super::playlist::{VERSION_STANDARD, put},
+    VodSegment, VodTrack,
+    names::{AUDIO, IFRAMES, MEDIA},
+};
+
+/// Players begin with the variant that stands first: the best that a usual connection carries.
+const FIRST_AT_MOST_BPS: u64 = 3_000_000;
+/// GROUP-ID of the captions.
+const CAPTIONS: &str = "captions";
+
+/// Text tracks of an asset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caption {
+    /// For people; no two of an asset have the same.
+    pub name: String,
+    /// BCP 47.
+    pub language: Option<String>,
+    /// Of its playlist, relative to the multivariant playlist.
+    pub uri: String,
+    pub default: bool,
+}
+
+/// Bits per second, with the boxes around the media.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bandwidth {
+    /// The peak segment bit rate of RFC 8216 §4.1: the most of any run of segments that lasts 0.5 to 1.5 target durations.
+    pub peak_bps: u64,
+    pub average_bps: u64,
+}
+
+/// What a rendition needs; `None` without a segment.
+pub fn bandwidth(track: &VodTrack) -> Option<Bandwidth> {
+    measured(track, |segment| segment.length)
+}
+
+/// Measures the bytes that `length` counts of each segment.
+fn measured(track: &VodTrack, length: impl Fn(&VodSegment) -> u64) -> Option<Bandwidth> {
+    let segments = &track.segments;
+    let total: u64 = segments.iter().map(&length).sum();
+    let lasted: u64 = segments.iter().map(duration).sum();
+    if lasted == 0 {
+        return None;
+    }
+    let average_bps = rate(total, lasted);
+    let target_90k = u64::from(track.target_duration_s) * 90_000;
+    let mut peak_bps = average_bps;
+    for first in 0..segments.len() {
+        let (mut bytes, mut ticks) = (0, 0);
+        for segment in &segments[first..] {
+            bytes += length(segment);
+            ticks += duration(segment);
+            if ticks * 2 > target_90k * 3 {
+                break;
+            }
+            if ticks * 2 >= target_90k {
+                peak_bps = peak_bps.max(rate(bytes, ticks));
+            }
+        }
+    }
+    Some(Bandwidth {
+        peak_bps,
+        average_bps,
+    })
+}
+
+fn duration(segment: &VodSegment) -> u64 {
+    u64::from(segment.duration_90k)
+}
+
+/// Rounded up.
+fn rate(bytes: u64, ticks_90k: u64) -> u64 {
+    (bytes * 8 * 90_000).div_ceil(ticks_90k.max(1)).max(1)
+}
+
+/// The multivariant playlist. Tracks without a segment are left out; with pictures, the sound is a group of its own.
+pub fn multivariant(tracks: &[VodTrack], captions: &[Caption]) -> String {
+    let mut text =
+        format!("#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-INDEPENDENT-SEGMENTS\n");
+    let sound = tracks.iter().find_map(|track| Measured::new(track, false));
+    let pictures = in_order(tracks);
+    if let Some(sound) = &sound
+        && !pictures.is_empty()
+    {
+        put_sound(&mut text, sound);
+    }
+    for caption in captions {
+        put_caption(&mut text, caption);
+    }
+    let variants = if pictures.is_empty() {
+        sound.iter().collect()
+    } else {
+        pictures.iter().collect::<Vec<_>>()
+    };
+    for variant in variants {
+        let beside = sound.as_ref().filter(|_| variant.track.info.has_video);
+        put_variant(&mut text, variant, beside, !captions.is_empty());
+    }
+    for picture in &pictures {
+        put_iframes(&mut text, picture.track);
+    }
+    text
+}
+
+struct Measured<'a> {
+    track: &'a VodTrack,
+    bandwidth: Bandwidth,
+}
+
+impl<'a> Measured<'a> {
+    fn new(track: &'a VodTrack, pictures: bool) -> Option<Self> {
+        let bandwidth = bandwidth(track).filter(|_| track.info.has_video == pictures)?;
+        Some(Self { track, bandwidth })
+    }
+}
+
+/// Renditions of the pictures from the smallest to the largest, but the one to begin with first.
+fn in_order(tracks: &[VodTrack]) -> Vec<Measured<'_>> {
+    let mut pictures: Vec<_> = tracks
+        .iter()
+        .filter_map(|track| Measured::new(track, true))
+        .collect();
+    pictures.sort_by_key(|picture| picture.bandwidth.average_bps);
+    let first = pictures
+        .iter()
+        .rposition(|picture| picture.bandwidth.average_bps <= FIRST_AT_MOST_BPS)
+        .unwrap_or(0);
+    if first < pictures.len() {
+        pictures[..=first].rotate_right(1);
+    }
+    pictures
+}
+
+fn put_sound(text: &mut String, sound: &Measured<'_>) {
+    put(
+        text,
+        format_args!(
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{AUDIO}\",NAME=\"Sound\",DEFAULT=YES,AUTOSELECT=YES,\
+             CHANNELS=\"2\",URI=\"{}/{MEDIA}\"\n",
+            sound.track.name
+        ),
+    );
+}
+
+fn put_caption(text: &mut String, caption: &Caption) {
+    let default = if caption.default { "YES" } else { "NO" };
+    put(
+        text,
+        format_args!(
+            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"{CAPTIONS}\",NAME=\"{}\",DEFAULT={default},\
+             AUTOSELECT=YES,FORCED=NO",
+            quotable(&caption.name)
+        ),
+    );
+    if let Some(language) = &caption.language {
+        put(text, format_args!(",LANGUAGE=\"{}\"", quotable(language)));
+    }
+    put(text, format_args!(",URI=\"{}\"\n", quotable(&caption.uri)));
+}
+
+fn put_variant(
+    text: &mut String,
+    variant: &Measured<'_>,
+    sound: Option<&Measured<'_>>,
+    captions: bool,
+) {
+    let info = &variant.track.info;
+    let own = variant.bandwidth;
+    let beside = sound.map(|sound| sound.bandwidth).unwrap_or_default();
+    put(
+        text,
+        format_args!(
+            "#EXT-X-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}",
+            own.peak_bps + beside.peak_bps,
+            own.average_bps + beside.average_bps,
+            info.codecs
+        ),
+    );
+    if let Some(sound) = sound {
+        put(text, format_args!(",{}", sound.track.info.codecs));
+    }
+    text.push('"');
+    if let Some((width, height)) = info.resolution {
+        put(text, format_args!(",RESOLUTION={width}x{height}"));
+    }
+    if let Some(rate) = info.frame_rate {
+        put(text, format_args!(",FRAME-RATE={rate:.3}"));
+    }
+    if sound.is_some() {
+        put(text, format_args!(",AUDIO=\"{AUDIO}\""));
+    }
+    if captions {
+        put(text, format_args!(",SUBTITLES=\"{CAPTIONS}\""));
+    }
+    if info.has_video {
+        text.push_str(",CLOSED-CAPTIONS=NONE");
+    }
+    put(text, format_args!("\n{}/{MEDIA}\n", variant.track.name));
+}
+
+fn put_iframes(text: &mut String, track: &VodTrack) {
+    let Some(bandwidth) = measured(track, |segment| segment.key_length) else {
+        return;
+    };
+    put(
+        text,
+        format_args!(
+            "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}\"",
+            bandwidth.peak_bps, bandwidth.average_bps, track.info.codecs
+        ),
+    );
+    if let Some((width, height)) = track.info.resolution {
+        put(text, format_args!(",RESOLUTION={width}x{height}"));
+    }
+    put(text, format_args!(",URI=\"{}/{IFRAMES}\"\n", track.name));
+}
+
+/// A quoted string holds neither quotes nor line ends (RFC 8216 §4.2).
+fn quotable(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '"' => '\'',
+            character if character.is_control() => ' ',
+            character => character,
+        })
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! Coded pictures in, segments out, cut at key frames of closed groups of pictures.
+//!
+//! A segment is two movie fragments: its key picture alone, which is what an I-frame playlist points to, then the rest.
+//! Decode times are the segment's presentation times in rising order, so that a segment begins at its first picture on
+//! either scale. Pictures that are shown before ones that were decoded earlier would need negative composition offsets,
+//! which some readers take for a shift of the whole track: so all are larger by the delay of the reordering, and the init
+//! section's edit list takes it back.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{
+    super::{
+        StreamInfo,
+        fragment::{self, VideoSample},
+        init,
+    },
+    Cuts, MadeSegment,
+};
+use crate::{Error, codec::VideoConfig};
+
+/// The most that is collected for one segment: 12 s at 340 Mbit/s.
+pub const MAX_SEGMENT_BYTES: usize = 512 << 20;
+/// Movie fragments of a segment: sequence numbers follow from the segment's number, so that they rise over a resume.
+const FRAGMENTS: u32 = 2;
+
+/// One coded picture, in decode order.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// On the asset's timeline.
+    pub pts_90k: i64,
+    /// A decoder can start here, and nothing after it refers to what came before.
+    pub key: bool,
+    /// NAL units, each behind its length in the size that the configuration declares.
+    pub data: Bytes,
+}
+
+/// Cuts a rendition of the pictures.
+#[derive(Debug)]
+pub struct VideoSegmenter {
+    film: Film,
+    number: u32,
+    pictures: Vec<Picture>,
+    bytes: usize,
+}
+
+/// What a rendition of the pictures is, from its first segment to its last.
+#[derive(Clone, Debug)]
+pub struct Film {
+    pub config: VideoConfig,
+    /// Pictures per second.
+    pub frame_rate: Option<f64>,
+    /// The most by which a picture is shown before its turn in the order of decoding.
+    pub delay_90k: u32,
+    pub cuts: Cuts,
+}
+
+impl VideoSegmenter {
+    /// `first`: the number of the first segment that is made; its first picture must be a key picture.
+    pub fn new(film: Film, first: u32) -> Self {
+        Self {
+            film,
+            number: first,
+            pictures: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The init section, the same for the same configuration, and what playlists say of it.
+    pub fn init(&self) -> (Bytes, StreamInfo) {
+        let film = &self.film;
+        let info = init::stream_info(Some(&film.config), None, film.frame_rate);
+        (init::encode(Some(&film.config), None, film.delay_90k), info)
+    }
+
+    /// Takes the next picture; the segment that it ends. [`Error::Invalid`] when no key picture is where a segment must
+    /// begin.
+    pub fn push(&mut self, picture: Picture) -> Result<Option<MadeSegment>, Error> {
+        let next_start = self.film.cuts.start_90k(self.number.saturating_add(1));
+        let is_next = !self.pictures.is_empty() && picture.pts_90k >= next_start;
+        if (is_next || self.pictures.is_empty()) && !picture.key {
+            return Err(invalid(format!(
+                "segment {} has no key picture at its beginning",
+                self.number + u32::from(is_next)
+            )));
+        }
+        self.bytes += picture.data.len();
+        if self.bytes > MAX_SEGMENT_BYTES {
+            return Err(invalid(format!(
+                "a segment has more than {MAX_SEGMENT_BYTES} bytes"
+            )));
+        }
+        let made = if is_next {
+            self.bytes = picture.data.len();
+            self.close(picture.pts_90k)?
+        } else {
+            None
+        };
+        self.pictures.push(picture);
+        Ok(made)
+    }
+
+    /// The last segment, if pictures are left; `end_90k` is where the last picture ends.
+    pub fn finish(mut self, end_90k: i64) -> Result<Option<MadeSegment>, Error> {
+        self.close(end_90k)
+    }
+
+    fn close(&mut self, end_90k: i64) -> Result<Option<MadeSegment>, Error> {
+        let pictures = std::mem::take(&mut self.pictures);
+        let Some(start_90k) = pictures.first().map(|first| first.pts_90k) else {
+            return Ok(None);
+        };
+        let samples = timed(pictures, end_90k, self.film.delay_90k)?;
+        let number = self.number;
+        self.number = number.saturating_add(1);
+        let sequence = number.saturating_mul(FRAGMENTS).saturating_add(1);
+        let (key, rest) = samples.split_at(1);
+        let key = fragment::encode(sequence, key, &[]);
+        let key_length = key.len() as u64;
+        let mut data = BytesMut::from(key);
+        if !rest.is_empty() {
+            data.extend_from_slice(&fragment::encode(sequence.saturating_add(1), rest, &[]));
+        }
+        let duration = samples.iter().map(|sample| sample.duration_90k).sum();
+        Ok(Some(MadeSegment {
+            number,
+            start_90k,
+            duration_90k: duration,
+            key_length,
+            data: data.freeze(),
+        }))
+    }
+}
+
+/// Gives pictures in decode order their decode times and durations.
+fn timed(pictures: Vec<Picture>, end_90k: i64, delay_90k: u32) -> Result<Vec<VideoSample>, Error> {
+    let mut times: Vec<i64> = pictures.iter().map(|picture| picture.pts_90k).collect();
+    times.sort_unstable();
+    let start_90k = pictures[0].pts_90k;
+    if times[0] != start_90k || start_90k < 0 {
+        return Err(invalid("a picture is shown before its segment begins"));
+    }
+    let last = times[times.len() - 1];
+    times.push(end_90k.max(last + 1));
+    let span = |from: i64, to: i64| {
+        u32::try_from(to - from).map_err(|_| invalid("its timestamps lie hours apart"))
+    };
+    pictures
+        .into_iter()
+        .zip(times.windows(2))
+        .map(|(picture, time)| {
+            let cts = i32::try_from(picture.pts_90k - time[0] + i64::from(delay_90k));
+            Ok(VideoSample {
+                at_90k: time[0],
+                duration_90k: span(time[0], time[1])?,
+                cts_90k: cts.map_err(|_| invalid("its timestamps lie hours apart"))?,
+                key: picture.key,
+                data: picture.data,
+            })
+        })
+        .collect()
+}
+
+fn invalid(reason: impl Into<String>) -> Error {
+    Error::invalid("a rendition of the pictures", reason)
+}

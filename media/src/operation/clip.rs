@@ -1,0 +1,165 @@
+//! Parts of a clip.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Operation,
+    field::{Field, Kind},
+    params::FieldError,
+    reader::Reader,
+    table::Row,
+    timed,
+    transform::box_of,
+    writable,
+};
+use crate::{
+    av::{Animation, AudioWork, AvTask, Range, Transcode},
+    format::{Class, Format},
+    task::{Encode, Fit, Resize, Task},
+};
+
+const START: Field = Field::seconds("start", "0", "seconds");
+
+pub(super) const TRIM: Row = Row {
+    tool: "trim",
+    node: Some("trim"),
+    fields: &[
+        START,
+        Field::number(
+            "duration",
+            0.1,
+            360_000.0,
+            Some("10"),
+            "seconds; at most to the end",
+        ),
+        Field::new(
+            "format",
+            Kind::Format(timed::TARGETS),
+            None,
+            "the source's own where it can be written, else mp4, m4a, wav or mp3",
+        ),
+        Field::new(
+            "mode",
+            Kind::Choice(&["accurate", "fast"]),
+            Some("accurate"),
+            "fast copies from the key frame before the start on, without encoding",
+        ),
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: &[Class::Video, Class::Audio],
+    summary: "Cuts a part out of a video or of audio",
+    read: |fields| Trim::read(fields).map(Operation::Trim),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trim {
+    /// In seconds.
+    pub start: f64,
+    pub duration: f64,
+    /// `None`: the source's own where it can be written.
+    pub format: Option<Format>,
+    pub accurate: bool,
+}
+
+impl Trim {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            start: fields.number("start")?,
+            duration: fields.number("duration")?,
+            format: fields.format_if_given("format")?,
+            accurate: fields.choice("mode")? == "accurate",
+        })
+    }
+
+    pub(super) fn output_format(&self, source: Format) -> Format {
+        self.format.unwrap_or_else(|| writable(source))
+    }
+
+    pub(super) fn task(&self, source: Format) -> Task {
+        let format = self.output_format(source);
+        let whole = timed::transcode(format, timed::edited(), AudioWork::default());
+        timed::task(AvTask::Transcode(Transcode {
+            range: Some(Range {
+                start_s: self.start,
+                duration_s: Some(self.duration),
+                accurate: self.accurate,
+            }),
+            ..whole
+        }))
+    }
+}
+
+pub(super) const GIF: Row = Row {
+    tool: "gif",
+    node: Some("gif"),
+    fields: &[
+        START,
+        Field::number("duration", 0.1, 60.0, Some("4"), "seconds"),
+        Field::integer(
+            "width",
+            16,
+            2048,
+            Some("480"),
+            "pixels; never more than the video has",
+        ),
+        Field::number("fps", 1.0, 50.0, Some("12"), "pictures per second"),
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: &[Class::Video],
+    summary: "Makes an animated GIF of a part of a video",
+    read: |fields| Gif::read(fields).map(Operation::Gif),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gif {
+    /// In seconds.
+    pub start: f64,
+    pub duration: f64,
+    pub width: u32,
+    pub pictures_per_second: f32,
+}
+
+impl Gif {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            start: fields.number("start")?,
+            duration: fields.number("duration")?,
+            width: fields.integer("width")?,
+            pictures_per_second: fields.number("fps")? as f32,
+        })
+    }
+
+    pub(super) fn task(&self) -> Task {
+        const QUALITY: u8 = 86;
+        timed::task(AvTask::Animation(Animation {
+            range: Range {
+                start_s: self.start,
+                duration_s: Some(self.duration),
+                accurate: true,
+            },
+            resize: Some(box_of(Some(self.width), None, Fit::Inside)),
+            pictures_per_second: self.pictures_per_second,
+            output: Encode::new(Format::Gif, QUALITY),
+        }))
+    }
+}
+
+/// What a conversion makes of a whole video: a moving image has no end of bytes, so that it has bounds which a request
+/// cannot lift. `gif` makes others.
+pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
+    const LONGEST_S: f64 = 30.0;
+    const WIDTH: u32 = 480;
+    const PICTURES_PER_SECOND: f32 = 12.0;
+    timed::task(AvTask::Animation(Animation {
+        range: Range {
+            start_s: 0.0,
+            duration_s: Some(LONGEST_S),
+            accurate: true,
+        },
+        resize: resize.or(Some(box_of(Some(WIDTH), None, Fit::Inside))),
+        pictures_per_second: PICTURES_PER_SECOND,
+        output,
+    }))
+}

@@ -1,0 +1,176 @@
+//! Pictures out of a video.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Operation, Source, TextOutput,
+    field::{Field, Kind},
+    filename::{renamed, with_extension},
+    params::FieldError,
+    reader::Reader,
+    table::Row,
+    timed,
+    transform::{PREVIEW_FORMATS, box_of},
+};
+use crate::{
+    av::{AvTask, Sheet},
+    format::{Class, Format},
+    geometry::MAX_SIDE,
+    task::{Encode, Fit, Render, Task},
+};
+
+const FORMAT: Field = Field::new(
+    "format",
+    Kind::Format(PREVIEW_FORMATS),
+    Some("jpg"),
+    "the format to make",
+);
+const QUALITY: Field = Field::integer("quality", 1, 100, Some("86"), "higher is better");
+
+pub(super) const POSTER_FRAME: Row = Row {
+    tool: "poster-frame",
+    node: Some("poster_frame"),
+    fields: &[
+        timed::TIMESTAMP,
+        Field {
+            default: Some("1280"),
+            ..Field::side("width", "pixels; never more than the video has")
+        },
+        FORMAT,
+        QUALITY,
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: &[Class::Video],
+    summary: "Takes one picture out of a video",
+    read: |fields| PosterFrame::read(fields).map(Operation::PosterFrame),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PosterFrame {
+    /// In seconds.
+    pub timestamp: f64,
+    pub width: u32,
+    pub format: Format,
+    pub quality: u8,
+}
+
+impl PosterFrame {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            timestamp: fields.number("timestamp")?,
+            width: fields.integer("width")?,
+            format: fields.format("format")?,
+            quality: fields.integer("quality")?,
+        })
+    }
+
+    pub(super) fn task(&self, source: Format) -> Task {
+        let render = Render {
+            resize: Some(box_of(Some(self.width), None, Fit::Inside)),
+            ..Render::new(source, Encode::new(self.format, self.quality))
+        };
+        timed::picture(source, self.timestamp, render)
+    }
+}
+
+pub(super) const STORYBOARD: Row = Row {
+    tool: "storyboard",
+    node: Some("storyboard"),
+    fields: &[
+        Field::integer("frames", 1, 400, Some("12"), "pictures, at even distances"),
+        Field::integer("columns", 1, 50, Some("4"), "pictures side by side"),
+        Field::integer("width", 32, 1280, Some("240"), "pixels of one picture"),
+        FORMAT,
+        QUALITY,
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: &[Class::Video],
+    summary: "Puts pictures of a whole video on one image, with a WebVTT map that says where each is",
+    read: |fields| Storyboard::read(fields).map(Operation::Storyboard),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Storyboard {
+    pub frames: u32,
+    /// At most as many as frames.
+    pub columns: u32,
+    /// Of one picture.
+    pub width: u32,
+    pub format: Format,
+    pub quality: u8,
+}
+
+impl Storyboard {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        let frames = fields.integer("frames")?;
+        let columns = fields.integer::<u32>("columns")?.min(frames);
+        let width = fields.integer("width")?;
+        if columns * width > MAX_SIDE {
+            return Err(fields.error(
+                "width",
+                format!(
+                    "width must be at most {} with {columns} columns: an image has at most {MAX_SIDE} pixels a side",
+                    MAX_SIDE / columns
+                ),
+            ));
+        }
+        Ok(Self {
+            frames,
+            columns,
+            width,
+            format: fields.format("format")?,
+            quality: fields.integer("quality")?,
+        })
+    }
+
+    pub(super) fn task(&self, source: &Source) -> Task {
+        timed::task(AvTask::Sheet(Sheet {
+            frames: self.frames,
+            columns: self.columns,
+            width: self.width,
+            output: Encode::new(self.format, self.quality),
+            image_name: reference(&renamed(&source.filename, self.format)),
+        }))
+    }
+
+    /// The map.
+    pub(super) fn map(&self, source: &Source) -> TextOutput {
+        TextOutput {
+            filename: with_extension(&source.filename, "vtt"),
+            mime: "text/vtt",
+        }
+    }
+}
+
+/// A file's name as a relative reference: all but unreserved characters as octets (RFC 3986 §2.1).
+fn reference(filename: &str) -> String {
+    let mut reference = String::with_capacity(filename.len());
+    for byte in filename.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                reference.push(char::from(byte));
+            }
+            _ => reference.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    reference
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_so_that_no_map_can_break() {
+        for (filename, expected) in [
+            ("clip.jpg", "clip.jpg"),
+            ("my clip.jpg", "my%20clip.jpg"),
+            ("a\n\nb-->c#xywh=1.jpg", "a%0A%0Ab--%3Ec%23xywh%3D1.jpg"),
+            ("é.jpg", "%C3%A9.jpg"),
+        ] {
+            assert_eq!(reference(filename), expected);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What is known of a file when a condition looks at it.
+
+/// The properties of a file; what is unknown is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    pub mime: Option<String>,
+    pub filename: Option<String>,
+    /// Lower case, without the dot.
+    pub extension: Option<String>,
+    pub size_bytes: Option<u64>,
+    /// In pixels.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub duration_s: Option<f64>,
+    /// How the file came in: `api`, `dashboard`, `folder` …
+    pub upload_source: Option<String>,
+}
+
+impl Facts {
+    /// Name and extension of a file; the rest is unknown.
+    pub fn named(filename: &str) -> Self {
+        Self {
+            filename: Some(filename.to_owned()),
+            extension: extension(filename),
+            ..Self::default()
+        }
+    }
+}
+
+/// What follows the last dot of a name, in lower case; nothing for `photo`, `photo.` and `.profile`.
+fn extension(filename: &str) -> Option<String> {
+    let (stem, extension) = filename.rsplit_once('.')?;
+    (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())
+}

@@ -1,0 +1,107 @@
+//! The properties of a file that a condition can look at.
+
+use super::{
+    Facts,
+    operator::{is_spelled, letters},
+};
+
+/// A property by its name on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    Mime,
+    Filename,
+    Extension,
+    SizeBytes,
+    Width,
+    Height,
+    Duration,
+    UploadSource,
+}
+
+/// What a file has for a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Property<'a> {
+    Text(&'a str),
+    Number(f64),
+}
+
+impl Field {
+    pub const ALL: &[Self] = &[
+        Self::Mime,
+        Self::Filename,
+        Self::Extension,
+        Self::SizeBytes,
+        Self::Width,
+        Self::Height,
+        Self::Duration,
+        Self::UploadSource,
+    ];
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mime => "mime",
+            Self::Filename => "filename",
+            Self::Extension => "extension",
+            Self::SizeBytes => "size_bytes",
+            Self::Width => "width",
+            Self::Height => "height",
+            Self::Duration => "duration",
+            Self::UploadSource => "upload_source",
+        }
+    }
+
+    /// Other names that definitions use, without regard to case, hyphens, underscores and blanks.
+    pub fn spellings(self) -> &'static [&'static str] {
+        match self {
+            Self::Mime => &["mime_type", "content_type"],
+            Self::Filename => &["file_name", "name"],
+            Self::Extension => &["ext", "file_extension"],
+            Self::SizeBytes => &["size", "file_size"],
+            Self::Width => &["image_width"],
+            Self::Height => &["image_height"],
+            Self::Duration => &["duration_seconds"],
+            Self::UploadSource => &["source"],
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let word = letters(text);
+        let is_called = |field: &&Self| {
+            std::iter::once(&field.name())
+                .chain(field.spellings())
+                .any(|name| is_spelled(name, &word))
+        };
+        Self::ALL.iter().find(is_called).copied()
+    }
+
+    /// Whether it is a number: bytes, pixels or seconds.
+    pub fn is_number(self) -> bool {
+        matches!(self, Self::SizeBytes) || self.is_dimension()
+    }
+
+    /// Whether only an inspection of the file tells it.
+    pub fn is_dimension(self) -> bool {
+        matches!(self, Self::Width | Self::Height | Self::Duration)
+    }
+
+    /// The file's own; `None` when it lacks the property. Empty text is none.
+    pub(super) fn of(self, facts: &Facts) -> Option<Property<'_>> {
+        match self {
+            Self::Mime => given(&facts.mime),
+            Self::Filename => given(&facts.filename),
+            Self::Extension => given(&facts.extension),
+            Self::UploadSource => given(&facts.upload_source),
+            Self::SizeBytes => facts.size_bytes.map(|bytes| Property::Number(bytes as f64)),
+            Self::Width => facts.width.map(|side| Property::Number(side.into())),
+            Self::Height => facts.height.map(|side| Property::Number(side.into())),
+            Self::Duration => facts.duration_s.map(Property::Number),
+        }
+    }
+}
+
+fn given(text: &Option<String>) -> Option<Property<'_>> {
+    text.as_deref()
+        .filter(|text| !text.is_empty())
+        .map(Property::Text)
+}

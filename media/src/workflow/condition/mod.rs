@@ -1,0 +1,75 @@
+//! Conditions: what a gate or a branch asks of a file.
+//!
+//! A group joins conditions and further groups by and or or, and each of them may be negated. Text compares without
+//! case. What a file lacks is empty and compares with nothing, so every comparison of it is false, before negation.
+
+mod classes;
+mod evaluate;
+mod expression;
+mod facts;
+mod field;
+mod operand;
+mod operator;
+mod read;
+
+pub use facts::Facts;
+pub use field::Field;
+pub use operator::Operator;
+pub(super) use operator::{is_spelled, letters};
+pub(super) use read::{At, Reading};
+
+use std::collections::BTreeSet;
+
+use expression::Expression;
+
+/// Conditions and groups that are met together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    pub(super) logic: Logic,
+    pub(super) negate: bool,
+    pub(super) rules: Vec<Rule>,
+    pub(super) groups: Vec<Group>,
+}
+
+/// How the parts of a group are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logic {
+    And,
+    Or,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rule {
+    pub field: Field,
+    pub operator: Operator,
+    pub operand: Operand,
+    pub negate: bool,
+}
+
+/// What a condition compares with, made ready once.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Operand {
+    /// Of operators that look at one side only.
+    Nothing,
+    /// Folded, see [`fold`](evaluate::fold).
+    Text(String),
+    Number(f64),
+    Expression(Expression),
+}
+
+impl Group {
+    /// What it asks for.
+    pub fn fields(&self) -> BTreeSet<Field> {
+        let mut fields: BTreeSet<Field> = self.rules.iter().map(|rule| rule.field).collect();
+        for group in &self.groups {
+            fields.extend(group.fields());
+        }
+        fields
+    }
+
+    /// Whether it looks at width, height or duration.
+    pub fn needs_dimensions(&self) -> bool {
+        self.fields().into_iter().any(Field::is_dimension)
+    }
+}

@@ -1,0 +1,316 @@
+//! The operators of conditions, by all the names that are in use for them.
+
+/// How a property is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    Equals,
+    NotEquals,
+    Contains,
+    NotContains,
+    StartsWith,
+    NotStartsWith,
+    EndsWith,
+    NotEndsWith,
+    Matches,
+    NotMatches,
+    Gt,
+    Lt,
+    Gte,
+    Lte,
+    IsEmpty,
+    IsNotEmpty,
+}
+
+/// What an operator needs on its right side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// Text, or a number where the field is one.
+    Same,
+    Text,
+    Number,
+    Expression,
+}
+
+struct Row {
+    operator: Operator,
+    name: &'static str,
+    spellings: &'static [&'static str],
+    symbols: &'static [&'static str],
+    takes: Takes,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        operator: Operator::Equals,
+        name: "equals",
+        spellings: &["equal", "eq", "equal_to", "is", "is_equal", "is_equal_to"],
+        symbols: &["=", "==", "==="],
+        takes: Takes::Same,
+    },
+    Row {
+        operator: Operator::NotEquals,
+        name: "not_equals",
+        spellings: &[
+            "not_equal",
+            "ne",
+            "neq",
+            "not_equal_to",
+            "is_not",
+            "is_not_equal",
+            "is_not_equal_to",
+            "does_not_equal",
+        ],
+        symbols: &["!=", "!==", "<>", "≠"],
+        takes: Takes::Same,
+    },
+    Row {
+        operator: Operator::Contains,
+        name: "contains",
+        spellings: &["contain", "includes", "include", "has"],
+        symbols: &[],
+        takes: Takes::Text,
+    },
+    Row {
+        operator: Operator::NotContains,
+        name: "not_contains",
+        spellings: &[
+            "not_contain",
+            "does_not_contain",
+            "excludes",
+            "not_includes",
+            "does_not_include",
+        ],
+        symbols: &[],
+        takes: Takes::Text,
+    },
+    Row {
+        operator: Operator::StartsWith,
+        name: "starts_with",
+        spellings: &["start_with", "begins_with", "begin_with", "prefix"],
+        symbols: &["^="],
+        takes: Takes::Text,
+    },
+    Row {
+        operator: Operator::NotStartsWith,
+        name: "not_starts_with",
+        spellings: &[
+            "does_not_start_with",
+            "not_begins_with",
+            "does_not_begin_with",
+        ],
+        symbols: &[],
+        takes: Takes::Text,
+    },
+    Row {
+        operator: Operator::EndsWith,
+        name: "ends_with",
+        spellings: &["end_with", "suffix"],
+        symbols: &["$="],
+        takes: Takes::Text,
+    },
+    Row {
+        operator: Operator::NotEndsWith,
+        name: "not_ends_with",
+        spellings: &["does_not_end_with"],
+        symbols: &[],
+        takes: Takes::Text,
+    },
+    Row {
+        operator: Operator::Matches,
+        name: "matches",
+        spellings: &[
+            "match",
+            "regex",
+            "regexp",
+            "regular_expression",
+            "matches_regex",
+            "match_regex",
+            "matches_pattern",
+        ],
+        symbols: &["~", "=~", "~="],
+        takes: Takes::Expression,
+    },
+    Row {
+        operator: Operator::NotMatches,
+        name: "not_matches",
+        spellings: &[
+            "not_match",
+            "does_not_match",
+            "not_regex",
+            "not_matches_regex",
+            "does_not_match_regex",
+        ],
+        symbols: &["!~"],
+        takes: Takes::Expression,
+    },
+    Row {
+        operator: Operator::Gt,
+        name: "gt",
+        spellings: &[
+            "greater_than",
+            "greater",
+            "is_greater_than",
+            "more_than",
+            "larger_than",
+            "larger",
+            "bigger_than",
+            "above",
+            "over",
+        ],
+        symbols: &[">"],
+        takes: Takes::Number,
+    },
+    Row {
+        operator: Operator::Lt,
+        name: "lt",
+        spellings: &[
+            "less_than",
+            "less",
+            "is_less_than",
+            "fewer_than",
+            "smaller_than",
+            "smaller",
+            "lower_than",
+            "below",
+            "under",
+        ],
+        symbols: &["<"],
+        takes: Takes::Number,
+    },
+    Row {
+        operator: Operator::Gte,
+        name: "gte",
+        spellings: &[
+            "ge",
+            "greater_than_or_equal",
+            "greater_than_or_equal_to",
+            "greater_than_or_equals",
+            "greater_or_equal",
+            "greater_or_equal_to",
+            "greater_than_equal",
+            "greater_than_equals",
+            "greater_than_inclusive",
+            "is_greater_than_or_equal_to",
+            "larger_equal",
+            "larger_or_equal",
+            "at_least",
+        ],
+        symbols: &[">=", "=>", "≥"],
+        takes: Takes::Number,
+    },
+    Row {
+        operator: Operator::Lte,
+        name: "lte",
+        spellings: &[
+            "le",
+            "less_than_or_equal",
+            "less_than_or_equal_to",
+            "less_than_or_equals",
+            "less_or_equal",
+            "less_or_equal_to",
+            "less_than_equal",
+            "less_than_equals",
+            "less_than_inclusive",
+            "is_less_than_or_equal_to",
+            "smaller_equal",
+            "smaller_or_equal",
+            "at_most",
+        ],
+        symbols: &["<=", "=<", "≤"],
+        takes: Takes::Number,
+    },
+    Row {
+        operator: Operator::IsEmpty,
+        name: "is_empty",
+        spellings: &[
+            "empty",
+            "is_null",
+            "null",
+            "is_blank",
+            "blank",
+            "is_missing",
+            "not_exists",
+            "does_not_exist",
+            "is_not_set",
+        ],
+        symbols: &[],
+        takes: Takes::Nothing,
+    },
+    Row {
+        operator: Operator::IsNotEmpty,
+        name: "is_not_empty",
+        spellings: &[
+            "not_empty",
+            "not_is_empty",
+            "is_not_null",
+            "not_null",
+            "is_not_blank",
+            "not_blank",
+            "exists",
+            "exist",
+            "is_present",
+            "is_set",
+        ],
+        symbols: &[],
+        takes: Takes::Nothing,
+    },
+];
+
+impl Operator {
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.operator)
+    }
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Other names that definitions use: words without regard to case, hyphens, underscores and blanks, then symbols.
+    pub fn spellings(self) -> impl Iterator<Item = &'static str> {
+        let row = self.row();
+        row.spellings.iter().chain(row.symbols).copied()
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let symbol = text.trim();
+        let word = letters(text);
+        let is_called = |row: &&Row| {
+            row.symbols.contains(&symbol)
+                || std::iter::once(&row.name)
+                    .chain(row.spellings)
+                    .any(|name| is_spelled(name, &word))
+        };
+        TABLE.iter().find(is_called).map(|row| row.operator)
+    }
+
+    pub(super) fn takes(self) -> Takes {
+        self.row().takes
+    }
+
+    fn row(self) -> &'static Row {
+        TABLE
+            .iter()
+            .find(|row| row.operator == self)
+            .expect("every operator has a row")
+    }
+}
+
+/// A name without what spellings differ in: `Greater-Than` and `greater_than` are `greaterthan`. Names have a bounded
+/// length, so no more is looked at.
+pub(in crate::workflow) fn letters(text: &str) -> String {
+    const LONGEST: usize = 64;
+    text.chars()
+        .filter(|c| !matches!(c, '-' | '_' | ' '))
+        .take(LONGEST)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// Whether a name of a table, which is in lower case with underscores, has these letters.
+pub(in crate::workflow) fn is_spelled(name: &str, letters: &str) -> bool {
+    name.bytes()
+        .filter(|&byte| byte != b'_' && byte != b'-')
+        .eq(letters.bytes())
+}

@@ -1,0 +1,253 @@
+//! The kinds of nodes: those of the workflow itself, and every operation of the table that can be a node.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::pattern::{self, DEFAULT_PATTERN};
+use crate::{
+    av::ladder::Profile,
+    format::Class,
+    operation::{self, Row, TABLE},
+};
+
+/// A kind of node, for those who write definitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KindInfo {
+    /// The word on the wire.
+    pub kind: &'static str,
+    pub summary: &'static str,
+    /// What its operation can be done on, in words; empty: on anything.
+    pub accepts: Vec<&'static str>,
+    /// The fields of the node's `config`.
+    pub fields: Vec<FieldInfo>,
+}
+
+/// A field of a node's `config`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldInfo {
+    pub name: &'static str,
+    /// Another name that is read as well.
+    pub alias: Option<&'static str>,
+    /// As in JSON Schema: string, integer, number, boolean, object.
+    #[serde(rename = "type")]
+    pub type_name: &'static str,
+    /// What may stand in it, in words.
+    pub allowed: String,
+    /// The words, where only some may stand in it; else empty.
+    pub values: Vec<&'static str>,
+    pub minimum: Option<f64>,
+    pub maximum: Option<f64>,
+    /// What counts when it is absent; `None`: the summary says.
+    pub default: Option<Value>,
+    pub summary: &'static str,
+}
+
+/// What a node is, before its config has been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sort {
+    Upload,
+    Branch,
+    Rename,
+    Storage,
+    Webhook,
+    Hls,
+    Operation(&'static Row),
+}
+
+/// What a node may name; renditions of a user's own are for the API.
+pub(super) const PROFILES: &[&str] = Profile::NAMES.split_at(4).0;
+
+const OWN: &[Sort] = &[
+    Sort::Upload,
+    Sort::Branch,
+    Sort::Rename,
+    Sort::Storage,
+    Sort::Webhook,
+    Sort::Hls,
+];
+
+/// Every kind that a node can have.
+pub fn kinds() -> impl Iterator<Item = KindInfo> {
+    Sort::all().map(Sort::info)
+}
+
+impl Sort {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let operations = TABLE
+            .iter()
+            .filter(|row| row.node.is_some())
+            .map(Self::Operation);
+        OWN.iter().copied().chain(operations)
+    }
+
+    /// By the word on the wire, with underscores or hyphens.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        let word = spelled(word);
+        Self::all().find(|sort| sort.name() == word)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Branch => "branch",
+            Self::Rename => "rename",
+            Self::Storage => "storage",
+            Self::Webhook => "webhook",
+            Self::Hls => "hls",
+            Self::Operation(row) => row.node.expect("rows that are no nodes are left out"),
+        }
+    }
+
+    /// The fields of its config.
+    pub(super) fn fields(self) -> Vec<FieldInfo> {
+        match self {
+            Self::Upload => Vec::new(),
+            Self::Branch => vec![FieldInfo {
+                type_name: "object",
+                ..FieldInfo::text(
+                    "condition",
+                    "a condition group",
+                    "what the buffer must meet; definition.branchConditions under the node's id counts first",
+                )
+            }],
+            Self::Rename => vec![FieldInfo {
+                default: Some(DEFAULT_PATTERN.into()),
+                ..FieldInfo::text(
+                    "pattern",
+                    format!(
+                        "text of at most {} characters; {}",
+                        pattern::MAX_CHARS,
+                        pattern::allowed()
+                    ),
+                    "what the file is called from here on; the definition's renamePattern counts before the default",
+                )
+            }],
+            Self::Storage => vec![FieldInfo::text(
+                "folderId",
+                "the id of a folder",
+                "where the file is kept; the root without it",
+            )],
+            Self::Webhook => vec![FieldInfo::text(
+                "url",
+                "an http or https address",
+                "where the run is told; the definition's webhookUrl without it",
+            )],
+            Self::Hls => vec![FieldInfo {
+                values: PROFILES.to_vec(),
+                default: Some(Profile::default().name().into()),
+                ..FieldInfo::text(
+                    "profile",
+                    format!("one of {}", PROFILES.join(", ")),
+                    "which renditions it has; none is above the source",
+                )
+            }],
+            Self::Operation(row) => row.fields.iter().map(FieldInfo::of).collect(),
+        }
+    }
+
+    fn info(self) -> KindInfo {
+        let (summary, accepts) = match self {
+            Self::Upload => ("Takes the file in; every run begins here", Vec::new()),
+            Self::Branch => (
+                "Looks at the file as it is now and follows the edge of kind true or false",
+                Vec::new(),
+            ),
+            Self::Rename => ("Gives the file another name", Vec::new()),
+            Self::Storage => ("Keeps the file as it is now in a folder", Vec::new()),
+            Self::Webhook => (
+                "Posts workflow.completed when the run has completed",
+                Vec::new(),
+            ),
+            Self::Hls => (
+                "Makes a video stream of the file, which is processed on its own, and passes the file on",
+                [Class::Video, Class::Audio].map(Class::noun).to_vec(),
+            ),
+            Self::Operation(row) => (
+                row.summary,
+                row.accepts.iter().map(|class| class.noun()).collect(),
+            ),
+        };
+        KindInfo {
+            kind: self.name(),
+            summary,
+            accepts,
+            fields: self.fields(),
+        }
+    }
+}
+
+/// A kind's word as the table spells it.
+pub(super) fn spelled(word: &str) -> String {
+    word.trim().replace('-', "_").to_lowercase()
+}
+
+impl FieldInfo {
+    fn text(name: &'static str, allowed: impl Into<String>, summary: &'static str) -> Self {
+        Self {
+            name,
+            alias: None,
+            type_name: "string",
+            allowed: allowed.into(),
+            values: Vec::new(),
+            minimum: None,
+            maximum: None,
+            default: None,
+            summary,
+        }
+    }
+
+    fn of(field: &'static operation::Field) -> Self {
+        use operation::Kind;
+
+        let default = field.default;
+        let plain = Self::text(field.name, field.allowed(), field.summary);
+        let typed = match field.kind {
+            Kind::Text { .. } => plain,
+            Kind::Integer { min, max } => Self {
+                type_name: "integer",
+                minimum: Some(min as f64),
+                maximum: Some(max as f64),
+                ..plain
+            },
+            Kind::Number { min, max } => Self {
+                type_name: "number",
+                minimum: Some(min),
+                maximum: Some(max),
+                ..plain
+            },
+            Kind::Flag => Self {
+                type_name: "boolean",
+                ..plain
+            },
+            Kind::Choice(words) => Self {
+                values: words.to_vec(),
+                ..plain
+            },
+            Kind::Format(formats) => Self {
+                values: formats.iter().map(|format| format.name()).collect(),
+                ..plain
+            },
+            Kind::File => Self {
+                allowed: "the id of a stored file".to_owned(),
+                ..plain
+            },
+        };
+        Self {
+            alias: field
+                .alias
+                .or((field.name == "format").then_some("outputFormat")),
+            default: default.map(|text| in_json(typed.type_name, text)),
+            ..typed
+        }
+    }
+}
+
+/// A default of the table, which is in a request's words, as JSON.
+fn in_json(type_name: &str, text: &str) -> Value {
+    match type_name {
+        "string" => text.into(),
+        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}

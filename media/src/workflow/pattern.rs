@@ -1,0 +1,179 @@
+//! Patterns that name results: `{original}-{format}`.
+
+use crate::{
+    format::Format,
+    operation::{FieldError, shorten},
+};
+
+/// The pattern of a rename node where neither it nor the definition gives one.
+pub const DEFAULT_PATTERN: &str = "{original}-{format}";
+/// Characters of a pattern.
+pub(super) const MAX_CHARS: usize = 255;
+
+/// A pattern, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Placeholder(Placeholder),
+}
+
+/// What a name can be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placeholder {
+    Original,
+    Format,
+    Date,
+    Width,
+    Height,
+    Number,
+}
+
+impl Placeholder {
+    pub(super) const ALL: &[Self] = &[
+        Self::Original,
+        Self::Format,
+        Self::Date,
+        Self::Width,
+        Self::Height,
+        Self::Number,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::Format => "format",
+            Self::Date => "date",
+            Self::Width => "width",
+            Self::Height => "height",
+            Self::Number => "n",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let is_called = |placeholder: &&Self| placeholder.name().eq_ignore_ascii_case(word);
+        Self::ALL.iter().find(is_called).copied()
+    }
+}
+
+/// What the placeholders stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// The name of the run's input without its extension.
+    pub original_stem: &'a str,
+    /// Of the buffer, lower case without a dot; empty when it has none.
+    pub extension: &'a str,
+    /// The day on which the run was created, in UTC: `2026-11-21`.
+    pub date: &'a str,
+    /// Of the buffer, in pixels; `0` stands for an unknown one.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    /// The run's number in its workflow, from 1.
+    pub n: i64,
+}
+
+impl Pattern {
+    /// Reads a pattern; the error names the field `pattern` and what may stand in one.
+    pub fn parse(text: &str) -> Result<Self, FieldError> {
+        let refused = |message: String| FieldError::new("pattern", message);
+        let length = text.chars().count();
+        if !(1..=MAX_CHARS).contains(&length) || text.trim().is_empty() {
+            return Err(refused(format!(
+                "pattern must have 1 to {MAX_CHARS} characters, got {length}"
+            )));
+        }
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((word, after)) = after.split_once('}') else {
+                return Err(refused(format!(
+                    "pattern has an unclosed `{{`, close it: {}",
+                    allowed()
+                )));
+            };
+            let placeholder = Placeholder::parse(word.trim()).ok_or_else(|| {
+                refused(format!(
+                    "pattern knows no `{{{}}}`: {}",
+                    shorten(word),
+                    allowed()
+                ))
+            })?;
+            if !before.is_empty() {
+                parts.push(Part::Text(before.to_owned()));
+            }
+            parts.push(Part::Placeholder(placeholder));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        Ok(Self { parts })
+    }
+
+    /// A name out of the pattern, which is still to be cleaned as every file's name is. The extension is appended unless
+    /// the name ends in it, or in another spelling of the same format (`.jpeg`).
+    pub fn apply(&self, names: &Names<'_>) -> String {
+        let mut name = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => name.push_str(text),
+                Part::Placeholder(placeholder) => name.push_str(&names.text(*placeholder)),
+            }
+        }
+        if !names.extension.is_empty() && !ends_in(&name, names.extension) {
+            name.push('.');
+            name.push_str(names.extension);
+        }
+        name
+    }
+
+    /// Whether it asks for the width or height of the buffer.
+    pub fn needs_dimensions(&self) -> bool {
+        self.parts.iter().any(|part| {
+            matches!(
+                part,
+                Part::Placeholder(Placeholder::Width | Placeholder::Height)
+            )
+        })
+    }
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self::parse(DEFAULT_PATTERN).expect("the default pattern is one")
+    }
+}
+
+impl Names<'_> {
+    fn text(&self, placeholder: Placeholder) -> String {
+        match placeholder {
+            Placeholder::Original => self.original_stem.to_owned(),
+            Placeholder::Format => self.extension.to_owned(),
+            Placeholder::Date => self.date.to_owned(),
+            Placeholder::Width => self.width.unwrap_or(0).to_string(),
+            Placeholder::Height => self.height.unwrap_or(0).to_string(),
+            Placeholder::Number => self.n.to_string(),
+        }
+    }
+}
+
+fn ends_in(name: &str, extension: &str) -> bool {
+    let Some((_, end)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let format = Format::parse(extension);
+    end.eq_ignore_ascii_case(extension) || (format.is_some() && Format::parse(end) == format)
+}
+
+/// The placeholders, for a message: `use {original}, {format} …`.
+pub(super) fn allowed() -> String {
+    let names: Vec<String> = Placeholder::ALL
+        .iter()
+        .map(|placeholder| format!("{{{}}}", placeholder.name()))
+        .collect();
+    format!("use {}", names.join(", "))
+}

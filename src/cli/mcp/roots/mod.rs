@@ -1,0 +1,251 @@
+//! The folders of this machine whose files an agent may send. None is allowed unless its user names it.
+//!
+//! What an agent asks for is data that somebody else may have written. So a path decides only which folder and which names
+//! below it; that none of them leads out is decided by the kernel while it opens them ([`beneath`]), not by looking first.
+
+mod beneath;
+
+use std::{
+    fmt, fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FileType, Stat, fstat},
+    io::Errno,
+};
+
+use super::super::shown;
+use beneath::{Access, Folder};
+
+/// The longest path that Linux takes (`PATH_MAX`, its zero included).
+const MAX_PATH_BYTES: usize = 4_095;
+/// The most that is shown of a path.
+const MAX_SHOWN_CHARS: usize = 300;
+
+/// Why a file is not sent, told so that an agent can tell its user what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error(
+        "no file of this machine may be sent: allow a folder with `sluice mcp --root FOLDER` or mcp.roots \
+         (SLUICE_MCP__ROOTS) where this server is configured; fileId and uploadUrl work without"
+    )]
+    NoRoots,
+    #[error("filePath must be a path of 1 to {MAX_PATH_BYTES} bytes without a zero byte")]
+    NoPath,
+    #[error("filePath `{0}` must not contain `..`: name the file from its folder on")]
+    Climbs(String),
+    #[error("filePath `{path}` is in none of the folders that may be sent from: {folders}")]
+    Outside { path: String, folders: String },
+    #[error("`{0}` does not exist")]
+    Missing(String),
+    #[error(
+        "`{0}` is a symbolic link or lies behind one; links are not followed, so name the file itself"
+    )]
+    Link(String),
+    #[error("`{path}` is {kind}, not a file")]
+    NoFile { path: String, kind: &'static str },
+    #[error("`{0}` is empty")]
+    Empty(String),
+    #[error("`{0}` was exchanged while it was opened: ask again when nothing writes there")]
+    Exchanged(String),
+    #[error("`{path}` cannot be opened: {reason}")]
+    Unopened { path: String, reason: String },
+}
+
+/// A file that may be sent, opened.
+#[derive(Debug)]
+pub(super) struct LocalFile {
+    pub(super) file: fs::File,
+    /// Its last name, without folders.
+    pub(super) name: String,
+    /// At the time it was opened; never 0.
+    pub(super) length: u64,
+}
+
+/// The allowed folders, in the order they were named.
+#[derive(Clone, Debug)]
+pub(super) struct Roots {
+    roots: Vec<Root>,
+}
+
+#[derive(Clone, Debug)]
+struct Root {
+    /// As its user names it, made absolute.
+    named: PathBuf,
+    /// Where that leads, as far as it exists.
+    real: PathBuf,
+}
+
+/// A file by its folder and the names below it.
+#[derive(Debug, PartialEq, Eq)]
+struct Place<'a> {
+    root: &'a Path,
+    /// Names only.
+    below: PathBuf,
+    name: String,
+}
+
+impl Roots {
+    /// `~` is the home folder: what starts this program is no shell. Links on the way to a root are its user's own and
+    /// are followed, now and once.
+    pub(super) fn new(folders: &[PathBuf], home: Option<&Path>) -> io::Result<Self> {
+        let mut roots = Vec::new();
+        for folder in folders {
+            let folder = match (folder.strip_prefix("~"), home) {
+                (Ok(below), Some(home)) => home.join(below),
+                _ => folder.clone(),
+            };
+            let named = std::path::absolute(folder)?;
+            let real = real(&named);
+            roots.push(Root { named, real });
+        }
+        Ok(Self { roots })
+    }
+
+    /// Opens a file for reading. What is returned is a regular file below a root, whatever happens to the names meanwhile.
+    pub(super) fn open(&self, path: &str) -> Result<LocalFile, Refusal> {
+        self.open_with(path, Access::default(), || {})
+    }
+
+    /// `between` runs after the look at the file and before it is opened.
+    fn open_with(
+        &self,
+        path: &str,
+        access: Access,
+        between: impl FnOnce(),
+    ) -> Result<LocalFile, Refusal> {
+        let place = self.place(path)?;
+        let told = |errno| told(path, errno);
+        let folder = Folder::open(place.root, access).map_err(told)?;
+        // Opening a device or a pipe can have effects, so it is looked at before.
+        let looked_at = folder.look_at(&place.below).map_err(told)?;
+        let looked_at = fstat(&looked_at).map_err(told)?;
+        check_kind(path, &looked_at)?;
+        between();
+        let file = folder.open_file(&place.below).map_err(told)?;
+        let opened = fstat(&file).map_err(told)?;
+        check_kind(path, &opened)?;
+        if (opened.st_dev, opened.st_ino) != (looked_at.st_dev, looked_at.st_ino) {
+            return Err(Refusal::Exchanged(path_shown(path)));
+        }
+        let length = u64::try_from(opened.st_size).unwrap_or_default();
+        if length == 0 {
+            return Err(Refusal::Empty(path_shown(path)));
+        }
+        Ok(LocalFile {
+            file: file.into(),
+            name: place.name,
+            length,
+        })
+    }
+
+    /// Which root, and which names below it. Relative paths begin at the first root.
+    fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
+        let first = self.roots.first().ok_or(Refusal::NoRoots)?;
+        if path.is_empty() || path.len() > MAX_PATH_BYTES || path.contains('\0') {
+            return Err(Refusal::NoPath);
+        }
+        let asked = Path::new(path);
+        if asked.components().any(|part| part == Component::ParentDir) {
+            return Err(Refusal::Climbs(path_shown(path)));
+        }
+        let found = match asked.is_relative() {
+            true => Some((first, asked)),
+            false => self.roots.iter().find_map(|root| {
+                let below = asked.strip_prefix(&root.named);
+                let below = below.or_else(|_| asked.strip_prefix(&root.real)).ok()?;
+                Some((root, below))
+            }),
+        };
+        let Some((root, below)) = found else {
+            return Err(Refusal::Outside {
+                path: path_shown(path),
+                folders: self.to_string(),
+            });
+        };
+        let names = below.components();
+        let below: PathBuf = names
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .collect();
+        let name = below.file_name().ok_or_else(|| Refusal::NoFile {
+            path: path_shown(path),
+            kind: "a folder",
+        })?;
+        let name = name.to_string_lossy().into_owned();
+        Ok(Place {
+            root: &root.real,
+            below,
+            name,
+        })
+    }
+}
+
+/// As a sentence lists them.
+impl fmt::Display for Roots {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named: Vec<String> = (self.roots.iter())
+            .map(|root| root.named.display().to_string())
+            .collect();
+        formatter.write_str(&named.join(", "))
+    }
+}
+
+impl Roots {
+    pub(super) fn is_empty(&self) -> bool {
+        self.roots.is_empty()
+    }
+
+    /// Those that are no folder now, for a word to the user.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &Path> {
+        let missing = self.roots.iter().filter(|root| !root.real.is_dir());
+        missing.map(|root| root.named.as_path())
+    }
+}
+
+/// Without links in what is there of it.
+fn real(named: &Path) -> PathBuf {
+    let found = named.ancestors().find_map(|there| {
+        let below = named.strip_prefix(there).ok()?;
+        let mut real = fs::canonicalize(there).ok()?;
+        real.extend(below);
+        Some(real)
+    });
+    found.unwrap_or_else(|| named.to_owned())
+}
+
+fn check_kind(path: &str, stat: &Stat) -> Result<(), Refusal> {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => return Err(Refusal::Link(path_shown(path))),
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something else",
+    };
+    Err(Refusal::NoFile {
+        path: path_shown(path),
+        kind,
+    })
+}
+
+fn told(path: &str, errno: Errno) -> Refusal {
+    let shown = path_shown(path);
+    match errno {
+        Errno::NOENT => Refusal::Missing(shown),
+        // XDEV: something on the way leads out of the root.
+        Errno::LOOP | Errno::XDEV => Refusal::Link(shown),
+        _ => Refusal::Unopened {
+            path: shown,
+            reason: io::Error::from(errno).to_string(),
+        },
+    }
+}
+
+fn path_shown(path: &str) -> String {
+    shown(path, MAX_SHOWN_CHARS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! The bytes of a local file on their way to the service, never all of them in memory.
+
+use std::{future::Future, io, pin::pin, time::Duration};
+
+use futures_util::TryStreamExt as _;
+use serde_json::Value;
+use sluice_actors::outbound::Body;
+use tokio::{io::AsyncReadExt as _, sync::watch, time::timeout};
+use tokio_util::io::ReaderStream;
+
+use super::{endpoint::Endpoint, message::progress, output::Output, roots::LocalFile};
+
+/// What is read of the file at a time.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Who hears how far it is: the client, if it gave a token.
+pub(super) struct Audience<'a> {
+    pub(super) output: &'a Output,
+    pub(super) token: Option<&'a Value>,
+}
+
+impl Audience<'_> {
+    async fn hear(&self, name: &str, percent: u64) {
+        if let Some(token) = self.token {
+            let text = format!("sending {name}: {percent} %");
+            let message = progress(token, percent as f64 / 100.0, &text);
+            self.output.send(&message).await;
+        }
+    }
+}
+
+/// Sends the file to a signed address. The audience hears how many whole percent have gone, from 0 on, of each number once,
+/// but not of the hundredth. The error is for the model.
+pub(super) async fn send(
+    endpoint: &Endpoint,
+    file: LocalFile,
+    signed_url: &str,
+    audience: Audience<'_>,
+) -> Result<(), String> {
+    let (length, name) = (file.length, file.name.clone());
+    let (sent, mut moved) = watch::channel(0);
+    let put = endpoint.put(signed_url, body(file, sent));
+    let mut put = pin!(put);
+    let patience = endpoint.patience();
+    audience.hear(&name, 0).await;
+    let mut told = 0;
+    loop {
+        tokio::select! {
+            answered = &mut put => return answered,
+            change = timeout(patience, moved.changed()) => match change {
+                Err(_late) => return Err(stalled(patience)),
+                // All of it has gone: what is left is the answer.
+                Ok(Err(_gone)) => return in_time(patience, put).await,
+                Ok(Ok(())) => {
+                    let percent = percent(*moved.borrow_and_update(), length);
+                    if percent > told && percent < 100 {
+                        told = percent;
+                        audience.hear(&name, percent).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Exactly as many bytes as the file had when it was opened. One that shrinks meanwhile breaks the request off.
+fn body(file: LocalFile, sent: watch::Sender<u64>) -> Body {
+    let reader = tokio::fs::File::from_std(file.file).take(file.length);
+    let pieces = ReaderStream::with_capacity(reader, PIECE_BYTES).inspect_ok(move |piece| {
+        sent.send_modify(|sent| *sent += piece.len() as u64);
+    });
+    Body::pieces(pieces, file.length)
+}
+
+async fn in_time(
+    patience: Duration,
+    put: impl Future<Output = Result<(), String>>,
+) -> Result<(), String> {
+    let answered = timeout(patience, put).await;
+    answered.unwrap_or_else(|_late| Err(stalled(patience)))
+}
+
+fn stalled(patience: Duration) -> String {
+    let late = io::Error::from(io::ErrorKind::TimedOut);
+    format!("nothing moved for {} s: {late}", patience.as_secs())
+}
+
+fn percent(sent: u64, length: u64) -> u64 {
+    let percent = u128::from(sent) * 100 / u128::from(length.max(1));
+    u64::try_from(percent).unwrap_or(100)
+}

@@ -1,0 +1,151 @@
+//! The stream of a service's events, and what its refusals mean.
+
+use std::time::Duration;
+
+use sluice_actors::outbound::{HeaderName, HeaderValue, Stream};
+
+use super::super::service::{Service, told};
+
+/// For a connection and the head of the answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The service sends something every 15 s.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Why there is no stream of events.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unfollowed {
+    /// It may be there in a moment.
+    #[error("{0}")]
+    Away(String),
+    /// Asking again gives the same answer.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Service {
+    /// The events of these types after a cursor, or from now on.
+    pub(super) async fn follow(
+        &self,
+        types: &str,
+        after: Option<&str>,
+    ) -> Result<Stream, Unfollowed> {
+        let url = format!("{}/api/events/stream?types={types}", self.url);
+        let headers = self.headers(after)?;
+        let stream = self.outbound.stream(&url, headers, PATIENCE, SILENCE);
+        let mut stream = stream
+            .await
+            .map_err(|error| Unfollowed::Away(format!("no service answers: {error}")))?;
+        if stream.status() != 200 {
+            let told = told(&mut stream).await;
+            return Err(self.explain(stream.status(), told));
+        }
+        let kind = stream.headers().get("content-type");
+        let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        match is_stream {
+            true => Ok(stream),
+            false => Err(self.is_another()),
+        }
+    }
+
+    fn headers(&self, after: Option<&str>) -> Result<Vec<(HeaderName, HeaderValue)>, Unfollowed> {
+        let key = self.authorization();
+        let key = key.map_err(|unusable| Unfollowed::Refused(unusable.to_string()))?;
+        let accept = HeaderValue::from_static("text/event-stream");
+        let mut headers = vec![
+            (HeaderName::from_static("accept"), accept),
+            (HeaderName::from_static("authorization"), key),
+        ];
+        if let Some(after) = after {
+            let after = HeaderValue::try_from(after).map_err(|_| {
+                let what = "the cursor has characters that cannot be sent";
+                Unfollowed::Refused(what.to_owned())
+            })?;
+            headers.push((HeaderName::from_static("last-event-id"), after));
+        }
+        Ok(headers)
+    }
+
+    /// A refusal in words; `told` is the service's own sentence.
+    fn explain(&self, status: u16, told: Option<String>) -> Unfollowed {
+        match (status, told) {
+            (401, _) => Unfollowed::Refused(format!(
+                "{} does not know this API key: give a valid one with --key or SLUICE_API_KEY",
+                self.url
+            )),
+            (410, _) => Unfollowed::Refused(
+                "the events after this cursor are no longer kept: leave --since out to begin with what happens now"
+                    .to_owned(),
+            ),
+            (429 | 500.., told) => Unfollowed::Away(format!(
+                "{} answers {status}: {}",
+                self.url,
+                told.unwrap_or_else(|| "it says no more".to_owned())
+            )),
+            (_, Some(told)) if status != 404 => Unfollowed::Refused(told),
+            _ => self.is_another(),
+        }
+    }
+
+    fn is_another(&self) -> Unfollowed {
+        Unfollowed::Refused(format!(
+            "what answers at {} has no events to follow: is --url the address of a Sluice that has webhooks?",
+            self.url
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_actors::outbound::{Outbound, OutboundSettings};
+    use sluice_store::Secret;
+
+    use super::{super::super::service::sentence, *};
+
+    fn service() -> Service {
+        Service {
+            url: "http://host".to_owned(),
+            key: Secret::new("svc_key"),
+            outbound: Outbound::new(&OutboundSettings::default()).expect("it has authorities"),
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do_and_whether_to_wait() {
+        for (status, body, is_final, words) in [
+            (401, r#"{"error":"x"}"#, true, "--key or SLUICE_API_KEY"),
+            (
+                403,
+                r#"{"error":"not by this key"}"#,
+                true,
+                "not by this key",
+            ),
+            (404, r#"{"error":"x"}"#, true, "is --url the address"),
+            (404, "<html>", true, "is --url the address"),
+            (301, "", true, "is --url the address"),
+            (400, r#"{"error":"bad cursor"}"#, true, "bad cursor"),
+            (410, r#"{"error":"x"}"#, true, "leave --since out"),
+            (429, r#"{"error":"too many"}"#, false, "429: too many"),
+            (503, r#"{"error":"starting"}"#, false, "503: starting"),
+            (502, "<html>", false, "http://host answers 502"),
+        ] {
+            let told = service().explain(status, sentence(body.as_bytes()));
+            let expected = matches!(told, Unfollowed::Refused(_));
+            assert_eq!(expected, is_final, "{status}: {told}");
+            assert!(told.to_string().contains(words), "{status}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_by_name() {
+        let mut service = service();
+        assert_eq!(service.headers(Some("7f")).unwrap().len(), 3);
+        let refusal = service.headers(Some("7\n")).unwrap_err().to_string();
+        assert!(refusal.contains("cursor"), "{refusal}");
+        service.key = Secret::new("svc_\r\nHost: x");
+        let refusal = service.headers(None).unwrap_err().to_string();
+        assert!(
+            refusal.contains("API key") && !refusal.contains("Host"),
+            "{refusal}"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Server-sent events (WHATWG HTML, "Server-sent events"): what their answers share.
+//!
+//! A stream is asked for its next piece when the client has taken the one before, so that a slow client holds up nobody
+//! and nothing piles up for it.
+
+use std::{convert::Infallible, fmt::Display, time::Duration};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{
+        Method,
+        header::{self, HeaderValue},
+    },
+    web::{Bytes, Data},
+};
+use futures_util::stream;
+use serde_json::Value;
+
+use super::{
+    context::AppState,
+    error::ApiError,
+    extract::{Caller, Reached, Read},
+};
+
+/// Proxies close what is silent for a minute.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A comment: keeps the connection open and tells the client nothing.
+pub(super) const STILL_HERE: &str = ": still here\n\n";
+
+/// A source of pieces, each one or several whole events.
+pub(super) trait Pieces: Sized {
+    /// The next piece and the source of those after it; without that it was the last one.
+    async fn next(self) -> Option<(String, Option<Self>)>;
+}
+
+/// What a stream that waited has to do now.
+pub(super) enum Waited<T> {
+    Happened(T),
+    /// It has been silent for long: send something.
+    Silent,
+    /// The service stops: end.
+    Closing,
+}
+
+/// Waits until something has happened, or the stream has to be kept open or ended.
+pub(super) async fn wait<T>(state: &AppState, happening: impl Future<Output = T>) -> Waited<T> {
+    tokio::select! {
+        outcome = happening => Waited::Happened(outcome),
+        () = tokio::time::sleep(HEARTBEAT) => Waited::Silent,
+        () = state.closing.cancelled() => Waited::Closing,
+    }
+}
+
+/// Work that goes on without its request, such as a job or a run.
+pub(super) trait Work {
+    /// How far it is at first, then at every change; whatever is waited for may be given up and asked for again.
+    async fn next(&mut self) -> Result<Told, ApiError>;
+
+    /// What it has come to in the end.
+    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError>;
+}
+
+/// How far a piece of [`Work`] is.
+pub(super) struct Told {
+    pub progress: Value,
+    pub has_ended: bool,
+}
+
+/// One client that follows a piece of work: `progress` at once and at every change, then `end`, and the stream closes.
+pub(super) struct Followed<W> {
+    pub work: W,
+    pub state: Data<AppState>,
+    pub caller: Caller<Read>,
+    pub reached: Reached,
+}
+
+impl<W: Work> Pieces for Followed<W> {
+    async fn next(mut self) -> Option<(String, Option<Self>)> {
+        let waited = wait(&self.state, self.work.next()).await;
+        if !is_still_admitted(&self.state, &self.caller).await {
+            return None;
+        }
+        let told = match waited {
+            Waited::Happened(told) => told.ok()?,
+            Waited::Silent => return Some((STILL_HERE.to_owned(), Some(self))),
+            Waited::Closing => return None,
+        };
+        let text = event("progress", told.progress);
+        if !told.has_ended {
+            return Some((text, Some(self)));
+        }
+        let end = self.work.end(&self.state, &self.reached).await.ok()?;
+        Some((text + &event("end", end), None))
+    }
+}
+
+/// Whether the credential that opened a stream still counts; not when that cannot be known.
+pub(super) async fn is_still_admitted<S>(state: &AppState, caller: &Caller<S>) -> bool {
+    let Ok(mut db) = state.store.read().await else {
+        return false;
+    };
+    matches!(caller.is_still_admitted(&mut db).await, Ok(true))
+}
+
+/// The answer that sends the pieces until there are no more; to HEAD it has no body.
+pub(super) fn answer(request: &HttpRequest, pieces: impl Pieces + 'static) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response
+        .insert_header((header::CONTENT_TYPE, "text/event-stream"))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .insert_header(("x-accel-buffering", HeaderValue::from_static("no")));
+    if request.method() == Method::HEAD {
+        return response.finish();
+    }
+    response.streaming(stream::unfold(Some(pieces), async |pieces| {
+        let (text, rest) = pieces?.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(text)), rest))
+    }))
+}
+
+/// An event whose data has no line ends, as JSON has none.
+pub(super) fn event(name: &str, data: impl Display) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
+}
+
+/// Has the client ask for what follows `id` when it connects again (`Last-Event-ID`). Before an event it is the event's id,
+/// alone it tells the client how far it is.
+pub(super) fn id(id: impl Display) -> String {
+    format!("id: {id}\n")
+}

@@ -1,0 +1,112 @@
+//! Where a client is in the feed, and which of its events it wants.
+
+use sluice_store::events::Event;
+use url::form_urlencoded;
+
+use crate::http::{error::ApiError, extract::camel_case, field::shorten, webhooks::checked_type};
+
+/// The last event that a client has seen: hexadecimal on the wire, opaque to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor(pub i64);
+
+impl Cursor {
+    pub(super) fn parse(field: &str, text: &str) -> Result<Self, ApiError> {
+        u64::from_str_radix(text, 16)
+            .ok()
+            .and_then(|seq| i64::try_from(seq).ok())
+            .filter(|_| !text.starts_with('+'))
+            .map(Self)
+            .ok_or_else(|| {
+                ApiError::Invalid(format!(
+                    "{field} must be the nextCursor of an earlier answer or the id of an event of the stream, got `{}`",
+                    shorten(text)
+                ))
+            })
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+/// The types wanted; empty: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Types(Vec<String>);
+
+impl Types {
+    /// Names separated by commas.
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        let names = text
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        names
+            .map(|name| checked_type("types", name))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    pub(super) fn want(&self, event: &Event) -> bool {
+        self.0.is_empty() || self.0.contains(&event.event_type)
+    }
+}
+
+/// What a client asks of the feed or the stream.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Query {
+    pub after: Option<Cursor>,
+    pub types: Types,
+}
+
+impl Query {
+    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut parsed = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match camel_case(&name).as_str() {
+                "after" if !value.is_empty() => {
+                    parsed.after = Some(Cursor::parse("after", &value)?);
+                }
+                "types" => parsed.types = Types::parse(&value)?,
+                _ => {}
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_it_was_given() {
+        for seq in [0, 1, 255, i64::MAX] {
+            let text = Cursor(seq).to_string();
+            assert_eq!(Cursor::parse("after", &text).unwrap(), Cursor(seq));
+        }
+        for odd in ["", "-1", "+1", "x", "8000000000000000", "1 ", "evt_1"] {
+            let error = Cursor::parse("Last-Event-ID", odd).unwrap_err().to_string();
+            assert!(
+                error.starts_with("Last-Event-ID must be") && error.ends_with(&format!("`{odd}`")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_query_names_types_and_a_cursor() {
+        let query = Query::parse("after=ff&types=file.uploaded,%20conversion.failed,&x=1").unwrap();
+        assert_eq!(query.after, Some(Cursor(255)));
+        assert_eq!(query.types.0, ["file.uploaded", "conversion.failed"]);
+        assert_eq!(Query::parse("after=&types=").unwrap(), Query::default());
+        for (odd, error) in [
+            ("types=file.gone", "types has unknown names: `file.gone`"),
+            ("after=newest", "after must be"),
+        ] {
+            let refusal = Query::parse(odd).unwrap_err().to_string();
+            assert!(refusal.starts_with(error), "{refusal}");
+        }
+    }
+}

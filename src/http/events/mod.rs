@@ -1,0 +1,138 @@
+//! `/api/events`: what happened, in the order of the commits, for those who cannot receive webhooks (decisions.md §9).
+//!
+//! A cursor is a place in that order. There is one writer, so that nothing is ever committed before a place that a client has
+//! passed.
+
+mod cursor;
+mod stream;
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use serde_json::json;
+use sluice_store::{
+    Connection,
+    events::{self, Event},
+};
+use url::form_urlencoded;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use cursor::{Cursor, Query};
+pub(super) use stream::Followers;
+pub use stream::{__path_stream, stream};
+
+use super::{
+    context::AppState,
+    error::{ApiError, ErrorBody},
+    extract::{Caller, Read, row_count},
+};
+
+/// Events of one page when the client names no limit.
+const PAGE: u32 = 50;
+
+/// An event.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[allow(
+    dead_code,
+    reason = "describes the envelopes, which are stored as they are sent"
+)]
+pub struct EventEnvelope {
+    /// `evt_…`
+    id: String,
+    /// Such as `file.uploaded`.
+    r#type: String,
+    /// Unix seconds.
+    created: i64,
+    /// By type; `sequence` grows by resource from 1.
+    #[schema(value_type = Object)]
+    data: serde_json::Value,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(
+    dead_code,
+    reason = "describes the answer, which is made of stored envelopes"
+)]
+pub struct EventList {
+    events: Vec<EventEnvelope>,
+    /// To ask with as `after` the next time, also when nothing is new.
+    next_cursor: String,
+}
+
+/// List events
+///
+/// Oldest first, in the order in which they happened, `webhook.test` left out. Ask on with `after` = `nextCursor`, at once while
+/// it changes and from time to time once it does not; no event is skipped. With `types` a page may be shorter than `limit`,
+/// even empty, although more follow.
+#[utoipa::path(get, path = "/api/events", tag = "events", params(
+    ("after" = Option<String>, Query, description = "`nextCursor` of the answer before, or the `id` of an event of the stream; without one from the oldest event kept"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("types" = Option<String>, Query, description = "Only events of these types, separated by commas"),
+), responses(
+    (status = 200, description = "Oldest first", body = EventList),
+    (status = 410, description = "Events after the cursor have expired (`webhooks.keep`); code `cursor_expired`", body = ErrorBody)))]
+pub async fn list(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+) -> Result<HttpResponse, ApiError> {
+    let query = Query::parse(request.query_string())?;
+    let limit = limit(request.query_string())?;
+    let mut db = state.store.read().await?;
+    let page = Page::read(&mut db, caller.account_id(), query.after, limit).await?;
+    drop(db);
+    let wanted: Vec<&str> = page
+        .events
+        .iter()
+        .filter(|event| query.types.want(event))
+        .map(|event| event.body.as_str())
+        .collect();
+    // The envelopes are JSON already, and stay as they were sent.
+    let body = format!(
+        r#"{{"events":[{}],"nextCursor":{}}}"#,
+        wanted.join(","),
+        json!(page.end.to_string())
+    );
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+        .body(body))
+}
+
+fn limit(query: &str) -> Result<u32, ApiError> {
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "limit")
+        .map_or(Ok(PAGE), |(_, limit)| row_count(&limit))
+}
+
+/// Some events of an account, and how far one is who has seen them.
+struct Page {
+    events: Vec<Event>,
+    end: Cursor,
+}
+
+impl Page {
+    /// The events after a cursor, or the oldest ones. [`ApiError::CursorExpired`] when what followed the cursor has been
+    /// dropped, or when no event has had it yet, as after a backup was put back.
+    async fn read(
+        db: &mut impl Connection,
+        account_id: Uuid,
+        after: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Self, ApiError> {
+        let begin = match after {
+            Some(Cursor(after)) => after,
+            None => events::dropped_up_to(db, account_id).await?,
+        };
+        let page = events::after(db, account_id, begin, limit).await?;
+        // Asked once the page is read: what was dropped before that is missing in it.
+        if after.is_some() && begin < events::dropped_up_to(db, account_id).await? {
+            return Err(ApiError::CursorExpired);
+        }
+        if page.is_empty() && begin > events::newest(db, account_id).await? {
+            return Err(ApiError::CursorExpired);
+        }
+        let end = Cursor(page.last().map_or(begin, |event| event.seq));
+        Ok(Self { events: page, end })
+    }
+}

@@ -1,0 +1,95 @@
+//! Requests for a tool that are refused before a job is made of them: told as `media.tool.failed`, so that whoever follows
+//! the events of a tool learns of every failure.
+
+use actix_web::{ResponseError as _, http::StatusCode};
+use sluice_actors::events::{self, Event, Failures, MediaToolFailed, Results, error_text};
+use sluice_store::now_ms;
+use tracing::warn;
+use uuid::Uuid;
+
+use crate::http::{context::AppState, error::ApiError};
+
+/// What is known of a request by the time it is refused.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub tool: Option<&'static str>,
+    /// Of its first file.
+    pub filename: Option<String>,
+}
+
+/// What became of a request, whose refusal is told first.
+pub(super) async fn told<T>(
+    state: &AppState,
+    account_id: Uuid,
+    asked: Asked,
+    outcome: Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    if let Err(refusal) = &outcome {
+        tell(state, account_id, asked, refusal).await;
+    }
+    outcome
+}
+
+/// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
+/// refusal, whatever becomes of this.
+async fn tell(state: &AppState, account_id: Uuid, asked: Asked, refusal: &ApiError) {
+    if !is_told(refusal.status_code()) {
+        return;
+    }
+    let event = Event::MediaToolFailed(MediaToolFailed {
+        tool: asked.tool.map(str::to_owned),
+        job_id: None,
+        filename: asked.filename,
+        error: error_text(&refusal.to_string()),
+        code: refusal.code().map(str::to_owned),
+        results: Results::default(),
+        failures: Failures::default(),
+    });
+    let told = state.store.write(move |tx| {
+        Box::pin(async move { events::emit(tx, account_id, &event, now_ms()).await })
+    });
+    if let Err(error) = told.await {
+        warn!(%error, "a refused media tool request is not told as an event");
+    }
+}
+
+fn is_told(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::PAYMENT_REQUIRED
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE
+            | StatusCode::UNPROCESSABLE_ENTITY
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_succeed_later_or_is_not_there_is_not_told() {
+        for (status, told) in [
+            (400, true),
+            (402, true),
+            (413, true),
+            (415, true),
+            (422, true),
+            (401, false),
+            (403, false),
+            (404, false),
+            (408, false),
+            (429, false),
+            (500, false),
+            (503, false),
+            (507, false),
+        ] {
+            assert_eq!(
+                is_told(StatusCode::from_u16(status).unwrap()),
+                told,
+                "{status}"
+            );
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `GET /api/video/streams/{id}/events`: a stream's progress as server-sent events (WHATWG HTML, "Server-sent events").
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::{Value, json};
+use sluice_actors::video::Follower;
+use sluice_store::video;
+use uuid::Uuid;
+
+use super::record;
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    event_stream::{self, Followed, Told, Work},
+    extract::{Caller, Reached, Read},
+};
+
+/// Follow a video stream
+///
+/// Server-sent events: `progress` with `{streamId, status, progress, playable, queuePlace}`, at once and at every change; then
+/// `end` with `{stream}`, and the stream of events closes. Comments keep it open in between.
+#[utoipa::path(get, path = "/api/video/streams/{id}/events", tag = "video",
+    params(("id" = Uuid, Path, description = "The stream's id")),
+    responses((status = 200, description = "Events until it is ready or has failed", content_type = "text/event-stream", body = String)))]
+pub async fn events(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let stream = video::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let work = FollowedStream {
+        follower: state.streams.follow(stream.id)?,
+        id: stream.id,
+    };
+    let followed = Followed {
+        work,
+        state,
+        caller,
+        reached,
+    };
+    Ok(event_stream::answer(&request, followed))
+}
+
+struct FollowedStream {
+    follower: Follower,
+    id: Uuid,
+}
+
+impl Work for FollowedStream {
+    async fn next(&mut self) -> Result<Told, ApiError> {
+        let progress = self.follower.next().await?;
+        Ok(Told {
+            has_ended: progress.status.has_ended(),
+            progress: json!({
+                "streamId": self.id,
+                "status": progress.status.as_str(),
+                "progress": progress.percent,
+                "playable": progress.playable,
+                "queuePlace": progress.queue_place,
+            }),
+        })
+    }
+
+    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
+        let stream = video::by_id(&mut state.store.read().await?, self.id).await?;
+        Ok(json!(record::answer(state, reached, stream).await?))
+    }
+}

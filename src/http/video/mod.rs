@@ -1,0 +1,240 @@
+//! `/api/video/streams`: HLS assets that are made of stored clips (decisions.md §7), and `/video/v1`, where they are played.
+//!
+//! A stream is committed with its charge and its captions before it is answered, and goes on without its request.
+
+mod captions;
+mod events;
+pub(super) mod playback;
+mod record;
+mod request;
+mod token;
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_media::format::{Class, Format};
+use sluice_store::{
+    Listed,
+    files::File,
+    video::{self, NewStream, Source, StreamFilter, StreamStatus, Submitted},
+};
+use url::form_urlencoded;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub use captions::{__path_add_captions, __path_remove_captions, add_captions, remove_captions};
+pub use events::{__path_events, events};
+pub use playback::{__path_captions_file, __path_master, __path_picture, __path_rendition_file};
+pub use record::{StreamAnswer, StreamRecord};
+pub use request::{ChangeStream, NewStreamRequest};
+pub use token::{__path_playback_token, playback_token};
+
+use super::{
+    answer::Success,
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, PageQuery, Reached, Read, Write, camel_case, next_cursor},
+    field,
+    jobs::Material,
+    multipart::SizeLimit,
+};
+use request::Wanted;
+
+/// Streams of one page when the client names no limit.
+const PAGE: u32 = 50;
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamList {
+    streams: Vec<StreamRecord>,
+    next_cursor: Option<String>,
+}
+
+/// Make a video stream
+///
+/// The answer comes at once; follow the stream by its events, ask for it, or have webhooks tell you (`video.stream.started`,
+/// `.ready`, `.failed`). It is `playable` once three segments of every rendition are there (or all, of a shorter clip), and
+/// `ready` when it is whole. One media operation, given back when it fails.
+#[utoipa::path(post, path = "/api/video/streams", tag = "video", request_body = NewStreamRequest, responses(
+    (status = 202, description = "The stream is accepted", body = StreamAnswer),
+    (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
+    (status = 404, description = "There is no such file", body = super::error::ErrorBody),
+    (status = 415, description = "The file is neither video nor audio, or the body is not JSON", body = super::error::ErrorBody),
+    (status = 422, description = "Captions cannot be fetched (`source_failed`)", body = super::error::ErrorBody),
+    (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn create(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    Body(request): Body<NewStreamRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let wanted = request.checked(&state.config.streams)?;
+    let (account_id, plan) = (caller.account_id(), caller.plan(&state));
+    let file = source(&state, account_id, wanted.source_file_id).await?;
+    SizeLimit::of_videos(&plan).check(&file.filename, file.size_bytes.unsigned_abs())?;
+    if state.store.disk_space()?.is_low() {
+        return Err(ApiError::NoSpace);
+    }
+    let mut made = Vec::with_capacity(wanted.captions.len());
+    let (captions, wanted) = wanted.without_captions();
+    for (index, caption) in captions.into_iter().enumerate() {
+        let field = format!("captions[{index}].");
+        let caption = captions::make(&state, account_id, caption, &field).await?;
+        made.push(caption.into_new(&state, &plan));
+    }
+    let new = new_stream(account_id, wanted, file, plan.allowance());
+    match state.streams.create(new, made).await? {
+        Submitted::New(stream) => {
+            let accepted = record::answer(&state, &reached, *stream).await?;
+            Ok(HttpResponse::Accepted().json(accepted))
+        }
+        Submitted::UsedUp { used } => Err(ApiError::OperationsUsedUp {
+            used,
+            limit: plan.operations_per_month,
+            upgrade_url: Some(reached.upgrade_url(&state)),
+        }),
+    }
+}
+
+/// A stored file of the account that begins as audio or video does.
+async fn source(state: &AppState, account_id: Uuid, id: Uuid) -> Result<File, ApiError> {
+    let Material::Stored { file, head } = Material::stored(state, account_id, id).await? else {
+        return Err(ApiError::NotFound("file"));
+    };
+    let class = Format::recognise(&head, &file.filename).map(Format::class);
+    match class {
+        Some(Class::Video | Class::Audio) => Ok(file),
+        Some(other) => Err(ApiError::UnsupportedType(format!(
+            "{} is {}: sourceFileId must name a video or audio file",
+            file.filename,
+            other.noun()
+        ))),
+        None => Err(ApiError::UnsupportedType(format!(
+            "the bytes of {} are of no type that is known: sourceFileId must name a video or audio file",
+            file.filename
+        ))),
+    }
+}
+
+fn new_stream(
+    account_id: Uuid,
+    wanted: Wanted,
+    file: File,
+    allowance: sluice_store::jobs::Allowance,
+) -> NewStream {
+    NewStream {
+        account_id,
+        title: wanted.title.unwrap_or_else(|| file.filename.clone()),
+        source: Source {
+            blob: file.blob,
+            filename: file.filename,
+            file_id: Some(file.id),
+        },
+        profile: wanted.profile,
+        custom_renditions: wanted.custom_renditions,
+        segment_duration_s: wanted.segment_duration_s,
+        access: wanted.access,
+        token_ttl_s: wanted.token_ttl_s,
+        allowed_domains: wanted.allowed_domains,
+        allowance,
+    }
+}
+
+/// List video streams
+#[utoipa::path(get, path = "/api/video/streams", tag = "video", params(
+    ("status" = Option<String>, Query, description = "`pending`, `processing`, `ready` or `failed`"),
+    ("sourceFileId" = Option<Uuid>, Query, description = "Only those made of this file"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = StreamList)))]
+pub async fn list(
+    request: actix_web::HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    PageQuery(page): PageQuery<PAGE>,
+) -> Result<HttpResponse, ApiError> {
+    let filter = filter(request.query_string())?;
+    let mut db = state.store.read().await?;
+    let rows = video::list(&mut db, caller.account_id(), filter, page).await?;
+    drop(db);
+    let next_cursor = next_cursor(&rows, page, Listed::cursor);
+    let streams = record::records(&state, &reached, rows).await?;
+    Ok(HttpResponse::Ok().json(StreamList {
+        streams,
+        next_cursor,
+    }))
+}
+
+fn filter(query: &str) -> Result<StreamFilter, ApiError> {
+    let mut filter = StreamFilter::default();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match camel_case(&name).as_str() {
+            "status" if !value.is_empty() => {
+                let words = StreamStatus::ALL.map(StreamStatus::as_str);
+                filter.status = field::choice("status", Some(&value), &words, StreamStatus::parse)?;
+            }
+            "sourceFileId" if !value.is_empty() => {
+                let id = Uuid::try_parse(&value).map_err(|_| {
+                    let shown = field::shorten(&value);
+                    ApiError::Invalid(format!("sourceFileId must be a file's id, got `{shown}`"))
+                })?;
+                filter.source_file_id = Some(id);
+            }
+            _ => {}
+        }
+    }
+    Ok(filter)
+}
+
+/// Show a video stream
+#[utoipa::path(get, path = "/api/video/streams/{id}", tag = "video", params(("id" = Uuid, Path, description = "The stream's id")),
+    responses((status = 200, description = "The stream as it is now", body = StreamAnswer)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let stream = video::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let shown = record::answer(&state, &reached, stream).await?;
+    Ok(HttpResponse::Ok().json(shown))
+}
+
+/// Change a video stream
+///
+/// Only the fields given change; who may play changes at once, but for what caches hold.
+#[utoipa::path(patch, path = "/api/video/streams/{id}", tag = "video", request_body = ChangeStream,
+    params(("id" = Uuid, Path, description = "The stream's id")),
+    responses((status = 200, description = "The stream as it is now", body = StreamAnswer)))]
+pub async fn change(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<ChangeStream>,
+) -> Result<HttpResponse, ApiError> {
+    let patch = request.checked()?;
+    let account_id = caller.account_id();
+    let stream = state.streams.update(account_id, *id, patch).await?;
+    let changed = record::answer(&state, &reached, stream).await?;
+    Ok(HttpResponse::Ok().json(changed))
+}
+
+/// Delete a video stream
+///
+/// Its playback ends at once and its storage is given back; the file that it was made of stays. One that is not ready yet
+/// costs nothing.
+#[utoipa::path(delete, path = "/api/video/streams/{id}", tag = "video", params(("id" = Uuid, Path, description = "The stream's id")),
+    responses((status = 200, description = "Deleted", body = Success)))]
+pub async fn delete(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    super::files::to_its_end(async move {
+        state.streams.delete(account_id, id).await?;
+        Ok(HttpResponse::Ok().json(Success::default()))
+    })
+    .await
+}

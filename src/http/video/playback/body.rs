@@ -1,0 +1,104 @@
+//! Answers of playback: text that was made for them, and ranges of files, in pieces as the client takes them.
+
+use std::{fs::File, sync::Arc};
+
+use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
+use sha2::{Digest as _, Sha256};
+use sluice_store::{
+    blob::BlobHash,
+    video::{Folder, MediaFile},
+};
+use uuid::Uuid;
+
+use super::access::Keeping;
+use crate::http::{
+    bytes::{if_range_holds, is_known},
+    context::AppState,
+    error::ApiError,
+    range::{Asked, pieces_of},
+};
+
+/// Stored bytes, and what is said of them.
+pub(super) struct Piece {
+    pub content: Content,
+    /// Where they begin in the file, and how many they are; `None`: the whole file.
+    pub range: Option<(u64, u64)>,
+    pub content_type: &'static str,
+    /// The entity tag.
+    pub tag: String,
+    pub keeping: Keeping,
+}
+
+pub(super) enum Content {
+    /// A file of the stream with that id.
+    File(Uuid, MediaFile),
+    Blob(BlobHash),
+}
+
+/// 200 with the text, or 304 to a client that has it.
+pub(super) fn text(
+    request: &HttpRequest,
+    cache: String,
+    content_type: &'static str,
+    text: String,
+) -> HttpResponse {
+    let digest = Sha256::digest(text.as_bytes());
+    let number = u128::from_be_bytes(digest[..16].try_into().expect("a SHA-256 has 32 bytes"));
+    let tag = format!("\"{number:032x}\"");
+    if is_known(request, &tag) == Some(true) {
+        return unchanged(tag, cache);
+    }
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, content_type))
+        .insert_header((header::CACHE_CONTROL, cache))
+        .insert_header((header::ETAG, tag))
+        .body(text)
+}
+
+/// 200, 206, 304 or 416 with the bytes.
+pub(super) async fn send(
+    request: &HttpRequest,
+    state: &AppState,
+    piece: Piece,
+    cache: String,
+) -> Result<HttpResponse, ApiError> {
+    if is_known(request, &piece.tag) == Some(true) {
+        return Ok(unchanged(piece.tag, cache));
+    }
+    let file = open(state, piece.content).await?;
+    let (offset, total) = match piece.range {
+        Some(range) => range,
+        None => (0, file.metadata().map_err(ApiError::internal)?.len()),
+    };
+    let asked = match if_range_holds(request, &piece.tag, &piece.tag) {
+        true => Asked::of(request, total),
+        false => Asked::Whole,
+    };
+    let mut response = HttpResponse::Ok();
+    let (start, length) = asked.begin(&mut response, total)?;
+    response
+        .insert_header((header::CONTENT_TYPE, piece.content_type))
+        .insert_header((header::CACHE_CONTROL, cache))
+        .insert_header((header::ETAG, piece.tag));
+    let pieces = pieces_of(Arc::new(file), offset + start, length);
+    Ok(response.body(SizedStream::new(length, pieces)))
+}
+
+fn unchanged(tag: String, cache: String) -> HttpResponse {
+    HttpResponse::NotModified()
+        .insert_header((header::ETAG, tag))
+        .insert_header((header::CACHE_CONTROL, cache))
+        .finish()
+}
+
+/// 404 for what went while it was looked for.
+async fn open(state: &AppState, content: Content) -> Result<File, ApiError> {
+    match content {
+        Content::Blob(blob) => Ok(state.store.blobs().open(&blob).await?),
+        Content::File(id, file) => {
+            let folder = Folder::of(&state.store, id);
+            let opened = web::block(move || folder.read(&file)).await;
+            Ok(opened.map_err(ApiError::internal)??)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `POST /api/video/streams/{id}/playback-token`: leave to play a stream for a time.
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_store::{now_ms, video};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    record::playback_url,
+    request::{PlaybackTokenRequest, USUAL_TTL_S},
+};
+use crate::http::{
+    answer::Time,
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, Reached, Write},
+    playback_token::{PlaybackGrant, TokenKey},
+};
+
+/// A token and addresses with it. Whoever has them may play until they expire.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlaybackToken {
+    /// A JWT (HS256) that stands in addresses in place of the playback id.
+    token: String,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Time,
+    manifest_url: String,
+    poster_url: String,
+}
+
+/// Make a playback token
+///
+/// Needed where `access` is `signed`, and good for public streams too. It cannot be taken back: make it short.
+#[utoipa::path(post, path = "/api/video/streams/{id}/playback-token", tag = "video", request_body = PlaybackTokenRequest,
+    params(("id" = Uuid, Path, description = "The stream's id")),
+    responses((status = 200, description = "The token, and addresses with it", body = PlaybackToken)))]
+pub async fn playback_token(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<PlaybackTokenRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let wanted = request.checked()?;
+    let stream = video::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    let lifetime_s = wanted
+        .expires_in
+        .or(stream.token_ttl_s)
+        .unwrap_or(USUAL_TTL_S);
+    let grant = PlaybackGrant {
+        sub: stream.playback_id,
+        exp: now_ms() / 1_000 + i64::from(lifetime_s),
+        dom: wanted.domains,
+    };
+    let key = TokenKey::of(&state).await?;
+    let token = key.issue(&grant).ok_or_else(|| {
+        ApiError::Invalid(
+            "allowedDomains are too long together for an address: name fewer hosts".to_owned(),
+        )
+    })?;
+    Ok(HttpResponse::Ok().json(PlaybackToken {
+        expires_at: Time(grant.exp * 1_000),
+        manifest_url: playback_url(&reached, &token, "master.m3u8"),
+        poster_url: playback_url(&reached, &token, "poster.jpg"),
+        token,
+    }))
+}

@@ -1,0 +1,219 @@
+//! `/api/webhooks`: the endpoints that events are sent to, and what was sent to them (decisions.md §9).
+//!
+//! What is changed here is committed first; then the webhooks' actor is nudged, since a change of an endpoint or a replay makes
+//! no event that would wake it.
+
+mod deliveries;
+mod record;
+mod request;
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_store::{
+    Listed, duration_ms, now_ms,
+    webhooks::{self, Endpoint},
+};
+use utoipa::{ToSchema, openapi::OpenApi};
+use uuid::Uuid;
+
+pub use deliveries::{
+    __path_deliveries, __path_delivery, __path_recover, __path_retry, __path_test, deliveries,
+    delivery, recover, retry, test,
+};
+pub use record::WebhookRecord;
+pub(super) use request::checked_type;
+pub use request::{ChangeWebhook, NewWebhookRequest};
+
+use super::{
+    answer::Success,
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, PageQuery, Read, Write, next_cursor},
+};
+
+#[derive(Serialize, ToSchema)]
+pub struct WebhookAnswer {
+    webhook: WebhookRecord,
+}
+
+/// An endpoint whose secret was just made.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookWithSecret {
+    webhook: WebhookRecord,
+    /// `whsec_…`, the key of the signatures, whole and as it stands; shown now and never again.
+    secret: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookList {
+    webhooks: Vec<WebhookRecord>,
+    next_cursor: Option<String>,
+}
+
+/// List webhooks
+#[utoipa::path(get, path = "/api/webhooks", tag = "webhooks", params(
+    ("limit" = Option<u32>, Query, description = "1 to 100"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = WebhookList)))]
+pub async fn list(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    PageQuery(page): PageQuery,
+) -> Result<HttpResponse, ApiError> {
+    let endpoints =
+        webhooks::list(&mut state.store.read().await?, caller.account_id(), page).await?;
+    let next_cursor = next_cursor(&endpoints, page, Listed::cursor);
+    let webhooks = endpoints.into_iter().map(WebhookRecord::from).collect();
+    Ok(HttpResponse::Ok().json(WebhookList {
+        webhooks,
+        next_cursor,
+    }))
+}
+
+/// Make a webhook
+///
+/// From the answer on, every event of the types asked for is posted to the URL, signed with the secret. A host that is, or now
+/// resolves to, an address of a private network is refused (400) unless the operator allows the network; a name that does not
+/// resolve yet is accepted.
+#[utoipa::path(post, path = "/api/webhooks", tag = "webhooks", request_body = NewWebhookRequest, responses(
+    (status = 201, description = "The webhook and its secret, shown once", body = WebhookWithSecret),
+    (status = 409, description = "The account has as many as it may have (`webhooks.max_endpoints`)", body = super::error::ErrorBody),
+))]
+pub async fn create(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    Body(request): Body<NewWebhookRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, new) = (caller.account_id(), request.checked()?);
+    refuse_unreachable(&state, &new.url).await?;
+    let most = state.config.webhooks.max_endpoints;
+    let (endpoint, secret) = state
+        .store
+        .write(move |tx| Box::pin(webhooks::create(tx, account_id, new, most, now_ms())))
+        .await?;
+    Ok(HttpResponse::Created().json(WebhookWithSecret {
+        webhook: endpoint.into(),
+        secret: secret.expose().to_owned(),
+    }))
+}
+
+/// Show a webhook
+#[utoipa::path(get, path = "/api/webhooks/{id}", tag = "webhooks", params(("id" = Uuid, Path, description = "The webhook's id")),
+    responses((status = 200, description = "The webhook and how it does", body = WebhookAnswer)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let endpoint = webhooks::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
+    Ok(shown(endpoint))
+}
+
+/// Change a webhook
+///
+/// Only the fields given change. `isActive: false` pauses it: events are not kept for it. `isActive: true` resumes one that is
+/// paused or suspended; what waits for it goes on in the order of the events.
+#[utoipa::path(patch, path = "/api/webhooks/{id}", tag = "webhooks", request_body = ChangeWebhook,
+    params(("id" = Uuid, Path, description = "The webhook's id")),
+    responses((status = 200, description = "The webhook as it is now", body = WebhookAnswer)))]
+pub async fn change(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+    Body(request): Body<ChangeWebhook>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
+    let present = webhooks::get(&mut state.store.read().await?, account_id, id).await?;
+    if let Some(url) = patch.url.as_ref().filter(|url| **url != present.url) {
+        refuse_unreachable(&state, url).await?;
+    }
+    let endpoint = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { webhooks::patch(tx, account_id, id, patch, now_ms()).await })
+        })
+        .await?;
+    state.webhooks.nudge();
+    Ok(shown(endpoint))
+}
+
+/// Delete a webhook
+///
+/// Nothing is sent to it from the answer on; an attempt in flight may still arrive. What waited ends as `failed`.
+#[utoipa::path(delete, path = "/api/webhooks/{id}", tag = "webhooks",
+    params(("id" = Uuid, Path, description = "The webhook's id")),
+    responses((status = 200, description = "Deleted", body = Success)))]
+pub async fn delete(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { webhooks::delete(tx, account_id, id, now_ms()).await })
+        })
+        .await?;
+    state.webhooks.nudge();
+    Ok(HttpResponse::Ok().json(Success::default()))
+}
+
+/// Rotate the secret
+///
+/// For 24 hours (`webhooks.secret_overlap`) both secrets sign: `service-signature` has two `v1=`, the new one first. Take the
+/// new secret over in that time. Rotating again ends the oldest one at once.
+#[utoipa::path(post, path = "/api/webhooks/{id}/rotate-secret", tag = "webhooks",
+    params(("id" = Uuid, Path, description = "The webhook's id")),
+    responses((status = 200, description = "The webhook and its new secret, shown once", body = WebhookWithSecret)))]
+pub async fn rotate_secret(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    let overlap_ms = duration_ms(state.config.webhooks.secret_overlap);
+    let (endpoint, secret) = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move {
+                webhooks::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await
+            })
+        })
+        .await?;
+    Ok(HttpResponse::Ok().json(WebhookWithSecret {
+        webhook: endpoint.into(),
+        secret: secret.expose().to_owned(),
+    }))
+}
+
+/// 400 for a URL that is none, or whose host is or now resolves to a refused address (decisions.md §12).
+async fn refuse_unreachable(state: &AppState, url: &str) -> Result<(), ApiError> {
+    state
+        .outbound
+        .probe_url(url)
+        .await
+        .map_err(|refusal| ApiError::Invalid(format!("url: {refusal}")))
+}
+
+fn shown(endpoint: Endpoint) -> HttpResponse {
+    HttpResponse::Ok().json(WebhookAnswer {
+        webhook: endpoint.into(),
+    })
+}
+
+/// Writes the event types into the description of the calls that take them.
+pub(super) fn describe(document: &mut OpenApi) {
+    let listed = request::described_types();
+    let made = document
+        .paths
+        .paths
+        .get_mut("/api/webhooks")
+        .and_then(|item| item.post.as_mut());
+    if let Some(operation) = made {
+        let description = operation.description.get_or_insert_default();
+        description.push_str("\n\n");
+        description.push_str(&listed);
+    }
+}

@@ -1,0 +1,77 @@
+//! `GET /api/workflows/runs/{runId}/events`: a run's progress as server-sent events (WHATWG HTML, "Server-sent events").
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::{Value, json};
+use sluice_actors::workflow::Follower;
+use sluice_store::workflows;
+use uuid::Uuid;
+
+use super::run_record;
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    event_stream::{self, Followed, Told, Work},
+    extract::{Caller, Reached, Read},
+};
+
+/// Follow a run
+///
+/// Server-sent events: `progress` with `{runId, status, stepsDone, stepsTotal, current, stepProgress, queuePlace}`, at once and
+/// at every change, where `stepsTotal` counts the path as far as it is known, `current` is the title of the step that is worked
+/// on, and `stepProgress` (of 100) and `queuePlace` (1 is next) tell of its work on video and audio; then `end` with the run as
+/// `GET /api/workflows/runs/{runId}` answers it, and the stream closes. Comments keep it open in between.
+#[utoipa::path(get, path = "/api/workflows/runs/{runId}/events", tag = "workflows",
+    params(("runId" = Uuid, Path, description = "The run's id")),
+    responses((status = 200, description = "Events until the run has ended", content_type = "text/event-stream", body = String)))]
+pub async fn events(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let mut db = state.store.read().await?;
+    let run = workflows::get_run(&mut db, caller.account_id(), *id).await?;
+    drop(db);
+    let work = FollowedRun {
+        follower: state.workflows.follow(run.id)?,
+        id: run.id,
+    };
+    let followed = Followed {
+        work,
+        state,
+        caller,
+        reached,
+    };
+    Ok(event_stream::answer(&request, followed))
+}
+
+struct FollowedRun {
+    follower: Follower,
+    id: Uuid,
+}
+
+impl Work for FollowedRun {
+    async fn next(&mut self) -> Result<Told, ApiError> {
+        let progress = self.follower.next().await?;
+        Ok(Told {
+            has_ended: progress.status.has_ended(),
+            progress: json!({
+                "runId": self.id,
+                "status": progress.status.as_str(),
+                "stepsDone": progress.steps_done,
+                "stepsTotal": progress.steps_total,
+                "current": progress.current,
+                "stepProgress": progress.step_percent,
+                "queuePlace": progress.queue_place,
+            }),
+        })
+    }
+
+    async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
+        let mut db = state.store.read().await?;
+        let run = workflows::by_id(&mut db, self.id).await?;
+        drop(db);
+        Ok(json!(run_record::answer(state, reached, run).await?))
+    }
+}

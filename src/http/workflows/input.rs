@@ -1,0 +1,55 @@
+//! The form of a run: exactly one file, which is spooled as it comes.
+
+use actix_web::{HttpRequest, dev::Payload};
+
+use crate::{
+    config::Plan,
+    http::{
+        context::AppState,
+        error::ApiError,
+        extract::camel_case,
+        field,
+        multipart::{Form, FormLimits, Part, SizeLimits},
+    },
+};
+
+/// The field that holds the file.
+const FILE: &str = "file";
+
+/// What came with a form.
+pub(super) struct RunForm {
+    pub part: Part,
+    /// What conditions shall see as `upload_source`.
+    pub source: Option<String>,
+}
+
+impl RunForm {
+    /// 400 for what is no form, and for none or several files; else as [`Form::read`].
+    pub(super) async fn read(
+        request: &HttpRequest,
+        payload: Payload,
+        state: &AppState,
+        plan: &Plan,
+    ) -> Result<Self, ApiError> {
+        let limits = FormLimits {
+            files: 1,
+            size: SizeLimits::of(plan),
+        };
+        let mut form = Form::read(request, payload, state, limits).await?;
+        let part = form.files.pop().ok_or_else(|| {
+            ApiError::Invalid(
+                "a file is missing: send exactly one as the form's field `file`".to_owned(),
+            )
+        })?;
+        if camel_case(&part.field) != FILE {
+            return Err(ApiError::Invalid(format!(
+                "the file must be the form's field `file`, got `{}`",
+                field::shorten(&part.field)
+            )));
+        }
+        Ok(Self {
+            source: form.text("uploadSource").map(str::to_owned),
+            part,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! `/api/workflows`: what is to be done with files, and the runs that do it (decisions.md §8).
+//!
+//! The handlers read requests and write answers; what is done lies in [`operations`], which agents' tools call too.
+
+mod description;
+mod events;
+mod input;
+pub(crate) mod operations;
+mod record;
+mod request;
+mod review;
+mod run_record;
+mod running;
+mod trigger;
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_store::Listed;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub(super) use description::describe;
+pub use events::{__path_events, events};
+pub(crate) use operations::Asker;
+pub use record::{VersionRecord, WholeVersion, WorkflowRecord};
+pub use request::{ChangeWorkflow, LintWorkflow, SaveWorkflow};
+pub use review::{LintAnswer, ProblemRecord};
+pub(crate) use run_record::RunAnswer;
+pub(super) use trigger::file_stored;
+
+pub use running::{
+    __path_cancel, __path_retry, __path_run, __path_run_file, __path_runs, __path_show_run, cancel,
+    retry, run, run_file, runs, show_run,
+};
+
+use super::{
+    answer::Success,
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, PageQuery, Reached, Read, Write, next_cursor},
+};
+
+/// Workflows of one page when the client names no limit: each comes with its whole definition.
+const PAGE: u32 = 50;
+
+#[derive(Serialize, ToSchema)]
+pub struct WorkflowAnswer {
+    workflow: WorkflowRecord,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowList {
+    workflows: Vec<WorkflowRecord>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct VersionList {
+    versions: Vec<VersionRecord>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct VersionAnswer {
+    version: WholeVersion,
+}
+
+/// List workflows
+#[utoipa::path(get, path = "/api/workflows", tag = "workflows", params(
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+), responses((status = 200, description = "Newest first", body = WorkflowList)))]
+pub async fn list(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    PageQuery(page): PageQuery<PAGE>,
+) -> Result<HttpResponse, ApiError> {
+    let rows = operations::list(&Asker::of(&state, &caller, &reached), page).await?;
+    let next_cursor = next_cursor(&rows, page, Listed::cursor);
+    let workflows = rows.into_iter().map(WorkflowRecord::of);
+    Ok(HttpResponse::Ok().json(WorkflowList {
+        workflows: workflows.collect::<Result<_, _>>()?,
+        next_cursor,
+    }))
+}
+
+/// Make or replace a workflow
+///
+/// Without `id` a new one, whose `webhookSecret` is shown this once; with `id` that one is replaced, and what is left out
+/// stays. Each save makes a version; runs keep the one they began with. The whole definition is checked, and all its
+/// problems are told at once; addresses are checked as those of webhooks are.
+#[utoipa::path(post, path = "/api/workflows", tag = "workflows", request_body = SaveWorkflow, responses(
+    (status = 200, description = "Replaced", body = WorkflowAnswer),
+    (status = 201, description = "Made", body = WorkflowAnswer),
+    (status = 400, description = "A field, or the definition, is wrong; the text names it. Code `invalid_definition`: `detail` lists all problems of the definition", body = super::error::ErrorBody),
+    (status = 404, description = "There is no workflow with this id", body = super::error::ErrorBody),
+    (status = 409, description = "Another save came first (`version` is the present one), or the account has as many workflows as it may have (`workflows.max_workflows`)", body = super::error::ErrorBody),
+    (status = 413, description = "The definition is larger than `workflows.max_definition`", body = super::error::ErrorBody)))]
+pub async fn save(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    Body(request): Body<SaveWorkflow>,
+) -> Result<HttpResponse, ApiError> {
+    let asker = Asker::of(&state, &caller, &reached);
+    let saved = operations::create_or_replace(&asker, request).await?;
+    let mut response = match saved.is_new {
+        true => HttpResponse::Created(),
+        false => HttpResponse::Ok(),
+    };
+    Ok(response.json(WorkflowAnswer {
+        workflow: saved.workflow,
+    }))
+}
+
+/// Judge a definition
+///
+/// What a save would refuse, and what it would let pass though it is probably not meant. Takes what `POST /api/workflows`
+/// takes, or a definition by itself; saves nothing.
+#[utoipa::path(post, path = "/api/workflows/lint", tag = "workflows", request_body = SaveWorkflow,
+    responses((status = 200, description = "What was found, also when it is nothing", body = LintAnswer)))]
+pub async fn lint(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    Body(request): Body<LintWorkflow>,
+) -> Result<HttpResponse, ApiError> {
+    let found = operations::lint(&Asker::of(&state, &caller, &reached), request).await?;
+    Ok(HttpResponse::Ok().json(found))
+}
+
+/// Show a workflow
+#[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = Uuid, Path, description = "The workflow's id")),
+    responses((status = 200, description = "The workflow", body = WorkflowAnswer)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let workflow = operations::show(&Asker::of(&state, &caller, &reached), *id).await?;
+    Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
+}
+
+/// Pause or resume a workflow
+///
+/// A paused one takes no runs (409) and its trigger is silent; runs that were accepted go on. Makes no version.
+#[utoipa::path(patch, path = "/api/workflows/{id}", tag = "workflows", request_body = ChangeWorkflow,
+    params(("id" = Uuid, Path, description = "The workflow's id")),
+    responses((status = 200, description = "The workflow as it is now", body = WorkflowAnswer)))]
+pub async fn change(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<ChangeWorkflow>,
+) -> Result<HttpResponse, ApiError> {
+    let (asker, is_active) = (Asker::of(&state, &caller, &reached), request.checked()?);
+    let workflow = operations::set_active(&asker, *id, is_active).await?;
+    Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
+}
+
+/// Delete a workflow
+///
+/// With its versions and its history. Unfinished runs are cancelled and given back; files that runs stored stay.
+#[utoipa::path(delete, path = "/api/workflows/{id}", tag = "workflows",
+    params(("id" = Uuid, Path, description = "The workflow's id")),
+    responses((status = 200, description = "Deleted", body = Success)))]
+pub async fn delete(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    operations::delete(&Asker::of(&state, &caller, &reached), *id).await?;
+    Ok(HttpResponse::Ok().json(Success::default()))
+}
+
+/// Rotate the webhook secret
+///
+/// `webhookSecret` of the answer signs from now on what is posted to the definition's own addresses; for 24 hours
+/// (`webhooks.secret_overlap`) the one before signs too.
+#[utoipa::path(post, path = "/api/workflows/{id}/rotate-secret", tag = "workflows",
+    params(("id" = Uuid, Path, description = "The workflow's id")),
+    responses((status = 200, description = "The workflow with its new secret, shown once", body = WorkflowAnswer)))]
+pub async fn rotate_secret(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let workflow = operations::rotate_secret(&Asker::of(&state, &caller, &reached), *id).await?;
+    Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
+}
+
+/// List a workflow's versions
+///
+/// Those that are kept: the newest `workflows.keep_versions`, and older ones that a run in the history has run.
+#[utoipa::path(get, path = "/api/workflows/{id}/versions", tag = "workflows",
+    params(("id" = Uuid, Path, description = "The workflow's id")),
+    responses((status = 200, description = "Newest first", body = VersionList)))]
+pub async fn versions(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let versions = operations::versions(&Asker::of(&state, &caller, &reached), *id).await?;
+    Ok(HttpResponse::Ok().json(VersionList { versions }))
+}
+
+/// Show a version of a workflow
+#[utoipa::path(get, path = "/api/workflows/{id}/versions/{version}", tag = "workflows",
+    params(("id" = Uuid, Path, description = "The workflow's id"), ("version" = i64, Path, description = "1 for the first save")),
+    responses((status = 200, description = "The version with its definition", body = VersionAnswer)))]
+pub async fn version(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    path: web::Path<(Uuid, i64)>,
+) -> Result<HttpResponse, ApiError> {
+    let (id, version) = path.into_inner();
+    let asker = Asker::of(&state, &caller, &reached);
+    let version = operations::version(&asker, id, version).await?;
+    Ok(HttpResponse::Ok().json(VersionAnswer { version }))
+}

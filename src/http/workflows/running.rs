@@ -1,0 +1,191 @@
+//! `/api/workflows/{id}/run` and `/api/workflows/runs`: running workflows by REST.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use sluice_store::workflows::Run;
+use url::form_urlencoded;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    input::RunForm,
+    operations::{self, Asker},
+    request::{RetryRun, RunFile},
+    run_record::{RunAnswer, RunRecord},
+};
+use crate::http::{
+    context::AppState,
+    error::{ApiError, ErrorBody},
+    extract::{Body, Caller, Reached, Read, Write, row_count},
+};
+
+/// A form with exactly one file.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes the form for the OpenAPI document")]
+pub struct RunUpload {
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// What conditions see as `upload_source`: `api` without one, or `dashboard` by a session; at most 64 characters.
+    upload_source: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct RunList {
+    runs: Vec<RunRecord>,
+}
+
+/// Run a workflow on a file
+///
+/// A form with exactly one `file`. The run is charged as one operation, and answered with its outputs when it ends within
+/// `workflows.inline_wait` (10 s): completed, failed (its `error` names the step, and the charge is given back) or not let
+/// through by the gate. Otherwise it goes on without the request, which may be left at any time. The input belongs to the run:
+/// no file is stored, unless a storage step does.
+#[utoipa::path(post, path = "/api/workflows/{id}/run", tag = "workflows",
+    params(("id" = Uuid, Path, description = "The workflow's id")),
+    request_body(content = RunUpload, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The run has ended", body = RunAnswer),
+        (status = 202, description = "It goes on: ask for the run, or follow its events", body = RunAnswer),
+        (status = 400, description = "No form, or not exactly one `file` with bytes in it", body = ErrorBody),
+        (status = 402, description = "The month's media operations are used up", body = ErrorBody),
+        (status = 409, description = "The workflow is paused", body = ErrorBody),
+        (status = 413, description = "Larger than the plan's `image_upload`, for audio and video `video_upload`", body = ErrorBody),
+        (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody),
+        (status = 507, description = "The disk is full", body = ErrorBody)))]
+pub async fn run(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let asker = Asker::of(&state, &caller, &reached);
+    // Spares the client the sending of what nobody would run.
+    operations::refuse_paused(&asker, *id).await?;
+    let form = RunForm::read(&request, payload.into_inner(), &state, &asker.plan).await?;
+    let run = operations::run_upload(&asker, *id, form.part, form.source).await?;
+    inline(&asker, run).await
+}
+
+/// Run a workflow on a stored file
+///
+/// As on an upload; the file stays as it is.
+#[utoipa::path(post, path = "/api/workflows/{id}/run-file", tag = "workflows", request_body = RunFile,
+    params(("id" = Uuid, Path, description = "The workflow's id")),
+    responses(
+        (status = 200, description = "The run has ended", body = RunAnswer),
+        (status = 202, description = "It goes on: ask for the run, or follow its events", body = RunAnswer),
+        (status = 402, description = "The month's media operations are used up", body = ErrorBody),
+        (status = 404, description = "There is no such workflow, or no such file", body = ErrorBody),
+        (status = 409, description = "The workflow is paused", body = ErrorBody),
+        (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
+pub async fn run_file(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<RunFile>,
+) -> Result<HttpResponse, ApiError> {
+    let asker = Asker::of(&state, &caller, &reached);
+    let file_id = request.file_id()?;
+    let run = operations::run_file(&asker, *id, file_id, request.upload_source).await?;
+    inline(&asker, run).await
+}
+
+/// 200 when the run ends in time, else 202.
+async fn inline(asker: &Asker<'_>, run: Run) -> Result<HttpResponse, ApiError> {
+    let patience = asker.state.config.workflows.inline_wait;
+    let answer = operations::awaited(asker, run, patience).await?;
+    let mut response = match answer.has_ended() {
+        true => HttpResponse::Ok(),
+        false => HttpResponse::Accepted(),
+    };
+    Ok(response.json(answer))
+}
+
+/// List a workflow's runs
+///
+/// Runs that have ended are kept for `workflows.keep_runs`.
+#[utoipa::path(get, path = "/api/workflows/{id}/run", tag = "workflows", params(
+    ("id" = Uuid, Path, description = "The workflow's id"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+), responses((status = 200, description = "Newest first", body = RunList)))]
+pub async fn runs(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let asker = Asker::of(&state, &caller, &reached);
+    let limit = asked_limit(request.query_string())?;
+    let runs = operations::runs(&asker, *id, limit).await?;
+    Ok(HttpResponse::Ok().json(RunList { runs }))
+}
+
+fn asked_limit(query: &str) -> Result<Option<u32>, ApiError> {
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "limit")
+        .map(|(_, value)| row_count(&value))
+        .transpose()
+}
+
+/// Show a run
+///
+/// Its log names each step of the path so far and, once it has ended, the steps on the paths that it did not take.
+#[utoipa::path(get, path = "/api/workflows/runs/{runId}", tag = "workflows",
+    params(("runId" = Uuid, Path, description = "The run's id")),
+    responses((status = 200, description = "The run", body = RunAnswer)))]
+pub async fn show_run(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let answer = operations::show_run(&Asker::of(&state, &caller, &reached), *id).await?;
+    Ok(HttpResponse::Ok().json(answer))
+}
+
+/// Try a run again
+///
+/// One that failed or was cancelled, under the same id and charged again. Steps that are done stay done: it goes on at the
+/// first one that is not. With `version` `current` it follows the present definition, as far as that has the same steps, and
+/// does the rest anew.
+#[utoipa::path(post, path = "/api/workflows/runs/{runId}/retry", tag = "workflows", request_body = RetryRun,
+    params(("runId" = Uuid, Path, description = "The run's id")),
+    responses(
+        (status = 202, description = "It is queued", body = RunAnswer),
+        (status = 402, description = "The month's media operations are used up", body = ErrorBody),
+        (status = 409, description = "It has not failed, its input is gone (`workflows.keep_results`), or the workflow is paused", body = ErrorBody),
+        (status = 503, description = "`workflows.max_queued` runs of the account wait", body = ErrorBody)))]
+pub async fn retry(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<RetryRun>,
+) -> Result<HttpResponse, ApiError> {
+    let asker = Asker::of(&state, &caller, &reached);
+    let answer = operations::retry(&asker, *id, request.checked()?).await?;
+    Ok(HttpResponse::Accepted().json(answer))
+}
+
+/// Cancel a run
+///
+/// One that waits or is worked on; what runs for it ends at once, and its charge is given back. Files that it has stored stay.
+#[utoipa::path(post, path = "/api/workflows/runs/{runId}/cancel", tag = "workflows",
+    params(("runId" = Uuid, Path, description = "The run's id")),
+    responses(
+        (status = 200, description = "The cancelled run", body = RunAnswer),
+        (status = 409, description = "It has ended", body = ErrorBody)))]
+pub async fn cancel(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let answer = operations::cancel(&Asker::of(&state, &caller, &reached), *id).await?;
+    Ok(HttpResponse::Ok().json(answer))
+}

@@ -1,0 +1,70 @@
+//! Who calls a tool, as a tool needs it: the same caller, state and address that a handler of REST would be given.
+
+use std::sync::Arc;
+
+use actix_web::{HttpRequest, web};
+use rmcp::{ErrorData, RoleServer, service::RequestContext};
+use rmcp_actix_web::transport::on_request_extensions;
+use uuid::Uuid;
+
+use crate::http::{
+    ApiError, AppState, Reached,
+    extract::{self, Caller, Credential, Identity, Read, Write},
+};
+
+/// The program behind a request of `/mcp`.
+#[derive(Clone)]
+pub struct Agent {
+    pub state: web::Data<AppState>,
+    pub reached: Reached,
+    identity: Arc<Identity>,
+    key_id: Uuid,
+}
+
+impl Agent {
+    /// 401 unless it showed an API key: a dashboard session is for people.
+    pub fn of(request: &HttpRequest) -> Result<Self, ApiError> {
+        let identity = extract::identity(request)?;
+        let Credential::Key(key_id) = identity.credential else {
+            return Err(ApiError::Unauthenticated(
+                "an API key is needed here, not a dashboard session",
+            ));
+        };
+        Ok(Self {
+            state: AppState::of(request).clone(),
+            reached: Reached::of(request),
+            identity,
+            key_id,
+        })
+    }
+
+    /// As the transport hands it to the server.
+    pub fn behind(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
+        on_request_extensions(&context.extensions)
+            .and_then(|extensions| extensions.get::<Self>())
+            .cloned()
+            .ok_or_else(|| ErrorData::internal_error("no caller came with the request", None))
+    }
+
+    pub fn reader(&self) -> Result<Caller<Read>, ApiError> {
+        Caller::of(&self.identity)
+    }
+
+    /// 403 for a key that may only read.
+    pub fn writer(&self) -> Result<Caller<Write>, ApiError> {
+        Caller::of(&self.identity)
+    }
+
+    pub fn may_write(&self) -> bool {
+        self.writer().is_ok()
+    }
+
+    pub fn account_id(&self) -> Uuid {
+        self.identity.account_id
+    }
+
+    /// Tells one client from another as far as can be without sessions.
+    pub fn client(&self) -> super::calls::Client {
+        (self.key_id, self.reached.client)
+    }
+}

@@ -1,0 +1,46 @@
+//! The arguments of a call: in either spelling, none that the tool does not know, read as fields of a request are.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::tools::{Refused, Tool};
+use crate::http::{extract, field};
+
+/// What a client sent for a tool, checked against the tool's own schema for names alone; values are checked as they are
+/// read.
+#[derive(Debug)]
+pub struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Refuses names that the tool does not have: a wrong name would else be an argument without effect.
+    pub fn of(tool: &Tool, given: Map<String, Value>) -> Result<Self, Refused> {
+        let schema = tool.input();
+        let known = schema["properties"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        for name in given.keys() {
+            let spelt = extract::camel_case(name);
+            if known.contains_key(&spelt) {
+                continue;
+            }
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let shown = field::shorten(name);
+            let advice = match (spelt.as_str(), names.is_empty()) {
+                ("filePath", _) => "only `sluice mcp` on your own machine reads local files; here, call create_upload_url, PUT the bytes, then pass `uploadUrl`".to_owned(),
+                (_, true) => "it takes none".to_owned(),
+                (_, false) => format!("use {}", names.join(", ")),
+            };
+            return Err(Refused::Arguments(format!(
+                "{} has no argument `{shown}`: {advice}",
+                tool.name
+            )));
+        }
+        Ok(Self(given))
+    }
+
+    /// Reads them; the refusal names the one that is missing or wrong.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, Refused> {
+        extract::from_object(self.0).map_err(|error| Refused::Arguments(error.to_string()))
+    }
+}

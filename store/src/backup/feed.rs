@@ -1,0 +1,42 @@
+//! The numbers of events after a restore.
+//!
+//! Whoever followed the feed after the backup holds a cursor that the restored database has never given. Were its numbers given
+//! anew, that reader would take the first events for ones it had, and skip them in silence. So they go on at the number of
+//! milliseconds since 1970: also after an earlier restore, fewer events than that have been numbered.
+
+use std::path::Path;
+
+use sqlx::{
+    ConnectOptions, Connection as _, query, query_scalar,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use crate::Error;
+
+/// Lets the next event of a restored database, which nobody has opened yet, be numbered behind all that were given before.
+pub(super) async fn leave_a_gap(database: &Path, now_ms: i64) -> Result<(), Error> {
+    let mut connection = SqliteConnectOptions::new()
+        .filename(database)
+        .journal_mode(SqliteJournalMode::Delete)
+        .synchronous(SqliteSynchronous::Full)
+        .connect()
+        .await?;
+    let events: i64 =
+        query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'events'")
+            .fetch_one(&mut connection)
+            .await?;
+    // A backup of an older version has none.
+    if events > 0 {
+        let moved = query("UPDATE sqlite_sequence SET seq = max(seq, $1) WHERE name = 'events'")
+            .bind(now_ms)
+            .execute(&mut connection)
+            .await?;
+        if moved.rows_affected() == 0 {
+            query("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', $1)")
+                .bind(now_ms)
+                .execute(&mut connection)
+                .await?;
+        }
+    }
+    Ok(connection.close().await?)
+}

@@ -1,0 +1,216 @@
+//! The folders of video streams, as far as the rows of a copied database speak of them.
+//!
+//! Files of a stream that is ready never change: they are linked where that is possible. One that is being made goes on
+//! growing, and is cut where a process died: as much of it is copied as its rows name. No file that is there is written to,
+//! since other backups may be links to it; a longer one takes its place.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::Path,
+};
+
+use sqlx::{
+    ConnectOptions as _, Connection as _, FromRow, SqliteConnection, query_as, query_scalar,
+};
+use uuid::Uuid;
+
+use super::{courier::unreadable, off_thread};
+use crate::{
+    Error, copy, folder, store,
+    video::{Folder, MediaFile, StreamStatus, stream_folders},
+};
+
+/// Streams that are read, and then carried, at a time.
+const PAGE: i64 = 50;
+/// Of a name that is not a file's yet.
+const PARTIAL: &str = "partial";
+
+/// What became of the folders of video streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CarriedStreams {
+    /// Streams with a folder.
+    pub count: u64,
+    pub bytes: u64,
+    /// What could not be brought, for people: the stream, the file, and why.
+    pub lost: Vec<String>,
+}
+
+/// A stream as its folder is looked at.
+#[derive(Debug, FromRow)]
+struct Row {
+    id: Uuid,
+    title: String,
+    status: StreamStatus,
+    has_poster: bool,
+    has_storyboard: bool,
+}
+
+/// A file with as many bytes of it as are named; `None`: all there are.
+type Wanted = (MediaFile, Option<u64>);
+
+/// Brings the folders of all streams that a database names from one data folder or backup to another.
+pub(super) async fn carry(
+    database: &Path,
+    from: &Path,
+    to: &Path,
+) -> Result<CarriedStreams, Error> {
+    let mut carried = CarriedStreams::default();
+    let Some(mut connection) = open(database).await? else {
+        return Ok(carried);
+    };
+    let mut last = Uuid::nil();
+    loop {
+        let page: Vec<Row> = query_as(
+            "SELECT id, title, status, has_poster, has_storyboard FROM video_streams WHERE id > $1 AND status <> 'failed'
+             ORDER BY id LIMIT $2",
+        )
+        .bind(last)
+        .bind(PAGE)
+        .fetch_all(&mut connection)
+        .await?;
+        let Some(end) = page.last() else { break };
+        last = end.id;
+        for row in page {
+            let wanted = wanted(&mut connection, &row).await?;
+            if wanted.is_empty() {
+                continue;
+            }
+            let (source, target) = (Folder::in_dir(from, row.id), Folder::in_dir(to, row.id));
+            let brought = off_thread(move || bring(&source, &target, &row, wanted)).await?;
+            carried.count += 1;
+            carried.bytes += brought.bytes;
+            carried.lost.extend(brought.lost);
+        }
+    }
+    connection.close().await?;
+    Ok(carried)
+}
+
+/// Removes from a backup the folders of streams that its database does not name.
+pub(super) async fn remove_stale(database: &Path, dir: &Path) -> Result<(), Error> {
+    let Some(mut connection) = open(database).await? else {
+        return Ok(());
+    };
+    for id in stream_folders(dir)? {
+        let named: Option<i64> =
+            query_scalar("SELECT 1 FROM video_streams WHERE id = $1 AND status <> 'failed'")
+                .bind(id)
+                .fetch_optional(&mut connection)
+                .await?;
+        if named.is_none() {
+            let folder = Folder::in_dir(dir, id);
+            off_thread(move || folder.remove()).await?;
+        }
+    }
+    connection.close().await?;
+    Ok(())
+}
+
+/// `None` for a database from before there were streams.
+async fn open(database: &Path) -> Result<Option<SqliteConnection>, Error> {
+    let options = store::read_only(database).immutable(true);
+    let mut connection = options.connect().await?;
+    let table: Option<i64> =
+        query_scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'video_streams'")
+            .fetch_optional(&mut connection)
+            .await?;
+    if table.is_none() {
+        connection.close().await?;
+        return Ok(None);
+    }
+    Ok(Some(connection))
+}
+
+async fn wanted(connection: &mut SqliteConnection, row: &Row) -> Result<Vec<Wanted>, Error> {
+    let renditions: Vec<(String, i64)> = query_as(
+        "SELECT name, size_bytes FROM video_renditions WHERE stream_id = $1 AND size_bytes > 0 ORDER BY number",
+    )
+    .bind(row.id)
+    .fetch_all(connection)
+    .await?;
+    let mut wanted: Vec<Wanted> = renditions
+        .into_iter()
+        .map(|(name, bytes)| (MediaFile::Rendition(name), Some(bytes.unsigned_abs())))
+        .collect();
+    if row.has_poster {
+        wanted.push((MediaFile::Poster, None));
+    }
+    if row.has_storyboard {
+        wanted.push((MediaFile::StoryboardImage, None));
+        wanted.push((MediaFile::StoryboardMap, None));
+    }
+    Ok(wanted)
+}
+
+/// What the source lacks is told of; an error is one of the target, and ends the work.
+fn bring(
+    from: &Folder,
+    to: &Folder,
+    row: &Row,
+    wanted: Vec<Wanted>,
+) -> Result<CarriedStreams, Error> {
+    to.make()?;
+    let mut brought = CarriedStreams::default();
+    for (file, bytes) in wanted {
+        let (source, target) = (from.path(&file), to.path(&file));
+        let lost = match fs::metadata(&source) {
+            Err(error) => Some(unreadable(&error)),
+            Ok(found) if bytes.is_some_and(|bytes| found.len() < bytes) => {
+                Some(format!("has only {} bytes", found.len()))
+            }
+            Ok(found) => {
+                let bytes = bytes.unwrap_or(found.len());
+                brought.bytes += bytes;
+                let may_link = row.status == StreamStatus::Ready;
+                bring_one(&source, &target, bytes, may_link)?
+            }
+        };
+        if let Some(why) = lost {
+            let (title, name) = (&row.title, file.name());
+            brought.lost.push(format!(
+                "{name} of the video stream {title:?} ({}) {why}",
+                row.id
+            ));
+        }
+    }
+    to.sync()?;
+    Ok(brought)
+}
+
+/// Why the source could not be read, when that was so.
+fn bring_one(
+    source: &Path,
+    target: &Path,
+    bytes: u64,
+    may_link: bool,
+) -> Result<Option<String>, Error> {
+    let is_there = fs::metadata(target).is_ok_and(|found| found.len() == bytes);
+    if is_there && may_link {
+        return Ok(None);
+    }
+    let partial = target.with_extension(PARTIAL);
+    copy::remove_if_there(&partial)?;
+    if !(may_link && fs::hard_link(source, &partial).is_ok())
+        && let Some(why) = copy_beginning(source, &partial, bytes)?
+    {
+        copy::remove_if_there(&partial)?;
+        return Ok(Some(why));
+    }
+    fs::rename(&partial, target).map_err(Error::write("cannot rename", &partial))?;
+    Ok(None)
+}
+
+fn copy_beginning(source: &Path, partial: &Path, bytes: u64) -> Result<Option<String>, Error> {
+    let from = match File::open(source) {
+        Ok(from) => from,
+        Err(error) => return Ok(Some(unreadable(&error))),
+    };
+    let mut to = folder::create_private_file(partial)?;
+    let copied = io::copy(&mut from.take(bytes), &mut to).and_then(|copied| {
+        to.sync_all()?;
+        Ok(copied)
+    });
+    let copied = copied.map_err(Error::write("cannot copy to", partial))?;
+    Ok((copied < bytes).then(|| format!("has only {copied} bytes")))
+}

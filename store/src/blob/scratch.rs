@@ -1,0 +1,198 @@
+//! Scratch: what a workflow run makes on its way, at `{data_dir}/scratch/{run}/{position}`.
+//!
+//! Nothing here is flushed. Who wants a file again after a crash knows its length and SHA-256 from the run's journal, and makes
+//! it anew when they are not what is found; so a file that a power loss cut short or emptied is only lost work.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{Blobs, Sealed, spool};
+use crate::{Error, folder};
+
+/// Bytes that are hashed at a time.
+const PIECE: usize = 256 * 1024;
+
+/// A scratch file that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scratched {
+    /// In bytes.
+    pub length: u64,
+    pub sha256: [u8; 32],
+}
+
+/// A scratch file that is being written. It stays when this is dropped; the next one of its name takes its place.
+#[derive(Debug)]
+pub struct Scratch {
+    blobs: Blobs,
+    path: PathBuf,
+    writer: File,
+    /// With a position of its own, on the same file whatever lies at the path by then.
+    reader: File,
+}
+
+impl Scratch {
+    /// A descriptor for somebody else, such as a worker, to write the file through.
+    pub fn file(&self) -> Result<File, Error> {
+        self.writer.try_clone().map_err(Error::file(
+            "cannot duplicate the descriptor of",
+            &self.path,
+        ))
+    }
+
+    /// Hashes what was written; with it the file, opened for reading from its beginning.
+    pub async fn seal(self) -> Result<(Scratched, File), Error> {
+        let blobs = self.blobs.clone();
+        blobs
+            .blocking(move || {
+                let scratched = measure(&self.reader, &self.path)?;
+                Ok((scratched, self.reader))
+            })
+            .await
+    }
+}
+
+impl Blobs {
+    /// A new scratch file of a run, in place of what lies there. `Error::Full` when the disk is below `store.min_free`.
+    pub async fn scratch(&self, run_id: Uuid, position: u32) -> Result<Scratch, Error> {
+        let blobs = self.clone();
+        self.blocking(move || {
+            blobs.check_space()?;
+            let path = blobs.scratch_path(run_id, position);
+            let (writer, reader) = match create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    folder::create_private(&blobs.scratch_folder(run_id))?;
+                    create(&path)
+                }
+                created => created,
+            }
+            .map_err(Error::write("cannot create", &path))?;
+            Ok(Scratch {
+                blobs,
+                path,
+                writer,
+                reader,
+            })
+        })
+        .await
+    }
+
+    /// Opens a scratch file for reading. `None` when it is not there, or is not what was expected: its bytes are read and
+    /// hashed.
+    pub async fn open_scratch(
+        &self,
+        run_id: Uuid,
+        position: u32,
+        expected: &Scratched,
+    ) -> Result<Option<File>, Error> {
+        let (path, expected) = (self.scratch_path(run_id, position), *expected);
+        self.blocking(move || open_expected(&path, &expected)).await
+    }
+
+    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that nobody who kept a descriptor
+    /// can change it any more. `None` when its bytes are not those expected.
+    pub async fn seal_scratch(
+        &self,
+        file: &File,
+        expected: &Scratched,
+    ) -> Result<Option<Sealed>, Error> {
+        let source = file
+            .try_clone()
+            .map_err(Error::file("cannot duplicate the descriptor of", "scratch"))?;
+        let (blobs, expected) = (self.clone(), *expected);
+        self.blocking(move || {
+            let sealed = spool::sealed_copy(&blobs, &source, Path::new("scratch"))?;
+            let is_expected = sealed.blob().hash.as_bytes() == &expected.sha256;
+            Ok(is_expected.then_some(sealed))
+        })
+        .await
+    }
+
+    /// Removes all scratch of a run; none is fine.
+    pub async fn remove_scratch(&self, run_id: Uuid) -> Result<(), Error> {
+        let path = self.scratch_folder(run_id);
+        self.blocking(move || match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::file("cannot remove", path)(error))
+            }
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// The runs that have a scratch folder.
+    pub(crate) async fn scratch_folders(&self) -> Result<Vec<Uuid>, Error> {
+        let path = self.shared.scratch.clone();
+        self.blocking(move || {
+            let names = folder::names_in(&path)?;
+            let runs = names.iter().filter_map(|name| name.to_str()?.parse().ok());
+            Ok(runs.collect())
+        })
+        .await
+    }
+
+    fn scratch_folder(&self, run_id: Uuid) -> PathBuf {
+        self.shared.scratch.join(run_id.to_string())
+    }
+
+    fn scratch_path(&self, run_id: Uuid, position: u32) -> PathBuf {
+        self.scratch_folder(run_id).join(position.to_string())
+    }
+}
+
+/// A file of its own, even where an earlier owner of the run still writes to the one of this name, or makes one at this moment:
+/// it gets the name once both descriptors are there.
+fn create(path: &Path) -> io::Result<(File, File)> {
+    let fresh = path.with_extension(Uuid::new_v4().simple().to_string());
+    // Whoever writes an MP4 reads in it, to move its index to the front.
+    let writer = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&fresh)?;
+    let reader = File::open(&fresh)?;
+    fs::rename(&fresh, path)?;
+    Ok((writer, reader))
+}
+
+fn open_expected(path: &Path, expected: &Scratched) -> Result<Option<File>, Error> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(Error::file("cannot open", path))?,
+    };
+    let metadata = file
+        .metadata()
+        .map_err(Error::file("cannot measure", path))?;
+    if metadata.len() != expected.length || measure(&file, path)? != *expected {
+        return Ok(None);
+    }
+    Ok(Some(file))
+}
+
+/// Reads the file from its beginning, without moving its position.
+fn measure(file: &File, path: &Path) -> Result<Scratched, Error> {
+    let mut sha256 = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    let mut length = 0;
+    loop {
+        let count = file
+            .read_at(&mut piece, length)
+            .map_err(Error::file("cannot read", path))?;
+        if count == 0 {
+            break;
+        }
+        sha256.update(&piece[..count]);
+        length += count as u64;
+    }
+    Ok(Scratched {
+        length,
+        sha256: sha256.finalize().into(),
+    })
+}

@@ -1,0 +1,93 @@
+//! Live connections: publishers whose connection was told as an event and whose end was not yet. They survive the
+//! process, so that each beginning gets its one end.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Error, Tx};
+
+/// Connections that [`take_lost`] takes at once.
+pub const MOST_TAKEN: u32 = 500;
+
+/// A publisher of a live input, which has at most one.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct LiveConnection {
+    pub input_id: Uuid,
+    /// Of this connection alone.
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub broadcast_id: String,
+    /// The payload that was told.
+    #[sqlx(json)]
+    pub told: serde_json::Value,
+}
+
+/// Notes a connection; the input's earlier one was taken out before.
+pub async fn open(tx: &mut Tx<'_>, connection: &LiveConnection) -> Result<(), Error> {
+    query(
+        "INSERT INTO live_connections (input_id, id, account_id, broadcast_id, told) VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(connection.input_id)
+    .bind(connection.id)
+    .bind(connection.account_id)
+    .bind(&connection.broadcast_id)
+    .bind(sqlx::types::Json(&connection.told))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Takes out the connection of an input, if it has one.
+pub async fn take(tx: &mut Tx<'_>, input_id: Uuid) -> Result<Option<LiveConnection>, Error> {
+    Ok(
+        query_as("DELETE FROM live_connections WHERE input_id = $1 RETURNING *")
+            .bind(input_id)
+            .fetch_optional(tx.sqlite())
+            .await?,
+    )
+}
+
+/// Takes out the connection of an input if it is that one.
+pub async fn take_this(
+    tx: &mut Tx<'_>,
+    input_id: Uuid,
+    id: Uuid,
+) -> Result<Option<LiveConnection>, Error> {
+    Ok(
+        query_as("DELETE FROM live_connections WHERE input_id = $1 AND id = $2 RETURNING *")
+            .bind(input_id)
+            .bind(id)
+            .fetch_optional(tx.sqlite())
+            .await?,
+    )
+}
+
+/// Takes out the connection of an input if it published to that broadcast.
+pub async fn take_of_broadcast(
+    tx: &mut Tx<'_>,
+    input_id: Uuid,
+    broadcast_id: &str,
+) -> Result<Option<LiveConnection>, Error> {
+    Ok(query_as(
+        "DELETE FROM live_connections WHERE input_id = $1 AND broadcast_id = $2 RETURNING *",
+    )
+    .bind(input_id)
+    .bind(broadcast_id)
+    .fetch_optional(tx.sqlite())
+    .await?)
+}
+
+/// Takes out connections to broadcasts that are not among `keep`: nothing is left of them. For the start of the service.
+/// At most [`MOST_TAKEN`]: repeat until there is none.
+pub async fn take_lost(tx: &mut Tx<'_>, keep: &[String]) -> Result<Vec<LiveConnection>, Error> {
+    let keep = serde_json::to_string(keep).expect("texts become JSON");
+    Ok(query_as(
+        "DELETE FROM live_connections WHERE input_id IN (
+             SELECT input_id FROM live_connections
+             WHERE broadcast_id NOT IN (SELECT value FROM json_each($1)) LIMIT $2) RETURNING *",
+    )
+    .bind(keep)
+    .bind(MOST_TAKEN)
+    .fetch_all(tx.sqlite())
+    .await?)
+}

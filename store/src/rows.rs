@@ -1,0 +1,30 @@
+//! Many rows in one statement: they go to the database as one JSON text, which `json_each` makes a table of again.
+//!
+//! The statement's text is the same however many rows there are, so that it is prepared once. Ids are hexadecimal in it.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::Error;
+
+/// An id as `unhex` reads it.
+pub(crate) fn hex(id: Uuid) -> String {
+    id.simple().to_string()
+}
+
+/// The rows as one JSON array.
+pub(crate) fn json<T: Serialize>(rows: &[T]) -> Result<String, Error> {
+    serde_json::to_string(rows)
+        .map_err(|error| Error::Internal(format!("writing rows for a statement: {error}")))
+}
+
+/// Cuts a foreign text to a number of characters, and takes out what the database's JSON cannot carry.
+pub(crate) fn text(text: &str, most_characters: usize) -> String {
+    text.chars()
+        .take(most_characters)
+        .map(|character| match character {
+            '\0' => char::REPLACEMENT_CHARACTER,
+            other => other,
+        })
+        .collect()
+}

@@ -1,0 +1,37 @@
+//! Video streams: HLS assets that are made of a stored clip once, and then played.
+//!
+//! - A stream's owner writes through a lease of the kind [`KIND`]. Segments are recorded in groups, after their bytes were
+//!   flushed ([`record`]), so that the next owner goes on behind the last of them ([`step_back`]).
+//! - The bytes are files of the stream's own folder ([`folder`]), never blobs: one that grows for each rendition. The
+//!   source is a blob, which is kept until the stream has ended.
+//! - Everything in the folder, and captions, count into the account's storage.
+
+mod captions;
+mod ending;
+mod folder;
+mod renditions;
+mod segments;
+mod streams;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub use captions::{Caption, NewCaption, add_caption, captions, captions_of, remove_caption};
+pub use ending::{Failure, begin, delete, fail, finish, give_up};
+pub(crate) use folder::all as stream_folders;
+pub use folder::{Folder, MediaFile};
+pub use renditions::{
+    Plan, PlannedRendition, Rendition, RenditionKind, plan, renditions, renditions_of,
+};
+pub use segments::{Group, Init, Segment, record, segments, step_back};
+pub use streams::{
+    Access, CustomRendition, NewStream, Pictures, Source, Stream, StreamCounts, StreamFilter,
+    StreamPatch, StreamStatus, Submitted, by_id, by_playback_id, count_by_status, create, get,
+    list, pictured, update,
+};
+pub(crate) use sweep::sweep;
+
+/// Of a stream's row in [`crate::work`].
+pub const KIND: &str = "video";
+/// What a stream costs.
+const OPERATIONS: u64 = 1;

@@ -1,0 +1,371 @@
+//! Streams as they are made, read and changed.
+
+use serde::{Deserialize, Serialize};
+use sqlx::{FromRow, query_as, types::Json};
+use uuid::Uuid;
+
+use super::{KIND, OPERATIONS, segments::grown};
+use crate::{
+    Connection, Error, Month, Page, Tx,
+    blob::BlobHash,
+    credentials,
+    jobs::Allowance,
+    lineage::{self, Derived, DerivedKind, Lineage},
+    operations::{self, Charge},
+    work::{self, Lane, Lease},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum StreamStatus {
+    Pending,
+    Processing,
+    Ready,
+    Failed,
+}
+
+impl StreamStatus {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Processing, Self::Ready, Self::Failed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Ready | Self::Failed)
+    }
+}
+
+/// Who may play a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum Access {
+    /// Whoever knows its playback id.
+    Public,
+    /// Whoever has a token.
+    Signed,
+}
+
+impl Access {
+    pub const ALL: [Self; 2] = [Self::Public, Self::Signed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Signed => "signed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|access| access.as_str() == text)
+    }
+}
+
+/// A rendition of a profile of the user's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CustomRendition {
+    /// The short edge of the upright picture, in pixels.
+    pub height: u32,
+    /// Bits per second; `None`: as the profiles have it.
+    pub bitrate: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Stream {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    /// The stored file that it is made of; `None` also when that is deleted.
+    pub source_file_id: Option<Uuid>,
+    /// Its bytes, until the stream has ended.
+    pub source_blob: Option<BlobHash>,
+    pub source_filename: String,
+    pub title: String,
+    /// `pb_` and 20 base62, unique.
+    pub playback_id: String,
+    pub status: StreamStatus,
+    /// Of 100, as of the last change of the row.
+    pub progress: u8,
+    /// Three segments of every rendition are stored, or all.
+    pub playable: bool,
+    pub profile: String,
+    /// What a custom profile consists of.
+    #[sqlx(json)]
+    pub custom_renditions: Vec<CustomRendition>,
+    pub segment_duration_s: u32,
+    pub access: Access,
+    /// Of tokens for which nothing else is asked.
+    pub token_ttl_s: Option<u32>,
+    #[sqlx(json)]
+    pub allowed_domains: Vec<String>,
+    /// `None` until the source has been looked at, as width and height, which a stream without pictures never has.
+    pub duration_ms: Option<i64>,
+    /// As shown, in pixels.
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub has_poster: bool,
+    pub has_storyboard: bool,
+    /// Of everything in its folder, as it counts into the account's storage.
+    pub size_bytes: i64,
+    #[sqlx(json)]
+    pub allowance: Allowance,
+    /// The month that was charged.
+    pub month: Month,
+    pub error: Option<String>,
+    pub error_code: Option<String>,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub started_at: Option<i64>,
+    pub ready_at: Option<i64>,
+}
+
+/// What a stream is made of: a blob that is recorded in the same transaction, or that something of the account names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub blob: BlobHash,
+    pub filename: String,
+    /// The stored file with these bytes; may be gone by now.
+    pub file_id: Option<Uuid>,
+}
+
+/// A stream to be made.
+#[derive(Clone, Debug)]
+pub struct NewStream {
+    pub account_id: Uuid,
+    pub source: Source,
+    pub title: String,
+    pub profile: String,
+    pub custom_renditions: Vec<CustomRendition>,
+    pub segment_duration_s: u32,
+    pub access: Access,
+    pub token_ttl_s: Option<u32>,
+    pub allowed_domains: Vec<String>,
+    pub allowance: Allowance,
+}
+
+/// The answer to [`create`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    New(Box<Stream>),
+    /// The month's operations do not suffice; nothing was changed.
+    UsedUp {
+        used: u64,
+    },
+}
+
+/// What to change; `None` leaves a field as it is, `Some(None)` empties it.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPatch {
+    pub title: Option<String>,
+    pub access: Option<Access>,
+    pub token_ttl_s: Option<Option<u32>>,
+    pub allowed_domains: Option<Vec<String>>,
+}
+
+/// Charges the account and makes the stream, to be worked on.
+pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Submitted, Error> {
+    let (account_id, cap) = (new.account_id, new.allowance.operations);
+    let month = match operations::charge(tx, account_id, OPERATIONS, cap, now_ms).await? {
+        Charge::Charged(month) => month,
+        Charge::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
+    };
+    let stream = insert(tx, new, month, now_ms).await?;
+    work::enqueue(tx, KIND, stream.id, account_id, Lane::Batch, now_ms).await?;
+    let made = Lineage {
+        derived_kind: DerivedKind::Rendition,
+        derived_id: stream.id.to_string(),
+        source_file_id: stream.source_file_id,
+        operation: serde_json::json!({"tool": "stream", "profile": stream.profile}),
+        created_at: now_ms,
+    };
+    lineage::record(tx, made).await?;
+    Ok(Submitted::New(Box::new(stream)))
+}
+
+/// What [`create`] notes of a stream's source.
+pub(super) fn derived(id: Uuid) -> Derived {
+    Derived {
+        kind: DerivedKind::Rendition,
+        id: id.to_string(),
+    }
+}
+
+async fn insert(
+    tx: &mut Tx<'_>,
+    new: &NewStream,
+    month: Month,
+    now_ms: i64,
+) -> Result<Stream, Error> {
+    Ok(query_as(
+        "INSERT INTO video_streams (id, account_id, source_file_id, source_blob, source_filename, title, playback_id, status,
+             profile, custom_renditions, segment_duration_s, access, token_ttl_s, allowed_domains, allowance, month,
+             created_at, updated_at)
+         VALUES ($1, $2, (SELECT id FROM files WHERE id = $3 AND account_id = $2), $4, $5, $6, $7, 'pending', $8, $9, $10,
+             $11, $12, $13, $14, $15, $16, $16)
+         RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(new.account_id)
+    .bind(new.source.file_id)
+    .bind(new.source.blob)
+    .bind(&new.source.filename)
+    .bind(&new.title)
+    .bind(credentials::playback_id())
+    .bind(&new.profile)
+    .bind(Json(&new.custom_renditions))
+    .bind(new.segment_duration_s)
+    .bind(new.access)
+    .bind(new.token_ttl_s)
+    .bind(Json(&new.allowed_domains))
+    .bind(Json(new.allowance))
+    .bind(month)
+    .bind(now_ms)
+    .fetch_one(tx.sqlite())
+    .await?)
+}
+
+/// `Error::NotFound` for an unknown id and for another account's.
+pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Stream, Error> {
+    query_as("SELECT * FROM video_streams WHERE id = $1 AND account_id = $2")
+        .bind(id)
+        .bind(account_id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("stream"))
+}
+
+/// Without regard to the account, for actors.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Stream, Error> {
+    query_as("SELECT * FROM video_streams WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("stream"))
+}
+
+/// Without regard to the account, for players. `Error::NotFound` for an unknown one.
+pub async fn by_playback_id(db: &mut impl Connection, playback_id: &str) -> Result<Stream, Error> {
+    query_as("SELECT * FROM video_streams WHERE playback_id = $1")
+        .bind(playback_id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("stream"))
+}
+
+/// Which streams of an account are listed; by default all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamFilter {
+    pub status: Option<StreamStatus>,
+    /// Only those made of this file.
+    pub source_file_id: Option<Uuid>,
+}
+
+/// The account's streams that pass the filter, newest first.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    filter: StreamFilter,
+    page: Page,
+) -> Result<Vec<Stream>, Error> {
+    let (created_at, id) = page.before();
+    Ok(query_as(
+        "SELECT * FROM video_streams WHERE account_id = $1 AND (created_at, id) < ($2, $3)
+             AND ($5 IS NULL OR status = $5) AND ($6 IS NULL OR source_file_id = $6)
+         ORDER BY created_at DESC, id DESC LIMIT $4",
+    )
+    .bind(account_id)
+    .bind(created_at)
+    .bind(id)
+    .bind(page.limit)
+    .bind(filter.status)
+    .bind(filter.source_file_id)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// Changes what the patch names; returns the row as it is then. Errors as [`get`].
+pub async fn update(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    patch: StreamPatch,
+    now_ms: i64,
+) -> Result<Stream, Error> {
+    query_as(
+        "UPDATE video_streams SET
+             title = coalesce($3, title),
+             access = coalesce($4, access),
+             token_ttl_s = CASE WHEN $5 THEN $6 ELSE token_ttl_s END,
+             allowed_domains = coalesce($7, allowed_domains),
+             updated_at = $8
+         WHERE id = $1 AND account_id = $2 RETURNING *",
+    )
+    .bind(id)
+    .bind(account_id)
+    .bind(patch.title)
+    .bind(patch.access)
+    .bind(patch.token_ttl_s.is_some())
+    .bind(patch.token_ttl_s.flatten())
+    .bind(patch.allowed_domains.map(Json))
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("stream"))
+}
+
+/// Pictures that were made of the source and are flushed, each with its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pictures {
+    pub poster_bytes: Option<u64>,
+    /// The sheet and its map.
+    pub storyboard_bytes: Option<u64>,
+}
+
+/// Notes the pictures of a stream. `Error::Conflict` when the lease is lost or the pictures are noted already,
+/// `Error::OverQuota` when the account's storage is full.
+pub async fn pictured(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    pictures: Pictures,
+    now_ms: i64,
+) -> Result<Stream, Error> {
+    work::progressed(tx, lease).await?;
+    let changed: Option<Stream> = query_as(
+        "UPDATE video_streams SET has_poster = $2, has_storyboard = $3, updated_at = $4
+         WHERE id = $1 AND has_poster = 0 AND has_storyboard = 0 RETURNING *",
+    )
+    .bind(lease.id)
+    .bind(pictures.poster_bytes.is_some())
+    .bind(pictures.storyboard_bytes.is_some())
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    let stream = changed.ok_or_else(|| Error::Conflict("the pictures are there already".into()))?;
+    let bytes = pictures.poster_bytes.unwrap_or(0) + pictures.storyboard_bytes.unwrap_or(0);
+    grown(tx, stream, bytes).await
+}
+
+/// Unfinished streams of all accounts, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
+pub struct StreamCounts {
+    pub pending: i64,
+    pub processing: i64,
+}
+
+/// Counts along the index of unfinished streams.
+pub async fn count_by_status(db: &mut impl Connection) -> Result<StreamCounts, Error> {
+    Ok(query_as(
+        "SELECT coalesce(sum(status = 'pending'), 0) AS pending, coalesce(sum(status = 'processing'), 0) AS processing
+         FROM video_streams WHERE status IN ('pending', 'processing')",
+    )
+    .fetch_one(db.sqlite())
+    .await?)
+}

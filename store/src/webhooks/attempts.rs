@@ -1,0 +1,205 @@
+//! Attempts: how each ended, and what comes of its delivery.
+
+use serde::Serialize;
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use super::MOST_PREVIEW_CHARACTERS;
+use crate::{
+    Connection, Error, Tx,
+    rows::{self, hex, json},
+};
+
+/// Characters that are kept of an error.
+const MOST_ERROR_CHARACTERS: usize = 1_000;
+
+/// Attempts of one delivery that are shown.
+const MOST_ATTEMPTS: u32 = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum AttemptStatus {
+    Running,
+    Delivered,
+    Failed,
+    /// The service ended before the answer came.
+    Interrupted,
+}
+
+impl AttemptStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// One request to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Attempt {
+    /// From 1.
+    pub number: u32,
+    pub status: AttemptStatus,
+    /// Whether it asked a suspended endpoint for a sign of life.
+    pub is_probe: bool,
+    pub http_status: Option<u16>,
+    pub error: Option<String>,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    pub delivery_id: Uuid,
+    /// Of its claim.
+    pub fence: i64,
+    /// Of the attempt, from 1.
+    pub number: u32,
+    pub ended_at: i64,
+    pub http_status: Option<u16>,
+    /// Cut at [`MOST_PREVIEW_CHARACTERS`].
+    pub response_preview: Option<String>,
+    pub error: Option<String>,
+    pub next: Next,
+}
+
+/// What comes of a delivery after an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Delivered,
+    /// The attempt failed and counts; the next one is due then.
+    RetryAt(i64),
+    /// The attempt failed and does not count; the delivery is due as before.
+    Wait,
+    /// Given up.
+    Failed,
+}
+
+/// The delivery's last attempts, at most [`MOST_ATTEMPTS`], in the order they were made. One that is probed for days has
+/// thousands.
+pub async fn attempts(db: &mut impl Connection, delivery_id: Uuid) -> Result<Vec<Attempt>, Error> {
+    Ok(query_as(
+        "SELECT * FROM (SELECT a.* FROM webhook_deliveries d JOIN webhook_attempts a ON a.delivery_seq = d.seq WHERE d.id = $1
+             ORDER BY a.number DESC LIMIT $2) ORDER BY number",
+    )
+    .bind(delivery_id)
+    .bind(MOST_ATTEMPTS)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// An outcome as the statements of [`record`] read it, by position: see [`OUTCOMES`].
+#[derive(Serialize)]
+struct Outcome(
+    String,
+    i64,
+    u32,
+    i64,
+    Option<u16>,
+    Option<String>,
+    Option<String>,
+    &'static str,
+    Option<i64>,
+);
+
+/// The outcomes of claims that still hold. Whether an attempt counts, and when the next one is, stands in `due_at`: a delivery
+/// that only waits is `retrying` without a new time.
+const OUTCOMES: &str = "WITH held AS MATERIALIZED (
+         SELECT d.seq, o.value ->> 2 AS number, o.value ->> 3 AS ended_at, o.value ->> 4 AS http_status, o.value ->> 5 AS preview,
+             o.value ->> 6 AS error, o.value ->> 7 AS status, o.value ->> 8 AS due_at
+         FROM json_each($1) o CROSS JOIN webhook_deliveries d
+             ON d.id = unhex(o.value ->> 0) AND d.fence = o.value ->> 1 AND d.status = 'delivering') ";
+
+impl From<&Attempted> for Outcome {
+    fn from(attempted: &Attempted) -> Self {
+        let (status, due_at) = match attempted.next {
+            Next::Delivered => ("delivered", None),
+            Next::RetryAt(at) => ("retrying", Some(at)),
+            Next::Wait => ("retrying", None),
+            Next::Failed => ("failed", None),
+        };
+        let cut = |text: &Option<String>, most| text.as_ref().map(|text| rows::text(text, most));
+        Self(
+            hex(attempted.delivery_id),
+            attempted.fence,
+            attempted.number,
+            attempted.ended_at,
+            attempted.http_status,
+            cut(&attempted.response_preview, MOST_PREVIEW_CHARACTERS),
+            cut(&attempted.error, MOST_ERROR_CHARACTERS),
+            status,
+            due_at,
+        )
+    }
+}
+
+/// First, while the deliveries still tell whose claim holds.
+const END_ATTEMPTS: &str = "UPDATE webhook_attempts AS a SET http_status = h.http_status, error = h.error, ended_at = h.ended_at,
+         status = iif(h.status = 'delivered', 'delivered', 'failed')
+     FROM held h WHERE a.delivery_seq = h.seq AND a.number = h.number AND a.status = 'running'";
+
+const ADVANCE_DELIVERIES: &str = "UPDATE webhook_deliveries AS d SET status = h.status, http_status = h.http_status,
+         response_preview = h.preview, error = h.error, lease_owner = NULL, lease_expires_at = NULL,
+         due_at = coalesce(h.due_at, d.due_at), failures = d.failures + (h.status = 'failed' OR h.due_at IS NOT NULL),
+         is_replay = d.is_replay AND h.status = 'retrying',
+         delivered_at = iif(h.status = 'delivered', h.ended_at, d.delivered_at),
+         ended_at = iif(h.status = 'retrying', NULL, h.ended_at)
+     FROM held h WHERE d.seq = h.seq";
+
+/// The statements of [`record`].
+pub(super) fn recording() -> [String; 2] {
+    [END_ATTEMPTS, ADVANCE_DELIVERIES].map(|change| format!("{OUTCOMES}{change}"))
+}
+
+/// Records how attempts ended, in two statements however many they are; returns how many were recorded. One whose claim was
+/// lost changes nothing: the delivery was interrupted, claimed anew, or deleted with its endpoint.
+pub async fn record(tx: &mut Tx<'_>, attempted: &[Attempted]) -> Result<u64, Error> {
+    if attempted.is_empty() {
+        return Ok(0);
+    }
+    let outcomes: Vec<Outcome> = attempted.iter().map(Outcome::from).collect();
+    let outcomes = json(&outcomes)?;
+    let mut recorded = 0;
+    for statement in recording() {
+        let changed = query(sqlx::AssertSqlSafe(statement))
+            .bind(&outcomes)
+            .execute(tx.sqlite())
+            .await?;
+        recorded = changed.rows_affected();
+    }
+    Ok(recorded)
+}
+
+/// Takes at most `rows` deliveries away from an owner that is gone, or from everyone: for the start, when whoever held one is
+/// of an earlier process. Their attempts stand as interrupted; they are due as before, and the attempt does not count.
+/// Returns how many; call it again while it is `rows`.
+pub async fn interrupt(
+    tx: &mut Tx<'_>,
+    owner: Option<Uuid>,
+    rows: u32,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let interrupted: Vec<i64> = query_scalar(
+        "UPDATE webhook_deliveries SET status = 'retrying', lease_owner = NULL, lease_expires_at = NULL, http_status = NULL,
+             response_preview = NULL, error = 'the service ended during the attempt'
+         WHERE seq IN (SELECT seq FROM webhook_deliveries WHERE status = 'delivering' AND ($1 IS NULL OR lease_owner = $1) LIMIT $2)
+         RETURNING seq",
+    )
+    .bind(owner)
+    .bind(rows)
+    .fetch_all(tx.sqlite())
+    .await?;
+    query(
+        "UPDATE webhook_attempts SET status = 'interrupted', ended_at = $2
+         WHERE delivery_seq IN (SELECT value FROM json_each($1)) AND status = 'running'",
+    )
+    .bind(json(&interrupted)?)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(interrupted.len() as u64)
+}

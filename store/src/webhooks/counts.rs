@@ -1,0 +1,58 @@
+//! How much there is, for metrics, health and retention.
+
+use sqlx::{query_as, query_scalar};
+
+use crate::{Connection, Error};
+
+/// What is open, over all accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Counts {
+    pub pending: i64,
+    pub delivering: i64,
+    pub retrying: i64,
+    pub suspended_endpoints: i64,
+    pub paused_endpoints: i64,
+    /// Of what is pending or retrying: for endpoints that are suspended or paused.
+    pub held: i64,
+    /// Of what waits for an active endpoint.
+    pub oldest_due_at: Option<i64>,
+}
+
+/// Counts along indexes of open rows; some milliseconds with a backlog of 100 000.
+pub async fn counts(db: &mut impl Connection) -> Result<Counts, Error> {
+    let deliveries = |status| {
+        format!(
+            "(SELECT count(*) FROM webhook_deliveries WHERE status = '{status}' AND status <> 'delivered') AS {status}"
+        )
+    };
+    let endpoints = |status| {
+        format!(
+            "(SELECT count(*) FROM webhook_endpoints WHERE status = '{status}' AND deleted_at IS NULL) AS {status}_endpoints"
+        )
+    };
+    let statement = format!(
+        "SELECT {}, {}, {}, {}, {}, (SELECT min((SELECT d.due_at FROM webhook_deliveries d
+             WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying')
+             ORDER BY d.due_at LIMIT 1)) FROM webhook_endpoints e WHERE e.status = 'active' AND e.deleted_at IS NULL)
+             AS oldest_due_at,
+             (SELECT coalesce(sum((SELECT count(*) FROM webhook_deliveries d
+             WHERE d.endpoint_id = e.id AND d.is_replay = 0 AND d.status IN ('pending', 'retrying'))), 0)
+             FROM webhook_endpoints e WHERE e.status IN ('suspended', 'paused') AND e.deleted_at IS NULL) AS held",
+        deliveries("pending"),
+        deliveries("delivering"),
+        deliveries("retrying"),
+        endpoints("suspended"),
+        endpoints("paused"),
+    );
+    Ok(query_as(sqlx::AssertSqlSafe(statement))
+        .fetch_one(db.sqlite())
+        .await?)
+}
+
+/// Bytes that events, deliveries and attempts take, about; a total that is kept, not counted.
+pub(crate) async fn kept_bytes(db: &mut impl Connection) -> Result<u64, Error> {
+    let bytes: i64 = query_scalar("SELECT bytes FROM event_storage")
+        .fetch_one(db.sqlite())
+        .await?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}

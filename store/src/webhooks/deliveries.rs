@@ -1,0 +1,172 @@
+//! Deliveries as their owner sees them.
+
+use sqlx::{QueryBuilder, Sqlite};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Page};
+
+/// Characters that are kept of a receiver's answer.
+pub const MOST_PREVIEW_CHARACTERS: usize = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum DeliveryStatus {
+    /// Not tried yet.
+    Pending,
+    /// An attempt is in flight.
+    Delivering,
+    /// Waits for another attempt.
+    Retrying,
+    Delivered,
+    /// Given up.
+    Failed,
+}
+
+impl DeliveryStatus {
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::Delivering,
+        Self::Retrying,
+        Self::Delivered,
+        Self::Failed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivering => "delivering",
+            Self::Retrying => "retrying",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Delivery {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub endpoint_id: Uuid,
+    /// As the endpoint has it now.
+    pub endpoint_url: String,
+    pub event_id: Uuid,
+    pub event_type: String,
+    pub status: DeliveryStatus,
+    /// The receiver's last answer.
+    pub http_status: Option<u16>,
+    /// The beginning of its body, at most [`MOST_PREVIEW_CHARACTERS`].
+    pub response_preview: Option<String>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// Of any kind, those that were cut short among them.
+    pub attempts: u32,
+    /// Attempts that failed and count: the place on the retry ladder.
+    pub failures: u32,
+    /// Its next attempt is one that its owner asked for.
+    pub is_replay: bool,
+    pub due_at: i64,
+    pub created_at: i64,
+    pub last_attempt_at: Option<i64>,
+    /// When it arrived last; a replay that fails does not take that back.
+    pub delivered_at: Option<i64>,
+    /// Null while it is open.
+    pub ended_at: Option<i64>,
+}
+
+impl Delivery {
+    /// When it is tried next, as far as that depends on itself; `None` while it is being tried, and once it has ended.
+    pub fn next_attempt_at(&self) -> Option<i64> {
+        let waits = matches!(
+            self.status,
+            DeliveryStatus::Pending | DeliveryStatus::Retrying
+        );
+        waits.then_some(self.due_at)
+    }
+}
+
+/// Which deliveries are wanted; `None`: any.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryFilter {
+    pub status: Option<DeliveryStatus>,
+    pub event_type: Option<String>,
+    pub endpoint_id: Option<Uuid>,
+}
+
+/// A delivery with what it takes from its endpoint and its event. The order of the joins is fixed: a list goes along one index
+/// of the deliveries.
+const SELECT: &str = "SELECT d.id, d.account_id, d.endpoint_id, e.url AS endpoint_url, v.id AS event_id, d.event_type, d.status,
+         d.http_status, d.response_preview, d.error, d.attempts, d.failures, d.is_replay, d.due_at, d.created_at,
+         d.last_attempt_at, d.delivered_at, d.ended_at
+     FROM webhook_deliveries d CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id CROSS JOIN events v ON v.seq = d.event_seq ";
+
+/// The account's deliveries that pass the filter, newest first; those of deleted endpoints too.
+pub async fn deliveries(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    filter: &DeliveryFilter,
+    page: Page,
+) -> Result<Vec<Delivery>, Error> {
+    Ok(listing("", account_id, filter, page)
+        .build_query_as()
+        .fetch_all(db.sqlite())
+        .await?)
+}
+
+/// The statement of a list. Statuses stand in it as text, so that the index of those that are rare is found.
+pub(super) fn listing(
+    prefix: &str,
+    account_id: Uuid,
+    filter: &DeliveryFilter,
+    page: Page,
+) -> QueryBuilder<Sqlite> {
+    let mut list = QueryBuilder::new(format!("{prefix}{SELECT}"));
+    list.push("WHERE d.account_id = ").push_bind(account_id);
+    if let Some(endpoint_id) = filter.endpoint_id {
+        list.push(" AND d.endpoint_id = ").push_bind(endpoint_id);
+    }
+    if let Some(status) = filter.status {
+        list.push(format_args!(" AND d.status = '{}'", status.as_str()));
+        if status != DeliveryStatus::Delivered {
+            list.push(" AND d.status <> 'delivered'");
+        }
+    }
+    if let Some(event_type) = &filter.event_type {
+        // The type is the least selective: it names the index only when it stands alone.
+        let is_alone = filter.endpoint_id.is_none() && filter.status.is_none();
+        list.push(if is_alone {
+            " AND d.event_type = "
+        } else {
+            " AND +d.event_type = "
+        })
+        .push_bind(event_type.clone());
+    }
+    let (created_at, id) = page.before();
+    list.push(" AND (d.created_at, d.id) < (")
+        .push_bind(created_at)
+        .push(", ")
+        .push_bind(id)
+        .push(") ORDER BY d.created_at DESC, d.id DESC LIMIT ")
+        .push_bind(page.limit);
+    list
+}
+
+/// `Error::NotFound` for an unknown id and for another account's.
+pub async fn delivery(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<Delivery, Error> {
+    let mut one = QueryBuilder::<Sqlite>::new(SELECT);
+    one.push("WHERE d.id = ")
+        .push_bind(id)
+        .push(" AND d.account_id = ")
+        .push_bind(account_id)
+        .build_query_as()
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("delivery"))
+}

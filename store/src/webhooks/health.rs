@@ -1,0 +1,142 @@
+//! The health of endpoints as their attempts find it, and the release of what waited.
+
+use serde::Serialize;
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use super::{Endpoint, EndpointStatus};
+use crate::{
+    Error, Tx,
+    rows::{hex, json},
+};
+
+/// What attempts have found out about an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointHealth {
+    /// Of the endpoint from which this was worked out.
+    pub revision: i64,
+    pub status: EndpointStatus,
+    pub status_reason: Option<String>,
+    pub consecutive_failures: u32,
+    pub first_failure_at: Option<i64>,
+    pub last_success_at: Option<i64>,
+    pub last_failure_at: Option<i64>,
+    pub next_probe_at: Option<i64>,
+    pub is_releasing: bool,
+}
+
+impl Endpoint {
+    /// Its health as the row tells it.
+    pub fn health(&self) -> EndpointHealth {
+        EndpointHealth {
+            revision: self.revision,
+            status: self.status,
+            status_reason: self.status_reason.clone(),
+            consecutive_failures: self.consecutive_failures,
+            first_failure_at: self.first_failure_at,
+            last_success_at: self.last_success_at,
+            last_failure_at: self.last_failure_at,
+            next_probe_at: self.next_probe_at,
+            is_releasing: self.is_releasing,
+        }
+    }
+}
+
+/// A health as the statement reads it, by position.
+#[derive(Serialize)]
+struct Found<'a>(
+    String,
+    i64,
+    &'static str,
+    Option<&'a str>,
+    u32,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    bool,
+);
+
+/// The healths of an earlier revision, and those of endpoints that are paused, do not count.
+pub(super) const SET_HEALTHS: &str =
+    "WITH found AS MATERIALIZED (
+         SELECT e.id, f.value ->> 6 AS last_success_at, f.value ->> 7 AS last_failure_at,
+             e.revision = f.value ->> 1 AND e.status <> 'paused' AS counts,
+             f.value ->> 2 AS status, f.value ->> 3 AS status_reason, f.value ->> 4 AS consecutive_failures,
+             f.value ->> 5 AS first_failure_at, f.value ->> 8 AS next_probe_at, f.value ->> 9 AS is_releasing
+         FROM json_each($1) f CROSS JOIN webhook_endpoints e ON e.id = unhex(f.value ->> 0) AND e.deleted_at IS NULL)
+     UPDATE webhook_endpoints AS e SET
+         last_success_at = max(coalesce(f.last_success_at, e.last_success_at), coalesce(e.last_success_at, f.last_success_at)),
+         last_failure_at = max(coalesce(f.last_failure_at, e.last_failure_at), coalesce(e.last_failure_at, f.last_failure_at)),
+         status = iif(f.counts, f.status, e.status),
+         status_reason = iif(f.counts, f.status_reason, e.status_reason),
+         consecutive_failures = iif(f.counts, f.consecutive_failures, e.consecutive_failures),
+         first_failure_at = iif(f.counts, f.first_failure_at, e.first_failure_at),
+         next_probe_at = iif(f.counts, f.next_probe_at, e.next_probe_at),
+         is_releasing = iif(f.counts, f.is_releasing, e.is_releasing),
+         updated_at = iif(f.counts AND f.status <> e.status,
+             max(e.updated_at, coalesce(f.last_success_at, 0), coalesce(f.last_failure_at, 0)), e.updated_at)
+     FROM found f WHERE e.id = f.id";
+
+/// Writes what attempts found, in one statement however many endpoints there are.
+///
+/// What the owner decided meanwhile stands: a health of an earlier revision, and one of an endpoint that is paused, only tells
+/// the times of its last success and failure. Another status changes the endpoint as its owner sees it, at the time of the
+/// attempt that brought it.
+pub async fn set_healths(tx: &mut Tx<'_>, healths: &[(Uuid, EndpointHealth)]) -> Result<(), Error> {
+    if healths.is_empty() {
+        return Ok(());
+    }
+    let found: Vec<Found> = healths
+        .iter()
+        .map(|(id, health)| {
+            Found(
+                hex(*id),
+                health.revision,
+                health.status.as_str(),
+                health.status_reason.as_deref(),
+                health.consecutive_failures,
+                health.first_failure_at,
+                health.last_success_at,
+                health.last_failure_at,
+                health.next_probe_at,
+                health.is_releasing,
+            )
+        })
+        .collect();
+    query(SET_HEALTHS)
+        .bind(json(&found)?)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+pub(super) const REWIND: &str = "UPDATE webhook_deliveries SET due_at = created_at WHERE seq IN (
+         SELECT seq FROM webhook_deliveries
+         WHERE endpoint_id = $1 AND status = 'retrying' AND is_replay = 0 AND due_at > created_at
+         ORDER BY event_seq LIMIT $2)";
+
+/// Makes at most `rows` of an endpoint's waiting deliveries due when their events were, so that they go in that order; returns
+/// how many. Call it again while it is `rows`, then [`finish_release`].
+pub async fn rewind(tx: &mut Tx<'_>, endpoint_id: Uuid, rows: u32) -> Result<u64, Error> {
+    let rewound = query(REWIND)
+        .bind(endpoint_id)
+        .bind(rows)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(rewound.rows_affected())
+}
+
+/// Notes that nothing of an endpoint is left to rewind, so that its deliveries may be claimed; false when something is.
+pub async fn finish_release(tx: &mut Tx<'_>, endpoint_id: Uuid) -> Result<bool, Error> {
+    let finished: Option<i64> = query_scalar(
+        "UPDATE webhook_endpoints SET is_releasing = 0 WHERE id = $1 AND NOT EXISTS (
+             SELECT 1 FROM webhook_deliveries
+             WHERE endpoint_id = $1 AND status = 'retrying' AND is_replay = 0 AND due_at > created_at)
+         RETURNING 1",
+    )
+    .bind(endpoint_id)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    Ok(finished.is_some())
+}

@@ -1,0 +1,48 @@
+//! Webhooks: endpoints, and the deliveries of events to them.
+//!
+//! A delivery is leased in place (docs/decisions/0013), by the rules of [`crate::work`] but for three: a claim takes rows of
+//! one endpoint at a time and in the order of its events, the retry ladder bounds the tries in the place of a number of
+//! claims, and a lease outlives the longest attempt, so that there is no heartbeat.
+//!
+//! ```text
+//!              claim                      record
+//!   pending ────────▶ delivering ──────────────────▶ delivered
+//!                      ▲      │ ├──────────────────▶ failed ─┐ replay
+//!                claim │      ▼ record, interrupt            │
+//!                     retrying ◀─────────────────────────────┘
+//! ```
+//!
+//! - A claim commits the attempt's row before the first byte goes out; its fence rises, and [`record`] skips a claim whose
+//!   fence is not the row's any more.
+//! - An attempt whose owner is gone stands as `interrupted` and is made again at once; it does not climb the ladder.
+//! - What waits goes by its due time and then in the order of the events ([`claim`]). After a suspension or a pause,
+//!   [`rewind`] puts what waits back into the order of the events.
+
+mod attempts;
+mod counts;
+mod deliveries;
+mod endpoints;
+mod health;
+pub(crate) mod owned;
+mod replay;
+pub(crate) mod retention;
+mod subscriptions;
+#[cfg(test)]
+pub(crate) mod tests;
+mod turns;
+
+pub use attempts::{Attempt, AttemptStatus, Attempted, Next, attempts, interrupt, record};
+pub(crate) use counts::kept_bytes;
+pub use counts::{Counts, counts};
+pub use deliveries::{
+    Delivery, DeliveryFilter, DeliveryStatus, MOST_PREVIEW_CHARACTERS, deliveries, delivery,
+};
+pub use endpoints::{
+    Endpoint, EndpointPatch, EndpointStatus, NewEndpoint, create, delete, get, list, patch,
+    rotate_secret,
+};
+pub use health::{EndpointHealth, finish_release, rewind, set_healths};
+pub use replay::{recover, replay, test};
+pub use retention::Retention;
+pub(crate) use subscriptions::{endpoints_of, fan_out};
+pub use turns::{Claimed, Lane, Wanted, What, claim, lanes};

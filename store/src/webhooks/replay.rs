@@ -1,0 +1,109 @@
+//! Sending again, and test events: one attempt each, by the owner's wish and whatever the endpoint's state.
+
+use serde_json::{Map, Value};
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use super::{Delivery, DeliveryStatus, delivery, endpoints, get};
+use crate::{
+    Error, Tx,
+    events::{self, Audience, NewEvent, Place},
+};
+
+/// Sends a delivery again: one more attempt now, also of one that arrived. One that waits for an attempt anyway is only brought
+/// forward.
+///
+/// `Error::NotFound` for an unknown id and for another account's, `Error::Conflict` while an attempt is in flight and when the
+/// endpoint is deleted.
+pub async fn replay(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    now_ms: i64,
+) -> Result<Delivery, Error> {
+    let present = delivery(tx, account_id, id).await?;
+    if !endpoints::is_there(tx, present.endpoint_id).await? {
+        return Err(Error::Conflict(
+            "the webhook of this delivery is deleted".into(),
+        ));
+    }
+    let again = match present.status {
+        DeliveryStatus::Delivering => {
+            return Err(Error::Conflict(
+                "the delivery is being attempted: wait for its outcome".into(),
+            ));
+        }
+        DeliveryStatus::Pending | DeliveryStatus::Retrying => {
+            query("UPDATE webhook_deliveries SET due_at = min(due_at, $2) WHERE id = $1")
+        }
+        DeliveryStatus::Delivered | DeliveryStatus::Failed => query(
+            "UPDATE webhook_deliveries SET status = 'retrying', is_replay = 1, due_at = $2, ended_at = NULL WHERE id = $1",
+        ),
+    };
+    again.bind(id).bind(now_ms).execute(tx.sqlite()).await?;
+    delivery(tx, account_id, id).await
+}
+
+/// A recovery does not take longer.
+const MEANWHILE_MS: i64 = 60 * 60 * 1000;
+
+pub(super) const RECOVER: &str = "UPDATE webhook_deliveries SET status = 'retrying', is_replay = 1, due_at = $4, ended_at = NULL WHERE seq IN (
+         SELECT seq FROM webhook_deliveries
+         WHERE status = 'failed' AND status <> 'delivered' AND endpoint_id = $1 AND created_at >= $2 AND NOT ended_at BETWEEN $4 AND $5
+         ORDER BY created_at, id LIMIT $3)";
+
+/// Sends an endpoint's deliveries again that were made since a time and have failed before now, at most `rows`, oldest first;
+/// returns how many. Call it again with the same times while it is `rows`: what fails again meanwhile is not taken twice. What
+/// ended far ahead of now did so by a clock that was set back since.
+///
+/// `Error::NotFound` when the endpoint is not the account's, or deleted.
+pub async fn recover(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    endpoint_id: Uuid,
+    since_ms: i64,
+    rows: u32,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    get(tx, account_id, endpoint_id).await?;
+    let recovered = query(RECOVER)
+        .bind(endpoint_id)
+        .bind(since_ms)
+        .bind(rows)
+        .bind(now_ms)
+        .bind(now_ms.saturating_add(MEANWHILE_MS))
+        .execute(tx.sqlite())
+        .await?;
+    Ok(recovered.rows_affected())
+}
+
+/// Sends `webhook.test` to one endpoint. Errors as [`get`].
+pub async fn test(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    endpoint_id: Uuid,
+    now_ms: i64,
+) -> Result<Delivery, Error> {
+    let data = Map::from_iter([
+        ("webhookId".to_owned(), Value::from(endpoint_id.to_string())),
+        (
+            "message".to_owned(),
+            Value::from("a test event, sent by the owner of this webhook"),
+        ),
+    ]);
+    let new = NewEvent {
+        account_id,
+        event_type: "webhook.test",
+        audience: Audience::Endpoint(endpoint_id),
+        also: Vec::new(),
+        resource: format!("webhook:{endpoint_id}"),
+        place: Place::Only,
+        data,
+    };
+    let event = events::append(tx, new, now_ms).await?;
+    let id = query_scalar("SELECT id FROM webhook_deliveries WHERE event_seq = $1")
+        .bind(event.seq)
+        .fetch_one(tx.sqlite())
+        .await?;
+    delivery(tx, account_id, id).await
+}

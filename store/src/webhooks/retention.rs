@@ -1,0 +1,374 @@
+//! How long events and deliveries are kept: for a time, and within a number of bytes.
+//!
+//! - What has ended goes when it is old enough. Over the bytes, the oldest goes first: deliveries that were made, then those
+//!   that failed, in both cases with their events and after those of an earlier time that no delivery names; then the
+//!   other events that no delivery names.
+//! - What waits for an endpoint that is in use, or was asked for once more, is never touched. What waits for one that is
+//!   suspended or paused goes when it is as old as anything may get, and as a last resort for its bytes; the log says how
+//!   much.
+//! - The bytes, the feed's end and an event's deliveries are counted by the schema's triggers; here are deletions alone.
+
+use std::time::Duration;
+
+use sqlx::{query, query_scalar};
+use tracing::warn;
+
+use crate::{
+    Connection, Error, Store, Tx, duration_ms,
+    maintenance::{Turn, in_turns, turns},
+};
+
+use super::{DeliveryStatus, kept_bytes};
+
+/// The number of the last event about a resource is forgotten when none has come for so long.
+const SEQUENCES_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+/// A delivery takes at least so many bytes, as the schema counts them.
+const DELIVERY_BYTES: u64 = 640;
+/// What a delivery can end as; first what is less worth keeping: a failed one can still be sent again.
+const ENDED: [DeliveryStatus; 2] = [DeliveryStatus::Delivered, DeliveryStatus::Failed];
+/// For each delivery of a turn, so many attempts may go in it.
+const ATTEMPTS: u32 = 8;
+/// Waiting deliveries that are looked for, and dropped in a turn.
+const PAGE: u32 = 100;
+
+/// The statements that look among many rows; each must go by an index.
+const FIRST_END: &str =
+    "SELECT min(ended_at) FROM webhook_deliveries WHERE status = $1 AND ended_at IS NOT NULL";
+const ENDED_BEFORE: &str = "SELECT seq FROM webhook_deliveries
+     WHERE status = $1 AND ended_at < $2 ORDER BY ended_at LIMIT $3";
+const WAITING_BEFORE: &str = "SELECT seq FROM webhook_deliveries
+     WHERE status IN ('pending', 'retrying') AND status <> 'delivered' AND is_replay = 0 AND created_at < $1
+         AND endpoint_id IN (SELECT id FROM webhook_endpoints WHERE status <> 'active') LIMIT $2";
+const WITHOUT_ENDPOINT: &str = "SELECT seq FROM webhook_deliveries
+     WHERE status IN ('pending', 'retrying') AND status <> 'delivered'
+         AND endpoint_id IN (SELECT id FROM webhook_endpoints WHERE deleted_at IS NOT NULL) LIMIT $1";
+const DELETE_UNNAMED: &str = "DELETE FROM events WHERE seq IN (
+     SELECT seq FROM events WHERE deliveries = 0 AND created_at < $1 ORDER BY created_at LIMIT $2)";
+
+/// The settings `webhooks.keep` and `webhooks.keep_bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    pub keep: Duration,
+    pub keep_bytes: u64,
+}
+
+/// Removes what need not be kept any more, in turns of the writer; returns how many rows.
+pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
+    let keep_ms = duration_ms(retention.keep);
+    let before = now_ms.saturating_sub(keep_ms);
+    let deleted = sweep_deleted_endpoints(store, now_ms).await?;
+    let old = sweep_old(store, before).await?;
+    let sequences = in_turns(store, move |tx, rows| {
+        Box::pin(delete_sequences(tx, now_ms - SEQUENCES_KEPT_MS, rows))
+    })
+    .await?;
+    let room = make_room(store, retention.keep_bytes).await?;
+    Ok(deleted + old + sequences + room)
+}
+
+/// By age: deliveries that ended, those that waited too long, and the events that nothing names then.
+async fn sweep_old(store: &Store, before: i64) -> Result<u64, Error> {
+    let mut rows = 0;
+    for ended in ENDED {
+        rows += in_turns(store, move |tx, most| {
+            Box::pin(delete_ended(tx, ended, before, most))
+        })
+        .await?;
+    }
+    let waited = in_turns(store, move |tx, most| {
+        Box::pin(delete_waiting_before(tx, before, most))
+    })
+    .await?;
+    if waited > 0 {
+        warn!(
+            rows = waited,
+            "what waited for suspended or paused webhooks for webhooks.keep is dropped unsent"
+        );
+    }
+    let events = in_turns(store, move |tx, most| {
+        Box::pin(delete_unnamed_events(tx, before, most))
+    })
+    .await?;
+    Ok(rows + waited + events)
+}
+
+/// Removes the oldest until no more than `keep_bytes` are left, or nothing that may go.
+async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
+    let is_over = async || Ok::<_, Error>(kept_bytes(&mut store.read().await?).await? > keep_bytes);
+    if !is_over().await? {
+        return Ok(0);
+    }
+    let mut rows = turns(store, move |tx, most| {
+        Box::pin(make_some_room(tx, keep_bytes, most))
+    })
+    .await?;
+    if is_over().await? {
+        rows += drop_waiting(store, keep_bytes).await?;
+    }
+    Ok(rows)
+}
+
+/// A part of what may go without anybody missing it.
+async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<Turn, Error> {
+    let most = within_excess(kept_bytes(tx).await?, keep_bytes, most);
+    let rows = match most {
+        0 => 0,
+        _ => delete_oldest(tx, most).await?,
+    };
+    Ok(Turn {
+        rows,
+        is_last: rows == 0,
+    })
+}
+
+/// How many rows may go without making more room than is needed, to a row.
+fn within_excess(bytes: u64, keep_bytes: u64, most: u32) -> u32 {
+    let excess = bytes.saturating_sub(keep_bytes);
+    u32::try_from(excess.div_ceil(DELIVERY_BYTES)).map_or(most, |rows| rows.min(most))
+}
+
+/// At most `most` rows of the kind whose turn it is.
+async fn delete_oldest(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
+    for ended in ENDED {
+        let oldest: Option<i64> = query_scalar(FIRST_END)
+            .bind(ended)
+            .fetch_one(tx.sqlite())
+            .await?;
+        let Some(oldest) = oldest else {
+            continue;
+        };
+        let events = delete_unnamed_events(tx, oldest, most).await?;
+        return match events {
+            0 => delete_ended(tx, ended, i64::MAX, most).await,
+            events => Ok(events),
+        };
+    }
+    delete_unnamed_events(tx, i64::MAX, most).await
+}
+
+/// How much was deleted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deleted {
+    deliveries: u64,
+    /// Attempts and events with them.
+    rows: u64,
+}
+
+/// Deletes at most `most` deliveries, with their attempts and with the events that nothing names then. One that was probed
+/// for days has thousands of attempts: what is too much for a turn is left, with its delivery.
+async fn delete(tx: &mut Tx<'_>, seqs: &[i64], most: u32) -> Result<Deleted, Error> {
+    if seqs.is_empty() {
+        return Ok(Deleted::default());
+    }
+    let seqs = sqlx::types::Json(seqs);
+    let attempts = query(
+        "DELETE FROM webhook_attempts WHERE (delivery_seq, number) IN (
+             SELECT a.delivery_seq, a.number FROM json_each($1) d CROSS JOIN webhook_attempts a ON a.delivery_seq = d.value
+             LIMIT $2)",
+    )
+    .bind(seqs)
+    .bind(most.saturating_mul(ATTEMPTS))
+    .execute(tx.sqlite())
+    .await?;
+    let named: Vec<i64> = query_scalar(
+        "DELETE FROM webhook_deliveries WHERE seq IN (SELECT value FROM json_each($1))
+             AND NOT EXISTS (SELECT 1 FROM webhook_attempts WHERE delivery_seq = webhook_deliveries.seq)
+         RETURNING event_seq",
+    )
+    .bind(seqs)
+    .fetch_all(tx.sqlite())
+    .await?;
+    let events = query(
+        "DELETE FROM events WHERE seq IN (SELECT value FROM json_each($1)) AND deliveries = 0",
+    )
+    .bind(sqlx::types::Json(&named))
+    .execute(tx.sqlite())
+    .await?;
+    let deliveries = named.len() as u64;
+    Ok(Deleted {
+        deliveries,
+        rows: deliveries + attempts.rows_affected() + events.rows_affected(),
+    })
+}
+
+/// The oldest deliveries that ended so before a time; returns how many rows. It has found all when these are fewer than
+/// `most`.
+async fn delete_ended(
+    tx: &mut Tx<'_>,
+    ended: DeliveryStatus,
+    ended_before: i64,
+    most: u32,
+) -> Result<u64, Error> {
+    let oldest: Vec<i64> = query_scalar(ENDED_BEFORE)
+        .bind(ended)
+        .bind(ended_before)
+        .bind(most)
+        .fetch_all(tx.sqlite())
+        .await?;
+    Ok(delete(tx, &oldest, most).await?.rows)
+}
+
+/// As [`delete_ended`], of what was made before a time and waits for endpoints that are not in use.
+async fn delete_waiting_before(
+    tx: &mut Tx<'_>,
+    created_before: i64,
+    most: u32,
+) -> Result<u64, Error> {
+    let old: Vec<i64> = query_scalar(WAITING_BEFORE)
+        .bind(created_before)
+        .bind(most)
+        .fetch_all(tx.sqlite())
+        .await?;
+    Ok(delete(tx, &old, most).await?.rows)
+}
+
+/// The oldest events of before a time that no delivery names.
+async fn delete_unnamed_events(
+    tx: &mut Tx<'_>,
+    created_before: i64,
+    most: u32,
+) -> Result<u64, Error> {
+    let deleted = query(DELETE_UNNAMED)
+        .bind(created_before)
+        .bind(most)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(deleted.rows_affected())
+}
+
+/// The last resort: what waits for endpoints that are suspended or paused, in the order of its events, whoever's it is.
+async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
+    let (mut rows, mut deliveries, mut after) = (0, 0, 0);
+    loop {
+        let page = waiting_after(&mut store.read().await?, after).await?;
+        if page.is_empty() {
+            break;
+        }
+        let turn = store.write(move |tx| Box::pin(drop_some(tx, page, keep_bytes)));
+        let dropped = turn.await?;
+        rows += dropped.rows;
+        deliveries += dropped.deliveries;
+        match dropped.up_to {
+            Some(seq) => after = seq,
+            None => break,
+        }
+    }
+    if deliveries > 0 {
+        warn!(
+            deliveries,
+            "events and deliveries take more than webhooks.keep_bytes: what waits for suspended or paused webhooks is \
+             dropped unsent, the oldest first"
+        );
+    }
+    Ok(rows)
+}
+
+/// A page of them, by a reader: what waits for endpoints in use lies between them, and may be much.
+async fn waiting_after(db: &mut impl Connection, after: i64) -> Result<Vec<i64>, Error> {
+    Ok(query_scalar(
+        "SELECT d.seq FROM webhook_deliveries d CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id
+         WHERE d.seq > $1 AND +d.status IN ('pending', 'retrying') AND d.is_replay = 0 AND e.status <> 'active'
+         ORDER BY d.seq LIMIT $2",
+    )
+    .bind(after)
+    .bind(PAGE)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+struct Dropped {
+    deliveries: u64,
+    rows: u64,
+    /// Where to go on; `None` when there is room enough.
+    up_to: Option<i64>,
+}
+
+/// Drops as many as are needed of those that still wait, in their order.
+async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<Dropped, Error> {
+    let most = within_excess(kept_bytes(tx).await?, keep_bytes, PAGE);
+    let waiting: Vec<i64> = query_scalar(
+        "SELECT d.seq FROM json_each($1) p CROSS JOIN webhook_deliveries d ON d.seq = p.value
+         CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id
+         WHERE d.status IN ('pending', 'retrying') AND d.is_replay = 0 AND e.status <> 'active' ORDER BY d.seq LIMIT $2",
+    )
+    .bind(sqlx::types::Json(&page))
+    .bind(most)
+    .fetch_all(tx.sqlite())
+    .await?;
+    let deleted = delete(tx, &waiting, most).await?;
+    let is_enough = kept_bytes(tx).await? <= keep_bytes;
+    let is_whole = deleted.deliveries == waiting.len() as u64;
+    let up_to = match (page.first(), waiting.last()) {
+        _ if is_enough => None,
+        // Those whose attempts were too many for this turn are found again.
+        (Some(first), _) if !is_whole => Some(first - 1),
+        (_, Some(last)) => Some(*last),
+        _ => page.last().copied(),
+    };
+    Ok(Dropped {
+        deliveries: deleted.deliveries,
+        rows: deleted.rows,
+        up_to,
+    })
+}
+
+/// Numbers that nobody goes on counting. A live input may be idle for years, and counts on for as long as there is one.
+async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM event_sequences WHERE resource IN (
+             SELECT resource FROM event_sequences WHERE updated_at < $1
+                 AND NOT (resource LIKE 'live-input:%'
+                     AND EXISTS (SELECT 1 FROM live_inputs WHERE id = unhex(substr(resource, 12), '-')))
+             ORDER BY updated_at LIMIT $2)",
+    )
+    .bind(before)
+    .bind(most)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
+
+/// Ends what waits for endpoints that their owners deleted, and removes those of which no delivery tells any more.
+async fn sweep_deleted_endpoints(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    in_turns(store, move |tx, most| {
+        Box::pin(end_without_endpoint(tx, now_ms, most))
+    })
+    .await?;
+    in_turns(store, move |tx, most| Box::pin(delete_endpoints(tx, most))).await
+}
+
+/// Ends at most `most` of the deliveries that wait for deleted endpoints; returns how many.
+pub(super) async fn end_without_endpoint(
+    tx: &mut Tx<'_>,
+    now_ms: i64,
+    most: u32,
+) -> Result<u64, Error> {
+    let waiting: Vec<i64> = query_scalar(WITHOUT_ENDPOINT)
+        .bind(most)
+        .fetch_all(tx.sqlite())
+        .await?;
+    let ended = query(
+        "UPDATE webhook_deliveries SET status = 'failed', ended_at = $1, is_replay = 0, error = 'the webhook was deleted'
+         WHERE seq IN (SELECT value FROM json_each($2))",
+    )
+    .bind(now_ms)
+    .bind(sqlx::types::Json(waiting))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(ended.rows_affected())
+}
+
+async fn delete_endpoints(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM webhook_endpoints WHERE id IN (
+             SELECT id FROM webhook_endpoints e WHERE deleted_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE endpoint_id = e.id) LIMIT $1)",
+    )
+    .bind(most)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+use super::*;
+
+fn names(claimed: &[Claimed]) -> Vec<Uuid> {
+    claimed.iter().map(|claimed| claimed.event_id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_due_goes_by_time_and_then_in_the_order_of_the_events() {
+    let world = World::new().await;
+    let id = world.endpoint(&["*"]).await;
+    let mut events = Vec::new();
+    for created_at in [NOW, NOW, NOW - 5, NOW + 1] {
+        events.push(world.event(created_at).await);
+    }
+    let order =
+        |indexes: &[usize]| -> Vec<Uuid> { indexes.iter().map(|i| events[*i].id).collect() };
+    assert!(world.claim(What::Due, id, 0, NOW).await.is_empty());
+    let first = world.claim(What::Due, id, 2, NOW).await;
+    assert_eq!(names(&first), order(&[2, 0]));
+    assert_eq!(&*first[0].body, events[2].body);
+    let facts: Vec<_> = first
+        .iter()
+        .map(|one| {
+            (
+                one.fence,
+                one.number,
+                one.failures,
+                one.is_replay,
+                one.is_probe,
+            )
+        })
+        .collect();
+    assert_eq!(facts, [(1, 1, 0, false, false); 2]);
+    assert_eq!(
+        names(&world.claim(What::Due, id, 9, NOW).await),
+        order(&[1])
+    );
+    assert!(world.claim(What::Due, id, 9, NOW).await.is_empty());
+    assert_eq!(
+        names(&world.claim(What::Due, id, 9, NOW + 1).await),
+        order(&[3])
+    );
+    let attempts = world.attempts(first[0].delivery_id).await;
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(
+        (
+            attempts[0].number,
+            attempts[0].status,
+            attempts[0].started_at
+        ),
+        (1, AttemptStatus::Running, NOW)
+    );
+    let delivery = world.delivery(first[0].delivery_id).await;
+    assert_eq!(delivery.status, DeliveryStatus::Delivering);
+    assert_eq!(
+        (
+            delivery.attempts,
+            delivery.last_attempt_at,
+            delivery.next_attempt_at()
+        ),
+        (1, Some(NOW), None)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_endpoint_gets_as_many_as_it_may() {
+    let world = World::new().await;
+    let mut endpoints = Vec::new();
+    for _ in 0..4 {
+        endpoints.push(world.endpoint(&["*"]).await);
+    }
+    for _ in 0..5 {
+        world.event(NOW).await;
+    }
+    let wanted = |rows: [u32; 4]| -> Vec<Wanted> {
+        let each = endpoints.iter().zip(rows);
+        each.map(|(endpoint_id, rows)| Wanted {
+            endpoint_id: *endpoint_id,
+            rows,
+            what: What::Due,
+        })
+        .collect()
+    };
+    for (rows, expected) in [
+        ([4, 1, 0, 4], [4, 1, 0, 4]),
+        ([4, 1, 4, 4], [1, 1, 4, 1]),
+        ([0, 9, 9, 0], [0, 3, 1, 0]),
+    ] {
+        let claimed = world.claim_as(Uuid::now_v7(), wanted(rows), NOW).await;
+        let counts: Vec<usize> = endpoints
+            .iter()
+            .map(|id| claimed.iter().filter(|one| one.endpoint_id == *id).count())
+            .collect();
+        assert_eq!(counts, expected, "{rows:?}");
+    }
+}
+
+/// The states of an endpoint and what can be claimed of one delivery that waits and one that is replayed.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_of_the_endpoint_says_what_is_claimed() {
+    let cases = [
+        (EndpointStatus::Active, [1, 0, 1]),
+        (EndpointStatus::Suspended, [0, 1, 1]),
+        (EndpointStatus::Paused, [0, 0, 1]),
+    ];
+    for (status, expected) in cases {
+        for (what, expected) in [What::Due, What::Probe, What::Replay]
+            .into_iter()
+            .zip(expected)
+        {
+            let world = World::new().await;
+            let (account, id) = (world.account, world.endpoint(&["*"]).await);
+            world.event(NOW).await;
+            let replayed = world
+                .write(move |tx| Box::pin(test(tx, account, id, NOW)))
+                .await
+                .unwrap();
+            match status {
+                EndpointStatus::Active => {}
+                EndpointStatus::Suspended => drop(world.suspend(id).await),
+                EndpointStatus::Paused => drop(world.switch(id, false).await),
+            }
+            let claimed = world.claim(what, id, 4, NOW).await;
+            assert_eq!(claimed.len(), expected, "{status:?} {what:?}");
+            for one in claimed {
+                assert_eq!(one.is_replay, what == What::Replay);
+                assert_eq!(one.delivery_id == replayed.id, what == What::Replay);
+                assert_eq!(one.is_probe, what == What::Probe);
+                let attempts = world.attempts(one.delivery_id).await;
+                assert_eq!(attempts[0].is_probe, what == What::Probe);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_is_the_oldest_event_that_waits_even_when_it_is_not_due() {
+    let world = World::new().await;
+    let id = world.endpoint(&["*"]).await;
+    let first = world.event(NOW).await;
+    let claimed = world.claim_one(id, NOW).await;
+    world.event(NOW).await;
+    world
+        .record(vec![ended(&claimed, Next::RetryAt(NOW + 60_000))])
+        .await;
+    world.suspend(id).await;
+    let probe = world.claim(What::Probe, id, 1, NOW + 1).await;
+    assert_eq!(names(&probe), [first.id]);
+    assert_eq!((probe[0].number, probe[0].failures), (2, 1));
+}
+
+/// A clock that was an hour ahead, and is not any more, holds nothing up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_due_time_beyond_the_horizon_is_due_after_the_others() {
+    let world = World::new().await;
+    let id = world.endpoint(&["*"]).await;
+    let far = world.event(HORIZON + 1).await;
+    world.event(HORIZON).await;
+    let near = world.event(NOW).await;
+    let claimed = world.claim(What::Due, id, 4, NOW).await;
+    let mut found = names(&claimed);
+    found.sort();
+    let mut expected = vec![near.id, far.id];
+    expected.sort();
+    assert_eq!(found, expected);
+    let far = world.event(HORIZON + 1).await;
+    let near = world.event(NOW).await;
+    assert_eq!(names(&world.claim(What::Due, id, 1, NOW).await), [near.id]);
+    assert_eq!(names(&world.claim(What::Due, id, 1, NOW).await), [far.id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_tell_who_has_something_to_do() {
+    let world = World::new().await;
+    let (account, idle) = (world.account, world.endpoint(&["conversion.failed"]).await);
+    let waiting = world.endpoint(&["*"]).await;
+    let find = async |also: &[Uuid]| lanes(&mut world.read().await, also).await.unwrap();
+    assert_eq!(find(&[]).await, []);
+    world.event(NOW + 3).await;
+    world.event(NOW + 2).await;
+    let lane = find(&[]).await;
+    assert_eq!(lane.len(), 1);
+    assert_eq!(lane[0].endpoint, world.get(waiting).await);
+    assert_eq!(
+        (lane[0].next_due_at, lane[0].replay_due_at),
+        (Some(NOW + 2), None)
+    );
+    world
+        .write(move |tx| Box::pin(test(tx, account, idle, NOW)))
+        .await
+        .unwrap();
+    let lane = find(&[]).await;
+    let other = lane.iter().find(|lane| lane.endpoint.id == idle).unwrap();
+    assert_eq!((other.next_due_at, other.replay_due_at), (None, Some(NOW)));
+    world.claim(What::Replay, idle, 1, NOW).await;
+    let ids =
+        |lanes: Vec<Lane>| -> Vec<Uuid> { lanes.iter().map(|lane| lane.endpoint.id).collect() };
+    assert_eq!(ids(find(&[]).await), [waiting]);
+    let mut both = ids(find(&[idle, idle, waiting]).await);
+    both.sort();
+    assert_eq!(both, [idle, waiting], "asked for, each once");
+    world.switch(idle, false).await;
+    world.switch(idle, true).await;
+    assert_eq!(find(&[]).await.len(), 2, "its release is not finished");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_tell_what_is_open() {
+    let world = World::new().await;
+    let id = world.endpoint(&["*"]).await;
+    let other = world.endpoint(&["file.uploaded"]).await;
+    for at in [NOW, NOW + 1, NOW + 2] {
+        world.event(at).await;
+    }
+    let retrying = world.claim_one(id, NOW).await;
+    world
+        .record(vec![ended(&retrying, Next::RetryAt(NOW + 9))])
+        .await;
+    let failed = world.claim_one(id, NOW + 1).await;
+    world.record(vec![ended(&failed, Next::Failed)]).await;
+    world.claim_one(id, NOW + 2).await;
+    world.suspend(other).await;
+    let expected = Counts {
+        pending: 3,
+        delivering: 1,
+        retrying: 1,
+        suspended_endpoints: 1,
+        paused_endpoints: 0,
+        held: 3,
+        oldest_due_at: Some(NOW + 9),
+    };
+    assert_eq!(counts(&mut world.read().await).await.unwrap(), expected);
+}

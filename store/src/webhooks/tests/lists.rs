@@ -1,0 +1,175 @@
+use sqlx::{QueryBuilder, Row, Sqlite};
+
+use super::*;
+use crate::{Listed, Page};
+
+/// Every combination of filters over deliveries of two types, two endpoints and all states.
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_combine_and_pages_join() {
+    let world = World::new().await;
+    let endpoints = [
+        world
+            .endpoint(&["file.uploaded", "conversion.failed"])
+            .await,
+        world
+            .endpoint(&["file.uploaded", "conversion.failed"])
+            .await,
+    ];
+    for n in 0..8 {
+        let event_type = ["file.uploaded", "conversion.failed"][n % 2];
+        let new = NewEvent {
+            event_type,
+            ..file_uploaded(world.account)
+        };
+        world.append(new, NOW + n as i64 / 3).await.unwrap();
+    }
+    for endpoint in endpoints {
+        let claimed = world.claim(What::Due, endpoint, 6, NOW + 9).await;
+        let nexts = [
+            Next::Delivered,
+            Next::Failed,
+            Next::RetryAt(NOW),
+            Next::Delivered,
+        ];
+        let outcomes = claimed.iter().zip(nexts);
+        let outcomes = outcomes.map(|(one, next)| ended(one, next)).collect();
+        world.record(outcomes).await;
+    }
+    let mut all = world.deliveries().await;
+    all.reverse();
+    assert_eq!(all.len(), 16);
+    assert!(all.is_sorted_by_key(|one| std::cmp::Reverse((one.created_at, one.id))));
+    for filter in filters(endpoints[0]) {
+        let expected: Vec<&Delivery> = all
+            .iter()
+            .filter(|one| filter.status.is_none_or(|status| one.status == status))
+            .filter(|one| {
+                filter
+                    .event_type
+                    .as_ref()
+                    .is_none_or(|name| one.event_type == *name)
+            })
+            .filter(|one| filter.endpoint_id.is_none_or(|id| one.endpoint_id == id))
+            .collect();
+        let mut found: Vec<Delivery> = Vec::new();
+        loop {
+            let page = Page {
+                limit: 3,
+                after: found.last().map(Listed::cursor),
+            };
+            let mut db = world.read().await;
+            let rows = deliveries(&mut db, world.account, &filter, page)
+                .await
+                .unwrap();
+            let is_last = rows.len() < 3;
+            found.extend(rows);
+            if is_last {
+                break;
+            }
+        }
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{filter:?}");
+    }
+    let other = add_account(&world.store).await;
+    for filter in filters(endpoints[0]) {
+        let foreign = deliveries(&mut world.read().await, other, &filter, Page::first(9)).await;
+        assert!(foreign.unwrap().is_empty(), "{filter:?}");
+    }
+}
+
+fn filters(endpoint: Uuid) -> Vec<DeliveryFilter> {
+    let statuses = DeliveryStatus::ALL.into_iter().map(Some).chain([None]);
+    let mut filters = Vec::new();
+    for status in statuses {
+        for event_type in [None, Some("file.uploaded".to_owned())] {
+            for endpoint_id in [None, Some(endpoint)] {
+                filters.push(DeliveryFilter {
+                    status,
+                    event_type: event_type.clone(),
+                    endpoint_id,
+                });
+            }
+        }
+    }
+    filters
+}
+
+/// How SQLite goes about a statement, a line for each step.
+async fn plan(world: &World, statement: String) -> Vec<String> {
+    plan_of(
+        world,
+        QueryBuilder::new(format!("EXPLAIN QUERY PLAN {statement}")),
+    )
+    .await
+}
+
+async fn plan_of(world: &World, mut statement: QueryBuilder<Sqlite>) -> Vec<String> {
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let steps = statement.build().fetch_all(tx.sqlite()).await?;
+                Ok(steps.iter().map(|step| step.get("detail")).collect())
+            })
+        })
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_list_goes_along_an_index() {
+    let world = World::new().await;
+    for filter in filters(Uuid::nil()) {
+        let index = match &filter {
+            DeliveryFilter {
+                endpoint_id: Some(_),
+                status: None | Some(DeliveryStatus::Delivered),
+                ..
+            } => "webhook_deliveries_by_endpoint (",
+            DeliveryFilter {
+                endpoint_id: Some(_),
+                ..
+            } => "webhook_deliveries_by_endpoint_and_status (",
+            DeliveryFilter {
+                status: Some(_), ..
+            } => "webhook_deliveries_by_status (",
+            DeliveryFilter {
+                event_type: Some(_),
+                ..
+            } => "webhook_deliveries_by_type (",
+            _ => "webhook_deliveries_by_account (",
+        };
+        let list = deliveries::listing("EXPLAIN QUERY PLAN ", Uuid::nil(), &filter, Page::first(9));
+        let steps = plan_of(&world, list).await;
+        assert!(
+            steps[0].contains(&format!("SEARCH d USING INDEX {index}")),
+            "{filter:?}: {steps:#?}"
+        );
+        assert_eq!(steps.len(), 3, "no sorting: {filter:?}: {steps:#?}");
+    }
+}
+
+/// The statements that run at every turn seek; none walks over deliveries or events that it does not want.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_turn_scans_a_table() {
+    let world = World::new().await;
+    let mut statements = vec![turns::LANES.to_owned()];
+    statements.extend([What::Due, What::Probe, What::Replay].map(turns::taking));
+    statements.extend(attempts::recording());
+    let others = [
+        health::SET_HEALTHS,
+        health::REWIND,
+        replay::RECOVER,
+        subscriptions::AUDIENCE,
+    ];
+    statements.extend(others.map(str::to_owned));
+    for statement in statements {
+        let steps = plan(&world, statement.clone()).await;
+        for step in &steps {
+            let is_scan = step.starts_with("SCAN");
+            let is_of_rows = ["webhook_", "events"]
+                .iter()
+                .any(|table| step.contains(table));
+            let is_min = step.contains("webhook_endpoints_releasing");
+            assert!(!is_scan || !is_of_rows || is_min, "{statement}\n{steps:#?}");
+        }
+    }
+}

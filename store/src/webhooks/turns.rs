@@ -1,0 +1,295 @@
+//! Turns: which endpoints have something to send, and claiming it.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use serde::Serialize;
+use sqlx::{FromRow, query, query_as};
+use uuid::Uuid;
+
+use super::Endpoint;
+use crate::{
+    Connection, Error, Tx, duration_ms,
+    rows::{hex, json},
+};
+
+/// An endpoint with open deliveries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    pub endpoint: Endpoint,
+    /// When the first of its deliveries is due that waits for the endpoint; `None` when none does.
+    pub next_due_at: Option<i64>,
+    /// When the first is due that goes whatever the endpoint's state.
+    pub replay_due_at: Option<i64>,
+}
+
+#[derive(FromRow)]
+struct LaneRow {
+    #[sqlx(flatten)]
+    endpoint: Endpoint,
+    next_due_at: Option<i64>,
+    replay_due_at: Option<i64>,
+}
+
+impl From<LaneRow> for Lane {
+    fn from(row: LaneRow) -> Self {
+        Self {
+            endpoint: row.endpoint,
+            next_due_at: row.next_due_at,
+            replay_due_at: row.replay_due_at,
+        }
+    }
+}
+
+/// Seeks from endpoint to endpoint along the index of what waits, so that it costs by the endpoints that have something
+/// waiting and not by how much that is.
+pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
+         SELECT min(endpoint_id) FROM webhook_deliveries WHERE status IN ('pending', 'retrying')
+         UNION ALL
+         SELECT (SELECT min(endpoint_id) FROM webhook_deliveries WHERE endpoint_id > waiting.id AND status IN ('pending', 'retrying'))
+         FROM waiting WHERE waiting.id IS NOT NULL),
+     busy (id) AS (SELECT id FROM waiting WHERE id IS NOT NULL UNION SELECT id FROM webhook_endpoints WHERE is_releasing = 1
+         UNION SELECT unhex(value) FROM json_each($1))
+     SELECT e.*,
+         (SELECT due_at FROM webhook_deliveries WHERE endpoint_id = e.id AND is_replay = 0 AND status IN ('pending', 'retrying')
+          ORDER BY due_at LIMIT 1) AS next_due_at,
+         (SELECT due_at FROM webhook_deliveries WHERE endpoint_id = e.id AND is_replay = 1 AND status IN ('pending', 'retrying')
+          ORDER BY due_at LIMIT 1) AS replay_due_at
+     FROM busy CROSS JOIN webhook_endpoints e ON e.id = busy.id WHERE e.deleted_at IS NULL";
+
+/// The endpoints that are not deleted and for which something waits, or whose release is not finished, and those of `also`, to
+/// which something is in flight. Nothing depends on the time: what is due later is told too.
+pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>, Error> {
+    let also: Vec<String> = also.iter().map(|id| hex(*id)).collect();
+    let rows: Vec<LaneRow> = query_as(LANES)
+        .bind(json(&also)?)
+        .fetch_all(db.sqlite())
+        .await?;
+    Ok(rows.into_iter().map(Lane::from).collect())
+}
+
+/// How many deliveries of one endpoint are wanted, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub endpoint_id: Uuid,
+    pub rows: u32,
+    pub what: What,
+}
+
+/// Which deliveries of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum What {
+    /// Those that are due, of an active endpoint whose release is finished; by due time, then in the order of the events.
+    Due,
+    /// The oldest that waits, due or not, of a suspended endpoint.
+    Probe,
+    /// Those that the owner asked for, whatever the endpoint's state.
+    Replay,
+}
+
+/// A delivery that was claimed: its attempt's row is there, and the request may go out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    pub delivery_id: Uuid,
+    pub endpoint_id: Uuid,
+    pub fence: i64,
+    /// Of the attempt, from 1.
+    pub number: u32,
+    /// Attempts that failed and count, before this one.
+    pub failures: u32,
+    pub is_replay: bool,
+    pub is_probe: bool,
+    pub event_id: Uuid,
+    pub event_type: String,
+    /// The event's envelope, shared by the deliveries of one event.
+    pub body: Arc<str>,
+    pub created_at: i64,
+}
+
+#[derive(FromRow)]
+struct ClaimedRow {
+    seq: i64,
+    id: Uuid,
+    endpoint_id: Uuid,
+    fence: i64,
+    attempts: u32,
+    failures: u32,
+    is_replay: bool,
+    event_seq: i64,
+    due_at: i64,
+    created_at: i64,
+}
+
+/// Claims what is wanted as far as it is there, each endpoint's in the order in which it is to be begun, and writes the rows of
+/// the attempts. A few statements, however many endpoints there are.
+///
+/// A due time after `horizon_ms` was written by a clock that was ahead, and counts as due.
+pub async fn claim(
+    tx: &mut Tx<'_>,
+    owner: Uuid,
+    wanted: &[Wanted],
+    lease: Duration,
+    horizon_ms: i64,
+    now_ms: i64,
+) -> Result<Vec<Claimed>, Error> {
+    let lease_ms = duration_ms(lease);
+    let clock = Clock {
+        now_ms,
+        horizon_ms,
+        lease_expires_at: now_ms.saturating_add(lease_ms),
+    };
+    let mut taken = Vec::new();
+    for ((what, rows), endpoints) in alike(wanted) {
+        let mut part = take(tx, owner, what, rows, &endpoints, clock).await?;
+        part.sort_unstable_by_key(|row| (row.endpoint_id, row.due_at, row.event_seq));
+        taken.extend(part.into_iter().map(|row| (row, what == What::Probe)));
+    }
+    if taken.is_empty() {
+        return Ok(Vec::new());
+    }
+    begin_attempts(tx, &taken, now_ms).await?;
+    with_bodies(tx, taken).await
+}
+
+#[derive(Clone, Copy)]
+struct Clock {
+    now_ms: i64,
+    horizon_ms: i64,
+    lease_expires_at: i64,
+}
+
+/// Endpoints of which as much of the same is wanted share a statement.
+fn alike(wanted: &[Wanted]) -> Vec<((What, u32), Vec<String>)> {
+    let mut groups: HashMap<(What, u32), Vec<String>> = HashMap::new();
+    for one in wanted.iter().filter(|one| one.rows > 0) {
+        let group = groups.entry((one.what, one.rows)).or_default();
+        group.push(hex(one.endpoint_id));
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_unstable_by_key(|(key, _)| *key);
+    groups
+}
+
+/// `$1` the endpoints, `$2` rows of each, `$3` now, `$4` the horizon, `$5` the owner, `$6` the lease's end.
+const TAKE: [&str; 3] = [
+    "UPDATE webhook_deliveries SET status = 'delivering', fence = fence + 1, attempts = attempts + 1, last_attempt_at = $3,
+         lease_owner = $5, lease_expires_at = $6
+     WHERE seq IN (SELECT d.seq FROM json_each($1) w
+         CROSS JOIN webhook_endpoints e ON e.id = unhex(w.value) AND e.deleted_at IS NULL AND ",
+    " CROSS JOIN webhook_deliveries d ON d.seq IN (",
+    "))
+     RETURNING seq, id, endpoint_id, fence, attempts, failures, is_replay, event_seq, due_at, created_at",
+];
+
+/// Rows of the endpoint `e.id` that are due, and then those that a wrong clock put off, each along the index.
+fn due(is_replay: u8) -> String {
+    let part = |due: &str| {
+        format!(
+            "SELECT seq FROM (SELECT seq FROM webhook_deliveries WHERE endpoint_id = e.id AND is_replay = {is_replay}
+                 AND status IN ('pending', 'retrying') AND {due} ORDER BY due_at, event_seq LIMIT $2)"
+        )
+    };
+    format!(
+        "{} UNION ALL {} LIMIT $2",
+        part("due_at <= $3"),
+        part("due_at > max($3, $4)")
+    )
+}
+
+/// The statement that claims from the endpoints of which as much of the same is wanted.
+pub(super) fn taking(what: What) -> String {
+    let (condition, choice) = match what {
+        What::Due => ("e.status = 'active' AND e.is_releasing = 0", due(0)),
+        What::Probe => (
+            "e.status = 'suspended'",
+            "SELECT seq FROM webhook_deliveries WHERE endpoint_id = e.id AND is_replay = 0
+                 AND status IN ('pending', 'retrying') ORDER BY event_seq LIMIT $2"
+                .to_owned(),
+        ),
+        What::Replay => ("true", due(1)),
+    };
+    let [head, join, tail] = TAKE;
+    format!("{head}{condition}{join}{choice}{tail}")
+}
+
+async fn take(
+    tx: &mut Tx<'_>,
+    owner: Uuid,
+    what: What,
+    rows: u32,
+    endpoints: &[String],
+    clock: Clock,
+) -> Result<Vec<ClaimedRow>, Error> {
+    Ok(query_as(sqlx::AssertSqlSafe(taking(what)))
+        .bind(json(endpoints)?)
+        .bind(rows)
+        .bind(clock.now_ms)
+        .bind(clock.horizon_ms)
+        .bind(owner)
+        .bind(clock.lease_expires_at)
+        .fetch_all(tx.sqlite())
+        .await?)
+}
+
+/// An attempt as the statement reads it, by position.
+#[derive(Serialize)]
+struct Begun(i64, u32, bool);
+
+async fn begin_attempts(
+    tx: &mut Tx<'_>,
+    taken: &[(ClaimedRow, bool)],
+    now_ms: i64,
+) -> Result<(), Error> {
+    let begun: Vec<Begun> = taken
+        .iter()
+        .map(|(row, is_probe)| Begun(row.seq, row.attempts, *is_probe))
+        .collect();
+    query(
+        "INSERT INTO webhook_attempts (delivery_seq, number, status, is_probe, started_at)
+         SELECT value ->> 0, value ->> 1, 'running', value ->> 2, $2 FROM json_each($1)",
+    )
+    .bind(json(&begun)?)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+async fn with_bodies(
+    tx: &mut Tx<'_>,
+    taken: Vec<(ClaimedRow, bool)>,
+) -> Result<Vec<Claimed>, Error> {
+    let mut wanted: Vec<i64> = taken.iter().map(|(row, _)| row.event_seq).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let rows: Vec<(i64, Uuid, String, String)> = query_as(
+        "SELECT seq, id, event_type, body FROM events WHERE seq IN (SELECT value FROM json_each($1))",
+    )
+    .bind(json(&wanted)?)
+    .fetch_all(tx.sqlite())
+    .await?;
+    let events: HashMap<i64, (Uuid, String, Arc<str>)> = rows
+        .into_iter()
+        .map(|(seq, id, event_type, body)| (seq, (id, event_type, body.into())))
+        .collect();
+    taken
+        .into_iter()
+        .map(|(row, is_probe)| {
+            let (event_id, event_type, body) = events
+                .get(&row.event_seq)
+                .ok_or_else(|| Error::Internal("a delivery's event is missing".into()))?;
+            Ok(Claimed {
+                delivery_id: row.id,
+                endpoint_id: row.endpoint_id,
+                fence: row.fence,
+                number: row.attempts,
+                failures: row.failures,
+                is_replay: row.is_replay,
+                is_probe,
+                event_id: *event_id,
+                event_type: event_type.clone(),
+                body: body.clone(),
+                created_at: row.created_at,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,286 @@
+//! The journal of a run: what was done at each node of its path.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{FromRow, query, query_as};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error, Tx,
+    blob::{BlobHash, Scratched},
+    rows::{self, hex, json},
+    work::{self, Lease},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum StepStatus {
+    Completed,
+    /// On another path, or after the end.
+    Skipped,
+    Failed,
+}
+
+impl StepStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// On the path, from 0; what was skipped comes after it.
+    pub position: u32,
+    pub node_id: String,
+    /// The node's word on the wire.
+    pub kind: String,
+    pub title: String,
+    pub status: StepStatus,
+    /// The way that a branch took.
+    pub branch: Option<bool>,
+    pub message: String,
+    /// What an inspection found.
+    pub facts: Option<Value>,
+    pub started_at: Option<i64>,
+    pub finished_at: Option<i64>,
+    pub bytes_in: Option<i64>,
+    pub bytes_out: Option<i64>,
+    /// The buffer that it made; `None` for one that passes its own on.
+    pub output: Option<StepOutput>,
+    /// `None` also when that is deleted.
+    pub stored_file_id: Option<Uuid>,
+}
+
+/// A buffer as it was when the step finished. Whether its bytes are still there is for their place to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepOutput {
+    pub place: Place,
+    pub sha256: [u8; 32],
+    pub length: i64,
+    pub filename: String,
+    pub mime: String,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+}
+
+impl StepOutput {
+    /// As [`crate::blob::Blobs::open_scratch`] compares it.
+    pub fn scratched(&self) -> Scratched {
+        Scratched {
+            length: self.length.unsigned_abs(),
+            sha256: self.sha256,
+        }
+    }
+
+    /// The blob with these bytes, if there is one.
+    pub fn blob(&self) -> BlobHash {
+        BlobHash::from_bytes(self.sha256)
+    }
+}
+
+/// Where a step's buffer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum Place {
+    /// In the run's scratch folder, at the step's position.
+    Scratch,
+    /// Under its hash. The run does not keep the blob: what names it is the file that was stored.
+    Blob,
+}
+
+/// A step as its row has it.
+#[derive(FromRow)]
+struct StepRow {
+    run_id: Uuid,
+    position: u32,
+    node_id: String,
+    kind: String,
+    title: String,
+    status: StepStatus,
+    branch: Option<bool>,
+    message: String,
+    #[sqlx(json(nullable))]
+    facts: Option<Value>,
+    started_at: Option<i64>,
+    finished_at: Option<i64>,
+    bytes_in: Option<i64>,
+    bytes_out: Option<i64>,
+    output_place: Option<Place>,
+    output_sha256: Option<BlobHash>,
+    output_length: Option<i64>,
+    output_name: Option<String>,
+    output_mime: Option<String>,
+    output_width: Option<u32>,
+    output_height: Option<u32>,
+    stored_file_id: Option<Uuid>,
+}
+
+impl StepRow {
+    fn output(&mut self) -> Option<StepOutput> {
+        Some(StepOutput {
+            place: self.output_place?,
+            sha256: *self.output_sha256?.as_bytes(),
+            length: self.output_length?,
+            filename: self.output_name.take()?,
+            mime: self.output_mime.take()?,
+            width: self.output_width,
+            height: self.output_height,
+        })
+    }
+}
+
+impl From<StepRow> for Step {
+    fn from(mut row: StepRow) -> Self {
+        Self {
+            output: row.output(),
+            position: row.position,
+            node_id: row.node_id,
+            kind: row.kind,
+            title: row.title,
+            status: row.status,
+            branch: row.branch,
+            message: row.message,
+            facts: row.facts,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            bytes_in: row.bytes_in,
+            bytes_out: row.bytes_out,
+            stored_file_id: row.stored_file_id,
+        }
+    }
+}
+
+/// A step as the statement reads it, by name: one with twenty values by position would be a riddle.
+#[derive(Serialize)]
+struct Written<'a> {
+    position: u32,
+    node_id: String,
+    kind: &'a str,
+    title: String,
+    status: &'static str,
+    branch: Option<bool>,
+    message: String,
+    facts: Option<String>,
+    started_at: Option<i64>,
+    finished_at: Option<i64>,
+    bytes_in: Option<i64>,
+    bytes_out: Option<i64>,
+    place: Option<&'static str>,
+    sha256: Option<String>,
+    length: Option<i64>,
+    name: Option<String>,
+    mime: Option<&'a str>,
+    width: Option<u32>,
+    height: Option<u32>,
+    stored: Option<String>,
+}
+
+impl<'a> From<&'a Step> for Written<'a> {
+    fn from(step: &'a Step) -> Self {
+        let output = step.output.as_ref();
+        Self {
+            position: step.position,
+            node_id: whole(&step.node_id),
+            kind: &step.kind,
+            title: whole(&step.title),
+            status: step.status.as_str(),
+            branch: step.branch,
+            message: whole(&step.message),
+            facts: step.facts.as_ref().map(Value::to_string),
+            started_at: step.started_at,
+            finished_at: step.finished_at,
+            bytes_in: step.bytes_in,
+            bytes_out: step.bytes_out,
+            place: output.map(|output| match output.place {
+                Place::Scratch => "scratch",
+                Place::Blob => "blob",
+            }),
+            sha256: output.map(|output| output.blob().to_string()),
+            length: output.map(|output| output.length),
+            name: output.map(|output| whole(&output.filename)),
+            mime: output.map(|output| output.mime.as_str()),
+            width: output.and_then(|output| output.width),
+            height: output.and_then(|output| output.height),
+            stored: step.stored_file_id.map(hex),
+        }
+    }
+}
+
+/// A foreign text with all its characters that the database's JSON can carry.
+fn whole(text: &str) -> String {
+    rows::text(text, usize::MAX)
+}
+
+/// Journals finished steps, in one statement, and notes that the run got somewhere. One that is journalled already is a fault.
+/// `Error::Conflict` when the lease is lost.
+pub async fn record_steps(tx: &mut Tx<'_>, lease: &Lease, steps: &[Step]) -> Result<(), Error> {
+    work::progressed(tx, lease).await?;
+    insert(tx, lease.id, steps).await
+}
+
+/// Notes the steps that a run did not come to, in the transaction that ends it.
+pub async fn record_skipped(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Result<(), Error> {
+    insert(tx, run_id, steps).await
+}
+
+pub(super) async fn insert(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Result<(), Error> {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let written: Vec<Written> = steps.iter().map(Written::from).collect();
+    query(
+        "INSERT INTO workflow_steps (run_id, position, node_id, kind, title, status, branch, message, facts, started_at,
+             finished_at, bytes_in, bytes_out, output_place, output_sha256, output_length, output_name, output_mime,
+             output_width, output_height, stored_file_id)
+         SELECT $1, value ->> 'position', value ->> 'node_id', value ->> 'kind', value ->> 'title', value ->> 'status',
+             value ->> 'branch', value ->> 'message', value ->> 'facts', value ->> 'started_at', value ->> 'finished_at',
+             value ->> 'bytes_in', value ->> 'bytes_out', value ->> 'place', unhex(value ->> 'sha256'),
+             value ->> 'length', value ->> 'name', value ->> 'mime', value ->> 'width', value ->> 'height',
+             unhex(value ->> 'stored')
+         FROM json_each($2)",
+    )
+    .bind(run_id)
+    .bind(json(&written)?)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// A run's journal, in the order of its path.
+pub async fn steps(db: &mut impl Connection, run_id: Uuid) -> Result<Vec<Step>, Error> {
+    let rows: Vec<StepRow> =
+        query_as("SELECT * FROM workflow_steps WHERE run_id = $1 ORDER BY position")
+            .bind(run_id)
+            .fetch_all(db.sqlite())
+            .await?;
+    Ok(rows.into_iter().map(Step::from).collect())
+}
+
+/// [`steps`] of several runs, by their ids; one without steps is missing. Without facts: those of a run may be megabytes.
+pub async fn logs(
+    db: &mut impl Connection,
+    runs: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<Step>>, Error> {
+    let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
+    let rows: Vec<StepRow> = query_as(
+        "SELECT s.run_id, s.position, s.node_id, s.kind, s.title, s.status, s.branch, s.message, NULL AS facts,
+             s.started_at, s.finished_at, s.bytes_in, s.bytes_out, s.output_place, s.output_sha256, s.output_length,
+             s.output_name, s.output_mime, s.output_width, s.output_height, s.stored_file_id
+         FROM json_each($1) r CROSS JOIN workflow_steps s ON s.run_id = unhex(r.value)
+         ORDER BY s.run_id, s.position",
+    )
+    .bind(json(&ids)?)
+    .fetch_all(db.sqlite())
+    .await?;
+    let mut logs: HashMap<Uuid, Vec<Step>> = HashMap::new();
+    for row in rows {
+        logs.entry(row.run_id).or_default().push(row.into());
+    }
+    Ok(logs)
+}

@@ -1,0 +1,35 @@
+//! Video and audio as users meet them.
+
+mod beside_live;
+mod conversions;
+mod frames;
+mod hostile;
+mod resume_jobs;
+pub(crate) mod streams;
+mod tools;
+mod tools_sound;
+
+use crate::{
+    support::{
+        Failure,
+        server::{Server, Settings},
+    },
+    worker::{OF_CLIPS, workers},
+};
+
+/// A service that answers with the result however long that takes: work on clips stands behind everything else on the
+/// machine.
+async fn patient() -> Result<Server, Failure> {
+    let wait = "80s";
+    Settings::new()
+        .env("SLUICE_CONVERT__INLINE_WAIT", wait)
+        .start()
+        .await
+}
+
+/// Processes of this service that work on clips.
+fn processes_of_clips(server: &Server) -> Result<Vec<u32>, Failure> {
+    let service = server.process_id().ok_or("the service does not run")?;
+    let parent = format!("--parent {service} ");
+    workers(|command| command.contains(&parent) && command.contains(OF_CLIPS))
+}

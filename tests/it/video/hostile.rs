@@ -1,0 +1,367 @@
+//! Clips that nobody should send: each costs its sender a typed error, at most one process, and nobody else anything.
+
+use std::{
+    io,
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::task::JoinHandle;
+
+use super::processes_of_clips;
+use crate::{
+    events::told,
+    support::{
+        Failure,
+        clips::clip,
+        dice::Dice,
+        eventually,
+        server::{Api, Fetched, Form, Server, Settings},
+    },
+};
+
+/// What hangs is ended soon.
+const STALL: &str = "15s";
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+/// Of each container.
+const MUTATIONS: usize = 6;
+
+async fn guarded() -> Result<Server, Failure> {
+    Settings::new()
+        .env("SLUICE_VIDEO__STALL", STALL)
+        .env("SLUICE_CONVERT__INLINE_WAIT", "80s")
+        .start()
+        .await
+}
+
+fn made(name: &str, arguments: &str) -> Result<Vec<u8>, Failure> {
+    Ok(std::fs::read(clip(name, arguments)?)?)
+}
+
+/// Sound clips of the containers that are spoilt here.
+fn sound() -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+    Ok(vec![
+        ("a.mp4", made("plain.mp4", "PICTURES SOUND H264 -c:a aac")?),
+        (
+            "a.mkv",
+            made("bframes.mkv", "PICTURES SOUND H264 -bf 2 -c:a libvorbis")?,
+        ),
+        (
+            "a.avi",
+            made("old.avi", "PICTURES SOUND -c:v mpeg4 -c:a libmp3lame")?,
+        ),
+        (
+            "a.ts",
+            made("broadcast.ts", "PICTURES SOUND H264 -bf 2 -c:a aac")?,
+        ),
+    ])
+}
+
+fn cut(bytes: &[u8], percent: usize) -> Vec<u8> {
+    bytes[..bytes.len() * percent / 100].to_vec()
+}
+
+/// Every place where `from` stands becomes `to`, which is as long.
+fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for at in 0..bytes.len().saturating_sub(from.len()) {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    bytes
+}
+
+/// A file, and the statuses that it may get.
+type Case = (&'static str, Vec<u8>, &'static [u16]);
+
+fn cases() -> Result<Vec<Case>, Failure> {
+    const DAMAGED: &[u16] = &[415, 422];
+    let [mp4, mkv, avi, ts] = &sound()?[..] else {
+        unreachable!("four are made");
+    };
+    let fast = made(
+        "fast.mp4",
+        "PICTURES SOUND H264 -c:a aac -movflags +faststart",
+    )?;
+    let mut moov = b"\0\0\0\x14ftypisom\0\0\0\0isom".to_vec();
+    moov.extend(2_000_000_000_u32.to_be_bytes());
+    moov.extend(b"moov");
+    moov.extend([0; 64]);
+    // AVIMAINHEADER and BITMAPINFOHEADER say 65 535 instead of 160 and 90 (little endian); the pictures know better.
+    let size = [&160_u32.to_le_bytes()[..], &90_u32.to_le_bytes()].concat();
+    let giant = [&65_535_u32.to_le_bytes()[..], &65_535_u32.to_le_bytes()].concat();
+    Ok(vec![
+        ("index-lost.mp4", cut(&mp4.1, 60), DAMAGED),
+        ("cut.mp4", cut(&fast, 60), DAMAGED),
+        ("cut.mkv", cut(&mkv.1, 50), DAMAGED),
+        // Nothing in it says how long it was.
+        ("cut.ts", cut(&ts.1, 50), &[200]),
+        ("cut.avi", cut(&avi.1, 50), &[200, 415, 422]),
+        ("head.mp4", fast[..64].to_vec(), DAMAGED),
+        (
+            "index.avi",
+            replaced(&avi.1, b"00dc", b"99zz"),
+            &[200, 415, 422],
+        ),
+        (
+            "giant.avi",
+            replaced(&avi.1, &size, &giant),
+            &[200, 413, 415, 422],
+        ),
+        (
+            "wide.mov",
+            made(
+                "wide.mov",
+                "-f lavfi -i color=red:size=65535x2:rate=1:duration=1 -c:v png",
+            )?,
+            &[413],
+        ),
+        (
+            "empty-tracks.mp4",
+            made("empty.mp4", "PICTURES SOUND H264 -c:a aac -t 0")?,
+            DAMAGED,
+        ),
+        (
+            "empty-tracks.mkv",
+            made("empty.mkv", "PICTURES SOUND H264 -c:a aac -t 0")?,
+            DAMAGED,
+        ),
+        ("moov.mp4", moov, DAMAGED),
+        (
+            "text.mp4",
+            b"It was a dark and stormy night; the rain fell in torrents.\n".to_vec(),
+            &[415],
+        ),
+        ("zeros.mp4", vec![0; 4_096], &[415]),
+        ("nothing.mp4", Vec::new(), &[400, 415]),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_clips_fail_in_kind_and_are_told_once() -> Result<(), Failure> {
+    let server = guarded().await?;
+    let api = server.api();
+    let neighbour = Neighbour::start(server.api())?;
+    let mut wrong = Vec::new();
+    let mut failures = 0;
+    for (name, bytes, allowed) in cases()? {
+        // All of it is decoded.
+        let form = Form::new()
+            .file("file", name, &bytes)
+            .fields(&[("text", "x"), ("watermarkWidth", "32")]);
+        let answer = api.post_form("/api/media/watermark", form).await?;
+        if !allowed.contains(&answer.status.as_u16()) {
+            wrong.push(format!("{name}: {}: {}", answer.status, said(&answer)));
+        } else if let Err(failure) = check_typed(&answer) {
+            wrong.push(format!("{name}: {failure}"));
+        }
+        failures += usize::from(answer.status != 200);
+        let events = told(&api).await?;
+        let count = events.iter().filter(|it| it.0 == "media.tool.failed");
+        let count = count.count();
+        if count != failures {
+            wrong.push(format!("{name}: {count} failures are told of {failures}"));
+            failures = count;
+        }
+    }
+    neighbour.leave().await?;
+    check_settled(server).await?;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
+    let arguments = "-f lavfi -i anullsrc=sample_rate=1000:channel_layout=mono -t 86400 -c:a flac -frame_size 65535";
+    let silence = made("day.flac", arguments)?;
+    assert!(silence.len() < 300_000, "{}", silence.len());
+    let server = guarded().await?;
+    let form = Form::new()
+        .file("files", "day.flac", &silence)
+        .field("format", "wav");
+    let answer = server.api().post_form("/api/convert", form).await?;
+    let answer = answer.expect(413)?;
+    check_typed(&answer)?;
+    assert!(
+        said(&answer).contains("video.max_duration"),
+        "{}",
+        said(&answer)
+    );
+    check_settled(server).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_playlist_by_another_name_reaches_nothing() -> Result<(), Failure> {
+    let canary = TcpListener::bind("127.0.0.1:0")?;
+    canary.set_nonblocking(true)?;
+    let host = canary.local_addr()?;
+    let secret = clip("plain.mp4", "PICTURES SOUND H264 -c:a aac")?;
+    let server = guarded().await?;
+    let api = server.api();
+    for address in [
+        format!("http://{host}/a.ts"),
+        format!("file://{}", secret.display()),
+    ] {
+        let lists = [
+            format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n{address}\n#EXT-X-ENDLIST\n"),
+            format!("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\n{address}\n"),
+            format!(
+                "<?xml version=\"1.0\"?><MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" \
+                 mediaPresentationDuration=\"PT2S\"><Period><AdaptationSet mimeType=\"video/mp4\">\
+                 <Representation id=\"1\" bandwidth=\"1\"><BaseURL>{address}</BaseURL></Representation>\
+                 </AdaptationSet></Period></MPD>"
+            ),
+            format!("ffconcat version 1.0\nfile '{address}'\n"),
+        ];
+        for list in lists {
+            for path in ["/api/convert", "/api/media/thumbnail"] {
+                let form = Form::new()
+                    .file("file", "clip.mp4", list.as_bytes())
+                    .field("format", if path.ends_with('t') { "mkv" } else { "png" });
+                let answer = api.post_form(path, form).await?.expect(415)?;
+                check_typed(&answer)?;
+                assert!(!said(&answer).contains("127.0.0.1"), "{}", said(&answer));
+            }
+        }
+    }
+    let knocked = canary.accept().map(drop).map_err(|error| error.kind());
+    assert_eq!(
+        knocked,
+        Err(io::ErrorKind::WouldBlock),
+        "something connected"
+    );
+    check_settled(server).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
+    let server = guarded().await?;
+    let api = server.api();
+    let neighbour = Neighbour::start(server.api())?;
+    let mut wrong = Vec::new();
+    let mut dice = Dice::new(6);
+    for (name, bytes) in sound()? {
+        for number in 0..MUTATIONS {
+            let bytes = mutated(&bytes, number, &mut dice);
+            let form = Form::new()
+                .file("files", name, &bytes)
+                .fields(&[("format", "mp4"), ("compression", "40")]);
+            let answer = api.post_form("/api/convert", form).await?;
+            let is_expected = matches!(answer.status.as_u16(), 200 | 413 | 415 | 422);
+            if !is_expected || check_typed(&answer).is_err() {
+                wrong.push(format!(
+                    "{name} {number}: {}: {}",
+                    answer.status,
+                    said(&answer)
+                ));
+            }
+        }
+    }
+    neighbour.leave().await?;
+    check_settled(server).await?;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Some bytes changed, every other time near the beginning, where headers are; of each fourth a stretch is zero.
+fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    let mut below = |bound: usize| dice.below(bound as u64) as usize;
+    if number % 4 == 3 {
+        let start = below(bytes.len());
+        let end = (start + 200).min(bytes.len());
+        bytes[start..end].fill(0);
+    }
+    for _ in 0..=number {
+        let bound = match number % 2 {
+            0 => bytes.len().min(4_096),
+            _ => bytes.len(),
+        };
+        bytes[below(bound)] = below(256) as u8;
+    }
+    bytes
+}
+
+fn said(answer: &Fetched) -> String {
+    let text = &answer.bytes[..answer.bytes.len().min(400)];
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// A result, or a refusal with its code that tells nothing of this machine.
+fn check_typed(answer: &Fetched) -> Result<(), Failure> {
+    if answer.status == 200 {
+        return Ok(());
+    }
+    let error = answer.json()?;
+    let text = error["error"].as_str().unwrap_or_default();
+    let is_told = error["code"].is_string() || answer.status == 400;
+    if text.is_empty() || !is_told || text.contains("/tmp/") || text.contains("/proc/") {
+        return Err(format!("{}: {error}", answer.status).into());
+    }
+    Ok(())
+}
+
+/// Nothing is left over, and the service still serves.
+async fn check_settled(mut server: Server) -> Result<(), Failure> {
+    eventually("no process works on clips", SETTLED_WITHIN, async || {
+        processes_of_clips(&server).ok()?.is_empty().then_some(())
+    })
+    .await?;
+    let temporary = server.data_dir().join("tmp");
+    eventually("no temporary file is left", SETTLED_WITHIN, async || {
+        let mut entries = std::fs::read_dir(&temporary).ok()?;
+        entries.next().is_none().then_some(())
+    })
+    .await?;
+    assert!(server.is_running());
+    convert_tone(&server.api()).await
+}
+
+async fn convert_tone(api: &Api) -> Result<(), Failure> {
+    let tone = made("tone.wav", "SOUND -c:a pcm_s16le")?;
+    let (record, _) = api
+        .convert("tone.wav", &tone, &[("format", "flac")])
+        .await?;
+    match record["duration"].as_f64() {
+        Some(2.0) => Ok(()),
+        _ => Err(format!("not 2 s: {record}").into()),
+    }
+}
+
+/// Somebody who converts a good clip all the while, and must notice nothing but a wait.
+struct Neighbour {
+    leaving: Arc<AtomicBool>,
+    conversions: JoinHandle<Result<usize, String>>,
+}
+
+impl Neighbour {
+    fn start(api: Api) -> Result<Self, Failure> {
+        let leaving = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&leaving);
+        let conversions = tokio::spawn(async move {
+            let mut count = 0;
+            while !told.load(Ordering::Relaxed) {
+                let converted = convert_tone(&api).await;
+                converted.map_err(|failure| format!("after {count} conversions: {failure}"))?;
+                count += 1;
+            }
+            Ok(count)
+        });
+        Ok(Self {
+            leaving,
+            conversions,
+        })
+    }
+
+    async fn leave(self) -> Result<(), Failure> {
+        self.leaving.store(true, Ordering::Relaxed);
+        let count = self.conversions.await??;
+        assert!(count > 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! The source's own pictures as a rendition: looked through once, then repackaged as they are.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use gstreamer as gst;
+use sluice_media::{
+    av::{MediaFacts, Report},
+    codec::{VideoCodec, VideoConfig},
+    hls::vod::{Cuts, Film, Picture, VideoSegmenter},
+    task::Failure,
+};
+
+use super::{
+    super::{
+        drive,
+        graph::{BranchKind, Graph, Want},
+        internal,
+        sink::{filter, make},
+        source::Input,
+    },
+    scan::{Found, Scan},
+    shelf::Shelf,
+    unit::{Taker, Unit, configuration, sink_to},
+    work::Work,
+};
+
+/// A last picture of unknown duration.
+const PICTURE_90K: i64 = 3_000;
+
+/// A source that can be copied.
+#[derive(Debug)]
+pub(super) struct Copied {
+    found: Found,
+    record: Bytes,
+}
+
+/// Reads all coded pictures; `None`: they have to be encoded.
+pub(super) fn look(
+    input: &Input,
+    facts: &MediaFacts,
+    segment_duration_s: u32,
+    tell: &mut dyn FnMut(Report),
+) -> Result<Option<Copied>, Failure> {
+    // The look is work of its own, so that what ends it does not end the rest.
+    let (work, _reports) = Work::new();
+    let look = Arc::new(Mutex::new(Look {
+        scan: Some(Scan::new(segment_duration_s)),
+        record: None,
+        is_unfit: false,
+    }));
+    let looked = read(input, facts, look.clone(), &work, &mut |_| {
+        tell(Report::Working { share: 0.0 });
+    });
+    let mut look = look.lock().unwrap_or_else(PoisonError::into_inner);
+    if look.is_unfit {
+        return Ok(None);
+    }
+    looked?;
+    let cuts = look.scan.take().map(Scan::finish);
+    let (Some(Ok(found)), Some(record)) = (cuts, look.record.take()) else {
+        return Ok(None);
+    };
+    if VideoConfig::parse(VideoCodec::Avc, record.clone()).is_err() {
+        return Ok(None);
+    }
+    Ok(Some(Copied { found, record }))
+}
+
+/// Runs the coded pictures of a source into a taker.
+fn read<T: Taker>(
+    input: &Input,
+    facts: &MediaFacts,
+    taker: Arc<Mutex<T>>,
+    work: &Work,
+    tell: &mut dyn FnMut(Report),
+) -> Result<(), Failure> {
+    let want = Want {
+        video: true,
+        audio: false,
+    };
+    let graph = Graph::parse(input, facts, want, None)?;
+    let units = gst::Caps::builder("video/x-h264")
+        .field("stream-format", "avc")
+        .field("alignment", "au")
+        .build();
+    let chain = [
+        make("h264parse")?,
+        filter(&units)?,
+        sink_to(taker, work.clone()),
+    ];
+    graph.add_chain(&chain.iter().collect::<Vec<_>>())?;
+    graph.link(BranchKind::Video, &chain[0])?;
+    drive::run(&graph, facts.duration_s().unwrap_or(0.0), tell)
+}
+
+struct Look {
+    scan: Option<Scan>,
+    record: Option<Bytes>,
+    is_unfit: bool,
+}
+
+impl Look {
+    fn stop(&mut self) -> Failure {
+        self.is_unfit = true;
+        internal("the source does not fit")
+    }
+}
+
+impl Taker for Look {
+    fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
+        let record = configuration(caps)?;
+        // Another configuration needs another init section.
+        if *self.record.get_or_insert_with(|| record.clone()) != record {
+            return Err(self.stop());
+        }
+        let Some(pts_90k) = unit.pts_90k else {
+            return Err(self.stop());
+        };
+        let Some(scan) = &mut self.scan else {
+            return Ok(());
+        };
+        let end_90k = pts_90k + unit.duration_90k.unwrap_or(PICTURE_90K);
+        let bytes = unit.data.len() as u64;
+        scan.observe(pts_90k, end_90k, unit.key, bytes)
+            .map_err(|_| self.stop())
+    }
+}
+
+impl Copied {
+    pub(super) fn cuts(&self) -> Cuts {
+        self.found.cuts.clone()
+    }
+
+    /// Repackages the pictures from segment `first` on.
+    pub(super) fn perform(
+        &self,
+        input: &Input,
+        facts: &MediaFacts,
+        first: u32,
+        shelves: &[Arc<Shelf>],
+    ) -> Result<(), Failure> {
+        let shelf = shelves
+            .first()
+            .ok_or_else(|| internal("a copied rendition has no file"))?;
+        let config = VideoConfig::parse(VideoCodec::Avc, self.record.clone())
+            .map_err(|error| internal(error.to_string()))?;
+        let nal_length_size = usize::from(config.nal_length_size);
+        let rate = facts
+            .picture()
+            .and_then(|track| track.pictures_per_second());
+        let film = Film {
+            config,
+            frame_rate: rate,
+            delay_90k: self.found.delay_90k,
+            cuts: self.cuts(),
+        };
+        let segmenter = VideoSegmenter::new(film, first);
+        let (init, info) = segmenter.init();
+        shelf.begin(&init, info, true)?;
+        let copier = Arc::new(Mutex::new(Copier {
+            from_90k: self.found.cuts.start_90k(first),
+            is_first: true,
+            has_begun: false,
+            nal_length_size,
+            shelf: shelf.clone(),
+            segmenter: Some(segmenter),
+        }));
+        let work = shelf.work();
+        read(input, facts, copier.clone(), work, &mut |report| {
+            work.tell(report);
+        })?;
+        let mut copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = match copier.segmenter.take() {
+            Some(segmenter) => segmenter
+                .finish(self.found.end_90k)
+                .map_err(|error| internal(error.to_string()))?,
+            None => None,
+        };
+        last.map_or(Ok(()), |segment| shelf.store(&segment))
+    }
+}
+
+/// Makes segments of a source's pictures.
+struct Copier {
+    from_90k: i64,
+    is_first: bool,
+    /// Pictures from `from_90k` on have come.
+    has_begun: bool,
+    nal_length_size: usize,
+    shelf: Arc<Shelf>,
+    segmenter: Option<VideoSegmenter>,
+}
+
+impl Taker for Copier {
+    fn take(&mut self, _: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
+        // The first picture is shown from the beginning on.
+        let pts_90k = match std::mem::take(&mut self.is_first) {
+            true => 0,
+            false => unit.pts_90k.unwrap_or(0).max(0),
+        };
+        self.has_begun |= unit.key && pts_90k >= self.from_90k;
+        let Some(segmenter) = self.segmenter.as_mut().filter(|_| self.has_begun) else {
+            return Ok(());
+        };
+        let picture = Picture {
+            pts_90k,
+            key: unit.key,
+            data: without_parameter_sets(unit.data, self.nal_length_size),
+        };
+        let made = segmenter
+            .push(picture)
+            .map_err(|error| internal(error.to_string()))?;
+        made.map_or(Ok(()), |segment| self.shelf.store(&segment))
+    }
+}
+
+/// A picture of a track whose parameter sets all stand in its configuration (`avc1`, ISO/IEC 14496-15 §5.4.2.1): parsers
+/// repeat them before key pictures.
+fn without_parameter_sets(picture: Bytes, length_size: usize) -> Bytes {
+    let units: Vec<&[u8]> = units(&picture, length_size).collect();
+    let is_set = |unit: &&[u8]| matches!(unit[length_size] & 0x1f, 7 | 8);
+    if !units.iter().any(is_set) {
+        return picture;
+    }
+    let kept: Vec<&[u8]> = units.into_iter().filter(|unit| !is_set(unit)).collect();
+    Bytes::from(kept.concat())
+}
+
+/// The NAL units of a picture, with their lengths; what is malformed ends them.
+fn units(mut rest: &[u8], length_size: usize) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = rest.get(..length_size)?.iter();
+        let length = length.fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
+        let whole = length_size.checked_add(length).filter(|_| length > 0)?;
+        let (unit, after) = rest.split_at_checked(whole)?;
+        rest = after;
+        Some(unit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_sets_are_taken_out() {
+        let cases: &[(&[u8], &[u8])] = &[
+            (&[], &[]),
+            (&[0, 0, 0, 2, 0x65, 9], &[0, 0, 0, 2, 0x65, 9]),
+            (
+                &[0, 0, 0, 1, 0x67, 0, 0, 0, 1, 0x68, 0, 0, 0, 2, 0x65, 9],
+                &[0, 0, 0, 2, 0x65, 9],
+            ),
+            (&[0, 0, 0, 9, 0x67], &[0, 0, 0, 9, 0x67]),
+            (&[0, 0, 0, 0, 0x67], &[0, 0, 0, 0, 0x67]),
+        ];
+        for (picture, expected) in cases {
+            let kept = without_parameter_sets(Bytes::copy_from_slice(picture), 4);
+            assert_eq!(kept.as_ref(), *expected, "{picture:?}");
+        }
+    }
+}

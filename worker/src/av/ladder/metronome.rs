@@ -1,0 +1,116 @@
+//! Keeps all renditions in step: one picture for each index of the clock, and a key picture where a group begins.
+//!
+//! Elements that make a rate constant start anew with each segment event, of which demultiplexers send more than needed,
+//! and fill it to its end; encoders count pictures. So segments are simplified, and groups are told by time before
+//! pictures reach the tee.
+
+use std::sync::{Mutex, PoisonError};
+
+use gst::prelude::*;
+use gstreamer as gst;
+use gstreamer_video as gst_video;
+use sluice_media::hls::vod::PictureClock;
+
+use super::unit::ticks;
+
+/// Lets a sink hear of a segment once, and not of its end: up to that, a rate would be kept with pictures and sound that
+/// nobody made.
+pub(super) fn simplify_segments(element: &gst::Element) {
+    let Some(pad) = element.static_pad("sink") else {
+        return;
+    };
+    let latest: Mutex<Option<gst::Segment>> = Mutex::new(None);
+    pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |_, info| {
+        let Some(gst::EventView::Segment(event)) = info.event().map(|event| event.view()) else {
+            return gst::PadProbeReturn::Ok;
+        };
+        let (segment, seqnum) = (endless(event.segment()), event.seqnum());
+        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.as_ref().is_some_and(|latest| same(latest, &segment)) {
+            return swallow(info);
+        }
+        let event = gst::event::Segment::builder(&segment)
+            .seqnum(seqnum)
+            .build();
+        info.data.replace(gst::PadProbeData::Event(event));
+        *latest = Some(segment);
+        gst::PadProbeReturn::Ok
+    });
+}
+
+fn endless(segment: &gst::Segment) -> gst::Segment {
+    match segment.clone().downcast::<gst::ClockTime>() {
+        Ok(mut timed) => {
+            timed.set_stop(gst::ClockTime::NONE);
+            timed.upcast()
+        }
+        Err(other) => other,
+    }
+}
+
+/// Lets it go no further. (Returning `Drop` instead would let go of it twice with this GStreamer.)
+fn swallow(info: &mut gst::PadProbeInfo<'_>) -> gst::PadProbeReturn {
+    drop(info.data.take());
+    gst::PadProbeReturn::Handled
+}
+
+/// Whether times mean the same in both.
+fn same(one: &gst::Segment, other: &gst::Segment) -> bool {
+    one.format() == other.format()
+        && one.start() == other.start()
+        && one.base() == other.base()
+        && one.offset() == other.offset()
+        && one.rate() == other.rate()
+}
+
+/// Gives pictures that come without a time, as those of AVI do, the one that follows the picture before.
+pub(super) fn complete_times(element: &gst::Element, clock: PictureClock) {
+    let Some(pad) = element.static_pad("sink") else {
+        return;
+    };
+    let picture = gst::ClockTime::from_nseconds(clock.at_90k(1).unsigned_abs() * 100_000 / 9);
+    let next = Mutex::new(gst::ClockTime::ZERO);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        if let Some(buffer) = info.buffer_mut() {
+            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+            let time = buffer.pts().unwrap_or(*next);
+            if buffer.pts().is_none() {
+                buffer.make_mut().set_pts(time);
+            }
+            *next = time + buffer.duration().unwrap_or(picture);
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// Lets one picture of each index pass, and asks for a key picture before the first of each group. `offset`: the index
+/// that the graph's beginning has.
+pub(super) fn keep_time(pad: &gst::Pad, clock: PictureClock, group: u32, offset: u64) {
+    let group = u64::from(group.max(1));
+    let next = Mutex::new(offset);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+        let Some(index) = info.buffer().and_then(|buffer| index(pad, buffer, clock)) else {
+            return swallow(info);
+        };
+        let index = offset + index;
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        if index < *next {
+            return swallow(info);
+        }
+        let begins_group =
+            index.is_multiple_of(group) || index / group > next.saturating_sub(1) / group;
+        *next = index + 1;
+        if begins_group {
+            pad.send_event(gst_video::DownstreamForceKeyUnitEvent::builder().build());
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// On the running time; `None`: it has no time, or lies before the beginning.
+fn index(pad: &gst::Pad, buffer: &gst::BufferRef, clock: PictureClock) -> Option<u64> {
+    let event = pad.sticky_event::<gst::event::Segment>(0)?;
+    let segment = event.segment().downcast_ref::<gst::ClockTime>()?;
+    let time = segment.to_running_time(buffer.pts()?)?;
+    Some(clock.nearest(ticks(i128::from(time.nseconds()))))
+}

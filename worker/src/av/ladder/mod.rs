@@ -1,0 +1,121 @@
+//! The renditions of an HLS asset: one decode for all pictures, sound beside it, segments to one file for each.
+//!
+//! ```text
+//! input ┬► pictures ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
+//!       │                                   └► scale ► x264 ► segments ─► file 1 …
+//!       └► sound ────► stereo ────────────────────────► AAC ► segments ─► last file
+//! ```
+//!
+//! Pictures and sound are read by graphs of their own, so that neither waits for how the other lies in the file; within
+//! one, every queue holds a few pictures, so that no rendition runs ahead of another. A segment is reported once its
+//! bytes are written. Of several failures the first counts, and it ends the rest.
+
+mod copy;
+mod encoder;
+mod metronome;
+mod pictures;
+mod scan;
+mod shelf;
+mod sound;
+mod unit;
+mod work;
+
+use std::{os::fd::OwnedFd, sync::Arc, thread};
+
+use sluice_media::{
+    av::{Ladder, MediaFacts, Report},
+    format::Format,
+    hls::vod::Cuts,
+    task::{Done, Failure, FailureCode, Limits, OutputFacts},
+};
+
+use self::{shelf::Shelf, work::Work};
+use super::{probe, source::Input};
+
+/// A result that ends this much before its source does is a sign of damage: a twentieth, at least 1.5 s.
+const SHORTER_BY: i64 = 20;
+const SHORTER_BY_90K: i64 = 135_000;
+
+/// Makes the renditions of `input`; `outputs` are their files, pictures first.
+pub fn perform(
+    ladder: &Ladder,
+    input: &Input,
+    outputs: Vec<OwnedFd>,
+    limits: &Limits,
+    tell: &mut (dyn FnMut(Report) + Send),
+) -> Result<Done, Failure> {
+    let facts = probe::probe(input, limits)?;
+    let (work, reports) = Work::new();
+    let mut shelves = Shelf::open_all(outputs, limits, &work)?;
+    let sound_shelf = ladder.audio.and_then(|_| shelves.pop());
+    let plan = pictures::plan(ladder, input, &facts, tell)?;
+    let cuts = match &plan {
+        Some(plan) => plan.cuts(),
+        None => Cuts::seconds(ladder.segment_duration_s),
+    };
+    thread::scope(|scope| {
+        if let Some(plan) = plan {
+            let part = work.part();
+            let (facts, shelves) = (&facts, &shelves);
+            scope.spawn(move || part.end(plan.perform(ladder, input, facts, shelves)));
+        }
+        if let (Some(audio), Some(shelf)) = (ladder.audio, &sound_shelf) {
+            let part = work.part();
+            let facts = &facts;
+            let tells = ladder.video.is_empty();
+            scope.spawn(move || part.end(sound::perform(audio, input, facts, cuts, shelf, tells)));
+        }
+        reports.pass_on(tell);
+    });
+    work.failure().map_or(Ok(()), Err)?;
+    shelves.extend(sound_shelf);
+    check_length(&facts, &shelves)?;
+    Ok(done(ladder, facts, &shelves))
+}
+
+/// Fails when no rendition reaches the end of its source.
+fn check_length(facts: &MediaFacts, shelves: &[Arc<Shelf>]) -> Result<(), Failure> {
+    let Some(source_ms) = facts.duration_ms else {
+        return Ok(());
+    };
+    let source_90k = i64::try_from(source_ms)
+        .unwrap_or(i64::MAX / 90)
+        .saturating_mul(90);
+    let made_90k = shelves
+        .iter()
+        .map(|shelf| shelf.end_90k())
+        .max()
+        .unwrap_or(0);
+    let least_90k = source_90k - (source_90k / SHORTER_BY).max(SHORTER_BY_90K);
+    if made_90k > 0 && made_90k >= least_90k {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureCode::Undecodable,
+        format!(
+            "the file is damaged: {:.1} of its {:.1} seconds can be decoded",
+            made_90k as f64 / 90_000.0,
+            source_90k as f64 / 90_000.0
+        ),
+    ))
+}
+
+fn done(ladder: &Ladder, facts: MediaFacts, shelves: &[Arc<Shelf>]) -> Done {
+    let outputs = shelves.iter().enumerate().map(|(index, shelf)| {
+        let rung = ladder.video.get(index);
+        OutputFacts {
+            width: rung.map(|rung| rung.width),
+            height: rung.map(|rung| rung.height),
+            duration_ms: u64::try_from(shelf.end_90k() / 90).ok(),
+            ..OutputFacts::of(
+                Some(Format::Mp4),
+                usize::try_from(shelf.length()).unwrap_or(usize::MAX),
+            )
+        }
+    });
+    Done {
+        outputs: outputs.collect(),
+        media: Some(facts),
+        ..Done::default()
+    }
+}

@@ -1,0 +1,109 @@
+//! What the threads of a ladder share: where reports go, and the first failure.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    mpsc::{Receiver, SyncSender, sync_channel},
+};
+
+use sluice_media::{av::Report, task::Failure};
+
+use super::super::internal;
+
+/// Messages that wait to be passed on.
+const WAITING: usize = 64;
+
+/// The handle of all who work.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    messages: SyncSender<Message>,
+    failure: Arc<Mutex<Option<Failure>>>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Report(Report),
+    /// A part of the work began, or ended.
+    Began,
+    Ended,
+}
+
+/// What the task's own thread hears.
+#[derive(Debug)]
+pub(super) struct Reports(Receiver<Message>);
+
+impl Work {
+    pub(super) fn new() -> (Self, Reports) {
+        let (messages, waiting) = sync_channel(WAITING);
+        let work = Self {
+            messages,
+            failure: Arc::default(),
+        };
+        (work, Reports(waiting))
+    }
+
+    /// A report; it is lost when the task is over.
+    pub(super) fn tell(&self, report: Report) {
+        let _ = self.messages.send(Message::Report(report));
+    }
+
+    /// Keeps the first failure.
+    pub(super) fn fail(&self, failure: Failure) {
+        self.kept().get_or_insert(failure);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.kept().is_some()
+    }
+
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.kept().clone()
+    }
+
+    /// Announces a thread of its own, until it ends.
+    pub(super) fn part(&self) -> Part {
+        let _ = self.messages.send(Message::Began);
+        Part(self.clone())
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One thread's share of the work. It ends when this is dropped, also by a panic.
+#[derive(Debug)]
+pub(super) struct Part(Work);
+
+impl Part {
+    pub(super) fn end(self, result: Result<(), Failure>) {
+        if let Err(failure) = result {
+            self.0.fail(failure);
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(internal("a rendition's thread gave up"));
+        }
+        let _ = self.0.messages.send(Message::Ended);
+    }
+}
+
+impl Reports {
+    /// Passes reports on until every part that was announced has ended.
+    pub(super) fn pass_on(self, tell: &mut (dyn FnMut(Report) + Send)) {
+        let mut parts = 0_u32;
+        while let Ok(message) = self.0.recv() {
+            match message {
+                Message::Report(report) => tell(report),
+                Message::Began => parts += 1,
+                Message::Ended => parts -= 1,
+            }
+            if parts == 0 {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Video and audio work: one process performs one task with GStreamer, and ends.
+//!
+//! ```text
+//! Input ─ probe ─► MediaFacts ─► plan ─► Graph (decoded or coded branches) ─► elements of the task ─► sink ─► output
+//! ```
+//!
+//! Nothing here panics on any bytes; what cannot be done is a [`Failure`] with words for the user. No element opens a path
+//! or an address: bytes come from [`source`], results go to descriptors ([`sink`]), and [`allow`] removes the rest.
+
+mod allow;
+mod animation;
+pub mod drive;
+pub mod graph;
+mod ladder;
+mod open;
+pub mod probe;
+mod sheet;
+pub mod sink;
+pub mod source;
+mod start;
+mod still;
+mod transcode;
+mod waveform;
+
+use std::os::fd::OwnedFd;
+
+use sluice_media::{
+    av::{AvTask, Report},
+    task::{Done, Failure, FailureCode, Limits},
+};
+
+use source::Input;
+
+pub use start::{REGISTRY_VARIABLE, missing, start};
+
+/// Performs a task. `inputs` and `outputs` are seekable files; each output is written from its beginning, but a ladder's,
+/// which is written from its end. `tell` hears how far it is.
+pub fn perform(
+    task: &AvTask,
+    inputs: Vec<OwnedFd>,
+    outputs: Vec<OwnedFd>,
+    limits: &Limits,
+    tell: &mut (dyn FnMut(Report) + Send),
+) -> Result<Done, Failure> {
+    let inputs = open(inputs)?;
+    let first = inputs
+        .first()
+        .ok_or_else(|| internal("a task without an input"))?;
+    if outputs.len() != task.outputs() {
+        return Err(internal(format!(
+            "{} outputs for a task with {}",
+            outputs.len(),
+            task.outputs()
+        )));
+    }
+    tell(Report::Working { share: 0.0 });
+    match task {
+        AvTask::Ladder(wanted) => ladder::perform(wanted, first, outputs, limits, tell),
+        AvTask::Still(wanted) => twice(outputs, |outputs| {
+            still::perform(wanted, first, outputs, limits, tell)
+        }),
+        AvTask::Sheet(wanted) => twice(outputs, |outputs| {
+            sheet::perform(wanted, first, outputs, limits, tell)
+        }),
+        AvTask::Animation(wanted) => twice(outputs, |outputs| {
+            animation::perform(wanted, first, outputs, limits, tell)
+        }),
+        AvTask::Waveform(wanted) => waveform::perform(wanted, first, outputs, limits, tell),
+        AvTask::Probe => Ok(Done {
+            media: Some(probe::probe(first, limits)?),
+            ..Done::default()
+        }),
+        AvTask::Transcode(wanted) => {
+            transcode::transcode(wanted, &inputs, &outputs[0], limits, tell)
+        }
+        AvTask::Concat(wanted) => transcode::concat(wanted, &inputs, &outputs[0], limits, tell),
+    }
+}
+
+fn open(inputs: Vec<OwnedFd>) -> Result<Vec<Input>, Failure> {
+    inputs
+        .into_iter()
+        .map(Input::new)
+        .collect::<Result<_, _>>()
+        .map_err(|error| internal(format!("an input cannot be read: {error}")))
+}
+
+/// The setting that bounds a result's bytes.
+const MAX_OUTPUT: &str = "video.max_output";
+
+fn internal(message: impl Into<String>) -> Failure {
+    Failure::new(FailureCode::Internal, message)
+}
+
+/// Takes pictures once more when the first attempt says that nothing decodes: a graph that is opened and sought at once fails so
+/// now and then on sound files, for a reason that is not known yet.
+fn twice(
+    outputs: Vec<OwnedFd>,
+    mut attempt: impl FnMut(Vec<OwnedFd>) -> Result<Done, Failure>,
+) -> Result<Done, Failure> {
+    let again: std::io::Result<Vec<OwnedFd>> = outputs.iter().map(OwnedFd::try_clone).collect();
+    match (attempt(outputs), again) {
+        (Err(failure), Ok(again)) if failure.code == FailureCode::Undecodable => attempt(again),
+        (result, _) => result,
+    }
+}

@@ -1,0 +1,423 @@
+//! How a graph comes to stand: which tracks are taken, until all of them hold their first buffer, at the place asked for.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use gst::{glib, prelude::*};
+use gstreamer as gst;
+use sluice_media::{
+    av::{MediaFacts, Range},
+    task::{Failure, FailureCode},
+};
+
+use super::{
+    drive,
+    graph::{Branch, BranchKind, Graph, Want},
+    internal,
+    sink::make,
+    source::Input,
+};
+
+/// From the start until all branches have their first buffer, and again after a seek.
+const READY_WITHIN: Duration = Duration::from_secs(45);
+/// How often the bus is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
+/// Decoded pictures that wait in a branch.
+const WAITING_PICTURES: u32 = 4;
+/// Decoded sound that waits in a branch: as long as an encoder of pictures may look ahead.
+const WAITING_SOUND: gst::ClockTime = gst::ClockTime::from_seconds(20);
+/// Coded bytes of one track that wait for those of another.
+const WAITING_BYTES: u32 = 64 << 20;
+/// Coded pictures and blocks of sound that wait, unless another track has none.
+const WAITING_UNITS: u32 = 200;
+
+/// The container whose demultiplexer goes to a place and not to the key frame before it, so that pictures are missing.
+const LANDS_BEHIND: &str = "MPEG-PS";
+/// Longer groups of pictures are not met in it.
+const LONGEST_GROUP_S: f64 = 5.0;
+
+/// How far tracks are taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    Parse,
+    Decode,
+}
+
+/// Opens an input; the branches that come back hold their first buffers.
+pub(super) fn open(
+    input: &Input,
+    facts: &MediaFacts,
+    want: Want,
+    range: Option<Range>,
+    depth: Depth,
+) -> Result<Graph, Failure> {
+    let wanted = wanted(facts, want)?;
+    let (graph, opening) = start(input, &wanted, depth)?;
+    opening.wait(&graph.pipeline, facts)?;
+    let graph = graph.with(opening.branches());
+    let range = range.filter(|range| range.start_s > 0.0 || range.duration_s.is_some());
+    if let Some(range) = range {
+        opening.forget_buffers();
+        let flags = match depth {
+            Depth::Parse if !range.accurate => {
+                gst::SeekFlags::KEY_UNIT | gst::SeekFlags::SNAP_BEFORE
+            }
+            _ => gst::SeekFlags::ACCURATE,
+        };
+        let stop_s = range.duration_s.map(|duration| range.start_s + duration);
+        let flags = flags | gst::SeekFlags::FLUSH;
+        if depth == Depth::Decode && facts.container == LANDS_BEHIND {
+            let early_s = (range.start_s - LONGEST_GROUP_S).max(0.0);
+            graph.send_seek(flags, early_s, stop_s)?;
+            opening.wait(&graph.pipeline, facts)?;
+            graph.begin_at(range.start_s);
+        } else {
+            graph.send_seek(flags, range.start_s, stop_s)?;
+            opening.wait(&graph.pipeline, facts)?;
+        }
+    }
+    Ok(graph)
+}
+
+fn wanted(facts: &MediaFacts, want: Want) -> Result<Vec<BranchKind>, Failure> {
+    let mut wanted = Vec::new();
+    if want.video && facts.picture().is_some() {
+        wanted.push(BranchKind::Video);
+    }
+    if want.audio && facts.sound().is_some() {
+        wanted.push(BranchKind::Audio);
+    }
+    match (wanted.is_empty(), want.video) {
+        (false, _) => Ok(wanted),
+        (true, false) => Err(Failure::new(
+            FailureCode::Impossible,
+            "the file has no sound",
+        )),
+        (true, true) => Err(Failure::new(
+            FailureCode::Impossible,
+            "the file has no moving picture",
+        )),
+    }
+}
+
+fn start(
+    input: &Input,
+    wanted: &[BranchKind],
+    depth: Depth,
+) -> Result<(Graph, Arc<Opening>), Failure> {
+    let graph = Graph::new();
+    let pipeline = &graph.pipeline;
+    let source = input.element();
+    let opener = make(match depth {
+        Depth::Parse => "parsebin",
+        Depth::Decode => "decodebin",
+    })?;
+    if depth == Depth::Decode {
+        opener.set_property("max-size-bytes", WAITING_BYTES);
+        opener.set_property("max-size-buffers", WAITING_UNITS);
+    }
+    pipeline
+        .add_many([&source, &opener])
+        .and_then(|()| source.link(&opener))
+        .map_err(|error| internal(error.to_string()))?;
+    let opening = Opening::new(wanted, depth);
+    if depth == Depth::Parse {
+        opening.gather(pipeline)?;
+    }
+    opening.listen(pipeline, &opener);
+    match pipeline.set_state(gst::State::Paused) {
+        Ok(_) => Ok((graph, opening)),
+        Err(_) => Err(drive::error_on(pipeline)
+            .unwrap_or_else(|| internal("the graph of the task does not start"))),
+    }
+}
+
+/// What is known while a graph comes to stand. Streaming threads write it, the task's thread reads.
+#[derive(Debug)]
+struct Opening {
+    depth: Depth,
+    wanted: Vec<BranchKind>,
+    /// Of a parsed graph: where coded tracks wait for one another.
+    interleave: Mutex<Option<gst::Element>>,
+    tracks: Mutex<Tracks>,
+    /// No further track will come.
+    is_complete: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Tracks {
+    /// Whether a track, by its stream's id, is taken.
+    taken: HashMap<String, Option<BranchKind>>,
+    held: Vec<Held>,
+}
+
+/// A branch that is held back.
+#[derive(Debug)]
+struct Held {
+    pad: gst::Pad,
+    kind: BranchKind,
+    probe: Option<gst::PadProbeId>,
+    /// It has its first buffer, or its end.
+    is_ready: Arc<AtomicBool>,
+}
+
+impl Opening {
+    fn new(wanted: &[BranchKind], depth: Depth) -> Arc<Self> {
+        Arc::new(Self {
+            depth,
+            wanted: wanted.to_vec(),
+            interleave: Mutex::new(None),
+            tracks: Mutex::default(),
+            is_complete: AtomicBool::new(false),
+        })
+    }
+
+    fn tracks(&self) -> MutexGuard<'_, Tracks> {
+        self.tracks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts in what lets coded tracks wait for one another, as far apart as they may lie in the file.
+    fn gather(&self, pipeline: &gst::Pipeline) -> Result<(), Failure> {
+        let queue = make("multiqueue")?;
+        queue.set_property("max-size-bytes", WAITING_BYTES);
+        queue.set_property("max-size-buffers", WAITING_UNITS);
+        queue.set_property("max-size-time", 0_u64);
+        pipeline
+            .add(&queue)
+            .map_err(|error| internal(error.to_string()))?;
+        *self
+            .interleave
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(queue);
+        Ok(())
+    }
+
+    fn listen(self: &Arc<Self>, pipeline: &gst::Pipeline, opener: &gst::Element) {
+        let containers = gst::ElementFactory::factories_with_type(
+            gst::ElementFactoryType::DEMUXER,
+            gst::Rank::MARGINAL,
+        );
+        let opening = self.clone();
+        opener.connect("autoplug-continue", false, move |values| {
+            let pad = values.get(1)?.get::<gst::Pad>().ok()?;
+            let caps = values.get(2)?.get::<gst::Caps>().ok()?;
+            let is_container = containers
+                .iter()
+                .any(|factory| factory.can_sink_any_caps(&caps));
+            Some((is_container || opening.takes(&pad, &caps).is_some()).to_value())
+        });
+        let opening = self.clone();
+        let weak = pipeline.downgrade();
+        opener.connect_pad_added(move |_, pad| {
+            let Some(pipeline) = weak.upgrade() else {
+                return;
+            };
+            let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
+            if let Some(kind) = opening.takes(pad, &caps)
+                && let Err(error) = opening.hold(&pipeline, pad, kind)
+            {
+                gst::element_error!(pipeline, gst::CoreError::Pad, ["{error}"]);
+            }
+        });
+        let opening = self.clone();
+        opener.connect_no_more_pads(move |_| opening.is_complete.store(true, Ordering::Release));
+    }
+
+    /// As what a track is taken: the first of each wanted kind, and then always.
+    fn takes(&self, pad: &gst::Pad, caps: &gst::Caps) -> Option<BranchKind> {
+        let kind = kind_of(caps).filter(|kind| self.wanted.contains(kind));
+        let mut tracks = self.tracks();
+        let id = stream_id(pad);
+        // A stream without a container has its id only behind its parser.
+        if id.is_empty() {
+            return kind;
+        }
+        if let Some(taken) = tracks.taken.get(&id) {
+            return *taken;
+        }
+        let is_first = !tracks.taken.values().any(|taken| *taken == kind);
+        let taken = kind.filter(|_| is_first);
+        tracks.taken.insert(id, taken);
+        taken
+    }
+
+    /// Makes a branch of a pad, held back at its end.
+    fn hold(
+        &self,
+        pipeline: &gst::Pipeline,
+        pad: &gst::Pad,
+        kind: BranchKind,
+    ) -> Result<(), glib::BoolError> {
+        let (sink, source) = match self.depth {
+            Depth::Decode => add_decoded_queue(pipeline, kind)?,
+            Depth::Parse => self.coded_queue()?,
+        };
+        let is_ready = Arc::new(AtomicBool::new(false));
+        let probe = block(&source, is_ready.clone());
+        self.tracks().held.push(Held {
+            pad: source,
+            kind,
+            probe,
+            is_ready,
+        });
+        pad.link(&sink)
+            .map_err(|error| glib::bool_error!("a track cannot be linked: {error}"))?;
+        Ok(())
+    }
+
+    fn coded_queue(&self) -> Result<(gst::Pad, gst::Pad), glib::BoolError> {
+        let queue = self
+            .interleave
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let sink = queue
+            .as_ref()
+            .and_then(|queue| queue.request_pad_simple("sink_%u"));
+        let source = queue
+            .zip(sink.as_ref())
+            .and_then(|(queue, sink)| queue.static_pad(&sink.name().replacen("sink", "src", 1)));
+        sink.zip(source)
+            .ok_or_else(|| glib::bool_error!("no further track can be queued"))
+    }
+
+    /// Waits until every wanted branch has its first buffer or its end.
+    fn wait(&self, pipeline: &gst::Pipeline, facts: &MediaFacts) -> Result<(), Failure> {
+        let until = Instant::now() + READY_WITHIN;
+        loop {
+            drive::check(pipeline)?;
+            // Asked before the branches: a track that comes last is there when this says so.
+            let is_complete = self.is_complete.load(Ordering::Acquire);
+            match self.first_missing() {
+                None if self.are_ready() => return Ok(()),
+                Some(kind) if is_complete => return Err(undecoded(kind, facts)),
+                _ => {}
+            }
+            if Instant::now() > until {
+                return Err(Failure::new(
+                    FailureCode::TimedOut,
+                    format!(
+                        "the tracks of the file did not begin within {} seconds",
+                        READY_WITHIN.as_secs()
+                    ),
+                ));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn first_missing(&self) -> Option<BranchKind> {
+        let tracks = self.tracks();
+        let is_held = |kind: &BranchKind| tracks.held.iter().any(|held| held.kind == *kind);
+        self.wanted.iter().copied().find(|kind| !is_held(kind))
+    }
+
+    fn are_ready(&self) -> bool {
+        let is_ready = |held: &Held| held.is_ready.load(Ordering::Acquire);
+        self.tracks().held.iter().all(is_ready)
+    }
+
+    /// Branches become ready again with what comes after a seek.
+    fn forget_buffers(&self) {
+        for held in &self.tracks().held {
+            held.is_ready.store(false, Ordering::Release);
+        }
+    }
+
+    fn branches(&self) -> Vec<(Branch, Option<gst::PadProbeId>)> {
+        let mut tracks = self.tracks();
+        tracks
+            .held
+            .iter_mut()
+            .map(|held| {
+                let branch = Branch {
+                    pad: held.pad.clone(),
+                    kind: held.kind,
+                };
+                (branch, held.probe.take())
+            })
+            .collect()
+    }
+}
+
+/// A queue for decoded buffers.
+pub(super) fn decoded_queue(kind: BranchKind) -> Result<gst::Element, glib::BoolError> {
+    let (buffers, bytes, time) = match kind {
+        BranchKind::Video => (WAITING_PICTURES, 0, gst::ClockTime::ZERO),
+        BranchKind::Audio => (0, WAITING_BYTES, WAITING_SOUND),
+    };
+    gst::ElementFactory::make("queue")
+        .property("max-size-buffers", buffers)
+        .property("max-size-bytes", bytes)
+        .property("max-size-time", time)
+        .property("silent", true)
+        .build()
+}
+
+/// Puts a queue for decoded buffers into a pipeline; its pads.
+fn add_decoded_queue(
+    pipeline: &gst::Pipeline,
+    kind: BranchKind,
+) -> Result<(gst::Pad, gst::Pad), glib::BoolError> {
+    let queue = decoded_queue(kind)?;
+    pipeline.add(&queue)?;
+    queue.sync_state_with_parent()?;
+    let pads = queue.static_pad("sink").zip(queue.static_pad("src"));
+    pads.ok_or_else(|| glib::bool_error!("a queue without pads"))
+}
+
+/// Holds a pad at its first buffer or its end, and says when that has come.
+fn block(pad: &gst::Pad, is_ready: Arc<AtomicBool>) -> Option<gst::PadProbeId> {
+    let mask = gst::PadProbeType::BLOCK
+        | gst::PadProbeType::BUFFER
+        | gst::PadProbeType::BUFFER_LIST
+        | gst::PadProbeType::EVENT_DOWNSTREAM;
+    pad.add_probe(mask, move |_, info| {
+        let is_header = info.event().is_some_and(|event| {
+            !matches!(event.type_(), gst::EventType::Eos | gst::EventType::Gap)
+        });
+        if is_header {
+            return gst::PadProbeReturn::Pass;
+        }
+        is_ready.store(true, Ordering::Release);
+        gst::PadProbeReturn::Ok
+    })
+}
+
+fn kind_of(caps: &gst::Caps) -> Option<BranchKind> {
+    let name = caps.structure(0)?.name();
+    match name.split('/').next() {
+        Some("video" | "image") => Some(BranchKind::Video),
+        Some("audio") => Some(BranchKind::Audio),
+        _ => None,
+    }
+}
+
+/// What a track is known by, from the demultiplexer to the end of its chain.
+fn stream_id(pad: &gst::Pad) -> String {
+    let inner = pad
+        .downcast_ref::<gst::GhostPad>()
+        .and_then(|ghost| ghost.target());
+    let id = inner.as_ref().and_then(|inner| inner.stream_id());
+    id.or_else(|| pad.stream_id())
+        .map(String::from)
+        .unwrap_or_default()
+}
+
+fn undecoded(kind: BranchKind, facts: &MediaFacts) -> Failure {
+    let (what, codec) = match kind {
+        BranchKind::Video => ("pictures", facts.picture().map(|track| &track.codec)),
+        BranchKind::Audio => ("sound", facts.sound().map(|track| &track.codec)),
+    };
+    let codec = codec.map_or("unknown", String::as_str);
+    Failure::new(
+        FailureCode::UnsupportedType,
+        format!("the {what} of the file cannot be decoded (codec: {codec})"),
+    )
+}

@@ -1,0 +1,187 @@
+//! What a clip is, by its container's and its codecs' headers and the first decoded picture.
+//!
+//! The looking is done by GStreamer's discoverer on a thread of its own, because it may hang on broken files: it has a
+//! time-out, a second chance, and is left behind when even the time-out does not come.
+
+mod measure;
+mod names;
+mod tags;
+mod tracks;
+
+use std::{sync::mpsc, thread, time::Duration};
+
+use gstreamer as gst;
+use gstreamer_pbutils as gst_pbutils;
+use sluice_media::{
+    av::MediaFacts,
+    format::Format,
+    task::{Failure, FailureCode, Limits},
+};
+
+use super::{drive, internal, source::Input};
+
+/// After which the discoverer gives up by itself, try by try. What it does not see in the first is mostly not there.
+const GIVE_UP: [gst::ClockTime; 2] = [
+    gst::ClockTime::from_seconds(2),
+    gst::ClockTime::from_seconds(5),
+];
+/// How much longer it may take before it is left behind.
+const LEAVE: Duration = Duration::from_secs(3);
+/// What a format is recognised by.
+const HEAD_BYTES: usize = 4096;
+
+/// The facts of a clip within the limits. At least one track decodes, as far as a beginning can tell.
+pub fn probe(input: &Input, limits: &Limits) -> Result<MediaFacts, Failure> {
+    if input.is_empty() {
+        return Err(Failure::new(FailureCode::Undecodable, "the file is empty"));
+    }
+    let head = input
+        .head(HEAD_BYTES)
+        .map_err(|error| internal(format!("an input cannot be read: {error}")))?;
+    let mut facts = discover_twice(input)?;
+    facts.format = Format::sniff(&head);
+    if facts.format == Some(Format::Mov) {
+        facts.container = "QuickTime".into();
+    }
+    if facts.picture().is_none() && facts.sound().is_none() {
+        return Err(Failure::new(
+            FailureCode::UnsupportedType,
+            "the file has neither moving pictures nor sound",
+        ));
+    }
+    check_sides(&facts, limits)?;
+    if facts.container == "MPEG-TS" {
+        // A short one is said not to be, and is all the same: its bytes can be read at any place.
+        facts.seekable = true;
+    }
+    if let Some(duration) = measure::duration(input, &facts, &head) {
+        facts.duration_ms = Some(duration.mseconds());
+    }
+    check_duration(&facts, limits)?;
+    facts.bitrate = bitrate(input.len(), facts.duration_ms);
+    Ok(facts)
+}
+
+fn bitrate(bytes: u64, duration_ms: Option<u64>) -> Option<u64> {
+    let duration_ms = duration_ms.filter(|duration| *duration > 0)?;
+    u64::try_from(u128::from(bytes) * 8_000 / u128::from(duration_ms)).ok()
+}
+
+fn check_sides(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
+    let is_too_large = |side: u32| -> bool { side > limits.max_side };
+    let track = facts
+        .video
+        .iter()
+        .find(|track| !track.is_cover && is_too_large(track.width.max(track.height)));
+    match track {
+        None => Ok(()),
+        Some(track) => Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the pictures have {}×{} pixels, at most {} a side are allowed (video.max_side)",
+                track.width, track.height, limits.max_side
+            ),
+        )),
+    }
+}
+
+fn check_duration(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
+    match facts.duration_ms {
+        Some(duration) if duration > limits.max_duration_ms => Err(Failure::new(
+            FailureCode::TooLarge,
+            format!(
+                "the file lasts {} seconds, at most {} are allowed (video.max_duration)",
+                duration / 1_000,
+                limits.max_duration_ms / 1_000
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn discover_twice(input: &Input) -> Result<MediaFacts, Failure> {
+    for give_up in GIVE_UP {
+        if let Some(outcome) = discover(input.uri(), give_up)? {
+            return outcome;
+        }
+    }
+    Err(Failure::new(
+        FailureCode::Undecodable,
+        "the file is damaged: reading its beginning comes to no end",
+    ))
+}
+
+/// `None`: it took too long.
+fn discover(
+    uri: String,
+    give_up: gst::ClockTime,
+) -> Result<Option<Result<MediaFacts, Failure>>, Failure> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::Builder::new()
+        .name("discoverer".into())
+        .spawn(move || {
+            let discovered = gst_pbutils::Discoverer::new(give_up)
+                .and_then(|discoverer| discoverer.discover_uri(&uri));
+            // Nobody listens to one that was left behind.
+            let _ = sender.send(discovered);
+        })
+        .map_err(|_| {
+            // Each track of the look before has some, and their stacks lie in the address space.
+            Failure::new(
+                FailureCode::TooLarge,
+                "the file has more tracks than the memory of a task suffices for (video.memory)",
+            )
+        })?;
+    let Ok(discovered) = receiver.recv_timeout(Duration::from(give_up) + LEAVE) else {
+        return Ok(None);
+    };
+    let info = match discovered {
+        Ok(info) => info,
+        Err(error) => return Ok(Some(Err(drive::failure(&error)))),
+    };
+    Ok(match info.result() {
+        gst_pbutils::DiscovererResult::Timeout => None,
+        gst_pbutils::DiscovererResult::Ok | gst_pbutils::DiscovererResult::MissingPlugins => {
+            Some(Ok(facts(&info)))
+        }
+        _ => Some(Err(Failure::new(
+            FailureCode::Undecodable,
+            "the file is damaged: its tracks do not decode",
+        ))),
+    })
+}
+
+fn facts(info: &gst_pbutils::DiscovererInfo) -> MediaFacts {
+    MediaFacts {
+        format: None,
+        container: tracks::container(info),
+        duration_ms: info
+            .duration()
+            .filter(|duration| !duration.is_zero())
+            .map(gst::ClockTime::mseconds),
+        bitrate: None,
+        seekable: info.is_seekable(),
+        video: tracks::video(info),
+        audio: tracks::audio(info),
+        subtitles: tracks::subtitles(info),
+        tags: tags::words(&tags::lists(info)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bitrate_is_that_of_the_whole_file() {
+        for (bytes, duration_ms, expected) in [
+            (1_000, Some(1_000), Some(8_000)),
+            (0, Some(1), Some(0)),
+            (1_000, Some(0), None),
+            (1_000, None, None),
+            (u64::MAX, Some(1), None),
+        ] {
+            assert_eq!(bitrate(bytes, duration_ms), expected);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How long a clip is when its container does not say, or says what it only guesses: by its last time stamp.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use gst::prelude::*;
+use gstreamer as gst;
+use sluice_media::av::MediaFacts;
+
+use super::super::{
+    drive,
+    sink::{discard, make},
+    source::Input,
+};
+
+/// The longest look through a file.
+const WITHIN: Duration = Duration::from_secs(15);
+/// Larger files are not looked through: it would take longer than it is worth.
+const LARGEST: u64 = 2 << 30;
+const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(20);
+
+/// The duration by looking through the whole file; `None`: what the facts say is better, or there is none.
+pub(super) fn duration(input: &Input, facts: &MediaFacts, head: &[u8]) -> Option<gst::ClockTime> {
+    if !is_doubtful(facts, head) || input.len() > LARGEST {
+        return None;
+    }
+    let pipeline = gst::Pipeline::new();
+    let end = Arc::new(AtomicU64::new(0));
+    let measured = look_through(&pipeline, input, &end);
+    // Stopped also when something failed, since a pipeline must not be dropped while it runs.
+    let _ = pipeline.set_state(gst::State::Null);
+    measured?;
+    let end = end.load(Ordering::Acquire);
+    (end > 0).then(|| gst::ClockTime::from_nseconds(end))
+}
+
+/// Streams without a container have no duration but what their first bit rate lets one guess; of Matroska that was written
+/// while it was recorded, only what has been read so far is known.
+fn is_doubtful(facts: &MediaFacts, head: &[u8]) -> bool {
+    /// The element's id, RFC 9559 section 5.1.2.10.
+    const MATROSKA_DURATION: &[u8] = &[0x44, 0x89];
+    match facts.container.as_str() {
+        "ADTS" | "MP3" | "MP2" | "AC3" | "EAC3" | "DTS" | "AMR" => true,
+        "Matroska" | "WebM" => !head.windows(2).any(|window| window == MATROSKA_DURATION),
+        _ => facts.duration_ms.is_none(),
+    }
+}
+
+/// `None`: it did not come to the end.
+fn look_through(pipeline: &gst::Pipeline, input: &Input, end: &Arc<AtomicU64>) -> Option<()> {
+    let source = input.element();
+    let opener = make("parsebin").ok()?;
+    pipeline.add_many([&source, &opener]).ok()?;
+    source.link(&opener).ok()?;
+    let weak = pipeline.downgrade();
+    let end = end.clone();
+    opener.connect_pad_added(move |_, pad| {
+        if let Some(pipeline) = weak.upgrade() {
+            drive::note_ends(pad, end.clone());
+            discard(&pipeline, pad);
+        }
+    });
+    pipeline.set_state(gst::State::Playing).ok()?;
+    let until = Instant::now() + WITHIN;
+    while Instant::now() < until {
+        match drive::has_ended(pipeline, LOOK) {
+            Ok(true) => return Some(()),
+            Ok(false) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,45 @@
+//! The start of GStreamer, before the sandbox: plug-ins are looked up, our source is made known, the rest is removed.
+//!
+//! Afterwards the process has one thread and no child: looking at plug-ins that the registry does not know is done by a
+//! helper program of GStreamer's own, which has ended by then. Plug-ins are loaded when they are first used, from folders
+//! that the sandbox leaves readable.
+
+use std::{
+    io,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use gstreamer as gst;
+
+use super::{allow, source};
+
+/// The variable by which GStreamer finds its registry.
+pub const REGISTRY_VARIABLE: &str = "GST_REGISTRY";
+
+/// Starts GStreamer once; later calls change nothing.
+///
+/// `registry` is where it keeps what it knows of its plug-ins. It is named in the environment by whoever starts the
+/// process; one that cannot be read or written costs time and nothing else.
+pub fn start(registry: &Path) -> io::Result<()> {
+    static STARTED: Mutex<bool> = Mutex::new(false);
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *started {
+        return Ok(());
+    }
+    debug_assert!(
+        std::env::var_os(REGISTRY_VARIABLE).is_none_or(|named| named == registry.as_os_str()),
+        "the environment names another registry"
+    );
+    gst::init().map_err(io::Error::other)?;
+    gst::log::remove_default_log_function();
+    source::register().map_err(io::Error::other)?;
+    allow::enforce();
+    *started = true;
+    Ok(())
+}
+
+/// The elements that the work needs and this machine lacks, after [`start`].
+pub fn missing() -> Vec<&'static str> {
+    allow::missing()
+}

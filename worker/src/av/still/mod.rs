@@ -1,0 +1,112 @@
+//! Pictures out of a clip: one at a time, made an image. Storyboards and animations take theirs here, too.
+//!
+//! ```text
+//! Graph ─► appsink ─► Pictures (which one is shown at a time) ─► Developer (upright, square pixels, sRGB) ─► libvips
+//! ```
+//!
+//! libvips begins when the graph has ended: both compile loops with liborc, whose older versions share no lock with
+//! libvips' way of giving them back.
+
+mod cover;
+mod developer;
+mod hdr;
+mod pictures;
+
+use std::os::fd::OwnedFd;
+
+use sluice_media::{
+    av::{MediaFacts, Report, Still},
+    format::Format,
+    task::{Done, Failure, FailureCode, Limits, OutputFacts, Render},
+};
+
+use super::{MAX_OUTPUT, probe, source::Input};
+use crate::{
+    image::{Raster, vips},
+    serve,
+};
+
+pub(super) use developer::Developer;
+pub(super) use pictures::Pictures;
+
+/// Takes the picture, or the cover of what has none, and renders it as an image.
+pub(super) fn perform(
+    still: &Still,
+    input: &Input,
+    outputs: Vec<OwnedFd>,
+    limits: &Limits,
+    tell: &mut dyn FnMut(Report),
+) -> Result<Done, Failure> {
+    let facts = probe::probe(input, limits)?;
+    let image = match facts.picture() {
+        Some(_) => {
+            let raster = picture(input, &facts, still.at_s, tell)?;
+            vips::render_raster(&still.render, &raster, limits)?
+        }
+        None => cover(input, &facts, &still.render, limits)?,
+    };
+    write(facts, vec![image], outputs, limits)
+}
+
+fn picture(
+    input: &Input,
+    facts: &MediaFacts,
+    at_s: f64,
+    tell: &mut dyn FnMut(Report),
+) -> Result<Raster, Failure> {
+    let mut pictures = Pictures::open(input, facts)?;
+    let picture = pictures.at(at_s, tell)?.ok_or_else(no_picture)?;
+    Developer::of(facts).develop(&picture, None)
+}
+
+fn cover(
+    input: &Input,
+    facts: &MediaFacts,
+    render: &Render,
+    limits: &Limits,
+) -> Result<(OutputFacts, Vec<u8>), Failure> {
+    let cover = cover::find(input, facts)?.ok_or_else(|| {
+        Failure::new(
+            FailureCode::Impossible,
+            "the file has no moving picture and no cover",
+        )
+    })?;
+    let format = Format::sniff(&cover)
+        .filter(|format| format.is_image())
+        .ok_or_else(|| {
+            Failure::new(
+                FailureCode::Undecodable,
+                "the file's cover is no image of a format that is read",
+            )
+        })?;
+    let render = Render {
+        source: format,
+        animate: false,
+        ..render.clone()
+    };
+    vips::render(&render, &cover, None, limits)
+}
+
+/// What is said of a track whose pictures do not decode.
+pub(super) fn no_picture() -> Failure {
+    Failure::new(
+        FailureCode::Undecodable,
+        "the file is damaged: none of its pictures decodes",
+    )
+}
+
+/// Writes results to their outputs.
+pub(super) fn write(
+    facts: MediaFacts,
+    results: Vec<(OutputFacts, Vec<u8>)>,
+    outputs: Vec<OwnedFd>,
+    limits: &Limits,
+) -> Result<Done, Failure> {
+    let (written, bytes) = results.into_iter().unzip();
+    serve::write_all(bytes, outputs, limits.max_output_bytes, MAX_OUTPUT)?;
+    Ok(Done {
+        outputs: written,
+        media: Some(facts),
+        ..Done::default()
+    })
+}

@@ -1,0 +1,74 @@
+//! The pass over the sound that says how loud it is and where it ends.
+
+use std::ops::ControlFlow;
+
+use gst::prelude::*;
+use gstreamer as gst;
+use sluice_media::{
+    av::{Report, plan::Sound},
+    task::Failure,
+};
+
+use super::{
+    Work,
+    loudness::{Loudness, Meter},
+    sound,
+};
+use crate::av::{
+    drive,
+    graph::{BranchKind, Graph, Want},
+    internal,
+    sink::to_us,
+};
+
+/// How often progress is told, in seconds of the clip.
+const TELL_EVERY_S: f64 = 5.0;
+
+/// Measures the sound as it will be encoded, in its rate and channels, over the part that will be.
+pub fn measure(
+    work: &Work<'_>,
+    sound: &Sound,
+    tell: &mut dyn FnMut(Report),
+) -> Result<Loudness, Failure> {
+    let want = Want {
+        video: false,
+        audio: true,
+    };
+    let graph = Graph::decode(work.input, work.facts, want, work.range())?;
+    let elements = sound::to_samples(sound, sound::FLOATS)?;
+    let sink = to_us(&gst::Caps::new_any());
+    let mut chain: Vec<&gst::Element> = elements.iter().collect();
+    chain.push(sink.upcast_ref());
+    graph.add_chain(&chain)?;
+    graph.link(BranchKind::Audio, chain[0])?;
+
+    let mut meter = Meter::new(sound.rate, sound.channels);
+    let span_s = work.span_s();
+    let (mut samples, mut seen, mut told_s) = (Vec::new(), 0_u64, 0.0);
+    drive::pull_frames(&graph, &sink, &mut |sample| {
+        let bytes = sample
+            .buffer()
+            .and_then(|buffer| buffer.map_readable().ok())
+            .ok_or_else(|| internal("a block of sound cannot be read"))?;
+        samples.clear();
+        samples.extend(
+            bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .copied()
+                .map(f32::from_le_bytes),
+        );
+        meter.push(&samples);
+        seen += samples.len() as u64;
+        let now_s = seen as f64 / f64::from(sound.rate * sound.channels);
+        if now_s > told_s + TELL_EVERY_S && span_s > 0.0 {
+            told_s = now_s;
+            tell(Report::Working {
+                share: (now_s / span_s).min(1.0) as f32,
+            });
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(meter.finish())
+}

@@ -1,0 +1,121 @@
+//! From decoded pictures to those that the encoder takes: I420, upright, of square pixels and even sides.
+//!
+//! The conversion to I420 comes first, where most pictures are already; all that follows has one form of pixels.
+
+use std::thread;
+
+use gst::prelude::*;
+use gstreamer as gst;
+use sluice_media::{
+    av::plan::{Picture, Shape},
+    geometry::Canvas,
+    task::{Adjust, Failure},
+};
+
+use super::{encoder::caps, mark::Mark, tone};
+use crate::av::sink::make;
+
+/// Threads of a conversion or a scaling; the encoder takes the rest.
+const MOST_THREADS: usize = 4;
+
+/// The elements, the first of which takes any picture.
+pub fn chain(
+    picture: &Picture,
+    adjust: &Adjust,
+    mark: Option<Mark>,
+) -> Result<Vec<gst::Element>, Failure> {
+    let mut elements = vec![converter("videoconvert")?, caps(&form(picture))?];
+    if picture.deinterlace {
+        elements.push(deinterlacer()?);
+    }
+    shape(&picture.shape, &mut elements)?;
+    if *adjust != Adjust::default() {
+        let toned = make("identity")?;
+        tone::apply(&toned, adjust);
+        elements.push(toned);
+    }
+    if let Some(mark) = mark {
+        elements.extend(mark.elements()?);
+    }
+    Ok(elements)
+}
+
+fn form(picture: &Picture) -> String {
+    // Eight bits of a wide range's curve are nobody's form; the usual one at least has its colours in the right order.
+    let colours = if picture.from_hdr {
+        ",colorimetry=bt709"
+    } else {
+        ""
+    };
+    format!("video/x-raw,format=I420{colours}")
+}
+
+fn deinterlacer() -> Result<gst::Element, Failure> {
+    let element = make("deinterlace")?;
+    element.set_property_from_str("mode", "auto");
+    element.set_property_from_str("method", "yadif");
+    // One picture for each two fields: the rate stays.
+    element.set_property_from_str("fields", "top");
+    Ok(element)
+}
+
+/// Cutting, scaling, turning and laying on a canvas.
+fn shape(shape: &Shape, elements: &mut Vec<gst::Element>) -> Result<(), Failure> {
+    let cut = shape.cut;
+    if [cut.left, cut.right, cut.top, cut.bottom] != [0; 4] {
+        elements.push(sides(
+            "videocrop",
+            [cut.left, cut.right, cut.top, cut.bottom].map(|side| side as i32),
+        )?);
+    }
+    let (width, height) = shape.coded_size();
+    let scaler = converter("videoscale")?;
+    scaler.set_property("add-borders", false);
+    elements.push(scaler);
+    elements.push(caps(&format!(
+        "video/x-raw,width={width},height={height},pixel-aspect-ratio=1/1"
+    ))?);
+    if shape.turn != 0 {
+        let flip = make("videoflip")?;
+        flip.set_property_from_str("video-direction", direction(shape.turn));
+        elements.push(flip);
+    }
+    if let Some(canvas) = shape.canvas {
+        elements.push(sides("videobox", border(shape, canvas))?);
+    }
+    Ok(())
+}
+
+/// Left, right, top, bottom; a box with negative sides is a border.
+fn border(shape: &Shape, canvas: Canvas) -> [i32; 4] {
+    let (width, height) = shape.upright_size();
+    let right = canvas.width.saturating_sub(canvas.left + width);
+    let bottom = canvas.height.saturating_sub(canvas.top + height);
+    [canvas.left, right, canvas.top, bottom].map(|side| -(side as i32))
+}
+
+fn sides(factory: &str, [left, right, top, bottom]: [i32; 4]) -> Result<gst::Element, Failure> {
+    let element = make(factory)?;
+    element.set_property("left", left);
+    element.set_property("right", right);
+    element.set_property("top", top);
+    element.set_property("bottom", bottom);
+    Ok(element)
+}
+
+/// Degrees clockwise in the words of GStreamer.
+fn direction(turn: u16) -> &'static str {
+    match turn {
+        90 => "90r",
+        180 => "180",
+        270 => "90l",
+        _ => "identity",
+    }
+}
+
+fn converter(factory: &str) -> Result<gst::Element, Failure> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let element = make(factory)?;
+    element.set_property("n-threads", threads.min(MOST_THREADS) as u32);
+    Ok(element)
+}

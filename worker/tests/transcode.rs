@@ -1,0 +1,16 @@
+//! Conversions of tiny clips: what comes out, read by ffprobe and ffmpeg.
+#![cfg(feature = "codecs")]
+
+#[path = "av/clips.rs"]
+#[allow(dead_code, reason = "shared with other tests, which use more of it")]
+mod clips;
+#[path = "transcode/cuts.rs"]
+mod cuts;
+#[path = "transcode/made.rs"]
+mod made;
+#[path = "transcode/matrix.rs"]
+mod matrix;
+#[path = "transcode/pictures.rs"]
+mod pictures;
+#[path = "transcode/sounds.rs"]
+mod sounds;
