@@ -84,6 +84,31 @@ pub(super) fn error_on(pipeline: &gst::Pipeline) -> Option<Failure> {
     }
 }
 
+/// Takes the errors off the bus that a flushing seek, just done, has caused.
+///
+/// A flush reaches sinks before the threads that push to them: what is on its way to a sink that flushes already, the caps
+/// of the first buffer above all, is refused, and the thread stops with an error, `not-negotiated`, before it hears of the
+/// flush itself, which starts it anew. It has posted that when the seek returns, since a flush waits for the threads it
+/// stops. Errors of elements themselves stay.
+pub(super) fn forget_interrupted(pipeline: &gst::Pipeline) {
+    let bus = bus(pipeline);
+    let errors: Vec<_> =
+        std::iter::from_fn(|| bus.pop_filtered(&[gst::MessageType::Error])).collect();
+    for error in errors.into_iter().filter(|error| !is_stopped_flow(error)) {
+        let _ = bus.post(error);
+    }
+}
+
+/// Whether a thread says that it could push no further, not why.
+fn is_stopped_flow(message: &gst::MessageRef) -> bool {
+    match message.view() {
+        gst::MessageView::Error(error) => error
+            .details()
+            .is_some_and(|details| details.has_field("flow-return")),
+        _ => false,
+    }
+}
+
 fn bus(pipeline: &gst::Pipeline) -> gst::Bus {
     pipeline.bus().expect("every pipeline has a bus")
 }

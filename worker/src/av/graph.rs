@@ -229,6 +229,7 @@ impl Graph {
             .branches
             .first()
             .is_some_and(|branch| branch.pad.send_event(seek));
+        drive::forget_interrupted(&self.pipeline);
         match is_sought {
             true => Ok(()),
             false => Err(Failure::new(

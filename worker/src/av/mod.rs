@@ -56,15 +56,9 @@ pub fn perform(
     tell(Report::Working { share: 0.0 });
     match task {
         AvTask::Ladder(wanted) => ladder::perform(wanted, first, outputs, limits, tell),
-        AvTask::Still(wanted) => twice(outputs, |outputs| {
-            still::perform(wanted, first, outputs, limits, tell)
-        }),
-        AvTask::Sheet(wanted) => twice(outputs, |outputs| {
-            sheet::perform(wanted, first, outputs, limits, tell)
-        }),
-        AvTask::Animation(wanted) => twice(outputs, |outputs| {
-            animation::perform(wanted, first, outputs, limits, tell)
-        }),
+        AvTask::Still(wanted) => still::perform(wanted, first, outputs, limits, tell),
+        AvTask::Sheet(wanted) => sheet::perform(wanted, first, outputs, limits, tell),
+        AvTask::Animation(wanted) => animation::perform(wanted, first, outputs, limits, tell),
         AvTask::Waveform(wanted) => waveform::perform(wanted, first, outputs, limits, tell),
         AvTask::Probe => Ok(Done {
             media: Some(probe::probe(first, limits)?),
@@ -90,17 +84,4 @@ const MAX_OUTPUT: &str = "video.max_output";
 
 fn internal(message: impl Into<String>) -> Failure {
     Failure::new(FailureCode::Internal, message)
-}
-
-/// Takes pictures once more when the first attempt says that nothing decodes: a graph that is opened and sought at once fails so
-/// now and then on sound files, for a reason that is not known yet.
-fn twice(
-    outputs: Vec<OwnedFd>,
-    mut attempt: impl FnMut(Vec<OwnedFd>) -> Result<Done, Failure>,
-) -> Result<Done, Failure> {
-    let again: std::io::Result<Vec<OwnedFd>> = outputs.iter().map(OwnedFd::try_clone).collect();
-    match (attempt(outputs), again) {
-        (Err(failure), Ok(again)) if failure.code == FailureCode::Undecodable => attempt(again),
-        (result, _) => result,
-    }
 }

@@ -19,9 +19,13 @@ pub fn to_file(descriptor: &OwnedFd) -> Result<gst::Element, Failure> {
 }
 
 /// Hands buffers of these caps over one by one, as fast as they are taken.
+///
+/// Its state changes at once: a sink that waits for its first buffer on the way to playing, and is flushed by a seek just
+/// then, may wait for ever.
 pub fn to_us(caps: &gst::Caps) -> gst_app::AppSink {
     gst_app::AppSink::builder()
         .caps(caps)
+        .async_(false)
         .sync(false)
         .max_buffers(WAITING_BUFFERS)
         .drop(false)
