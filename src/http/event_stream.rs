@@ -6,15 +6,20 @@
 use std::{convert::Infallible, fmt::Display, time::Duration};
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    FromRequest, HttpRequest, HttpResponse,
+    dev::Payload,
     http::{
         Method,
         header::{self, HeaderValue},
     },
-    web::{Bytes, Data},
+    web::{Bytes, Data, Path},
 };
-use futures_util::stream;
+use futures_util::{
+    future::{FutureExt as _, LocalBoxFuture},
+    stream,
+};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
     context::AppState,
@@ -53,7 +58,10 @@ pub(super) async fn wait<T>(state: &AppState, happening: impl Future<Output = T>
 }
 
 /// Work that goes on without its request, such as a job or a run.
-pub(super) trait Work {
+pub(super) trait Work: Sized {
+    /// The work with this id, followed from now on; 404 when it is none of the account's.
+    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
+
     /// How far it is at first, then at every change; whatever is waited for may be given up and asked for again.
     async fn next(&mut self) -> Result<Told, ApiError>;
 
@@ -67,12 +75,56 @@ pub(super) struct Told {
     pub has_ended: bool,
 }
 
-/// One client that follows a piece of work: `progress` at once and at every change, then `end`, and the stream closes.
-pub(super) struct Followed<W> {
-    pub work: W,
-    pub state: Data<AppState>,
-    pub caller: Caller<Read>,
-    pub reached: Reached,
+/// A request to follow the work that its path names by an id, from a caller who may read.
+pub struct FollowRequest {
+    request: HttpRequest,
+    state: Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: Uuid,
+}
+
+impl FromRequest for FollowRequest {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        type Parts = (Data<AppState>, Caller<Read>, Reached, Path<Uuid>);
+        let (request, parts) = (request.clone(), Parts::from_request(request, payload));
+        async move {
+            let (state, caller, reached, id) = parts.await?;
+            Ok(Self {
+                request,
+                state,
+                caller,
+                reached,
+                id: *id,
+            })
+        }
+        .boxed_local()
+    }
+}
+
+impl FollowRequest {
+    /// `progress` at once and at every change, then `end`, and the stream closes.
+    pub(super) async fn answer<W: Work + 'static>(self) -> Result<HttpResponse, ApiError> {
+        let work = W::follow(&self.state, self.caller.account_id(), self.id).await?;
+        let followed = Followed {
+            work,
+            state: self.state,
+            caller: self.caller,
+            reached: self.reached,
+        };
+        Ok(answer(&self.request, followed))
+    }
+}
+
+/// One client that follows a piece of work.
+struct Followed<W> {
+    work: W,
+    state: Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
 }
 
 impl<W: Work> Pieces for Followed<W> {

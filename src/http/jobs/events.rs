@@ -1,6 +1,6 @@
 //! `GET /api/jobs/{id}/events`: a job's progress as server-sent events (WHATWG HTML, "Server-sent events").
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::HttpResponse;
 use serde_json::{Value, json};
 use sluice_actors::convert::Follower;
 use sluice_store::jobs;
@@ -10,8 +10,8 @@ use super::record::Records;
 use crate::http::{
     context::AppState,
     error::ApiError,
-    event_stream::{self, Followed, Told, Work},
-    extract::{Caller, Reached, Read},
+    event_stream::{FollowRequest, Told, Work},
+    extract::Reached,
 };
 
 /// Follow a job
@@ -20,25 +20,8 @@ use crate::http::{
 /// and at every change, some four times a second at most; then `end` with the job's record, and the stream closes. Comments keep it open in between.
 #[utoipa::path(get, path = "/api/jobs/{id}/events", tag = "jobs", params(("id" = Uuid, Path, description = "The job's id")),
     responses((status = 200, description = "Events until the job has ended", content_type = "text/event-stream", body = String)))]
-pub async fn events(
-    request: HttpRequest,
-    state: web::Data<AppState>,
-    caller: Caller<Read>,
-    reached: Reached,
-    id: web::Path<Uuid>,
-) -> Result<HttpResponse, ApiError> {
-    let job = jobs::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
-    let work = FollowedJob {
-        follower: state.conversions.follow(job.id)?,
-        id: job.id,
-    };
-    let followed = Followed {
-        work,
-        state,
-        caller,
-        reached,
-    };
-    Ok(event_stream::answer(&request, followed))
+pub async fn events(asked: FollowRequest) -> Result<HttpResponse, ApiError> {
+    asked.answer::<FollowedJob>().await
 }
 
 struct FollowedJob {
@@ -47,6 +30,14 @@ struct FollowedJob {
 }
 
 impl Work for FollowedJob {
+    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+        let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
+        Ok(Self {
+            follower: state.conversions.follow(job.id)?,
+            id: job.id,
+        })
+    }
+
     async fn next(&mut self) -> Result<Told, ApiError> {
         let progress = self.follower.next().await?;
         Ok(Told {

@@ -1,6 +1,6 @@
 //! `GET /api/video/streams/{id}/events`: a stream's progress as server-sent events (WHATWG HTML, "Server-sent events").
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::HttpResponse;
 use serde_json::{Value, json};
 use sluice_actors::video::Follower;
 use sluice_store::video;
@@ -10,8 +10,8 @@ use super::record;
 use crate::http::{
     context::AppState,
     error::ApiError,
-    event_stream::{self, Followed, Told, Work},
-    extract::{Caller, Reached, Read},
+    event_stream::{FollowRequest, Told, Work},
+    extract::Reached,
 };
 
 /// Follow a video stream
@@ -21,25 +21,8 @@ use crate::http::{
 #[utoipa::path(get, path = "/api/video/streams/{id}/events", tag = "video",
     params(("id" = Uuid, Path, description = "The stream's id")),
     responses((status = 200, description = "Events until it is ready or has failed", content_type = "text/event-stream", body = String)))]
-pub async fn events(
-    request: HttpRequest,
-    state: web::Data<AppState>,
-    caller: Caller<Read>,
-    reached: Reached,
-    id: web::Path<Uuid>,
-) -> Result<HttpResponse, ApiError> {
-    let stream = video::get(&mut state.store.read().await?, caller.account_id(), *id).await?;
-    let work = FollowedStream {
-        follower: state.streams.follow(stream.id)?,
-        id: stream.id,
-    };
-    let followed = Followed {
-        work,
-        state,
-        caller,
-        reached,
-    };
-    Ok(event_stream::answer(&request, followed))
+pub async fn events(asked: FollowRequest) -> Result<HttpResponse, ApiError> {
+    asked.answer::<FollowedStream>().await
 }
 
 struct FollowedStream {
@@ -48,6 +31,14 @@ struct FollowedStream {
 }
 
 impl Work for FollowedStream {
+    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+        let stream = video::get(&mut state.store.read().await?, account_id, id).await?;
+        Ok(Self {
+            follower: state.streams.follow(stream.id)?,
+            id: stream.id,
+        })
+    }
+
     async fn next(&mut self) -> Result<Told, ApiError> {
         let progress = self.follower.next().await?;
         Ok(Told {

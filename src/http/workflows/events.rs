@@ -1,6 +1,6 @@
 //! `GET /api/workflows/runs/{runId}/events`: a run's progress as server-sent events (WHATWG HTML, "Server-sent events").
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::HttpResponse;
 use serde_json::{Value, json};
 use sluice_actors::workflow::Follower;
 use sluice_store::workflows;
@@ -10,8 +10,8 @@ use super::run_record;
 use crate::http::{
     context::AppState,
     error::ApiError,
-    event_stream::{self, Followed, Told, Work},
-    extract::{Caller, Reached, Read},
+    event_stream::{FollowRequest, Told, Work},
+    extract::Reached,
 };
 
 /// Follow a run
@@ -23,27 +23,8 @@ use crate::http::{
 #[utoipa::path(get, path = "/api/workflows/runs/{runId}/events", tag = "workflows",
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses((status = 200, description = "Events until the run has ended", content_type = "text/event-stream", body = String)))]
-pub async fn events(
-    request: HttpRequest,
-    state: web::Data<AppState>,
-    caller: Caller<Read>,
-    reached: Reached,
-    id: web::Path<Uuid>,
-) -> Result<HttpResponse, ApiError> {
-    let mut db = state.store.read().await?;
-    let run = workflows::get_run(&mut db, caller.account_id(), *id).await?;
-    drop(db);
-    let work = FollowedRun {
-        follower: state.workflows.follow(run.id)?,
-        id: run.id,
-    };
-    let followed = Followed {
-        work,
-        state,
-        caller,
-        reached,
-    };
-    Ok(event_stream::answer(&request, followed))
+pub async fn events(asked: FollowRequest) -> Result<HttpResponse, ApiError> {
+    asked.answer::<FollowedRun>().await
 }
 
 struct FollowedRun {
@@ -52,6 +33,14 @@ struct FollowedRun {
 }
 
 impl Work for FollowedRun {
+    async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError> {
+        let run = workflows::get_run(&mut state.store.read().await?, account_id, id).await?;
+        Ok(Self {
+            follower: state.workflows.follow(run.id)?,
+            id: run.id,
+        })
+    }
+
     async fn next(&mut self) -> Result<Told, ApiError> {
         let progress = self.follower.next().await?;
         Ok(Told {

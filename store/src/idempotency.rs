@@ -1,0 +1,136 @@
+//! Keys under which a client repeats a request without repeating its effect: kept for 24 hours.
+//!
+//! An account's keys are one set, whatever they stand for.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Error, Tx};
+
+/// How long a key is kept (decisions.md §3).
+const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// A client's key with what its request asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// At most 255 characters, checked by the caller.
+    pub key: String,
+    /// SHA-256 of everything that shapes what is made.
+    pub fingerprint: [u8; 32],
+}
+
+/// What a key stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    Job(Uuid),
+    Stream(Uuid),
+}
+
+impl Made {
+    fn job(self) -> Option<Uuid> {
+        match self {
+            Self::Job(id) => Some(id),
+            Self::Stream(_) => None,
+        }
+    }
+
+    fn stream(self) -> Option<Uuid> {
+        match self {
+            Self::Stream(id) => Some(id),
+            Self::Job(_) => None,
+        }
+    }
+}
+
+/// The job that the key stands for. `Error::Conflict` when what it stands for was made from other parameters.
+pub(crate) async fn find_job(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    wanted: &Idempotency,
+    now_ms: i64,
+) -> Result<Option<Uuid>, Error> {
+    match find(tx, account_id, wanted, now_ms).await? {
+        None => Ok(None),
+        Some(made) => made.job().map(Some).ok_or_else(used_otherwise),
+    }
+}
+
+/// As [`find_job`], of a video stream.
+pub(crate) async fn find_stream(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    wanted: &Idempotency,
+    now_ms: i64,
+) -> Result<Option<Uuid>, Error> {
+    match find(tx, account_id, wanted, now_ms).await? {
+        None => Ok(None),
+        Some(made) => made.stream().map(Some).ok_or_else(used_otherwise),
+    }
+}
+
+async fn find(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    wanted: &Idempotency,
+    now_ms: i64,
+) -> Result<Option<Made>, Error> {
+    let kept: Option<(Vec<u8>, Option<Uuid>, Option<Uuid>)> = query_as(
+        "SELECT fingerprint, job_id, stream_id FROM idempotency_keys
+         WHERE account_id = $1 AND key = $2 AND expires_at > $3",
+    )
+    .bind(account_id)
+    .bind(&wanted.key)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    match kept {
+        None => Ok(None),
+        Some((fingerprint, ..)) if fingerprint != wanted.fingerprint => Err(used_otherwise()),
+        Some((_, job, stream)) => Ok(job.map(Made::Job).or(stream.map(Made::Stream))),
+    }
+}
+
+fn used_otherwise() -> Error {
+    Error::Conflict(
+        "this Idempotency-Key was used with other parameters or files: choose a new key".into(),
+    )
+}
+
+/// Binds the key to what was made, in place of one that has expired.
+pub(crate) async fn remember(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    wanted: &Idempotency,
+    made: Made,
+    now_ms: i64,
+) -> Result<(), Error> {
+    query(
+        "INSERT INTO idempotency_keys (account_id, key, fingerprint, job_id, stream_id, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (account_id, key) DO UPDATE
+             SET fingerprint = excluded.fingerprint, job_id = excluded.job_id, stream_id = excluded.stream_id,
+                 expires_at = excluded.expires_at",
+    )
+    .bind(account_id)
+    .bind(&wanted.key)
+    .bind(wanted.fingerprint.to_vec())
+    .bind(made.job())
+    .bind(made.stream())
+    .bind(now_ms + KEPT_MS)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Deletes at most `limit` expired keys and returns how many.
+pub(crate) async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM idempotency_keys WHERE (account_id, key) IN (
+             SELECT account_id, key FROM idempotency_keys WHERE expires_at <= $1 LIMIT $2)",
+    )
+    .bind(now_ms)
+    .bind(limit)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
