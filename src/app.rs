@@ -191,11 +191,6 @@ impl Service {
         self.addresses
     }
 
-    /// The credentials of the first start; shown once, kept nowhere.
-    pub fn first_credentials(&self) -> Option<&FirstCredentials> {
-        self.first.as_ref()
-    }
-
     /// What a person wants to know at the terminal after a start.
     pub fn greeting(&self) -> String {
         let base = &self.state.config.http.base_url;

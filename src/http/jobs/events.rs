@@ -6,7 +6,6 @@ use sluice_actors::convert::Follower;
 use sluice_store::jobs;
 use uuid::Uuid;
 
-use super::record::Records;
 use crate::http::{
     context::AppState,
     error::ApiError,
@@ -55,11 +54,7 @@ impl Work for FollowedJob {
     }
 
     async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
-        let mut reader = state.store.read().await?;
-        let job = jobs::by_id(&mut reader, self.id).await?;
-        let items = jobs::items(&mut reader, job.id).await?;
-        drop(reader);
-        let records = Records::new(state, reached).await?;
-        Ok(json!(records.job(&job, Some(&items))))
+        let job = jobs::by_id(&mut state.store.read().await?, self.id).await?;
+        Ok(json!(super::record(state, reached, &job).await?))
     }
 }

@@ -58,9 +58,7 @@ impl Work for FollowedRun {
     }
 
     async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
-        let mut db = state.store.read().await?;
-        let run = workflows::by_id(&mut db, self.id).await?;
-        drop(db);
+        let run = workflows::by_id(&mut state.store.read().await?, self.id).await?;
         Ok(json!(run_record::answer(state, reached, run).await?))
     }
 }
