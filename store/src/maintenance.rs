@@ -22,7 +22,8 @@ const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
 /// Deletes expired sessions and uploads, the segments of broadcasts that ended long ago, all but the newest of those on
-/// air, folders that belong to no video stream, and blobs that nothing has named for long; returns how many rows.
+/// air, segments and folders that belong to no video stream, and blobs that nothing has named for long; returns how many
+/// rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let sessions = in_turns(store, move |tx, rows| {
         Box::pin(sessions::delete_expired(tx, now_ms, rows))
@@ -35,8 +36,8 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     .await?;
     let media = segments + sweep_on_air(store).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
-    let folders = video::sweep(store).await?;
-    Ok(sessions + media + jobs + folders + sweep_files(store, now_ms).await?)
+    let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
+    Ok(sessions + media + jobs + streams + sweep_files(store, now_ms).await?)
 }
 
 /// Lets go of unfinished uploads, and then of the blobs that nothing names any more.

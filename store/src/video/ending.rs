@@ -61,8 +61,8 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<Strea
     .ok_or(Error::NotFound("stream"))
 }
 
-/// Gives back what the stream cost, and forgets what was made of it: its folder can go. `Error::Conflict` when the lease is
-/// lost.
+/// Gives back what the stream cost, and forgets what was made of it: its folder can go, and its segments are swept.
+/// `Error::Conflict` when the lease is lost.
 pub async fn fail(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -95,15 +95,10 @@ async fn failed(
     failure: &Failure,
     now_ms: i64,
 ) -> Result<Stream, Error> {
-    for statement in [
-        "DELETE FROM video_segments WHERE stream_id = $1",
-        "DELETE FROM video_renditions WHERE stream_id = $1",
-    ] {
-        query(statement)
-            .bind(stream.id)
-            .execute(tx.sqlite())
-            .await?;
-    }
+    query("DELETE FROM video_renditions WHERE stream_id = $1")
+        .bind(stream.id)
+        .execute(tx.sqlite())
+        .await?;
     refund(tx, &stream).await?;
     let bytes = stream.size_bytes;
     let stream = resized(tx, stream, -bytes).await?;
@@ -121,7 +116,7 @@ async fn failed(
 }
 
 /// Deletes a stream with everything that belongs to it, and returns what it was; one that has not ended is withdrawn from
-/// work and costs nothing. Its folder can go. Errors as [`get`].
+/// work and costs nothing. Its folder can go, and its segments are swept. Errors as [`get`].
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Stream, Error> {
     let stream = get(tx, account_id, id).await?;
     work::withdraw(tx, KIND, id).await?;

@@ -5,6 +5,8 @@
 //! - The bytes are files of the stream's own folder ([`folder`]), never blobs: one that grows for each rendition. The
 //!   source is a blob, which is kept until the stream has ended.
 //! - Everything in the folder, and captions, count into the account's storage.
+//! - A stream that is deleted or fails is gone at once; of its segments, which may be hundreds of thousands, a sweep removes
+//!   as many at a time as fit a turn of the writer.
 
 mod captions;
 mod ending;
@@ -29,7 +31,7 @@ pub use streams::{
     StreamPatch, StreamStatus, Submitted, by_id, by_playback_id, count_by_status, create, get,
     list, pictured, update,
 };
-pub(crate) use sweep::sweep;
+pub(crate) use sweep::{sweep_folders, sweep_segments};
 
 /// Of a stream's row in [`crate::work`].
 pub const KIND: &str = "video";

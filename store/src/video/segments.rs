@@ -14,6 +14,9 @@ use crate::{
 
 /// Segments of every rendition from which on a stream is played while it grows.
 const PLAYABLE_SEGMENTS: u32 = 3;
+/// Of a stream, in percent: whoever passes another one got somewhere. Claims start over then, at most twenty times in a
+/// stream's life, so that a source that takes the service with it is given up although each try records a little.
+const STRIDE: u8 = 5;
 
 /// A piece of a rendition's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow, Serialize)]
@@ -83,7 +86,15 @@ pub async fn record(
     group: &Group,
     now_ms: i64,
 ) -> Result<Stream, Error> {
-    work::progressed(tx, lease).await?;
+    work::hold(tx, lease).await?;
+    let before: u8 = query_scalar("SELECT progress FROM video_streams WHERE id = $1")
+        .bind(lease.id)
+        .fetch_optional(tx.sqlite())
+        .await?
+        .ok_or(Error::NotFound("stream"))?;
+    if group.progress / STRIDE > before / STRIDE {
+        work::progressed(tx, lease).await?;
+    }
     for init in &group.inits {
         query(
             "UPDATE video_renditions SET init_length = $3, codecs = $4, frame_rate = $5, is_copy = $6
@@ -114,7 +125,7 @@ pub async fn record(
         bytes += sums.bytes;
     }
     let stream = query_as(
-        "UPDATE video_streams SET progress = $2, playable = $3, updated_at = $4 WHERE id = $1 RETURNING *",
+        "UPDATE video_streams SET progress = max(progress, $2), playable = $3, updated_at = $4 WHERE id = $1 RETURNING *",
     )
     .bind(lease.id)
     .bind(group.progress)
@@ -267,11 +278,12 @@ async fn size(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<i64, Error> {
     .await?)
 }
 
-/// A stream's, by rendition and number.
+/// A stream's, by rendition and number; none of one that has failed or is gone, although they may not be swept yet.
 pub async fn segments(db: &mut impl Connection, stream_id: Uuid) -> Result<Vec<Segment>, Error> {
     Ok(query_as(
         "SELECT rendition, number, offset, length, start_90k, duration_90k, key_length FROM video_segments
-         WHERE stream_id = $1 ORDER BY rendition, number",
+         WHERE stream_id = $1 AND NOT EXISTS (SELECT 1 FROM video_discarded WHERE stream_id = $1)
+         ORDER BY rendition, number",
     )
     .bind(stream_id)
     .fetch_all(db.sqlite())

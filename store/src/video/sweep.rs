@@ -1,22 +1,66 @@
-//! Folders that belong to no stream: a process died between a deletion, or a failure, and their removal.
+//! What belongs to no stream any more: segments of those that are gone or have failed, which the schema's triggers note in
+//! the same transaction, and folders, when a process died between a deletion, or a failure, and their removal.
 
 use std::collections::BTreeSet;
 
-use sqlx::query_scalar;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::folder::{self, Folder};
 use crate::{
-    Connection, Error, Store,
+    Connection, Error, Store, Tx,
+    maintenance::in_turns,
     rows::{hex, json},
 };
 
 /// Folders that are asked about at a time.
 const PAGE: usize = 200;
 
+/// Deletes the segments of streams that failed and of those that are gone, in turns of the writer; returns how many rows.
+pub(crate) async fn sweep_segments(store: &Store) -> Result<u64, Error> {
+    in_turns(store, |tx, most| Box::pin(delete_discarded(tx, most))).await
+}
+
+/// At most `most` rows, stream by stream; returns how many. A stream is noted until the last of its segments is deleted, so
+/// that the next turn, in this process or in another, goes on where this one ended.
+pub(super) async fn delete_discarded(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
+    let most = u64::from(most);
+    let mut rows = 0;
+    while rows < most {
+        let discarded: Option<Uuid> =
+            query_scalar("SELECT stream_id FROM video_discarded ORDER BY stream_id LIMIT 1")
+                .fetch_optional(tx.sqlite())
+                .await?;
+        let Some(id) = discarded else { break };
+        let room = most - rows;
+        let segments = delete_segments(tx, id, room).await?;
+        rows += segments;
+        if segments < room {
+            query("DELETE FROM video_discarded WHERE stream_id = $1")
+                .bind(id)
+                .execute(tx.sqlite())
+                .await?;
+            rows += 1;
+        }
+    }
+    Ok(rows)
+}
+
+async fn delete_segments(tx: &mut Tx<'_>, stream_id: Uuid, most: u64) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM video_segments WHERE stream_id = $1 AND (rendition, number) IN (
+             SELECT rendition, number FROM video_segments WHERE stream_id = $1 ORDER BY rendition, number LIMIT $2)",
+    )
+    .bind(stream_id)
+    .bind(i64::try_from(most).unwrap_or(i64::MAX))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
+
 /// Removes the folders of streams that failed and of those that are gone; returns how many. A folder is made after its
 /// stream's row, and by the owner of the row only.
-pub(crate) async fn sweep(store: &Store) -> Result<u64, Error> {
+pub(crate) async fn sweep_folders(store: &Store) -> Result<u64, Error> {
     let data_dir = store.data_dir().to_owned();
     let found = store
         .blobs()

@@ -7,12 +7,15 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    Error, Tx, Work,
+    Error, Store, StoreSettings, Tx, Work,
     blob::{BlobHash, Sealed},
     blobs,
+    connection::sealed::Driver as _,
     files::{self, NewFile, Role},
     jobs::Allowance,
-    lineage, operations, storage,
+    lineage, operations,
+    rows::hex,
+    storage,
     webhooks::tests::{NOW, World},
     work::{self, Lane, Lease, Room},
 };
@@ -408,6 +411,109 @@ async fn a_deleted_stream_leaves_nothing() {
     let refused = bench.record(&lease, group(4..5)).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     assert_eq!(lease.lane, Lane::Batch);
+}
+
+/// Segments in each rendition of a long stream.
+const MANY: u32 = 20_000;
+
+impl Bench {
+    /// A stream that is being made, with many segments.
+    async fn long_stream(&self) -> Lease {
+        let lease = self.begun(self.new_stream()).await;
+        self.record(&lease, group(0..4)).await.unwrap();
+        let id = hex(lease.id);
+        let more = format!(
+            "WITH RECURSIVE n(number) AS (SELECT 4 UNION ALL SELECT number + 1 FROM n WHERE number + 1 < {MANY})
+             INSERT INTO video_segments (stream_id, rendition, number, offset, length, start_90k, duration_90k, key_length)
+             SELECT r.stream_id, r.number, n.number, 10 + 100 * n.number, 100, 540000 * n.number, 540000, 40
+             FROM video_renditions r CROSS JOIN n WHERE r.stream_id = unhex('{id}')"
+        );
+        self.world.run(more).await.unwrap();
+        lease
+    }
+}
+
+/// Rows of segments, of whichever stream, and streams whose segments are to be swept.
+async fn rows_left(store: &Store) -> (i64, i64) {
+    let statement =
+        "SELECT (SELECT count(*) FROM video_segments), (SELECT count(*) FROM video_discarded)";
+    let mut reader = store.read().await.unwrap();
+    sqlx::query_as(statement)
+        .fetch_one(reader.sqlite())
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_long_stream_is_gone_at_once_and_its_segments_go_in_turns() {
+    let bench = Bench::new().await;
+    let (account, store) = (bench.account, bench.world.store.clone());
+    let kept = bench.begun(bench.new_stream()).await;
+    bench.record(&kept, group(0..4)).await.unwrap();
+    bench.finish(&kept).await.unwrap();
+    let deleted = bench.long_stream().await;
+    bench.finish(&deleted).await.unwrap();
+    let failed = bench.long_stream().await;
+    let all = 12 + 2 * 3 * i64::from(MANY);
+    assert_eq!(rows_left(&store).await, (all, 0));
+
+    bench
+        .write(move |tx| Box::pin(delete(tx, account, deleted.id)))
+        .await
+        .unwrap();
+    bench.fail(&failed).await.unwrap();
+    assert_eq!(
+        rows_left(&store).await,
+        (all, 2),
+        "neither waits for its segments"
+    );
+    let mut reader = bench.world.read().await;
+    assert!(by_id(&mut reader, deleted.id).await.is_err());
+    for id in [deleted.id, failed.id] {
+        assert!(renditions(&mut reader, id).await.unwrap().is_empty());
+        assert!(segments(&mut reader, id).await.unwrap().is_empty());
+    }
+    drop(reader);
+    assert_eq!(bench.stored().await, 3 * 410, "only what is kept counts");
+
+    // The process is killed after a turn: what was committed is what the next one finds.
+    let turn = bench.write(|tx| Box::pin(sweep::delete_discarded(tx, 1_000)));
+    assert_eq!(turn.await.unwrap(), 1_000);
+    assert_eq!(rows_left(&store).await, (all - 1_000, 2));
+    store.close().await;
+    let settings = StoreSettings {
+        data_dir: store.data_dir().to_owned(),
+        ..StoreSettings::default()
+    };
+    let again = Store::open(&settings).await.unwrap();
+    assert_eq!(rows_left(&again).await, (all - 1_000, 2));
+    again.sweep(NOW).await.unwrap();
+    assert_eq!(rows_left(&again).await, (12, 0));
+    let mut reader = again.read().await.unwrap();
+    assert_eq!(segments(&mut reader, kept.id).await.unwrap().len(), 12);
+    let row = by_id(&mut reader, failed.id).await.unwrap();
+    assert_eq!(row.status, StreamStatus::Failed);
+}
+
+/// One turn takes the rest of a stream and begins the next, and never more rows than it may.
+#[tokio::test]
+async fn a_turn_goes_from_stream_to_stream() {
+    let bench = Bench::new().await;
+    let account = bench.account;
+    for _ in 0..3 {
+        let lease = bench.begun(bench.new_stream()).await;
+        bench.record(&lease, group(0..2)).await.unwrap();
+        bench
+            .write(move |tx| Box::pin(delete(tx, account, lease.id)))
+            .await
+            .unwrap();
+    }
+    // Six segments and the note of each stream.
+    for (rows, left) in [(8, (11, 2)), (8, (4, 1)), (5, (0, 0)), (0, (0, 0))] {
+        let turn = bench.write(|tx| Box::pin(sweep::delete_discarded(tx, 8)));
+        assert_eq!(turn.await.unwrap(), rows);
+        assert_eq!(rows_left(&bench.world.store).await, left);
+    }
 }
 
 /// The kernel knows of every copy of a descriptor, also of one in a process that nobody waits for any more.
