@@ -173,6 +173,20 @@ pub struct Resize {
     pub exact_canvas: bool,
 }
 
+impl Resize {
+    /// What is cut, is cut evenly, and a raster does not grow.
+    pub fn new(width: Option<u32>, height: Option<u32>, fit: Fit) -> Self {
+        Self {
+            width,
+            height,
+            fit,
+            gravity: Gravity::CENTER,
+            enlarge: false,
+            exact_canvas: false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
@@ -490,6 +504,8 @@ pub enum FailureCode {
     Undecodable,
     /// Over a limit that the message names (413).
     TooLarge,
+    /// The fields that were given do not go with this file (400).
+    Invalid,
     /// The operation makes no sense on this image (422): a page that is not there, a crop outside.
     Impossible,
     /// The file killed its worker, twice (422).

@@ -60,6 +60,9 @@ pub enum ApiError {
     },
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// A field of a request for something else names no stored file (404).
+    #[error("{field} names no stored file of yours: upload it first, and give its id")]
+    NoSuchFile { field: String },
     /// It is there as soon as it has been made (404).
     #[error(
         "{what} is not there yet, the stream is still processing; try again in {retry_after_s} s"
@@ -170,7 +173,9 @@ impl ApiError {
         match self {
             Self::NotAvailableYet(_) => Some("not_available_yet"),
             Self::TooMany { .. } => Some("rate_limited"),
-            Self::NotFound(_) | Self::NoSuchTool { .. } => Some("not_found"),
+            Self::NotFound(_) | Self::NoSuchFile { .. } | Self::NoSuchTool { .. } => {
+                Some("not_found")
+            }
             Self::NotReady { .. } => Some("not_ready"),
             Self::NoPlayback { code, .. } => Some(code),
             Self::TooLarge(_) => Some("too_large"),
@@ -252,9 +257,10 @@ impl ResponseError for ApiError {
             }
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::NoPlayback { .. } => StatusCode::FORBIDDEN,
-            Self::NotFound(_) | Self::NotReady { .. } | Self::NoSuchTool { .. } => {
-                StatusCode::NOT_FOUND
-            }
+            Self::NotFound(_)
+            | Self::NoSuchFile { .. }
+            | Self::NotReady { .. }
+            | Self::NoSuchTool { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoSuchRange { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
@@ -282,6 +288,18 @@ impl ResponseError for ApiError {
             response.insert_header(header);
         }
         response.json(self.body())
+    }
+}
+
+impl ApiError {
+    /// Of a look at a stored file that a field names: a missing one is told by that field.
+    pub(super) fn of_file_in(self, field: impl Into<String>) -> Self {
+        match self {
+            Self::NotFound(_) => Self::NoSuchFile {
+                field: field.into(),
+            },
+            other => other,
+        }
     }
 }
 
@@ -317,6 +335,7 @@ impl From<sluice_media::task::Failure> for ApiError {
     fn from(failure: sluice_media::task::Failure) -> Self {
         use sluice_media::task::FailureCode as Code;
         match failure.code {
+            Code::Invalid => Self::Invalid(failure.message),
             Code::UnsupportedType => Self::UnsupportedType(failure.message),
             Code::Undecodable => Self::Undecodable(failure.message),
             Code::TooLarge => Self::TooLarge(failure.message),

@@ -120,13 +120,14 @@ const fn audio_only(format: Format, audio: &'static [&'static str]) -> Container
 
 /// Decides for every track.
 ///
-/// Fails when nothing would be in the result ([`FailureCode::Impossible`]), when a cut begins behind the end, and when
-/// the format is none that is written.
+/// Fails when nothing would be in the result ([`FailureCode::Impossible`]), when all that is to be changed is a track that the
+/// file does not have ([`FailureCode::Invalid`]), when a cut begins behind the end, and when the format is none that is written.
 pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
     let container = container(asked.format)?;
     if let Some(range) = &asked.range {
         range.check_start(facts.duration_s())?;
     }
+    check_changes(facts, asked)?;
     let is_cut_exactly = asked.range.is_some_and(|range| range.accurate);
     let takes_pictures = matches!(
         asked.format,
@@ -182,6 +183,25 @@ fn container(format: Format) -> Result<&'static Container, Failure> {
                 ),
             )
         })
+}
+
+/// Refuses what would be a copy that is paid for.
+fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
+    let has = (facts.picture().is_some(), facts.sound().is_some());
+    let is_asked = |work: &VideoWork| work.adjust != Adjust::default() || work.watermark.is_some();
+    let changes = (
+        asked.video.as_ref().is_some_and(is_asked),
+        asked.audio.changes_loudness(),
+    );
+    let missing = match (has, changes) {
+        ((false, true), (true, false)) => "pictures, and only they would be changed",
+        ((true, false), (false, true)) => "sound, and only that would be changed",
+        _ => return Ok(()),
+    };
+    Err(Failure::new(
+        FailureCode::Invalid,
+        format!("the file has no {missing}: ask for a change of what it has"),
+    ))
 }
 
 fn nothing_left(facts: &MediaFacts, asked: &Transcode, takes_pictures: bool) -> Failure {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     av::{AudioWork, VideoWork},
     format::{Class, Format},
-    task::{Adjust, Encode, Render, Task},
+    task::{Adjust, Encode, Failure, FailureCode, Render, Task},
 };
 
 pub(super) const ADJUST: Row = Row {
@@ -53,6 +53,9 @@ const fn fade(name: &'static str, summary: &'static str) -> Field {
     Field::number(name, 0.0, 600.0, Some("0"), summary)
 }
 
+const SEEN: &str = "brightness, saturation, contrast, hue, grayscale, invert or sharpen";
+const HEARD: &str = "volume, normalize, fadeIn or fadeOut";
+
 /// Keeps the format where it can be written, else makes a PNG, an MP4 or an MP3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adjusting {
@@ -86,17 +89,41 @@ impl Adjusting {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
+    pub(super) fn task(&self, source: Format) -> Result<Task, Failure> {
+        self.check(source)?;
         if source.class().is_timed() {
             let video = VideoWork {
                 adjust: self.adjust,
                 ..timed::edited()
             };
-            return timed::same(source, video, self.sound);
+            return Ok(timed::same(source, video, self.sound));
         }
-        Task::Render(Box::new(Render {
+        Ok(Task::Render(Box::new(Render {
             adjust: self.adjust,
             ..Render::new(source, Encode::new(writable(source), EDIT_QUALITY))
-        }))
+        })))
+    }
+
+    /// Refuses what would be a copy that is paid for: all that is asked for concerns what such files do not have.
+    fn check(&self, source: Format) -> Result<(), Failure> {
+        let class = source.class();
+        let (has_pictures, has_sound) = (class != Class::Audio, class.is_timed());
+        let (is_seen, is_heard) = (
+            self.adjust != Adjust::default(),
+            self.sound.changes_loudness(),
+        );
+        let applicable = match (is_seen, is_heard) {
+            (true, false) if !has_pictures => HEARD,
+            (false, true) if !has_sound => SEEN,
+            _ => return Ok(()),
+        };
+        Err(Failure::new(
+            FailureCode::Invalid,
+            format!(
+                "nothing that is asked for would change {}, which is {}: give {applicable}",
+                source.name(),
+                class.noun()
+            ),
+        ))
     }
 }

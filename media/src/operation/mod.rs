@@ -196,8 +196,8 @@ impl Operation {
     /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for an
     /// operation that joins any number, or for a watermark what is marked and then the mark's image if there is one.
     ///
-    /// Fails with `UnsupportedType` where the operation does not read or write such files, and with `Impossible` where
-    /// it makes no sense on them.
+    /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it makes
+    /// no sense on them, and with `Invalid` where none of its fields does.
     pub fn task(&self, sources: &[Source]) -> Result<Task, Failure> {
         let source = sources.first().ok_or_else(|| {
             Failure::new(FailureCode::Internal, "an operation came without a file")
@@ -220,7 +220,7 @@ impl Operation {
             Self::Gif(gif) => Ok(gif.task()),
             Self::Trim(trim) => Ok(trim.task(source.format)),
             Self::Transform(transform) => Ok(transform.task(source.format)),
-            Self::Adjust(adjust) => Ok(adjust.task(source.format)),
+            Self::Adjust(adjust) => adjust.task(source.format),
             Self::Watermark(watermark) => {
                 watermark.task(source.format, sources.get(1).map(|mark| mark.format))
             }

@@ -100,7 +100,7 @@ pub async fn remove_captions(
     let id = captions
         .iter()
         .find(|caption| Some(&caption.language) == language.as_ref())
-        .ok_or(ApiError::NotFound("captions"))?
+        .ok_or(ApiError::NotFound("captions in this language"))?
         .id;
     state
         .streams
@@ -142,7 +142,9 @@ pub(super) async fn make(
     field: &str,
 ) -> Result<Made, ApiError> {
     let text = match wanted.origin {
-        CaptionOrigin::Stored(id) => stored(state, account_id, id).await?,
+        CaptionOrigin::Stored(id) => stored(state, account_id, id)
+            .await
+            .map_err(|error| error.of_file_in(format!("{field}fileId")))?,
         CaptionOrigin::Named(address) => {
             let url = format!("{field}url");
             let fetched = source_url::fetch(state, &url, &[address], size_limit(state)).await?;

@@ -44,14 +44,11 @@ fn to(format: Format) -> Transcode {
 }
 
 fn resize(width: u32, height: u32, fit: Fit) -> Resize {
-    Resize {
-        width: (width > 0).then_some(width),
-        height: (height > 0).then_some(height),
+    Resize::new(
+        (width > 0).then_some(width),
+        (height > 0).then_some(height),
         fit,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    }
+    )
 }
 
 fn way<Encoding>(way: &Option<Way<Encoding>>) -> &'static str {
@@ -538,5 +535,58 @@ fn a_side_that_stays_is_found_again_in_turned_pictures() {
             bottom,
         } = Shape::of(&track, Some(&at_left)).cut;
         assert_eq!([left, right, top, bottom], expected, "{rotation}");
+    }
+}
+
+/// It would be a copy, and an operation is paid for it.
+#[test]
+fn a_change_of_a_track_that_is_not_there_is_refused() {
+    let pictures = || Some(video("h264"));
+    let sound = || Some(audio("aac"));
+    let brighter = VideoWork {
+        adjust: Adjust {
+            brightness: 2.0,
+            ..Adjust::default()
+        },
+        ..VideoWork::default()
+    };
+    let louder = AudioWork {
+        volume: 2.0,
+        ..AudioWork::default()
+    };
+    for (facts, video, audio, is_refused) in [
+        (
+            clip(None, sound()),
+            brighter.clone(),
+            AudioWork::default(),
+            true,
+        ),
+        (clip(None, sound()), brighter.clone(), louder, false),
+        (clip(pictures(), None), VideoWork::default(), louder, true),
+        (clip(pictures(), None), brighter.clone(), louder, false),
+        (
+            clip(pictures(), sound()),
+            VideoWork::default(),
+            louder,
+            false,
+        ),
+        (
+            clip(None, sound()),
+            VideoWork::default(),
+            AudioWork::default(),
+            false,
+        ),
+    ] {
+        let asked = Transcode {
+            video: Some(video),
+            audio,
+            ..to(Format::Mp4)
+        };
+        let code = plan(&facts, &asked).err().map(|failure| failure.code);
+        assert_eq!(
+            code,
+            is_refused.then_some(FailureCode::Invalid),
+            "{asked:?}"
+        );
     }
 }

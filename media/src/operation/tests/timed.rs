@@ -455,6 +455,42 @@ fn a_bit_rate_counts_where_sound_is_encoded() {
 }
 
 #[test]
+fn an_adjustment_of_what_the_file_does_not_have_is_refused() {
+    for (fields, source, applicable) in [
+        (
+            json!({"brightness": 1.5}),
+            Format::Mp3,
+            Some("give volume, normalize"),
+        ),
+        (json!({"grayscale": true, "volume": 2}), Format::Mp3, None),
+        (
+            json!({"volume": 2}),
+            Format::Png,
+            Some("give brightness, saturation"),
+        ),
+        (
+            json!({"normalize": true}),
+            Format::Svg,
+            Some("give brightness"),
+        ),
+        (json!({"fadeIn": 1, "invert": true}), Format::Png, None),
+        (json!({"fadeIn": 1}), Format::Mp4, None),
+        (json!({"hue": 90}), Format::Mp4, None),
+        (json!({}), Format::Mp3, None),
+    ] {
+        let outcome = operation("adjust", fields.clone()).task(&[Source::new(source, "a")]);
+        match (outcome, applicable) {
+            (Ok(_), None) => {}
+            (Err(failure), Some(words)) => {
+                assert_eq!(failure.code, FailureCode::Invalid, "{fields}");
+                assert!(failure.message.contains(words), "{}", failure.message);
+            }
+            (outcome, _) => panic!("{fields} on {source:?}: {outcome:?}"),
+        }
+    }
+}
+
+#[test]
 fn edits_change_what_they_name_and_copy_the_rest() {
     let sound = json!({"volume": 0.5, "normalize": true, "fadeIn": 1, "fadeOut": "2.5"});
     let adjusted = transcode("adjust", sound, Format::Mp4);
