@@ -19,6 +19,7 @@ pub mod delivery_keys;
 pub mod events;
 pub mod files;
 pub mod folders;
+pub mod idempotency;
 pub mod installation;
 pub mod jobs;
 pub mod lineage;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::{
-    Error, Store, Tx, Work, blobs, broadcasts, jobs,
+    Error, Store, Tx, Work, blobs, broadcasts, idempotency, jobs,
     live_segments::{self, MOST_DELETED},
     sessions, uploads, video,
 };
@@ -56,7 +56,7 @@ async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
     })
     .await?;
     let keys = in_turns(store, move |tx, rows| {
-        Box::pin(jobs::delete_expired_keys(tx, now_ms, rows))
+        Box::pin(idempotency::delete_expired(tx, now_ms, rows))
     })
     .await?;
     let ended_before = now_ms - JOBS_KEPT_MS;

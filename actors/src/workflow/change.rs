@@ -103,7 +103,7 @@ impl Change {
         }
         if let Some(cast) = &self.cast {
             let stream = match video::create(tx, &cast.stream, now).await? {
-                Submitted::New(stream) => stream,
+                Submitted::New(stream) | Submitted::Known(stream) => stream,
                 Submitted::UsedUp { used } => return Err(used_up(used)),
             };
             let step = &mut steps[cast.step];

@@ -7,7 +7,8 @@ use sluice_media::operation::{self, Operation, Params, Row};
 use sluice_store::{
     blob::Sealed,
     folders,
-    jobs::{Idempotency, Job, JobType, NewItem, NewJob, Submitted},
+    idempotency::Idempotency,
+    jobs::{Job, JobType, NewItem, NewJob, Submitted},
     now_ms, operations as meter,
     work::Lane,
 };

@@ -203,6 +203,60 @@ async fn a_new_stream_has_every_field() {
 }
 
 #[actix_web::test]
+async fn a_request_with_a_key_makes_one_stream() {
+    let site = Site::open().await;
+    let file = site.stored("clip.mp4", MP4).await;
+    let captions = site
+        .stored("en.vtt", b"WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n")
+        .await;
+    let body = |title: &str| {
+        json!({"sourceFileId": file["id"], "title": title,
+            "captions": [{"language": "en", "fileId": captions["id"]}]})
+    };
+    let ask = async |key: &str, title: &str| {
+        let request = request("POST", PATH)
+            .insert_header((
+                "authorization",
+                format!("Bearer {}", site.first.api_key.expose()),
+            ))
+            .insert_header(("idempotency-key", key))
+            .set_json(body(title));
+        site.send(request).await
+    };
+    let first = ask("order-7", "A clip").await;
+    assert_eq!(first.status, 202, "{first:?}");
+    let again = ask("order-7", "A clip").await;
+    assert_eq!((again.status, again.json()), (202, first.json()));
+    assert_eq!(ask("order-7", "Another clip").await.status, 409);
+    let other = ask("order-8", "A clip").await;
+    assert_ne!(other.json()["stream"]["id"], first.json()["stream"]["id"]);
+    assert_eq!(ask("", "A clip").await.status, 400);
+    let usage = site.call("GET", "/api/usage", None).await.json();
+    assert_eq!(usage["operations"]["used"], 2);
+}
+
+#[actix_web::test]
+async fn a_missing_file_is_told_by_the_field_that_names_it() {
+    let site = Site::open().await;
+    let file = site.stored("clip.mp4", MP4).await;
+    let unknown = Uuid::now_v7();
+    for (body, field) in [
+        (json!({"sourceFileId": unknown}), "sourceFileId"),
+        (
+            json!({"sourceFileId": file["id"], "captions": [{"language": "en", "fileId": unknown}]}),
+            "captions[0].fileId",
+        ),
+    ] {
+        let answer = site.call("POST", PATH, Some(body)).await;
+        assert_eq!(answer.status, 404, "{answer:?}");
+        let told = &answer.json();
+        assert_eq!(told["code"], "not_found");
+        let text = told["error"].as_str().unwrap();
+        assert!(text.starts_with(&format!("{field} names no")), "{text}");
+    }
+}
+
+#[actix_web::test]
 async fn a_stream_that_grows_shows_its_qualities() {
     let site = Site::open().await;
     let stream = site.stream(json!({})).await;

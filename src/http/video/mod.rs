@@ -9,13 +9,17 @@ mod record;
 mod request;
 mod token;
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use sluice_media::format::{Class, Format};
 use sluice_store::{
     Listed,
+    blob::Sealed,
     files::File,
-    video::{self, NewStream, Source, StreamFilter, StreamStatus, Submitted},
+    idempotency::Idempotency,
+    video::{self, NewCaption, NewStream, Source, StreamFilter, StreamStatus, Submitted},
 };
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -34,7 +38,7 @@ use super::{
     error::ApiError,
     extract::{Body, Caller, PageQuery, Reached, Read, Write, camel_case, next_cursor},
     field,
-    jobs::Material,
+    jobs::{Material, idempotency_key},
     multipart::SizeLimit,
 };
 use request::Wanted;
@@ -53,11 +57,14 @@ pub struct StreamList {
 ///
 /// The answer comes at once; follow the stream by its events, ask for it, or have webhooks tell you (`video.stream.started`,
 /// `.ready`, `.failed`). It is `playable` once three segments of every rendition are there (or all, of a shorter clip), and
-/// `ready` when it is whole. One media operation, given back when it fails.
-#[utoipa::path(post, path = "/api/video/streams", tag = "video", request_body = NewStreamRequest, responses(
-    (status = 202, description = "The stream is accepted", body = StreamAnswer),
+/// `ready` when it is whole. One media operation, given back when it fails. With an `Idempotency-Key` (at most 255 characters,
+/// kept 24 hours) a repeated request finds the same stream and is not charged again.
+#[utoipa::path(post, path = "/api/video/streams", tag = "video", request_body = NewStreamRequest,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating safe")), responses(
+    (status = 202, description = "The stream is accepted, or is known by its key", body = StreamAnswer),
     (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
     (status = 404, description = "There is no such file", body = super::error::ErrorBody),
+    (status = 409, description = "The Idempotency-Key was used with other parameters or files", body = super::error::ErrorBody),
     (status = 415, description = "The file is neither video nor audio, or the body is not JSON", body = super::error::ErrorBody),
     (status = 422, description = "Captions cannot be fetched (`source_failed`)", body = super::error::ErrorBody),
     (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
@@ -65,9 +72,11 @@ pub async fn create(
     state: web::Data<AppState>,
     caller: Caller<Write>,
     reached: Reached,
-    Body(request): Body<NewStreamRequest>,
+    request: HttpRequest,
+    Body(asked): Body<NewStreamRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let wanted = request.checked(&state.config.streams)?;
+    let key = idempotency_key(&request)?;
+    let wanted = asked.checked(&state.config.streams)?;
     let (account_id, plan) = (caller.account_id(), caller.plan(&state));
     let file = source(&state, account_id, wanted.source_file_id).await?;
     SizeLimit::of_videos(&plan).check(&file.filename, file.size_bytes.unsigned_abs())?;
@@ -81,9 +90,13 @@ pub async fn create(
         let caption = captions::make(&state, account_id, caption, &field).await?;
         made.push(caption.into_new(&state, &plan));
     }
-    let new = new_stream(account_id, wanted, file, plan.allowance());
+    let mut new = new_stream(account_id, wanted, file, plan.allowance());
+    new.idempotency = key.map(|key| Idempotency {
+        key,
+        fingerprint: fingerprint(&new, &made),
+    });
     match state.streams.create(new, made).await? {
-        Submitted::New(stream) => {
+        Submitted::New(stream) | Submitted::Known(stream) => {
             let accepted = record::answer(&state, &reached, *stream).await?;
             Ok(HttpResponse::Accepted().json(accepted))
         }
@@ -97,7 +110,9 @@ pub async fn create(
 
 /// A stored file of the account that begins as audio or video does.
 async fn source(state: &AppState, account_id: Uuid, id: Uuid) -> Result<File, ApiError> {
-    let Material::Stored { file, head } = Material::stored(state, account_id, id).await? else {
+    let found = Material::stored(state, account_id, id).await;
+    let found = found.map_err(|error| error.of_file_in("sourceFileId"))?;
+    let Material::Stored { file, head } = found else {
         return Err(ApiError::NotFound("file"));
     };
     let class = Format::recognise(&head, &file.filename).map(Format::class);
@@ -136,7 +151,33 @@ fn new_stream(
         token_ttl_s: wanted.token_ttl_s,
         allowed_domains: wanted.allowed_domains,
         allowance,
+        idempotency: None,
     }
+}
+
+/// Of everything that shapes the stream, the bytes of its source and of its captions too.
+fn fingerprint(new: &NewStream, captions: &[(NewCaption, Sealed)]) -> [u8; 32] {
+    let captions: Vec<_> = captions
+        .iter()
+        .map(|(said, content)| {
+            let content = content.blob().hash.to_string();
+            json!([said.language, said.label, said.is_default, content])
+        })
+        .collect();
+    let all = json!([
+        "stream",
+        new.source.blob.to_string(),
+        new.source.file_id,
+        new.title,
+        new.profile,
+        new.custom_renditions,
+        new.segment_duration_s,
+        new.access.as_str(),
+        new.token_ttl_s,
+        new.allowed_domains,
+        captions
+    ]);
+    Sha256::digest(all.to_string().as_bytes()).into()
 }
 
 /// List video streams
@@ -147,7 +188,7 @@ fn new_stream(
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses((status = 200, description = "Newest first", body = StreamList)))]
 pub async fn list(
-    request: actix_web::HttpRequest,
+    request: HttpRequest,
     state: web::Data<AppState>,
     caller: Caller<Read>,
     reached: Reached,

@@ -5,7 +5,6 @@
 
 mod ending;
 mod expiry;
-mod idempotency;
 mod progress;
 
 use serde::{Deserialize, Serialize};
@@ -15,14 +14,14 @@ use uuid::Uuid;
 use crate::{
     Connection, Error, Month, Page, Tx,
     blob::{BlobHash, Sealed},
-    blobs, operations,
+    blobs,
+    idempotency::{self, Idempotency, Made},
+    operations,
     work::{self, Lane},
 };
 
 pub use ending::{cancel, finish, give_up};
 pub(crate) use expiry::{delete_ended_before, expire_results};
-pub use idempotency::Idempotency;
-pub(crate) use idempotency::delete_expired as delete_expired_keys;
 pub use progress::{NewAttachment, NewResult, begin, complete_item, expand, fail_item};
 
 /// Of a job's row in [`work`].
@@ -277,7 +276,7 @@ pub async fn submit(
     now_ms: i64,
 ) -> Result<Submitted, Error> {
     if let Some(wanted) = &new.idempotency
-        && let Some(job_id) = idempotency::find(tx, new.account_id, wanted, now_ms).await?
+        && let Some(job_id) = idempotency::find_job(tx, new.account_id, wanted, now_ms).await?
     {
         return Ok(Submitted::Known(get(tx, new.account_id, job_id).await?));
     }
@@ -298,7 +297,7 @@ pub async fn submit(
     }
     work::enqueue(tx, KIND, job.id, job.account_id, job.lane, now_ms).await?;
     if let Some(wanted) = &new.idempotency {
-        idempotency::remember(tx, new.account_id, wanted, job.id, now_ms).await?;
+        idempotency::remember(tx, new.account_id, wanted, Made::Job(job.id), now_ms).await?;
     }
     Ok(Submitted::New(job))
 }

@@ -9,6 +9,7 @@ use crate::{
     Connection, Error, Month, Page, Tx,
     blob::BlobHash,
     credentials,
+    idempotency::{self, Idempotency, Made},
     jobs::Allowance,
     lineage::{self, Derived, DerivedKind, Lineage},
     operations::{self, Charge},
@@ -149,12 +150,15 @@ pub struct NewStream {
     pub token_ttl_s: Option<u32>,
     pub allowed_domains: Vec<String>,
     pub allowance: Allowance,
+    pub idempotency: Option<Idempotency>,
 }
 
 /// The answer to [`create`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
     New(Box<Stream>),
+    /// An earlier request had the same key and parameters; nothing was charged.
+    Known(Box<Stream>),
     /// The month's operations do not suffice; nothing was changed.
     UsedUp {
         used: u64,
@@ -170,9 +174,15 @@ pub struct StreamPatch {
     pub allowed_domains: Option<Vec<String>>,
 }
 
-/// Charges the account and makes the stream, to be worked on.
+/// Charges the account and makes the stream, to be worked on. `Error::Conflict` when the idempotency key was used for other
+/// parameters.
 pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Submitted, Error> {
     let (account_id, cap) = (new.account_id, new.allowance.operations);
+    if let Some(wanted) = &new.idempotency
+        && let Some(id) = idempotency::find_stream(tx, account_id, wanted, now_ms).await?
+    {
+        return Ok(Submitted::Known(Box::new(get(tx, account_id, id).await?)));
+    }
     let month = match operations::charge(tx, account_id, OPERATIONS, cap, now_ms).await? {
         Charge::Charged(month) => month,
         Charge::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
@@ -187,6 +197,9 @@ pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Sub
         created_at: now_ms,
     };
     lineage::record(tx, made).await?;
+    if let Some(wanted) = &new.idempotency {
+        idempotency::remember(tx, account_id, wanted, Made::Stream(stream.id), now_ms).await?;
+    }
     Ok(Submitted::New(Box::new(stream)))
 }
 

@@ -1,5 +1,7 @@
 //! On a real database: an account with a stream, what is recorded of it, and how it ends.
 
+mod again;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -66,6 +68,7 @@ impl Bench {
             token_ttl_s: None,
             allowed_domains: vec!["example.com".into()],
             allowance: Allowance::default(),
+            idempotency: None,
         }
     }
 

@@ -7,9 +7,10 @@ use serde_json::json;
 use sluice_store::{
     Error, Page, Store,
     blob::Sealed,
+    idempotency::Idempotency,
     jobs::{
-        self, Allowance, Idempotency, Input, Item, ItemState, Job, JobState, JobType,
-        NewAttachment, NewItem, NewJob, NewResult, Submitted,
+        self, Allowance, Input, Item, ItemState, Job, JobState, JobType, NewAttachment, NewItem,
+        NewJob, NewResult, Submitted,
     },
     operations::{self, Charge},
     work::{self, Lane, Lease},

@@ -122,6 +122,7 @@ impl Site {
             token_ttl_s: None,
             allowed_domains: Vec::new(),
             allowance: Allowance::default(),
+            idempotency: None,
         }
     }
 

@@ -41,6 +41,7 @@ impl Walk<'_> {
             token_ttl_s: None,
             allowed_domains: Vec::new(),
             allowance: self.run.allowance,
+            idempotency: None,
         };
         self.unwritten.cast = Some(Cast {
             step: self.unwritten.steps.len(),

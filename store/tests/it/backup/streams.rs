@@ -42,6 +42,7 @@ async fn begun(store: &Store, account_id: Uuid) -> Lease {
         token_ttl_s: None,
         allowed_domains: Vec::new(),
         allowance: Allowance::default(),
+        idempotency: None,
     };
     let plan = Plan {
         duration_ms: None,
