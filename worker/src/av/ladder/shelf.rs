@@ -2,7 +2,6 @@
 
 use std::{
     fs::File,
-    io,
     os::{fd::OwnedFd, unix::fs::FileExt},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -14,7 +13,11 @@ use sluice_media::{
     task::{Failure, FailureCode, Limits},
 };
 
-use super::{super::internal, work::Work};
+use super::{
+    super::{MAX_OUTPUT, internal},
+    work::Work,
+};
+use crate::serve::unwritten;
 
 /// A last picture or frame, and what audio begins with.
 const LONGER_BY_MS: u64 = 1_000;
@@ -47,7 +50,10 @@ impl Shelf {
             .zip(files)
             .map(|(rendition, file)| {
                 let file = File::from(file);
-                let length = file.metadata().map_err(|error| unwritten(&error))?.len();
+                let metadata = file
+                    .metadata()
+                    .map_err(|error| unwritten(&error, MAX_OUTPUT));
+                let length = metadata?.len();
                 Ok(Arc::new(Self {
                     rendition,
                     file,
@@ -140,13 +146,13 @@ impl Shelf {
             return Err(Failure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "a rendition has more than the {most} bytes that a result may have (video.max_output)"
+                    "a rendition has more than the {most} bytes that a result may have ({MAX_OUTPUT})"
                 ),
             ));
         }
         self.file
             .write_all_at(data, written.length)
-            .map_err(|error| unwritten(&error))?;
+            .map_err(|error| unwritten(&error, MAX_OUTPUT))?;
         written.length += length;
         Ok(length)
     }
@@ -162,18 +168,5 @@ impl Shelf {
 
     fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn unwritten(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Failure::new(FailureCode::NoSpace, "the disk is full")
-        }
-        io::ErrorKind::FileTooLarge => Failure::new(
-            FailureCode::TooLarge,
-            "a rendition is larger than video.max_output allows",
-        ),
-        _ => internal(format!("a rendition cannot be written: {error}")),
     }
 }

@@ -12,6 +12,8 @@
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
+use super::boxes::{HEADER_BYTES, Header};
+
 /// Media that is moved at a time, in bytes.
 const PIECE_BYTES: usize = 1 << 20;
 /// A movie box that describes days of media has a few dozen megabytes.
@@ -69,8 +71,8 @@ fn top(file: &File, length: u64) -> Result<Vec<Top>, Error> {
         if boxes.len() == MAX_BOXES {
             return Err(Error::Malformed("end of its boxes"));
         }
-        let mut head = [0; 16];
-        let there = usize::try_from(length - at).map_or(16, |there| there.min(16));
+        let mut head = [0; HEADER_BYTES];
+        let there = usize::try_from(length - at).map_or(HEADER_BYTES, |it| it.min(HEADER_BYTES));
         file.read_exact_at(&mut head[..there], at)?;
         let (kind, size) = header(&head[..there], length - at)?;
         if &kind == b"moov" && size > MAX_MOVIE_BYTES {
@@ -89,29 +91,12 @@ fn find<'a>(boxes: &'a [Top], kind: &[u8; 4]) -> Option<&'a Top> {
     boxes.iter().find(|one| &one.kind == kind)
 }
 
-/// Kind and whole size of the box that begins there and has `room` bytes at most (ISO/IEC 14496-12 §4.2).
+/// Kind and whole size of the box that begins there and has `room` bytes at most.
 fn header(bytes: &[u8], room: u64) -> Result<([u8; 4], u64), Error> {
-    const MALFORMED: Error = Error::Malformed("box header");
-    let size: [u8; 4] = *bytes.first_chunk().ok_or(MALFORMED)?;
-    let kind: [u8; 4] = *bytes
-        .get(4..)
-        .and_then(<[u8]>::first_chunk)
-        .ok_or(MALFORMED)?;
-    let (size, least) = match u32::from_be_bytes(size) {
-        0 => (room, 8),
-        1 => {
-            let large = bytes
-                .get(8..)
-                .and_then(<[u8]>::first_chunk)
-                .ok_or(MALFORMED)?;
-            (u64::from_be_bytes(*large), 16)
-        }
-        size => (u64::from(size), 8),
-    };
-    if size < least || size > room {
-        return Err(MALFORMED);
-    }
-    Ok((kind, size))
+    let fitting = Header::read(bytes).map(|header| (header.kind, header.size.unwrap_or(room)));
+    fitting
+        .filter(|(_, size)| *size <= room)
+        .ok_or(Error::Malformed("box header"))
 }
 
 /// The movie box for a file in which it stands in front of `media` instead of behind.

@@ -1,5 +1,6 @@
 //! Whether a file ends before its own headers say: a cheap look at the outermost boxes, chunks or elements.
 
+use super::boxes::{HEADER_BYTES, Header};
 use crate::av::source::Input;
 
 /// Boxes that are looked at; media of an MP4 that was recorded in pieces has one for each.
@@ -62,29 +63,18 @@ fn number(bytes: &[u8]) -> Option<(Option<u64>, usize)> {
     Some(((value != mark - 1).then_some(value), width))
 }
 
-/// Box by box (ISO/IEC 14496-12 §4.2), until one goes beyond the end.
+/// Box by box, until one goes beyond the end.
 fn movie_breaks_off(input: &Input) -> bool {
     let mut at = 0;
     for _ in 0..MAX_BOXES {
         if at >= input.len() {
             return at > input.len();
         }
-        let head = input.read_at(at, 16).unwrap_or_default();
-        let Some(size) = head.first_chunk().map(|size| u32::from_be_bytes(*size)) else {
-            // Less than a header is what cameras put behind the last box.
+        let head = input.read_at(at, HEADER_BYTES).unwrap_or_default();
+        // Less than a header is what cameras put behind the last box; one without a size goes up to the end.
+        let Some(size) = Header::read(&head).and_then(|header| header.size) else {
             return false;
         };
-        let size = match size {
-            0 => return false,
-            1 => head
-                .get(8..)
-                .and_then(<[u8]>::first_chunk)
-                .map_or(0, |size| u64::from_be_bytes(*size)),
-            size => u64::from(size),
-        };
-        if size < 8 {
-            return false;
-        }
         at = at.saturating_add(size);
     }
     false
