@@ -10,17 +10,17 @@ use super::{
 use crate::hls::{
     StreamInfo,
     vod::{
-        AudioSegmenter, Bandwidth, Caption, Cuts, Film, MadeSegment, Picture, PictureClock,
-        VideoSegmenter, VodSegment, VodTrack, bandwidth, captions_playlist, iframe_playlist,
-        media_playlist, multivariant, names,
+        AudioSegmenter, Bandwidth, Caption, Cuts, MadeSegment, Picture, PictureClock,
+        VideoRendition, VideoSegmenter, VodSegment, VodTrack, bandwidth, captions_playlist,
+        iframe_playlist, media_playlist, multivariant, names,
     },
 };
 
 const CLOCK: (u32, u32) = (30, 1);
 const DELAY_90K: u32 = 6_000;
 
-fn film(cuts: Cuts) -> Film {
-    Film {
+fn rendition(cuts: Cuts) -> VideoRendition {
+    VideoRendition {
         config: video_config(None, 40).as_ref().clone(),
         frame_rate: Some(30.0),
         delay_90k: DELAY_90K,
@@ -62,7 +62,7 @@ fn picture(index: u64, key: bool) -> Picture {
 
 /// Segments of `count` pictures.
 fn cut(count: u64, group: u64, cuts: Cuts) -> Vec<MadeSegment> {
-    let mut segmenter = VideoSegmenter::new(film(cuts), 0);
+    let mut segmenter = VideoSegmenter::new(rendition(cuts), 0);
     let mut made = Vec::new();
     for (index, key) in decode_order(count, group) {
         made.extend(segmenter.push(picture(index, key)).unwrap());
@@ -140,7 +140,7 @@ fn pictures_keep_their_time_and_order() {
 #[test]
 fn a_later_start_gives_the_same_segments() {
     let whole = cut(200, 30, even(60));
-    let mut segmenter = VideoSegmenter::new(film(even(60)), 2);
+    let mut segmenter = VideoSegmenter::new(rendition(even(60)), 2);
     let mut rest = Vec::new();
     for (index, key) in decode_order(200, 30) {
         if index >= 120 {
@@ -154,7 +154,7 @@ fn a_later_start_gives_the_same_segments() {
 #[test]
 fn pictures_without_order_are_refused() {
     let pushed = |pictures: &[(u64, bool)]| {
-        let mut segmenter = VideoSegmenter::new(film(even(10)), 0);
+        let mut segmenter = VideoSegmenter::new(rendition(even(10)), 0);
         let taken = pictures
             .iter()
             .try_for_each(|&(index, key)| segmenter.push(picture(index, key)).map(drop));
@@ -179,7 +179,7 @@ fn pictures_without_order_are_refused() {
 
 #[test]
 fn init_sections_take_the_delay_back() {
-    let (init, info) = VideoSegmenter::new(film(even(10)), 0).init();
+    let (init, info) = VideoSegmenter::new(rendition(even(10)), 0).init();
     assert_eq!(info.codecs, "avc1.640028");
     let mut rest = init.as_ref();
     let mut times = Vec::new();

@@ -25,7 +25,7 @@ pub use self::{
     cuts::{Cuts, PictureClock},
     multivariant::{Bandwidth, Caption, bandwidth, multivariant},
     playlist::{captions_playlist, iframe_playlist, media_playlist},
-    video::{Film, Picture, VideoSegmenter},
+    video::{Picture, VideoRendition, VideoSegmenter},
 };
 use super::StreamInfo;
 

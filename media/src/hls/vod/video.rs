@@ -37,7 +37,7 @@ pub struct Picture {
 /// Cuts a rendition of the pictures.
 #[derive(Debug)]
 pub struct VideoSegmenter {
-    film: Film,
+    rendition: VideoRendition,
     number: u32,
     pictures: Vec<Picture>,
     bytes: usize,
@@ -45,7 +45,7 @@ pub struct VideoSegmenter {
 
 /// What a rendition of the pictures is, from its first segment to its last.
 #[derive(Clone, Debug)]
-pub struct Film {
+pub struct VideoRendition {
     pub config: VideoConfig,
     /// Pictures per second.
     pub frame_rate: Option<f64>,
@@ -56,9 +56,9 @@ pub struct Film {
 
 impl VideoSegmenter {
     /// `first`: the number of the first segment that is made; its first picture must be a key picture.
-    pub fn new(film: Film, first: u32) -> Self {
+    pub fn new(rendition: VideoRendition, first: u32) -> Self {
         Self {
-            film,
+            rendition,
             number: first,
             pictures: Vec::new(),
             bytes: 0,
@@ -67,15 +67,18 @@ impl VideoSegmenter {
 
     /// The init section, the same for the same configuration, and what playlists say of it.
     pub fn init(&self) -> (Bytes, StreamInfo) {
-        let film = &self.film;
-        let info = init::stream_info(Some(&film.config), None, film.frame_rate);
-        (init::encode(Some(&film.config), None, film.delay_90k), info)
+        let rendition = &self.rendition;
+        let info = init::stream_info(Some(&rendition.config), None, rendition.frame_rate);
+        (
+            init::encode(Some(&rendition.config), None, rendition.delay_90k),
+            info,
+        )
     }
 
     /// Takes the next picture; the segment that it ends. [`Error::Invalid`] when no key picture is where a segment must
     /// begin.
     pub fn push(&mut self, picture: Picture) -> Result<Option<MadeSegment>, Error> {
-        let next_start = self.film.cuts.start_90k(self.number.saturating_add(1));
+        let next_start = self.rendition.cuts.start_90k(self.number.saturating_add(1));
         let is_next = !self.pictures.is_empty() && picture.pts_90k >= next_start;
         if (is_next || self.pictures.is_empty()) && !picture.key {
             return Err(invalid(format!(
@@ -109,7 +112,7 @@ impl VideoSegmenter {
         let Some(start_90k) = pictures.first().map(|first| first.pts_90k) else {
             return Ok(None);
         };
-        let samples = timed(pictures, end_90k, self.film.delay_90k)?;
+        let samples = timed(pictures, end_90k, self.rendition.delay_90k)?;
         let number = self.number;
         self.number = number.saturating_add(1);
         let sequence = number.saturating_mul(FRAGMENTS).saturating_add(1);

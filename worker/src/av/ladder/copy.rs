@@ -7,7 +7,7 @@ use gstreamer as gst;
 use sluice_media::{
     av::{MediaFacts, Report},
     codec::{VideoCodec, VideoConfig},
-    hls::vod::{Cuts, Film, Picture, VideoSegmenter},
+    hls::vod::{Cuts, Picture, VideoRendition, VideoSegmenter},
     task::Failure,
 };
 
@@ -149,13 +149,13 @@ impl Copied {
         let rate = facts
             .picture()
             .and_then(|track| track.pictures_per_second());
-        let film = Film {
+        let rendition = VideoRendition {
             config,
             frame_rate: rate,
             delay_90k: self.found.delay_90k,
             cuts: self.cuts(),
         };
-        let segmenter = VideoSegmenter::new(film, first);
+        let segmenter = VideoSegmenter::new(rendition, first);
         let (init, info) = segmenter.init();
         shelf.begin(&init, info, true)?;
         let copier = Arc::new(Mutex::new(Copier {

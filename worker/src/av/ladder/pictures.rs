@@ -10,7 +10,7 @@ use sluice_media::{
         ladder::{self as plan, Groups},
     },
     codec::{VideoCodec, VideoConfig},
-    hls::vod::{Cuts, Film, Picture, PictureClock, VideoSegmenter},
+    hls::vod::{Cuts, Picture, PictureClock, VideoRendition, VideoSegmenter},
     task::Failure,
 };
 
@@ -264,13 +264,13 @@ impl Maker {
         if self.segmenter.is_none() {
             let config = VideoConfig::parse(VideoCodec::Avc, configuration(caps)?)
                 .map_err(|error| internal(error.to_string()))?;
-            let film = Film {
+            let rendition = VideoRendition {
                 config,
                 frame_rate: Some(self.rate),
                 delay_90k: u32::try_from(self.clock.at_90k(encoder::REORDERED)).unwrap_or(0),
                 cuts: self.cuts.clone(),
             };
-            let segmenter = VideoSegmenter::new(film, self.first);
+            let segmenter = VideoSegmenter::new(rendition, self.first);
             let (init, info) = segmenter.init();
             self.shelf.begin(&init, info, false)?;
             self.segmenter = Some(segmenter);
