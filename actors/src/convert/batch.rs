@@ -24,6 +24,7 @@ use super::{
 use crate::durable::{
     owner::{RowOwner, RowTask},
     setback::{Stop, with_patience},
+    tally::count_failure,
 };
 
 /// The actor of one job.
@@ -105,10 +106,10 @@ pub(super) async fn record(
         }
         Err(error) => return Err(error.into()),
     };
-    match failure {
-        None => services.tally.converted(),
-        Some(code) => services.tally.failed(&code),
-    }
+    services.tally.note(|counts| match failure {
+        None => counts.converted += 1,
+        Some(code) => count_failure(&mut counts.failed, &code),
+    });
     services.followers.publish(job.id, Progress::of(&job));
     Ok(())
 }

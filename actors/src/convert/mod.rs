@@ -29,12 +29,15 @@ use uuid::Uuid;
 use crate::{
     Error,
     compute::Compute,
-    concern::{Concern, Door},
-    durable::board::{self, Followers},
-    registry::{self, Entity, Registry},
+    concern::Concern,
+    durable::{
+        board::{self, Followers},
+        entrance::Entrance,
+        tally::Tally,
+    },
+    registry::Entity,
 };
 use batch::{Batch, ConversionBatch};
-use progress::Tally;
 
 pub use crate::durable::workers::Workers;
 pub use progress::{Counts, Progress};
@@ -47,9 +50,7 @@ pub type Follower = board::Follower<Progress>;
 #[derive(Clone)]
 pub struct Conversions {
     services: Arc<Services>,
-    door: Door<Registry<Conversion>>,
-    /// Of this process's leases.
-    owner: Uuid,
+    entrance: Entrance<Conversion>,
 }
 
 /// What all batches share.
@@ -60,7 +61,7 @@ struct Services {
     /// Makes a safe name of what an archive calls its member.
     clean: fn(&str) -> String,
     followers: Followers<Progress>,
-    tally: Tally,
+    tally: Tally<Counts>,
 }
 
 impl Services {
@@ -72,7 +73,7 @@ impl Services {
 impl fmt::Debug for Conversions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Conversions")
-            .field("door", &self.door)
+            .field("entrance", &self.entrance)
             .finish_non_exhaustive()
     }
 }
@@ -108,25 +109,19 @@ impl Conversions {
                 clean,
                 tally: Tally::default(),
             }),
-            door: Door::default(),
-            owner: Uuid::now_v7(),
+            entrance: Entrance::new(),
         }
     }
 
     /// The concerns that run it.
     pub fn concerns(&self) -> Vec<Concern> {
-        let args = registry::Args {
-            entity: Conversion(self.services.clone()),
-            store: self.services.store.clone(),
-            owner: self.owner,
-            max_active: self.services.settings.max_active,
-            lease: self.services.settings.lease,
-        };
-        vec![Concern::of(
+        let services = &self.services;
+        vec![self.entrance.concern(
             "conversions",
-            args,
-            registry::MAILBOX,
-            self.door.clone(),
+            Conversion(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
         )]
     }
 
@@ -141,7 +136,7 @@ impl Conversions {
             })
             .await?;
         if let Submitted::New(_) = submitted {
-            self.door.nudge();
+            self.entrance.nudge();
         }
         Ok(submitted)
     }
@@ -161,7 +156,7 @@ impl Conversions {
                 })
             })
             .await?;
-        self.door.withdraw(id);
+        self.entrance.withdraw(id);
         let progress = Progress::of(&job);
         self.services.followers.publish(job.id, progress);
         Ok(job)

@@ -1,9 +1,6 @@
 //! How far jobs are, for those who wait or follow, and what has come of them, for metrics.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use sluice_store::{
     Error, Store,
@@ -100,34 +97,12 @@ impl Report for Progress {
     }
 }
 
-/// What conversions have come to since the start, for metrics.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally(Arc<Mutex<Counts>>);
-
-/// Files by what became of them.
+/// Files by what became of them since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub converted: u64,
     /// By error code.
     pub failed: BTreeMap<String, u64>,
-}
-
-impl Tally {
-    pub(super) fn converted(&self) {
-        self.counts().converted += 1;
-    }
-
-    pub(super) fn failed(&self, code: &str) {
-        *self.counts().failed.entry(code.to_owned()).or_default() += 1;
-    }
-
-    pub(super) fn now(&self) -> Counts {
-        self.counts().clone()
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]

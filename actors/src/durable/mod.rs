@@ -1,15 +1,19 @@
-//! What the owners of durable work share: conversion batches and workflow runs are made of these parts.
+//! What the kinds of durable work share: conversions, workflow runs and video streams are made of these parts.
 //!
 //! - [`owner`]: the actor that holds one row's task, and gives the row back when the task stops before its end;
 //! - [`board`]: progress for those who wait or follow, with [what running tasks tell](under_way);
 //! - [`workers`]: a task in a worker, which waits for its turn while all are busy;
+//! - [`entrance`]: the way to their registry; [`shift`]: until when rows are taken up; [`tally`]: what has come of them;
 //! - [`input`], [`stored`]: files that come in and that are kept;
 //! - [`setback`]: why work does not go on, and what becomes of its row then.
 
 pub(crate) mod board;
+pub(crate) mod entrance;
 pub(crate) mod input;
 pub(crate) mod owner;
 pub(crate) mod setback;
+pub(crate) mod shift;
 pub(crate) mod stored;
+pub(crate) mod tally;
 pub(crate) mod under_way;
 pub(crate) mod workers;

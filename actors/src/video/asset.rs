@@ -22,7 +22,6 @@ use sluice_store::{
     video::{Folder, MediaFile, Plan, PlannedRendition, RenditionKind, Stream},
     work::Lease,
 };
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{
     Services, announcement,
@@ -35,6 +34,7 @@ use crate::{
     durable::{
         owner::{RowOwner, RowTask},
         setback::{Setback, Stop, code_of, with_patience},
+        shift::AtWork,
         workers::{self, Order},
     },
 };
@@ -47,13 +47,13 @@ pub(crate) struct AssetTask {
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _walking: TaskTrackerToken,
+    pub(super) _at_work: AtWork,
 }
 
 impl Drop for AssetTask {
     /// Whatever the work has come to, the row says it from now on.
     fn drop(&mut self) {
-        self.services.under_way.remove(self.lease.id);
+        self.services.latest.remove(self.lease.id);
     }
 }
 
@@ -71,7 +71,7 @@ impl RowTask for AssetTask {
         let walked = tokio::select! {
             biased;
             walked = walk(services, lease) => walked,
-            () = services.draining.cancelled() => Err(Halt::Stop(Stop::Drained)),
+            () = services.shift.ended() => Err(Halt::Stop(Stop::Drained)),
         };
         match walked {
             Ok(()) => Ok(()),

@@ -24,23 +24,25 @@ use sluice_store::{
     video::{Caption, Folder, NewCaption, NewStream, Stream, StreamPatch, Submitted},
     work::Lease,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 use uuid::Uuid;
 
 use crate::{
     Error,
     compute::Compute,
-    concern::{Concern, Door},
+    concern::Concern,
     durable::{
         board::{self, Followers},
+        entrance::Entrance,
+        shift::Shift,
+        tally::Tally,
         workers::Workers,
     },
-    registry::{self, Entity, Registry},
+    registry::Entity,
 };
 use asset::{AssetTask, VideoAsset};
 use playback::Playbacks;
-use progress::{Tally, UnderWay};
+use progress::LatestProgress;
 
 pub use playback::{Playback, Track};
 pub use progress::{Counts, Progress};
@@ -56,8 +58,6 @@ pub type Follower = board::Follower<Progress>;
 #[derive(Clone)]
 pub struct VideoStreams {
     services: Arc<Services>,
-    /// Of this process's leases.
-    owner: Uuid,
 }
 
 /// What all assets share.
@@ -68,20 +68,18 @@ struct Services {
     /// `http.base_url`, for what is told of streams; empty: unknown.
     base_url: String,
     followers: Followers<Progress>,
-    under_way: UnderWay,
+    latest: LatestProgress,
     playbacks: Playbacks,
-    tally: Tally,
-    /// Cancelled when the service stops: assets stop where they are.
-    draining: CancellationToken,
-    /// Assets that are worked on.
-    walks: TaskTracker,
-    door: Door<Registry<Video>>,
+    tally: Tally<Counts>,
+    /// Assets stop where they are when it ends.
+    shift: Shift,
+    entrance: Entrance<Video>,
 }
 
 impl Services {
     /// Tells how far a stream is.
     fn tell(&self, id: Uuid, progress: Progress) {
-        self.under_way.set(id, &progress);
+        self.latest.set(id, &progress);
         self.followers.publish(id, progress);
     }
 
@@ -97,7 +95,7 @@ impl Services {
 impl fmt::Debug for VideoStreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VideoStreams")
-            .field("door", &self.services.door)
+            .field("entrance", &self.services.entrance)
             .finish_non_exhaustive()
     }
 }
@@ -127,30 +125,23 @@ impl VideoStreams {
                 store,
                 workers,
                 base_url,
-                under_way: UnderWay::default(),
+                latest: LatestProgress::default(),
                 tally: Tally::default(),
-                draining: CancellationToken::new(),
-                walks: TaskTracker::new(),
-                door: Door::default(),
+                shift: Shift::default(),
+                entrance: Entrance::new(),
             }),
-            owner: Uuid::now_v7(),
         }
     }
 
     /// The concerns that run it.
     pub fn concerns(&self) -> Vec<Concern> {
-        let args = registry::Args {
-            entity: Video(self.services.clone()),
-            store: self.services.store.clone(),
-            owner: self.owner,
-            max_active: self.services.settings.max_active,
-            lease: self.services.settings.lease,
-        };
-        vec![Concern::of(
+        let services = &self.services;
+        vec![services.entrance.concern(
             "video streams",
-            args,
-            registry::MAILBOX,
-            self.services.door.clone(),
+            Video(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
         )]
     }
 
@@ -191,7 +182,7 @@ impl VideoStreams {
 
     /// Streams may be due. A nudge may be lost: the registry scans.
     pub fn announce(&self) {
-        self.services.door.nudge();
+        self.services.entrance.nudge();
     }
 
     /// Changes a stream; players see it at once. Errors as [`video::update`].
@@ -219,8 +210,8 @@ impl VideoStreams {
             .store
             .write(move |tx| Box::pin(async move { video::delete(tx, account_id, id).await }))
             .await?;
-        services.door.withdraw(id);
-        services.under_way.remove(id);
+        services.entrance.withdraw(id);
+        services.latest.remove(id);
         services.playbacks.forget(&stream.playback_id);
         services.clear(id).await;
         Ok(stream)
@@ -284,7 +275,7 @@ impl VideoStreams {
         let at_rest = Progress::of(stream);
         match stream.status.has_ended() {
             true => at_rest,
-            false => self.services.under_way.get(stream.id).unwrap_or(at_rest),
+            false => self.services.latest.get(stream.id).unwrap_or(at_rest),
         }
     }
 
@@ -305,13 +296,12 @@ impl VideoStreams {
 
     /// No stream is begun any more, and those under way stop where they are; the next start goes on there.
     pub fn drain(&self) {
-        self.services.draining.cancel();
+        self.services.shift.end();
     }
 
     /// Returns when no stream is worked on any more and all have been given back, after [`Self::drain`].
     pub async fn close(&self) {
-        self.services.walks.close();
-        self.services.walks.wait().await;
+        self.services.shift.all_left().await;
         debug!("no video stream is under way");
     }
 }
@@ -325,14 +315,14 @@ impl Entity for Video {
     type Owner = VideoAsset;
 
     fn takes_work(&self) -> bool {
-        !self.0.draining.is_cancelled()
+        !self.0.shift.has_ended()
     }
 
     fn owner(&self, lease: Lease) -> AssetTask {
         AssetTask {
             services: self.0.clone(),
             lease,
-            _walking: self.0.walks.token(),
+            _at_work: self.0.shift.begin_work(),
         }
     }
 
@@ -363,6 +353,6 @@ impl Services {
     fn ended(&self, stream: &Stream) {
         self.playbacks.forget(&stream.playback_id);
         self.tell(stream.id, Progress::of(stream));
-        self.tally.ended(stream);
+        self.tally.note(|counts| counts.ended(stream));
     }
 }

@@ -11,7 +11,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::durable::board::Report;
+use crate::durable::{board::Report, tally::count_failure};
 
 /// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,9 @@ impl Report for Progress {
 
 /// The streams that are worked on, which are further than their rows say.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay(Mutex<HashMap<Uuid, Progress>>);
+pub(super) struct LatestProgress(Mutex<HashMap<Uuid, Progress>>);
 
-impl UnderWay {
+impl LatestProgress {
     pub(super) fn set(&self, id: Uuid, progress: &Progress) {
         match progress.status.has_ended() {
             true => self.remove(id),
@@ -75,11 +75,7 @@ impl UnderWay {
     }
 }
 
-/// What streams have come to since the start, for metrics.
-#[derive(Debug, Default)]
-pub(super) struct Tally(Mutex<Counts>);
-
-/// Streams by what became of them.
+/// Streams by what became of them since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub ready: u64,
@@ -87,24 +83,15 @@ pub struct Counts {
     pub failed: BTreeMap<String, u64>,
 }
 
-impl Tally {
-    /// Counts a stream that has just ended.
-    pub(super) fn ended(&self, stream: &Stream) {
-        let mut counts = self.counts();
+impl Counts {
+    /// A stream has just ended.
+    pub(super) fn ended(&mut self, stream: &Stream) {
         match stream.status {
-            StreamStatus::Ready => counts.ready += 1,
-            _ => {
-                let code = stream.error_code.clone().unwrap_or_default();
-                *counts.failed.entry(code).or_default() += 1;
-            }
+            StreamStatus::Ready => self.ready += 1,
+            _ => count_failure(
+                &mut self.failed,
+                stream.error_code.as_deref().unwrap_or_default(),
+            ),
         }
-    }
-
-    pub(super) fn now(&self) -> Counts {
-        self.counts().clone()
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,23 +33,24 @@ use sluice_store::{
     },
 };
 use tokio::time::Instant;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 use uuid::Uuid;
 
 use crate::{
     Error,
     compute::Compute,
-    concern::{Concern, Door},
+    concern::Concern,
     durable::{
         board::{self, Followers},
+        entrance::Entrance,
         setback::with_patience,
+        shift::Shift,
+        tally::Tally,
         workers::Workers,
     },
-    registry::{self, Entity, Registry},
+    registry::Entity,
     video::VideoStreams,
 };
-use progress::Tally;
 use run::{RunTask, WorkflowRun};
 
 pub use progress::{Counts, Progress};
@@ -65,8 +66,6 @@ const CANCELLED_AT_ONCE: u32 = 100;
 #[derive(Clone)]
 pub struct Workflows {
     services: Arc<Services>,
-    /// Of this process's leases.
-    owner: Uuid,
 }
 
 /// What all runs share.
@@ -78,12 +77,10 @@ struct Services {
     /// Makes a safe name of what a pattern gives.
     clean: fn(&str) -> String,
     followers: Followers<Progress>,
-    tally: Tally,
-    /// Cancelled when the service stops: runs stop at their next step, and nobody waits for them any more.
-    draining: CancellationToken,
-    /// Runs that are worked on.
-    walks: TaskTracker,
-    door: Door<Registry<RunEntity>>,
+    tally: Tally<Counts>,
+    /// Runs stop at their next step when it ends, and nobody waits for them any more.
+    shift: Shift,
+    entrance: Entrance<RunEntity>,
 }
 
 impl Services {
@@ -110,7 +107,7 @@ impl Services {
 
     /// The run has ended and its end is committed.
     fn ended(&self, run: &Run, steps_done: usize) {
-        self.tally.ended(run);
+        self.tally.note(|counts| counts.ended(run));
         self.followers
             .publish(run.id, Progress::at_rest(run, steps_done));
     }
@@ -119,7 +116,7 @@ impl Services {
 impl fmt::Debug for Workflows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workflows")
-            .field("door", &self.services.door)
+            .field("entrance", &self.services.entrance)
             .finish_non_exhaustive()
     }
 }
@@ -183,28 +180,21 @@ impl Workflows {
                 streams,
                 clean,
                 tally: Tally::default(),
-                draining: CancellationToken::new(),
-                walks: TaskTracker::new(),
-                door: Door::default(),
+                shift: Shift::default(),
+                entrance: Entrance::new(),
             }),
-            owner: Uuid::now_v7(),
         }
     }
 
     /// The concerns that run it.
     pub fn concerns(&self) -> Vec<Concern> {
-        let args = registry::Args {
-            entity: RunEntity(self.services.clone()),
-            store: self.services.store.clone(),
-            owner: self.owner,
-            max_active: self.services.settings.max_active,
-            lease: self.services.settings.lease,
-        };
-        vec![Concern::of(
+        let services = &self.services;
+        vec![services.entrance.concern(
             "workflow runs",
-            args,
-            registry::MAILBOX,
-            self.services.door.clone(),
+            RunEntity(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
         )]
     }
 
@@ -267,7 +257,7 @@ impl Workflows {
 
     /// Runs may be due. A nudge may be lost: the registry scans.
     pub fn announce(&self) {
-        self.services.door.nudge();
+        self.services.entrance.nudge();
     }
 
     /// Cancels a run and ends what is done for it at once; errors as [`workflows::cancel`].
@@ -336,7 +326,7 @@ impl Workflows {
 
     /// The run was taken out of `work`.
     async fn withdrawn(&self, run: &Run) {
-        self.services.door.withdraw(run.id);
+        self.services.entrance.withdraw(run.id);
         let steps_done = self.steps_done(run.id).await.unwrap_or(0);
         self.services.ended(run, steps_done);
     }
@@ -393,7 +383,7 @@ impl Workflows {
     pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Run, Error> {
         tokio::select! {
             waited = self.services.followers.wait(id, deadline) => waited?,
-            () = self.services.draining.cancelled() => {}
+            () = self.services.shift.ended() => {}
         }
         Ok(workflows::by_id(&mut self.services.store.read().await?, id).await?)
     }
@@ -415,13 +405,12 @@ impl Workflows {
 
     /// No run is begun any more, and those under way stop at their next step; whoever waits is answered.
     pub fn drain(&self) {
-        self.services.draining.cancel();
+        self.services.shift.end();
     }
 
     /// Returns when no run is worked on any more and all have been given back, after [`Self::drain`].
     pub async fn close(&self) {
-        self.services.walks.close();
-        self.services.walks.wait().await;
+        self.services.shift.all_left().await;
         debug!("no run is under way");
     }
 }
@@ -449,14 +438,14 @@ impl Entity for RunEntity {
     type Owner = WorkflowRun;
 
     fn takes_work(&self) -> bool {
-        !self.0.draining.is_cancelled()
+        !self.0.shift.has_ended()
     }
 
     fn owner(&self, lease: Lease) -> RunTask {
         RunTask {
             services: self.0.clone(),
             lease,
-            _walking: self.0.walks.token(),
+            _at_work: self.0.shift.begin_work(),
         }
     }
 
@@ -473,7 +462,7 @@ impl Entity for RunEntity {
             if let Some(run) = workflows::give_up(tx, id, terms, now_ms).await? {
                 unreached::note(tx, &run, "not reached, because the run was given up").await?;
                 announcement::failed(tx, &run, now_ms).await?;
-                tally.ended(&run);
+                tally.note(|counts| counts.ended(&run));
             }
             Ok(())
         })

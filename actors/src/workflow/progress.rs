@@ -1,12 +1,6 @@
 //! How far runs are, for those who wait or follow, and what has come of them, for metrics.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use sluice_store::{
     Error, Store,
@@ -20,6 +14,7 @@ use super::{
 };
 use crate::durable::{
     board::Report,
+    tally::{Tally, count_failure},
     under_way::{Shares, WHOLE},
 };
 
@@ -111,14 +106,7 @@ impl Report for Progress {
     }
 }
 
-/// What runs have come to since the start.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    ended: Arc<Mutex<Counts>>,
-    active: Arc<AtomicUsize>,
-}
-
-/// Runs by what became of them.
+/// Runs by what became of them since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Worked on at this moment.
@@ -131,46 +119,36 @@ pub struct Counts {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// Somebody works on a run.
-pub(super) struct Active(Arc<AtomicUsize>);
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+impl Counts {
+    /// A run has ended.
+    pub(super) fn ended(&mut self, run: &Run) {
+        match run.status {
+            RunStatus::Completed => {
+                self.completed += 1;
+                self.turned_away += u64::from(run.gate == Some(false));
+            }
+            RunStatus::Cancelled => self.cancelled += 1,
+            _ => count_failure(
+                &mut self.failed,
+                run.error_code.as_deref().unwrap_or_default(),
+            ),
+        }
     }
 }
 
-impl Tally {
-    pub(super) fn begin(&self) -> Active {
-        self.active.fetch_add(1, Relaxed);
-        Active(self.active.clone())
-    }
+/// Somebody works on a run, until this is dropped.
+pub(super) struct Active(Tally<Counts>);
 
-    /// The run has ended.
-    pub(super) fn ended(&self, run: &Run) {
-        let mut counts = self.counts();
-        match run.status {
-            RunStatus::Completed => {
-                counts.completed += 1;
-                counts.turned_away += u64::from(run.gate == Some(false));
-            }
-            RunStatus::Cancelled => counts.cancelled += 1,
-            _ => {
-                let code = run.error_code.clone().unwrap_or_default();
-                *counts.failed.entry(code).or_default() += 1;
-            }
-        }
+impl Active {
+    pub(super) fn begin(tally: &Tally<Counts>) -> Self {
+        tally.note(|counts| counts.active += 1);
+        Self(tally.clone())
     }
+}
 
-    pub(super) fn now(&self) -> Counts {
-        Counts {
-            active: self.active.load(Relaxed),
-            ..self.counts().clone()
-        }
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.note(|counts| counts.active -= 1);
     }
 }
 

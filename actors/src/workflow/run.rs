@@ -37,7 +37,6 @@ use sluice_store::{
     workflows::{Run, Step, StepStatus},
 };
 use tokio::time::timeout;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
 use super::{
@@ -46,10 +45,12 @@ use super::{
     change::{Cast, Keep, made_by},
     operation::{self, Destination},
     path::{Path, count},
+    progress::Active,
 };
 use crate::durable::{
     owner::{RowOwner, RowTask},
     setback::{Setback, Stop, code_of},
+    shift::AtWork,
 };
 
 /// Bytes of JSON that the inspections of a run may tell in its log, together; what exceeds them is left out.
@@ -63,7 +64,7 @@ pub(crate) struct RunTask {
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _walking: TaskTrackerToken,
+    pub(super) _at_work: AtWork,
 }
 
 impl RowTask for RunTask {
@@ -76,7 +77,7 @@ impl RowTask for RunTask {
     }
 
     async fn walk(&self) -> Result<(), Stop> {
-        let _active = self.services.tally.begin();
+        let _active = Active::begin(&self.services.tally);
         let _attended = self.services.followers.attend(self.lease.id);
         let mut walk = Walk::open(&self.services, &self.lease).await?;
         match walk.go().await {
@@ -405,7 +406,7 @@ impl Walk<'_> {
     }
 
     fn stop_if_draining(&self) -> Result<(), Stop> {
-        match self.services.draining.is_cancelled() {
+        match self.services.shift.has_ended() {
             true => Err(Stop::Drained),
             false => Ok(()),
         }

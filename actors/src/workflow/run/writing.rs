@@ -56,7 +56,7 @@ impl Walk<'_> {
             self.buffer.place = Place::Blob(sealed.blob().hash);
         }
         if changed.has_triggered {
-            self.services.door.nudge();
+            self.services.entrance.nudge();
         }
         if changed.has_cast {
             self.services.streams.announce();

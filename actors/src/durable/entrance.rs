@@ -1,0 +1,73 @@
+//! The way to the registry of one kind of work: nudges go in, and the registry is started under its owner's id.
+
+use std::{fmt, time::Duration};
+
+use sluice_store::Store;
+use uuid::Uuid;
+
+use crate::{
+    concern::{Concern, Door},
+    registry::{self, Entity, Registry},
+};
+
+/// Clones share it; it exists before the registry runs.
+pub(crate) struct Entrance<E: Entity> {
+    door: Door<Registry<E>>,
+    /// Of this process's leases.
+    owner: Uuid,
+}
+
+impl<E: Entity> Entrance<E> {
+    pub(crate) fn new() -> Self {
+        Self {
+            door: Door::default(),
+            owner: Uuid::now_v7(),
+        }
+    }
+
+    /// The concern that runs the registry, with so many rows at a time.
+    pub(crate) fn concern(
+        &self,
+        name: &'static str,
+        entity: E,
+        store: &Store,
+        max_active: usize,
+        lease: Duration,
+    ) -> Concern {
+        let args = registry::Args {
+            entity,
+            store: store.clone(),
+            owner: self.owner,
+            max_active,
+            lease,
+        };
+        Concern::of(name, args, registry::MAILBOX, self.door.clone())
+    }
+
+    /// As [`Door::nudge`].
+    pub(crate) fn nudge(&self) {
+        self.door.nudge();
+    }
+
+    /// As [`Door::withdraw`].
+    pub(crate) fn withdraw(&self, row: Uuid) {
+        self.door.withdraw(row);
+    }
+}
+
+impl<E: Entity> Clone for Entrance<E> {
+    fn clone(&self) -> Self {
+        Self {
+            door: self.door.clone(),
+            owner: self.owner,
+        }
+    }
+}
+
+impl<E: Entity> fmt::Debug for Entrance<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entrance")
+            .field("door", &self.door)
+            .finish_non_exhaustive()
+    }
+}
