@@ -346,7 +346,7 @@ async fn assign(services: &Services, task: Task, input: File) -> Result<Finished
         follow: Follow::default(),
         pixels: None,
     };
-    Ok(services.renderer.run(Lane::Interactive, assignment).await?)
+    Ok(services.renderer.run(Lane::Delivery, assignment).await?)
 }
 
 fn only_output(finished: Finished) -> Result<Bytes, Problem> {

@@ -8,11 +8,14 @@ use sluice_media::{
     task::{Done, Failure, Limits, Task},
 };
 
-/// Who waits for the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who waits for the work, in the order in which they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Somebody looks at a spinner: delivery misses, requests with one file. May use every worker and goes first.
+    /// Somebody looks at a spinner: requests with one file. May use every worker and goes first.
     Interactive,
+    /// A page waits for a picture, and its viewers need not say who they are: delivery misses. With the image workers the
+    /// same as interactive; on clips behind it.
+    Delivery,
     /// Jobs and requests with several files. Leaves one worker free, where there are two or more.
     Batch,
 }

@@ -120,7 +120,7 @@ impl Drop for Permit {
 
 impl Lanes {
     fn has_room(&self, lane: Lane) -> bool {
-        self.busy < self.workers && (lane == Lane::Interactive || self.busy_batch < self.max_batch)
+        self.busy < self.workers && (lane != Lane::Batch || self.busy_batch < self.max_batch)
     }
 
     fn begin(&mut self, lane: Lane) {
@@ -143,7 +143,7 @@ impl Lanes {
         }
         let (waiter, turn) = oneshot::channel();
         match lane {
-            Lane::Interactive => self.interactive.push_back(waiter),
+            Lane::Interactive | Lane::Delivery => self.interactive.push_back(waiter),
             Lane::Batch => self.batch.push_back(waiter),
         }
         Ok(turn)
@@ -159,7 +159,7 @@ impl Lanes {
         for lane in [Lane::Interactive, Lane::Batch] {
             while self.has_room(lane) {
                 let queue = match lane {
-                    Lane::Interactive => &mut self.interactive,
+                    Lane::Interactive | Lane::Delivery => &mut self.interactive,
                     Lane::Batch => &mut self.batch,
                 };
                 match queue.pop_front() {

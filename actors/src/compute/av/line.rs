@@ -3,7 +3,10 @@
 //! - Short work needs a slot, and never waits for memory or for long work.
 //! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets its
 //!   memory once enough of those before it have ended. More than there is at all, and it runs alone.
-//! - Interactive work stands before batch work of its queue; each batch task is passed [`MOST_PASSED`] times at most.
+//! - Interactive work stands before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
+//!   at most.
+//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: whoever may fetch pictures of clips that take long
+//!   does not keep those out who have a key.
 
 use std::{
     collections::VecDeque,
@@ -20,8 +23,10 @@ use crate::compute::{
     status::QueueStatus,
 };
 
-/// Interactive tasks that may pass a batch task while it waits.
+/// Tasks of a lane that goes first which may pass another one while it waits.
 const MOST_PASSED: u32 = 16;
+/// One place for delivery among so many.
+const PLACES_FOR_DELIVERY: usize = 4;
 
 /// What there is.
 #[derive(Clone, Copy, Debug)]
@@ -208,7 +213,7 @@ impl State {
         place: watch::Sender<u32>,
     ) -> Result<u64, Error> {
         demand.memory_bytes = demand.memory_bytes.min(self.supply.memory_bytes);
-        let is_full = self.short.waiting.len() + self.long.waiting.len() >= self.supply.max_waiting;
+        let is_full = self.is_full_for(demand.lane);
         let at = self.side(demand.queue).place_for(demand.lane);
         if is_full && !(at == 0 && self.has_room(&demand)) {
             return Err(Error::Busy);
@@ -224,6 +229,16 @@ impl State {
         };
         self.side(demand.queue).insert(at, waiter);
         Ok(id)
+    }
+
+    /// Whether as many wait as may; of delivery only its own count, too.
+    fn is_full_for(&self, lane: Lane) -> bool {
+        let all = || self.short.waiting.iter().chain(&self.long.waiting);
+        let most = self.supply.max_waiting;
+        let deliveries = || all().filter(|it| it.demand.lane == Lane::Delivery).count();
+        let is_over_its_share =
+            || lane == Lane::Delivery && deliveries() >= most.div_ceil(PLACES_FOR_DELIVERY);
+        all().count() >= most || is_over_its_share()
     }
 
     fn has_room(&self, demand: &Demand) -> bool {
@@ -272,11 +287,8 @@ impl Side {
 
     /// Where one who comes now stands.
     fn place_for(&self, lane: Lane) -> usize {
-        let stays_behind = |waiter: &Waiter| {
-            lane == Lane::Interactive
-                && waiter.demand.lane == Lane::Batch
-                && waiter.passed < MOST_PASSED
-        };
+        let stays_behind =
+            |waiter: &Waiter| lane < waiter.demand.lane && waiter.passed < MOST_PASSED;
         let before = self.waiting.iter().rposition(|it| !stays_behind(it));
         before.map_or(0, |index| index + 1)
     }

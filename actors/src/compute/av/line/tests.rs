@@ -128,6 +128,70 @@ fn interactive_work_passes_batch_work_but_not_for_ever() {
     assert!(look(&mut last.unwrap()).is_some());
 }
 
+/// Nobody who fetches pictures of clips anonymously has those wait who have a key.
+#[test]
+fn delivery_lets_interactive_work_pass_and_passes_batch_work() {
+    let line = line(1, 100, 100);
+    let short = |lane| demand(Queue::Short, lane, 1);
+    let running = try_enter(&line, short(Lane::Delivery)).unwrap();
+    let mut batch = enter(&line, short(Lane::Batch));
+    let mut deliveries = [(); 3].map(|()| enter(&line, short(Lane::Delivery)));
+    let mut asked = enter(&line, short(Lane::Interactive));
+    assert!(look(&mut batch).is_none());
+    assert!(deliveries.iter_mut().all(|it| look(it).is_none()));
+    assert!(look(&mut asked).is_none());
+    drop(running);
+    for (number, entering) in deliveries.iter_mut().enumerate() {
+        assert!(look(entering).is_none(), "delivery {number}");
+    }
+    assert!(look(&mut asked).is_some(), "before all that came earlier");
+    for (number, entering) in deliveries.iter_mut().enumerate() {
+        assert!(look(&mut batch).is_none());
+        assert!(look(entering).is_some(), "delivery {number}");
+    }
+    assert!(look(&mut batch).is_some());
+}
+
+#[test]
+fn delivery_goes_on_although_more_and_more_is_asked() {
+    let line = line(1, 100, 100);
+    let short = |lane| demand(Queue::Short, lane, 1);
+    let running = try_enter(&line, short(Lane::Interactive)).unwrap();
+    let mut delivery = enter(&line, short(Lane::Delivery));
+    assert!(look(&mut delivery).is_none());
+    let mut passing: Vec<_> = (0..=MOST_PASSED)
+        .map(|_| enter(&line, short(Lane::Interactive)))
+        .collect();
+    assert!(passing.iter_mut().all(|it| look(it).is_none()));
+    let last = passing.pop();
+    drop(running);
+    for mut entering in passing {
+        assert!(look(&mut delivery).is_none());
+        assert!(look(&mut entering).is_some(), "in turn");
+    }
+    assert!(look(&mut delivery).is_some(), "before the last");
+    assert!(look(&mut last.unwrap()).is_some());
+}
+
+#[test]
+fn delivery_has_a_quarter_of_the_places() {
+    let line = line(1, 100, 8);
+    let short = |lane| demand(Queue::Short, lane, 1);
+    let running = try_enter(&line, short(Lane::Delivery)).unwrap();
+    let mut waiting = [(); 2].map(|()| enter(&line, short(Lane::Delivery)));
+    assert!(waiting.iter_mut().all(|it| look(it).is_none()));
+    let refused = pin!(line.enter(short(Lane::Delivery), &Follow::default()))
+        .poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(refused, Poll::Ready(Err(Error::Busy))));
+    let mut others: Vec<_> = (0..6)
+        .map(|_| enter(&line, short(Lane::Interactive)))
+        .collect();
+    assert!(others.iter_mut().all(|it| look(it).is_none()));
+    assert_eq!(line.short().waiting, 8, "the other places are theirs");
+    drop((others, waiting, running));
+    assert!(try_enter(&line, short(Lane::Delivery)).is_some());
+}
+
 #[test]
 fn one_more_than_may_wait_is_busy_and_who_left_does_not_count() {
     let line = line(1, 100, 1);
