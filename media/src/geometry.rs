@@ -191,14 +191,11 @@ mod tests {
     use super::*;
 
     fn resize(width: u32, height: u32, fit: Fit) -> Resize {
-        Resize {
-            width: (width > 0).then_some(width),
-            height: (height > 0).then_some(height),
+        Resize::new(
+            (width > 0).then_some(width),
+            (height > 0).then_some(height),
             fit,
-            gravity: Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        }
+        )
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use sluice_media::format::Format;
-use sluice_media::task::{Effort, Encode, Fit, Gravity, Limits, Path, Render, Resize, Task};
+use sluice_media::task::{Effort, Encode, Fit, Limits, Path, Render, Resize, Task};
 use sluice_worker::image::{Raster, Studio, vips};
 
 const LIMITS: Limits = Limits {
@@ -54,14 +54,7 @@ fn task(format: Format, width: u32, path: Path) -> Task {
     };
     let mut render = Render::new(Format::Jpg, output);
     render.path = path;
-    render.resize = Some(Resize {
-        width: Some(width),
-        height: None,
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    });
+    render.resize = Some(Resize::new(Some(width), None, Fit::Inside));
     Task::Render(Box::new(render))
 }
 

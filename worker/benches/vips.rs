@@ -19,7 +19,7 @@ use std::{
 use libvips::bindings as c;
 use sluice_media::{
     format::Format,
-    task::{Effort, Encode, Fit, Gravity, Limits, Render, Resize},
+    task::{Effort, Encode, Fit, Limits, Render, Resize},
 };
 use sluice_worker::image::vips;
 
@@ -200,14 +200,7 @@ fn render(case: &Case, source: &[u8]) {
         ..Encode::new(case.target, 80)
     };
     let mut render = Render::new(format, encode);
-    render.resize = Some(Resize {
-        width: Some(case.width),
-        height: None,
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    });
+    render.resize = Some(Resize::new(Some(case.width), None, Fit::Inside));
     let (_, bytes) = vips::render(&render, source, None, &LIMITS).expect("it renders");
     assert!(!bytes.is_empty());
 }

@@ -8,9 +8,7 @@ use super::{
     params::FieldError,
     reader::Reader,
     table::Row,
-    timed,
-    transform::box_of,
-    writable,
+    timed, writable,
 };
 use crate::{
     av::{Animation, AudioWork, AvTask, Range, Transcode},
@@ -139,7 +137,7 @@ impl Gif {
                 duration_s: Some(self.duration),
                 accurate: true,
             },
-            resize: Some(box_of(Some(self.width), None, Fit::Inside)),
+            resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
             pictures_per_second: self.pictures_per_second,
             output: Encode::new(Format::Gif, QUALITY),
         }))
@@ -158,7 +156,7 @@ pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
             duration_s: Some(LONGEST_S),
             accurate: true,
         },
-        resize: resize.or(Some(box_of(Some(WIDTH), None, Fit::Inside))),
+        resize: resize.or(Some(Resize::new(Some(WIDTH), None, Fit::Inside))),
         pictures_per_second: PICTURES_PER_SECOND,
         output,
     }))

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     format::{Class, Format},
-    task::{Encode, Fit, Gravity, PageSize, Render, Resize, Task},
+    task::{Encode, Fit, PageSize, Render, Resize, Task},
 };
 
 pub(super) const PDF_PREVIEW: Row = Row {
@@ -61,12 +61,8 @@ impl PdfPreview {
         Task::Render(Box::new(Render {
             page: self.page,
             resize: Some(Resize {
-                width: Some(self.width),
-                height: None,
-                fit: Fit::Inside,
-                gravity: Gravity::CENTER,
                 enlarge: true,
-                exact_canvas: false,
+                ..Resize::new(Some(self.width), None, Fit::Inside)
             }),
             ..Render::new(source, Encode::new(self.format, self.quality))
         }))

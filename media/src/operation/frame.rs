@@ -10,13 +10,13 @@ use super::{
     reader::Reader,
     table::Row,
     timed,
-    transform::{PREVIEW_FORMATS, box_of},
+    transform::PREVIEW_FORMATS,
 };
 use crate::{
     av::{AvTask, Sheet},
     format::{Class, Format},
     geometry::MAX_SIDE,
-    task::{Encode, Fit, Render, Task},
+    task::{Encode, Fit, Render, Resize, Task},
 };
 
 const FORMAT: Field = Field::new(
@@ -67,7 +67,7 @@ impl PosterFrame {
 
     pub(super) fn task(&self, source: Format) -> Task {
         let render = Render {
-            resize: Some(box_of(Some(self.width), None, Fit::Inside)),
+            resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
             ..Render::new(source, Encode::new(self.format, self.quality))
         };
         timed::picture(source, self.timestamp, render)

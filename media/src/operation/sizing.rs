@@ -7,7 +7,7 @@ use super::{
     params::FieldError,
     reader::Reader,
 };
-use crate::task::{Fit, Gravity, Render, Resize};
+use crate::task::{Fit, Render, Resize};
 
 /// A size as a request asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,12 +104,8 @@ impl Sizing {
             Self::Canvas { width, height } => (Some(width), Some(height), Fit::Contain),
         };
         Some(Resize {
-            width,
-            height,
-            fit,
-            gravity: Gravity::CENTER,
-            enlarge: false,
             exact_canvas: matches!(self, Self::Canvas { .. }),
+            ..Resize::new(width, height, fit)
         })
     }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     format::{Class, Format},
-    task::{Crop, Encode, Fit, Gravity, Render, Resize, Task},
+    task::{Crop, Encode, Fit, Render, Resize, Task},
 };
 
 const IMAGES: &[Class] = &[Class::Raster, Class::Vector, Class::Document];
@@ -84,7 +84,7 @@ impl Thumbnail {
             source,
             self.timestamp,
             Render {
-                resize: Some(box_of(Some(self.width), Some(self.height), self.fit)),
+                resize: Some(Resize::new(Some(self.width), Some(self.height), self.fit)),
                 ..Render::new(source, Encode::new(self.format, self.quality))
             },
         )
@@ -183,7 +183,7 @@ impl Transform {
         let is_sized = self.width.is_some() || self.height.is_some();
         Task::Render(Box::new(Render {
             crop: self.crop,
-            resize: is_sized.then(|| box_of(self.width, self.height, self.fit)),
+            resize: is_sized.then(|| Resize::new(self.width, self.height, self.fit)),
             rotate: self.rotate,
             flip: self.flip,
             flop: self.flop,
@@ -208,17 +208,6 @@ fn crop(fields: &Reader<'_>) -> Result<Option<Crop>, FieldError> {
         (None, None) if !fields.is_given("cropLeft") && !fields.is_given("cropTop") => Ok(None),
         (None, _) => Err(fields.error("cropWidth", "a crop needs cropWidth and cropHeight")),
         (_, None) => Err(fields.error("cropHeight", "a crop needs cropWidth and cropHeight")),
-    }
-}
-
-pub(super) fn box_of(width: Option<u32>, height: Option<u32>, fit: Fit) -> Resize {
-    Resize {
-        width,
-        height,
-        fit,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
     }
 }
 

@@ -150,12 +150,9 @@ impl Wanted {
             (None, None) => Gravity::CENTER,
         };
         Resize {
-            width: self.width,
-            height: self.height,
-            fit: self.fit,
             gravity,
             enlarge: self.enlarge,
-            exact_canvas: false,
+            ..Resize::new(self.width, self.height, self.fit)
         }
     }
 

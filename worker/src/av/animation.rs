@@ -228,12 +228,8 @@ mod tests {
     #[test]
     fn pictures_are_reduced_to_what_the_result_needs() {
         let resize = |width, height, fit| Resize {
-            width,
-            height,
-            fit,
             gravity: Gravity::Smart,
-            enlarge: false,
-            exact_canvas: false,
+            ..Resize::new(width, height, fit)
         };
         for (resize, size, last, fit) in [
             (

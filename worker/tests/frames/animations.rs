@@ -3,7 +3,7 @@
 use sluice_media::{
     av::{Animation, AvTask, Range},
     format::Format,
-    task::{Encode, FailureCode, Fit, Gravity, Limits, Resize},
+    task::{Encode, FailureCode, Fit, Limits, Resize},
 };
 use sluice_worker::image::vips;
 
@@ -82,14 +82,7 @@ fn sizes_follow_the_request_and_limits_hold() {
         (Some(640), None, Fit::Inside, (64, 48)),
     ] {
         let mut animation = animation(0.0, Some(0.3), 10.0, Format::Gif);
-        animation.resize = Some(Resize {
-            width,
-            height,
-            fit,
-            gravity: Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        });
+        animation.resize = Some(Resize::new(width, height, fit));
         let performed = perform(&AvTask::Animation(animation), &clip).expect("an animation");
         let facts = &performed.done.outputs[0];
         assert_eq!(

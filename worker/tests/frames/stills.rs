@@ -3,7 +3,7 @@
 use sluice_media::{
     av::{AvTask, Still},
     format::Format,
-    task::{Encode, FailureCode, Fit, Gravity, Limits, Render, Resize},
+    task::{Encode, FailureCode, Fit, Limits, Render, Resize},
 };
 
 use super::{
@@ -191,14 +191,7 @@ fn the_picture_is_rendered_like_any_image() {
     }
     let clip = counted("rendered.mp4", X264);
     let mut render = Render::new(Format::Png, Encode::new(Format::Webp, 80));
-    render.resize = Some(Resize {
-        width: Some(20),
-        height: Some(20),
-        fit: Fit::Cover,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    });
+    render.resize = Some(Resize::new(Some(20), Some(20), Fit::Cover));
     let performed = perform(&AvTask::Still(Still { at_s: 1.0, render }), &clip).expect("an image");
     let facts = &performed.done.outputs[0];
     assert_eq!((facts.width, facts.height), (Some(20), Some(20)));

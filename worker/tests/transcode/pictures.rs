@@ -5,7 +5,7 @@ use std::path::Path;
 use sluice_media::{
     av::{Transcode, VideoWork},
     format::Format,
-    task::{Adjust, Encode, Fit, Gravity, Resize, Watermark},
+    task::{Adjust, Encode, Fit, Resize, Watermark},
 };
 use sluice_worker::image::{Raster, Studio, vips};
 
@@ -109,14 +109,7 @@ fn sizes_follow_the_fit() {
     }
     let _alone = alone();
     let clip = clip("fits.mp4", &format!("{CORNER} {H264}"));
-    let resize = |width, height, fit| Resize {
-        width: Some(width),
-        height,
-        fit,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    };
+    let resize = |width, height, fit| Resize::new(Some(width), height, fit);
     for (resize, size, places, expected) in [
         (
             resize(80, None, Fit::Inside),

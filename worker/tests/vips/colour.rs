@@ -30,14 +30,11 @@ fn a_wide_gamut_is_brought_to_srgb() {
         let found = colour_at(&decoded(Format::Jpg, &input), 0.5, 0.5);
         assert_colour(&found, &shown, tolerance, &format!("P3 {stored:?}"));
         let mut small = request(Format::Jpg, Format::Png);
-        small.resize = Some(sluice_media::task::Resize {
-            width: Some(8),
-            height: None,
-            fit: sluice_media::task::Fit::Cover,
-            gravity: sluice_media::task::Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        });
+        small.resize = Some(sluice_media::task::Resize::new(
+            Some(8),
+            None,
+            sluice_media::task::Fit::Cover,
+        ));
         let (_, bytes) = vips::render(&small, &input, None, &LIMITS).unwrap();
         let seen = vips::inspect(Format::Png, &bytes, &LIMITS).unwrap();
         assert_eq!(seen.profile, None);
@@ -149,14 +146,11 @@ fn every_depth_of_png_means_the_same() {
         assert_eq!(usize::from(found.bands), expected.len(), "{what}");
         assert_colour(&colour_at(&found, 0.5, 0.5), expected, 1, what);
         let mut small = request(Format::Png, Format::Png);
-        small.resize = Some(sluice_media::task::Resize {
-            width: Some(3),
-            height: None,
-            fit: sluice_media::task::Fit::Cover,
-            gravity: sluice_media::task::Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        });
+        small.resize = Some(sluice_media::task::Resize::new(
+            Some(3),
+            None,
+            sluice_media::task::Fit::Cover,
+        ));
         let (_, bytes) = vips::render(&small, &input, None, &LIMITS).unwrap();
         let found = decoded(Format::Png, &bytes);
         assert_colour(&colour_at(&found, 0.5, 0.5), expected, 1, what);

@@ -54,12 +54,8 @@ fn every_file_is_answered_without_a_defect() {
 fn requests(format: Format) -> Vec<Render> {
     let mut small = request(format, Format::Webp);
     small.resize = Some(Resize {
-        width: Some(100),
-        height: Some(80),
-        fit: Fit::Cover,
         gravity: Gravity::Smart,
-        enlarge: false,
-        exact_canvas: false,
+        ..Resize::new(Some(100), Some(80), Fit::Cover)
     });
     small.trim = true;
     small.rotate = 15;

@@ -221,12 +221,8 @@ fn results_have_bounds_as_well() {
     let grown = |format: Format, width, height| {
         let mut render = request(Format::Png, format);
         render.resize = Some(Resize {
-            width: Some(width),
-            height: Some(height),
-            fit: sluice_media::task::Fit::Fill,
-            gravity: sluice_media::task::Gravity::CENTER,
             enlarge: true,
-            exact_canvas: false,
+            ..Resize::new(Some(width), Some(height), sluice_media::task::Fit::Fill)
         });
         vips::render(&render, &honest(Format::Png), None, &LIMITS).unwrap_err()
     };

@@ -2,7 +2,7 @@
 
 use sluice_media::{
     format::Format,
-    task::{Encode, FailureCode, Fit, Gravity, Resize, Task},
+    task::{Encode, FailureCode, Fit, Resize, Task},
 };
 use sluice_worker::image::{Studio, vips};
 
@@ -96,14 +96,7 @@ fn animations_keep_frames_delays_and_size() {
     let input = gif(40, 30, 6);
     for target in [Format::Gif, Format::Webp] {
         let mut render = request(Format::Gif, target);
-        render.resize = Some(Resize {
-            width: Some(20),
-            height: Some(20),
-            fit: Fit::Cover,
-            gravity: Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        });
+        render.resize = Some(Resize::new(Some(20), Some(20), Fit::Cover));
         render.rotate = 90;
         let (facts, bytes) = vips::render(&render, &input, None, &LIMITS).unwrap();
         assert_eq!(facts.pages, 6);
@@ -167,16 +160,7 @@ fn pages_of_documents_are_found_and_missed() {
 #[test]
 fn vectors_are_drawn_at_the_size_asked_for() {
     let svg = br##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10"><path fill="#00f" d="M0 0h10v10H0z"/></svg>"##;
-    let sized = |width, height, fit| {
-        Some(Resize {
-            width,
-            height,
-            fit,
-            gravity: Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        })
-    };
+    let sized = |width, height, fit| Some(Resize::new(width, height, fit));
     let cases: [(Format, &[u8], _, _); 6] = [
         (Format::Svg, svg, None, (1024, 512)),
         (
@@ -233,14 +217,7 @@ fn all_orientations_come_upright_with_and_without_a_resize() {
         let jpeg = with_segment(&stored, 0xe1, &exif(orientation));
         for width in [None, Some(32)] {
             let mut render = request(Format::Jpg, Format::Png);
-            render.resize = width.map(|width| Resize {
-                width: Some(width),
-                height: None,
-                fit: Fit::Cover,
-                gravity: Gravity::CENTER,
-                enlarge: false,
-                exact_canvas: false,
-            });
+            render.resize = width.map(|width| Resize::new(Some(width), None, Fit::Cover));
             let (facts, bytes) = vips::render(&render, &jpeg, None, &LIMITS).unwrap();
             let (width, height) = (width.unwrap_or(upright.width), width.map_or(48, |_| 24));
             assert_eq!((facts.width, facts.height), (Some(width), Some(height)));

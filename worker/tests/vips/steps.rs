@@ -28,14 +28,7 @@ fn size(raster: &Raster) -> (u32, u32) {
 }
 
 fn resize(width: u32, height: u32, fit: Fit) -> Option<Resize> {
-    Some(Resize {
-        width: Some(width),
-        height: Some(height),
-        fit,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    })
+    Some(Resize::new(Some(width), Some(height), fit))
 }
 
 #[test]

@@ -138,14 +138,7 @@ fn scaled_part(render: &Render, oriented: (u32, u32)) -> Option<(Rect, (u32, u32
 }
 
 fn as_it_is() -> Resize {
-    Resize {
-        width: None,
-        height: None,
-        fit: sluice_media::task::Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    }
+    Resize::new(None, None, sluice_media::task::Fit::Inside)
 }
 
 fn inside(crop: Crop, (width, height): (u32, u32)) -> Option<Crop> {

@@ -129,12 +129,8 @@ fn natural_size(render: &Render, cropped: &Rect) -> Option<Resize> {
         _ => return None,
     };
     Some(Resize {
-        width: Some(long_edge),
-        height: Some(long_edge),
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
         enlarge: true,
-        exact_canvas: false,
+        ..Resize::new(Some(long_edge), Some(long_edge), Fit::Inside)
     })
 }
 
@@ -283,12 +279,8 @@ mod tests {
     fn attention_chooses_from_the_scaled_whole() {
         let render = Render {
             resize: Some(Resize {
-                width: Some(100),
-                height: Some(100),
-                fit: Fit::Cover,
                 gravity: Gravity::Smart,
-                enlarge: false,
-                exact_canvas: false,
+                ..Resize::new(Some(100), Some(100), Fit::Cover)
             }),
             ..render()
         };

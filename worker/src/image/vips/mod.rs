@@ -6,7 +6,7 @@
 use sluice_media::{
     format::Format,
     task::{
-        Encode, Failure, FailureCode, Fit, Gravity, ImageFacts, Limits, OutputFacts, Path, Render,
+        Encode, Failure, FailureCode, Fit, ImageFacts, Limits, OutputFacts, Path, Render,
         Resize, Watermark,
     },
 };
@@ -138,14 +138,7 @@ pub fn raster(
     let mut wanted = Render::new(source, Encode::new(Format::Png, 100));
     wanted.page = page;
     wanted.animate = false;
-    wanted.resize = Some(Resize {
-        width: Some(long_edge),
-        height: Some(long_edge),
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    });
+    wanted.resize = Some(Resize::new(Some(long_edge), Some(long_edge), Fit::Inside));
     let picture = render::picture(&wanted, input, None, limits)?;
     let frame = picture.frames.into_iter().next().ok_or(safe::Refused);
     let image = frame.and_then(colour::with_colours).map_err(defect)?;

@@ -5,10 +5,7 @@
 use std::cell::OnceCell;
 
 use sluice_media::task::{Encode, Failure, FailureCode, Limits, Render, Resize, Watermark};
-use sluice_media::{
-    format::Format,
-    task::{Fit, Gravity},
-};
+use sluice_media::{format::Format, task::Fit};
 
 use super::{
     colour, frame,
@@ -149,14 +146,7 @@ fn decoded<'a>(
         .clamp(1, MAX_MARK_SIDE);
     let mut render = Render::new(format, Encode::new(Format::Png, 100));
     render.animate = false;
-    render.resize = Some(Resize {
-        width: Some(side),
-        height: Some(MAX_MARK_SIDE),
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    });
+    render.resize = Some(Resize::new(Some(side), Some(MAX_MARK_SIDE), Fit::Inside));
     let picture = render::picture(&render, input, None, limits).map_err(|failure| {
         Failure::new(
             failure.code,

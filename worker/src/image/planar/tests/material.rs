@@ -1,7 +1,7 @@
 //! JPEGs of every kind, drawn plane by plane, and profiles made byte by byte.
 
 use sluice_media::format::Format;
-use sluice_media::task::{Effort, Encode, Fit, Gravity, Limits, Render, Resize};
+use sluice_media::task::{Effort, Encode, Fit, Limits, Render, Resize};
 
 use crate::image::planar::codec::{Compressor, Picture, Settings};
 use crate::image::planar::plane::Sampling;
@@ -174,14 +174,11 @@ pub fn with_profile(jpeg: &[u8], icc: &[u8]) -> Vec<u8> {
 pub fn render(format: Format, width: u32, height: u32, fit: Fit) -> Render {
     let mut render = Render::new(Format::Jpg, Encode::new(format, 85));
     if width > 0 || height > 0 {
-        render.resize = Some(Resize {
-            width: (width > 0).then_some(width),
-            height: (height > 0).then_some(height),
+        render.resize = Some(Resize::new(
+            (width > 0).then_some(width),
+            (height > 0).then_some(height),
             fit,
-            gravity: Gravity::CENTER,
-            enlarge: false,
-            exact_canvas: false,
-        });
+        ));
     }
     render
 }
