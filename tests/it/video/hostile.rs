@@ -114,6 +114,26 @@ fn cases() -> Result<Vec<Case>, Failure> {
             &[200, 413, 415, 422],
         ),
         (
+            "giant.mkv",
+            replaced(
+                &made("jpeg.mkv", "PICTURES -c:v mjpeg")?,
+                // The frame header of each JPEG: height, then width (ITU-T T.81 §B.2.2).
+                b"\0\x5a\0\xa0",
+                b"\xff\xff\xff\xff",
+            ),
+            &[413, 415, 422],
+        ),
+        (
+            "giant.mov",
+            replaced(
+                &made("jpeg.mov", "PICTURES -c:v mjpeg")?,
+                // The sample entry (ISO/IEC 14496-12 §12.1.3): width, then height; each JPEG knows better.
+                b"\0\xa0\0\x5a",
+                b"\xff\xff\xff\xff",
+            ),
+            &[200, 413, 415, 422],
+        ),
+        (
             "wide.mov",
             made(
                 "wide.mov",
@@ -191,6 +211,27 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
         said(&answer).contains("video.max_duration"),
         "{}",
         said(&answer)
+    );
+    check_settled(server).await
+}
+
+/// As recordings of radio are: one logical stream behind the other (RFC 3533 §4).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chained_ogg_does_not_go_on_for_ever() -> Result<(), Failure> {
+    let chained = [
+        made("radio.ogg", "SOUND -c:a libvorbis")?,
+        made("later.ogg", "SOUND -ar 22050 -c:a libvorbis")?,
+    ]
+    .concat();
+    let server = guarded().await?;
+    let form = Form::new()
+        .file("files", "chained.ogg", &chained)
+        .field("format", "wav");
+    let answer = server.api().post_form("/api/convert", form).await?;
+    assert!(
+        matches!(answer.status.as_u16(), 200 | 415 | 422),
+        "{}",
+        answer.status
     );
     check_settled(server).await
 }
