@@ -6,11 +6,20 @@ use std::{
     time::Duration,
 };
 
-use sluice_media::{format::Format, task::ImageFacts};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use sluice_media::{
+    format::Format,
+    task::{ImageFacts, Limits},
+};
 use sluice_store::{Store, StoreSettings, accounts, now_ms};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
+
+use crate::{
+    compute::{Assignment, ComputeSettings, Error, Finished, Lane},
+    durable::workers::Workers,
+};
 
 /// For what happens at once, on a machine with other work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,6 +71,41 @@ pub(crate) fn picture(format: Format, width: u32, height: u32) -> ImageFacts {
         delays: Vec::new(),
         density_dpi: None,
         exif: BTreeMap::new(),
+    }
+}
+
+/// Faked workers, two at a time, with the limits of real ones: a test says what they do.
+pub(crate) trait Performer: Send + Sync {
+    fn perform(
+        &self,
+        assignment: Assignment,
+    ) -> impl Future<Output = Result<Finished, Error>> + Send;
+
+    /// As of [`Workers::signs`].
+    fn signs(&self) -> u64 {
+        0
+    }
+}
+
+impl<P: Performer> Workers for P {
+    fn run(&self, _: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
+        self.perform(assignment).boxed()
+    }
+
+    fn limits(&self) -> Limits {
+        ComputeSettings::default().limits()
+    }
+
+    fn width(&self) -> usize {
+        2
+    }
+
+    fn signs(&self) -> u64 {
+        Performer::signs(self)
+    }
+
+    fn refused(&self) -> Option<String> {
+        None
     }
 }
 

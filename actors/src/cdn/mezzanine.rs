@@ -8,7 +8,7 @@ use sluice_media::{
     av::{AvTask, Still},
     format::Format,
     geometry,
-    task::{Effort, Encode, Fit, Gravity, ImageFacts, Render, Resize, Task},
+    task::{Effort, Encode, Fit, ImageFacts, Render, Resize, Task},
     variant::FRAME,
 };
 
@@ -64,14 +64,7 @@ fn reduced(source: Format, format: Format, long_side: u32) -> Render {
     output.effort = Effort::Fast;
     let mut render = Render::new(source, output);
     render.animate = false;
-    render.resize = Some(Resize {
-        width: Some(long_side),
-        height: Some(long_side),
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    });
+    render.resize = Some(Resize::new(Some(long_side), Some(long_side), Fit::Inside));
     render
 }
 
@@ -115,6 +108,8 @@ pub(super) fn from_mezzanine(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_media::task::Gravity;
+
     use crate::fixtures::picture;
 
     #[test]
@@ -144,12 +139,8 @@ mod tests {
         let wanted = |width, height, fit| {
             let mut render = Render::new(Format::Heif, Encode::new(Format::Webp, 80));
             render.resize = Some(Resize {
-                width,
-                height,
-                fit,
                 gravity: Gravity::Point { x: 0.2, y: 0.5 },
-                enlarge: false,
-                exact_canvas: false,
+                ..Resize::new(width, height, fit)
             });
             render
         };

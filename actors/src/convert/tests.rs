@@ -14,13 +14,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, FutureExt as _};
 use kameo::actor::ActorRef;
 use sluice_media::{
     av::Report,
     format::Format,
     operation::{self, Params},
-    task::{Done, Failure, FailureCode, Limits, Member, OutputFacts, Task},
+    task::{Done, Failure, FailureCode, Member, OutputFacts, Task},
 };
 use sluice_store::{
     Store, files,
@@ -35,11 +34,11 @@ use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Conversions, ConvertSettings, Workers};
+use super::{Conversions, ConvertSettings};
 use crate::{
-    compute::{Assignment, ComputeSettings, Error, Finished, Follow, Lane, Output},
+    compute::{Assignment, Error, Finished, Follow, Output},
     concern::Board,
-    fixtures::{PATIENCE, Running, account, open_store, until},
+    fixtures::{PATIENCE, Performer, Running, account, open_store, until},
     tree::{self, Root},
 };
 
@@ -92,6 +91,23 @@ fn facts(format: Option<Format>) -> OutputFacts {
 }
 
 impl Fake {
+    /// Waits in the second place, begins, and comes to the half; each takes a permit.
+    async fn do_half(&self, follow: &Follow) {
+        for report in [Report::Waiting { place: 2 }, Report::Working { share: 0.5 }] {
+            follow.tell_from_async(report).await;
+            self.gate.acquire().await.unwrap().forget();
+        }
+    }
+}
+
+fn finished(done: Done) -> Finished {
+    Finished {
+        done,
+        bytes: Vec::new(),
+    }
+}
+
+impl Performer for Fake {
     async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
         if self.busy.load(SeqCst) > 0 {
             self.busy.fetch_sub(1, SeqCst);
@@ -145,43 +161,6 @@ impl Fake {
         done.outputs = vec![facts(Some(Format::Webp)); outputs.len()];
         self.done.lock().unwrap().push(text);
         Ok(finished(done))
-    }
-
-    /// Waits in the second place, begins, and comes to the half; each takes a permit.
-    async fn do_half(&self, follow: &Follow) {
-        for report in [Report::Waiting { place: 2 }, Report::Working { share: 0.5 }] {
-            follow.tell_from_async(report).await;
-            self.gate.acquire().await.unwrap().forget();
-        }
-    }
-}
-
-fn finished(done: Done) -> Finished {
-    Finished {
-        done,
-        bytes: Vec::new(),
-    }
-}
-
-impl Workers for Fake {
-    fn run(&self, _: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
-        self.perform(assignment).boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        ComputeSettings::default().limits()
-    }
-
-    fn width(&self) -> usize {
-        2
-    }
-
-    fn signs(&self) -> u64 {
-        0
-    }
-
-    fn refused(&self) -> Option<String> {
-        None
     }
 }
 

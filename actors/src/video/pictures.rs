@@ -7,7 +7,7 @@ use std::fs::File;
 use sluice_media::{
     av::{AvTask, Report, Sheet, Still},
     format::Format,
-    task::{Done, Encode, Fit, Gravity, Render, Resize},
+    task::{Done, Encode, Fit, Render, Resize},
 };
 use sluice_store::{
     now_ms, video,
@@ -135,14 +135,7 @@ impl Asset<'_> {
 }
 
 fn poster(duration_s: f64) -> Still {
-    let fitting = Resize {
-        width: Some(POSTER_EDGE),
-        height: Some(POSTER_EDGE),
-        fit: Fit::Inside,
-        gravity: Gravity::CENTER,
-        enlarge: false,
-        exact_canvas: false,
-    };
+    let fitting = Resize::new(Some(POSTER_EDGE), Some(POSTER_EDGE), Fit::Inside);
     Still {
         at_s: (duration_s * POSTER_SHARE).min(POSTER_LATEST_S),
         render: Render {

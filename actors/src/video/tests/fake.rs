@@ -10,19 +10,17 @@ use std::{
     },
 };
 
-use futures_util::future::{BoxFuture, FutureExt as _};
 use sluice_media::{
     av::{AudioTrack, AvTask, Ladder, MediaFacts, Report, VideoTrack},
     format::Format,
     hls::StreamInfo,
-    task::{Done, Failure, FailureCode, Limits, OutputFacts, Task},
+    task::{Done, Failure, FailureCode, OutputFacts, Task},
 };
 use tokio::sync::Semaphore;
 
 use crate::{
-    compute::{Assignment, ComputeSettings, Error, Finished, Follow, Lane, Output},
-    durable::workers::Workers,
-    fixtures::Running,
+    compute::{Assignment, Error, Finished, Follow, Output},
+    fixtures::{Performer, Running},
 };
 
 pub(super) const INIT_BYTES: u64 = 10;
@@ -104,26 +102,6 @@ impl Fake {
 
     pub(super) fn play(&self, rounds: usize) {
         self.rounds.add_permits(rounds);
-    }
-
-    async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
-        let _running = Running::begin(&self.running);
-        let Output::Files(mut outputs) = assignment.output else {
-            panic!("streams write files");
-        };
-        let Task::Av(task) = assignment.task else {
-            panic!("streams are made by work on clips");
-        };
-        match *task {
-            AvTask::Probe => {
-                self.probes.fetch_add(1, SeqCst);
-                let facts = self.facts.lock().unwrap().clone();
-                Ok(done(facts, Vec::new()))
-            }
-            AvTask::Still(_) | AvTask::Sheet(_) => self.draw(&mut outputs),
-            AvTask::Ladder(ladder) => self.climb(&ladder, &outputs, &assignment.follow).await,
-            other => panic!("{other:?} is no work on a stream"),
-        }
     }
 
     fn draw(&self, outputs: &mut [File]) -> Result<Finished, Error> {
@@ -236,24 +214,24 @@ async fn write(rendition: usize, number: u32, is_picture: bool, file: &File, fol
     follow.tell_from_async(segment).await;
 }
 
-impl Workers for Fake {
-    fn run(&self, _: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
-        self.perform(assignment).boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        ComputeSettings::default().limits()
-    }
-
-    fn width(&self) -> usize {
-        2
-    }
-
-    fn signs(&self) -> u64 {
-        0
-    }
-
-    fn refused(&self) -> Option<String> {
-        None
+impl Performer for Fake {
+    async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
+        let _running = Running::begin(&self.running);
+        let Output::Files(mut outputs) = assignment.output else {
+            panic!("streams write files");
+        };
+        let Task::Av(task) = assignment.task else {
+            panic!("streams are made by work on clips");
+        };
+        match *task {
+            AvTask::Probe => {
+                self.probes.fetch_add(1, SeqCst);
+                let facts = self.facts.lock().unwrap().clone();
+                Ok(done(facts, Vec::new()))
+            }
+            AvTask::Still(_) | AvTask::Sheet(_) => self.draw(&mut outputs),
+            AvTask::Ladder(ladder) => self.climb(&ladder, &outputs, &assignment.follow).await,
+            other => panic!("{other:?} is no work on a stream"),
+        }
     }
 }

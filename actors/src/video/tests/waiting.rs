@@ -1,14 +1,16 @@
 //! What is said of a stream while it waits in the line of the workers.
 
-use futures_util::future::{BoxFuture, FutureExt as _};
 use sluice_media::{
     av::{AvTask, Report},
-    task::{Limits, Task},
+    task::Task,
 };
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::compute::{Assignment, Error, Finished, Lane};
+use crate::{
+    compute::{Assignment, Error, Finished},
+    fixtures::Performer,
+};
 
 /// The workers of a site, behind a line in which storyboards wait until a test lets them through.
 struct Line {
@@ -16,35 +18,16 @@ struct Line {
     turns: Semaphore,
 }
 
-impl Workers for Line {
-    fn run(&self, lane: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
-        async move {
-            let is_sheet =
-                matches!(&assignment.task, Task::Av(task) if matches!(**task, AvTask::Sheet(_)));
-            if is_sheet {
-                let waiting = Report::Waiting { place: 2 };
-                assignment.follow.tell_from_async(waiting).await;
-                self.turns.acquire().await.unwrap().forget();
-            }
-            self.workers.run(lane, assignment).await
+impl Performer for Line {
+    async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
+        let is_sheet =
+            matches!(&assignment.task, Task::Av(task) if matches!(**task, AvTask::Sheet(_)));
+        if is_sheet {
+            let waiting = Report::Waiting { place: 2 };
+            assignment.follow.tell_from_async(waiting).await;
+            self.turns.acquire().await.unwrap().forget();
         }
-        .boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        self.workers.limits()
-    }
-
-    fn width(&self) -> usize {
-        self.workers.width()
-    }
-
-    fn signs(&self) -> u64 {
-        self.workers.signs()
-    }
-
-    fn refused(&self) -> Option<String> {
-        self.workers.refused()
+        self.workers.perform(assignment).await
     }
 }
 

@@ -11,17 +11,15 @@ use std::{
     },
 };
 
-use futures_util::future::{BoxFuture, FutureExt as _};
 use sluice_media::{
     format::Format,
-    task::{Done, Failure, FailureCode, ImageFacts, Limits, OutputFacts, Task},
+    task::{Done, Failure, FailureCode, ImageFacts, OutputFacts, Task},
 };
 use tokio::sync::Semaphore;
 
 use crate::{
-    compute::{Assignment, ComputeSettings, Error, Finished, Lane, Output},
-    durable::workers::Workers,
-    fixtures::{Running, picture},
+    compute::{Assignment, Error, Finished, Output},
+    fixtures::{Performer, Running, picture},
 };
 
 /// What stands between a format's mark and the text.
@@ -128,57 +126,6 @@ impl Fake {
         done.iter().filter(|text| text.ends_with(&end)).count()
     }
 
-    async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
-        if self.busy.load(SeqCst) > 0 {
-            self.busy.fetch_sub(1, SeqCst);
-            return Err(Error::Busy);
-        }
-        let _running = Running::begin(&self.running);
-        let text = text_of(&assignment.inputs[0]);
-        let label = label(
-            &assignment.task,
-            assignment.inputs.get(1).map(|mark| text_of(mark)),
-        );
-        if self.held.lock().unwrap().contains(&label) {
-            self.gate.acquire().await.unwrap().forget();
-        }
-        assert!(
-            !self.dying.lock().unwrap().contains(&label),
-            "a test asked for this panic"
-        );
-        if let Some(code) = self.failing.lock().unwrap().get(&label) {
-            return Err(Failure::new(*code, "a test asked for this failure").into());
-        }
-        let done = match &assignment.task {
-            Task::Inspect { format } => {
-                let mut image = image(*format, &text)?;
-                if let chars @ 1.. = self.tag_chars.load(SeqCst) {
-                    let tag = ("ImageDescription".to_owned(), "x".repeat(chars));
-                    image.exif.extend([tag]);
-                }
-                Done {
-                    image: Some(image),
-                    ..Done::default()
-                }
-            }
-            task => {
-                let Output::Files(mut outputs) = assignment.output else {
-                    panic!("runs write files");
-                };
-                let mut made = format!("{text}>{label}");
-                if self.is_fickle.load(SeqCst) {
-                    made += &format!("#{}", self.number.fetch_add(1, SeqCst));
-                }
-                self.write(task, &mut outputs[0], &made)
-            }
-        };
-        self.done.lock().unwrap().push(format!("{text}>{label}"));
-        Ok(Finished {
-            done,
-            bytes: Vec::new(),
-        })
-    }
-
     fn write(&self, task: &Task, output: &mut File, made: &str) -> Done {
         let (format, width) = match task {
             Task::Render(render) => {
@@ -235,25 +182,60 @@ fn image(format: Format, text: &str) -> Result<ImageFacts, Failure> {
     Ok(picture(format, width_in(text).ok_or_else(unknown)?, 100))
 }
 
-impl Workers for Fake {
-    fn run(&self, _: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>> {
-        self.perform(assignment).boxed()
-    }
-
-    fn limits(&self) -> Limits {
-        ComputeSettings::default().limits()
-    }
-
-    fn width(&self) -> usize {
-        2
+impl Performer for Fake {
+    async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
+        if self.busy.load(SeqCst) > 0 {
+            self.busy.fetch_sub(1, SeqCst);
+            return Err(Error::Busy);
+        }
+        let _running = Running::begin(&self.running);
+        let text = text_of(&assignment.inputs[0]);
+        let label = label(
+            &assignment.task,
+            assignment.inputs.get(1).map(|mark| text_of(mark)),
+        );
+        if self.held.lock().unwrap().contains(&label) {
+            self.gate.acquire().await.unwrap().forget();
+        }
+        assert!(
+            !self.dying.lock().unwrap().contains(&label),
+            "a test asked for this panic"
+        );
+        if let Some(code) = self.failing.lock().unwrap().get(&label) {
+            return Err(Failure::new(*code, "a test asked for this failure").into());
+        }
+        let done = match &assignment.task {
+            Task::Inspect { format } => {
+                let mut image = image(*format, &text)?;
+                if let chars @ 1.. = self.tag_chars.load(SeqCst) {
+                    let tag = ("ImageDescription".to_owned(), "x".repeat(chars));
+                    image.exif.extend([tag]);
+                }
+                Done {
+                    image: Some(image),
+                    ..Done::default()
+                }
+            }
+            task => {
+                let Output::Files(mut outputs) = assignment.output else {
+                    panic!("runs write files");
+                };
+                let mut made = format!("{text}>{label}");
+                if self.is_fickle.load(SeqCst) {
+                    made += &format!("#{}", self.number.fetch_add(1, SeqCst));
+                }
+                self.write(task, &mut outputs[0], &made)
+            }
+        };
+        self.done.lock().unwrap().push(format!("{text}>{label}"));
+        Ok(Finished {
+            done,
+            bytes: Vec::new(),
+        })
     }
 
     fn signs(&self) -> u64 {
         let more = u64::from(self.others_end.load(SeqCst));
         self.ended.fetch_add(more, SeqCst)
-    }
-
-    fn refused(&self) -> Option<String> {
-        None
     }
 }
