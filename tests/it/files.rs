@@ -13,26 +13,10 @@ use std::path::Path;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::support::{
-    Failure, eventually,
-    server::{Api, Server},
-};
+use crate::support::{Failure, server::Api};
 
 /// For what happens at once, on a machine with other work.
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
-
-/// Names in the folder of temporary files.
-fn temporary_files(data_dir: &Path) -> Result<usize, Failure> {
-    Ok(std::fs::read_dir(data_dir.join("tmp"))?.count())
-}
-
-/// What was spooled is removed, at the latest soon after its request has ended.
-async fn nothing_temporary_is_left(server: &Server) -> Result<(), Failure> {
-    eventually("no temporary file is left", SOON, async || {
-        (temporary_files(server.data_dir()).ok()? == 0).then_some(())
-    })
-    .await
-}
 
 /// Files below the folder of blobs.
 fn blobs(data_dir: &Path) -> Result<usize, Failure> {

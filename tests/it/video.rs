@@ -9,9 +9,11 @@ pub(crate) mod streams;
 mod tools;
 mod tools_sound;
 
+use std::time::Duration;
+
 use crate::{
     support::{
-        Failure,
+        Failure, eventually,
         server::{Server, Settings},
     },
     worker::{OF_CLIPS, workers},
@@ -32,4 +34,13 @@ fn processes_of_clips(server: &Server) -> Result<Vec<u32>, Failure> {
     let service = server.process_id().ok_or("the service does not run")?;
     let parent = format!("--parent {service} ");
     workers(|command| command.contains(&parent) && command.contains(OF_CLIPS))
+}
+
+/// No process, no temporary file.
+async fn nothing_is_left(server: &Server, deadline: Duration) -> Result<(), Failure> {
+    eventually("no process works on clips", deadline, async || {
+        processes_of_clips(server).ok()?.is_empty().then_some(())
+    })
+    .await?;
+    server.nothing_temporary_is_left(deadline).await
 }

@@ -38,7 +38,7 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
     assert!(done_before < FILES as u64, "killed too late: {before}");
 
     server.restart().await?;
-    let temporary = std::fs::read_dir(server.data_dir().join("tmp"))?.count();
+    let temporary = server.temporary_files()?;
     let api = server.api();
     let job = api.wait_job(&id, SOON).await?;
     assert_eq!(

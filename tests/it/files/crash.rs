@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::{all_files, download, noise, temporary_files};
+use super::{all_files, download, noise};
 use crate::support::{
     Failure, eventually,
     server::{Api, Server},
@@ -66,7 +66,7 @@ async fn killed_in_mid_upload_nothing_acknowledged_is_lost_and_nothing_half_is_l
         server.kill().await?;
         while clients.join_next().await.is_some() {}
         server.restart().await?;
-        assert_eq!(temporary_files(server.data_dir())?, 0, "round {round}");
+        assert_eq!(server.temporary_files()?, 0, "round {round}");
     }
 
     let api = server.api();

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use super::{SOON, all_files, noise, nothing_temporary_is_left};
+use super::{SOON, all_files, noise};
 use crate::support::{
     Failure, eventually,
     server::{Form, Settings},
@@ -33,7 +33,7 @@ async fn a_full_disk_refuses_uploads_and_keeps_what_is_there() -> Result<(), Fai
             .as_str()
             .is_some_and(|error| error.contains("full"))
     );
-    nothing_temporary_is_left(&server).await?;
+    server.nothing_temporary_is_left(SOON).await?;
 
     let ballast = disk.path().join("ballast");
     // A file that is gone by name frees its blocks a moment later.
@@ -43,7 +43,7 @@ async fn a_full_disk_refuses_uploads_and_keeps_what_is_there() -> Result<(), Fai
     .await?;
     let form = Form::new().file("file", "small.bin", b"small");
     api.post_form("/api/files", form).await?.expect(507)?;
-    nothing_temporary_is_left(&server).await?;
+    server.nothing_temporary_is_left(SOON).await?;
     // What is stored can be fetched while nothing can be added.
     let url = kept["download_url"].as_str().ok_or("no download_url")?;
     assert!(api.fetch(url).await?.expect(200)?.bytes == noise(1, 100_000));

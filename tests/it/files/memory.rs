@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 use reqwest::{Body, Method, StatusCode};
 use serde_json::json;
 
-use super::nothing_temporary_is_left;
+use super::SOON;
 use crate::support::{Failure, http::client, server::Server};
 
 const MIB: usize = 1 << 20;
@@ -58,5 +58,5 @@ async fn a_gibibyte_passes_through_a_few_mebibytes() -> Result<(), Failure> {
         more_kib < ALLOWANCE_KIB,
         "{more_kib} KiB more for {LENGTH_MIB} MiB"
     );
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }

@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{download, nothing_temporary_is_left, temporary_files};
+use super::download;
 use crate::support::{
     Failure, eventually,
     images::svg,
@@ -76,7 +76,7 @@ async fn a_fetched_file_is_stored_and_converted_as_one_that_was_sent() -> Result
         assert_eq!(record["filename"], expected, "{path}");
         assert!(!bytes.is_empty(), "{path}");
     }
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,7 +143,7 @@ async fn this_machine_is_refused_unless_it_is_allowed() -> Result<(), Failure> {
     }
     assert_eq!(source.connections(), 0);
     assert_eq!(api.operations_used().await?, 0);
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,7 +190,7 @@ async fn every_redirect_is_checked_and_they_are_few() -> Result<(), Failure> {
     }
     let form = from(&source.url("/?to=file:///etc/passwd"));
     api.post_form("/api/files", form).await?.expect(422)?;
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -250,7 +250,7 @@ async fn what_the_other_side_does_wrong_is_told_and_free() -> Result<(), Failure
         assert_eq!(refused.json()?["code"], "source_failed", "{url}");
     }
     assert_eq!(api.operations_used().await?, 0);
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 /// One of several that cannot be had refuses the request: nothing of the others is kept or charged.
@@ -279,7 +279,7 @@ async fn a_missing_one_of_several_is_named() -> Result<(), Failure> {
     let (_, jobs) = api.call(Method::GET, "/api/jobs", None).await?;
     assert_eq!(jobs["jobs"], json!([]));
     assert_eq!(api.operations_used().await?, 0);
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -339,7 +339,7 @@ async fn fetches_are_bounded_and_end_with_their_client_and_the_service() -> Resu
     let url = source.url("/endless");
     let spooled = async |server: &Server| {
         eventually("a spool is there", SOON, async || {
-            (temporary_files(server.data_dir()).ok()? == 1).then_some(())
+            (server.temporary_files().ok()? == 1).then_some(())
         })
         .await
     };
@@ -354,13 +354,13 @@ async fn fetches_are_bounded_and_end_with_their_client_and_the_service() -> Resu
 
     first.set_zero_linger()?;
     drop(first);
-    nothing_temporary_is_left(&server).await?;
+    server.nothing_temporary_is_left(SOON).await?;
     let third = ask(&server, &url).await?;
     spooled(&server).await?;
     let status = server.terminate().await?;
     assert!(status.success(), "{status}");
     let stopped = answer(third).await?;
     assert!(stopped.starts_with("http/1.1 503 "), "{stopped}");
-    assert_eq!(temporary_files(server.data_dir())?, 0);
+    assert_eq!(server.temporary_files()?, 0);
     Ok(())
 }

@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-use super::{SOON, all_files, blobs, download, noise, nothing_temporary_is_left, temporary_files};
+use super::{SOON, all_files, blobs, download, noise};
 use crate::support::{
     Failure, eventually,
     http::{client, exchange},
@@ -111,7 +111,7 @@ impl Direct {
         let mut socket = TcpStream::connect(server.addresses().http).await?;
         socket.write_all(head.as_bytes()).await?;
         socket.write_all(sent).await?;
-        let spooling = || (temporary_files(server.data_dir()).ok()? > 0).then_some(());
+        let spooling = || (server.temporary_files().ok()? > 0).then_some(());
         eventually("the service receives", SOON, async || spooling()).await?;
         Ok(socket)
     }
@@ -129,7 +129,7 @@ async fn a_second_put_takes_over_a_dead_one() -> Result<(), Failure> {
             .begin(&server, bytes.len(), &bytes[..300_000])
             .await?,
     );
-    nothing_temporary_is_left(&server).await?;
+    server.nothing_temporary_is_left(SOON).await?;
     let mut lingering = upload
         .begin(&server, bytes.len(), &noise(3, 300_000))
         .await?;
@@ -153,7 +153,7 @@ async fn a_second_put_takes_over_a_dead_one() -> Result<(), Failure> {
         (&json!(true), &completed["file"]["id"])
     );
     assert_eq!(all_files(&api).await?.len(), 1);
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 async fn read_to_end(socket: &mut TcpStream) -> Result<String, Failure> {
@@ -180,7 +180,7 @@ async fn a_put_must_have_exactly_its_bytes() -> Result<(), Failure> {
         assert_eq!(answer.status(), status, "{length} bytes in chunks");
     }
     assert_eq!(upload.complete(&api).await?.0, StatusCode::CONFLICT);
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,5 +204,5 @@ async fn a_client_that_falls_silent_is_let_go() -> Result<(), Failure> {
     );
     let (status, answer) = exchange(server.addresses().http, form).await?;
     assert_eq!(status, 408, "{answer}");
-    nothing_temporary_is_left(&server).await
+    server.nothing_temporary_is_left(SOON).await
 }

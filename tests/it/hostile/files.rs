@@ -5,20 +5,15 @@ mod references;
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::{Duration, Instant},
 };
 
 use reqwest::StatusCode;
-use serde_json::Value;
-use tokio::task::JoinHandle;
 
 use crate::support::{
     Failure, eventually,
     images::{available, crafted, drawn, spoilt},
+    neighbour::Neighbour,
     server::{Api, Fetched, Form, Server, Settings},
 };
 
@@ -46,7 +41,7 @@ async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure>
         return Ok(());
     }
     let server = guarded_server().await?;
-    let neighbour = Neighbour::start(server.api())?;
+    let neighbour = neighbour(&server)?;
     // What decodes in time may also be answered 200.
     let cases: [(&str, &[u16]); 40] = [
         ("giant.png", &[413]),
@@ -96,10 +91,10 @@ async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure>
         let started = Instant::now();
         let answer = convert(&server.api(), name, &crafted(name)?).await?;
         let took = started.elapsed();
-        if let Err(failure) = check_typed(&answer) {
+        if let Err(failure) = answer.check_typed() {
             wrong.push(format!("{name}: {failure}"));
         } else if !allowed.contains(&answer.status.as_u16()) || took > ANSWERED_WITHIN {
-            let text = String::from_utf8_lossy(&answer.bytes).into_owned();
+            let text = answer.text();
             wrong.push(format!(
                 "{name}: {} after {took:.1?}: {text}",
                 answer.status
@@ -109,7 +104,7 @@ async fn files_that_ask_for_much_are_refused_in_seconds() -> Result<(), Failure>
     for name in ["empty.png", "byte.jpg", "head.jpg"] {
         let answer = convert(&server.api(), name, &crafted(name)?).await?;
         let refused = matches!(answer.status.as_u16(), 400 | 415 | 422);
-        if !refused || check_typed(&answer).is_err() {
+        if !refused || answer.check_typed().is_err() {
             wrong.push(format!("{name}: {}", answer.status));
         }
     }
@@ -129,7 +124,7 @@ async fn spoilt_files_are_answered_in_kind() -> Result<(), Failure> {
         return Ok(());
     }
     let server = guarded_server().await?;
-    let neighbour = Neighbour::start(server.api())?;
+    let neighbour = neighbour(&server)?;
     let key = server.api().delivery_key().await?;
     let files = spoilt()?;
     assert!(files.len() > 100, "{}", files.len());
@@ -167,40 +162,16 @@ async fn convert_to(api: &Api, format: &str, name: &str, bytes: &[u8]) -> Result
 fn check_answer(name: &str, answer: &Fetched) -> Result<(), Failure> {
     let status = answer.status.as_u16();
     if !matches!(status, 200 | 400 | 413 | 415 | 422) {
-        let text = String::from_utf8_lossy(&answer.bytes).into_owned();
-        return Err(format!("{name}: {status}: {text}").into());
+        return Err(format!("{name}: {status}: {}", answer.text()).into());
     }
-    check_typed(answer).map_err(|failure| format!("{name}: {failure}").into())
-}
-
-fn check_typed(answer: &Fetched) -> Result<(), Failure> {
-    if answer.status == StatusCode::OK {
-        return Ok(());
-    }
-    let error: Value = answer.json()?;
-    let text = error["error"].as_str().unwrap_or_default();
-    let path_told = text.contains("/tmp/") || text.contains("/proc/");
-    if text.is_empty() || path_told {
-        return Err(format!("{}: {error}", answer.status).into());
-    }
-    Ok(())
+    answer
+        .check_typed()
+        .map_err(|failure| format!("{name}: {failure}").into())
 }
 
 /// Nobody is left over: as many workers as there should be, no temporary file, and the service still serves.
 async fn check_settled(mut server: Server) -> Result<(), Failure> {
-    let temporary = server.data_dir().join("tmp");
-    eventually(
-        "the folder of temporary files is empty",
-        SETTLED_WITHIN,
-        async || {
-            std::fs::read_dir(&temporary)
-                .ok()?
-                .next()
-                .is_none()
-                .then_some(())
-        },
-    )
-    .await?;
+    server.nothing_temporary_is_left(SETTLED_WITHIN).await?;
     let service = server.process_id().ok_or("the service has ended")?;
     eventually("no worker too many", SETTLED_WITHIN, async || {
         (children(service) <= WORKERS).then_some(())
@@ -220,37 +191,14 @@ fn children(process: u32) -> usize {
     lists.map(|list| list.split_whitespace().count()).sum()
 }
 
-/// Somebody who converts a good picture all the while, and must notice nothing but a wait.
-struct Neighbour {
-    leaving: Arc<AtomicBool>,
-    conversions: JoinHandle<Result<usize, String>>,
-}
-
-impl Neighbour {
-    fn start(api: Api) -> Result<Self, Failure> {
-        let leaving = Arc::new(AtomicBool::new(false));
-        let picture = drawn("plain.jpg")?;
-        let told = Arc::clone(&leaving);
-        let conversions = tokio::spawn(async move {
-            let mut count = 0;
-            while !told.load(Ordering::Relaxed) {
-                let answer = convert(&api, "plain.jpg", &picture).await;
-                let answer = answer.and_then(|answer| answer.expect(200));
-                answer.map_err(|failure| format!("after {count} conversions: {failure}"))?;
-                count += 1;
-            }
-            Ok(count)
-        });
-        Ok(Self {
-            leaving,
-            conversions,
-        })
-    }
-
-    async fn leave(self) -> Result<(), Failure> {
-        self.leaving.store(true, Ordering::Relaxed);
-        let count = self.conversions.await??;
-        assert!(count > 0);
-        Ok(())
-    }
+/// Somebody who converts a good picture.
+fn neighbour(server: &Server) -> Result<Neighbour, Failure> {
+    let (api, picture) = (server.api(), drawn("plain.jpg")?);
+    Ok(Neighbour::start(move || {
+        let (api, picture) = (api.clone(), picture.clone());
+        async move {
+            let answer = convert(&api, "plain.jpg", &picture).await?;
+            answer.expect(200).map(drop)
+        }
+    }))
 }

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::{Failure, media::target_folder};
+use super::{Failure, ffprobe, media::target_folder};
 
 /// Changes when clips of the same name would look different.
 const GENERATION: u32 = 1;
@@ -66,14 +66,8 @@ pub struct Probed(Value);
 
 impl Probed {
     pub async fn of(path: &Path) -> Result<Self, Failure> {
-        let mut command = Command::new("ffprobe");
-        command.args(["-v", "error", "-of", "json", "-show_streams"]);
-        let output = command.arg("-show_format").arg(path).output().await?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("ffprobe: {said}").into());
-        }
-        Ok(Self(serde_json::from_slice(&output.stdout)?))
+        let (json, _) = ffprobe::run(&["-show_streams", "-show_format"], path).await?;
+        Ok(Self(serde_json::from_slice(&json)?))
     }
 
     /// The first track of a kind: `video`, `audio`.

@@ -1,6 +1,6 @@
-//! What Debian's ffprobe makes of the result: any complaint is a failure.
+//! What Debian's ffprobe makes of the result: any complaint about what is streamed is a failure.
 
-use std::io::Write;
+use std::{ffi::OsStr, io::Write};
 
 use serde::Deserialize;
 use tokio::process::Command;
@@ -39,14 +39,28 @@ pub async fn probe_bytes(init_and_segments: &[u8]) -> Result<Vec<Stream>, Failur
 
 /// Reads a file or an address, such as a playlist's.
 pub async fn probe(source: &str) -> Result<Vec<Stream>, Failure> {
-    let mut command = Command::new("ffprobe");
-    command.args(["-v", "error", "-count_packets", "-of", "json"]);
-    command.args(["-show_entries", "stream=codec_name,nb_read_packets"]);
-    let output = command.arg(source).kill_on_drop(true).output().await?;
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() || !complaints.is_empty() {
-        return Err(format!("ffprobe {source}: {}: {complaints}", output.status).into());
+    let entries = "stream=codec_name,nb_read_packets";
+    let arguments = ["-count_packets", "-show_entries", entries];
+    let (json, complaints) = run(&arguments, source).await?;
+    if !complaints.is_empty() {
+        return Err(format!("ffprobe {source}: {complaints}").into());
     }
-    let output: Output = serde_json::from_slice(&output.stdout)?;
+    let output: Output = serde_json::from_slice(&json)?;
     Ok(output.streams)
+}
+
+/// What it says as JSON, and what it complains about; fails when it cannot read the source.
+pub(super) async fn run(
+    arguments: &[&str],
+    source: impl AsRef<OsStr>,
+) -> Result<(Vec<u8>, String), Failure> {
+    let mut command = Command::new("ffprobe");
+    command.args(["-v", "error", "-of", "json"]).args(arguments);
+    let source = source.as_ref();
+    let output = command.arg(source).kill_on_drop(true).output().await?;
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return Err(format!("ffprobe {source:?}: {}: {complaints}", output.status).into());
+    }
+    Ok((output.stdout, complaints))
 }

@@ -18,6 +18,8 @@ pub mod http;
 pub mod images;
 pub mod json;
 pub mod media;
+pub mod neighbour;
+pub mod on_air;
 pub mod publisher;
 pub mod receiver;
 pub mod server;

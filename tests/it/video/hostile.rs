@@ -1,26 +1,16 @@
 //! Clips that nobody should send: each costs its sender a typed error, at most one process, and nobody else anything.
 
-use std::{
-    io,
-    net::TcpListener,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, net::TcpListener, time::Duration};
 
-use tokio::task::JoinHandle;
-
-use super::processes_of_clips;
+use super::nothing_is_left;
 use crate::{
     events::told,
     support::{
         Failure,
         clips::clip,
         dice::Dice,
-        eventually,
-        server::{Api, Fetched, Form, Server, Settings},
+        neighbour::Neighbour,
+        server::{Api, Form, Server, Settings},
     },
 };
 
@@ -166,7 +156,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
 async fn damaged_clips_fail_in_kind_and_are_told_once() -> Result<(), Failure> {
     let server = guarded().await?;
     let api = server.api();
-    let neighbour = Neighbour::start(server.api())?;
+    let neighbour = neighbour(&server);
     let mut wrong = Vec::new();
     let mut failures = 0;
     for (name, bytes, allowed) in cases()? {
@@ -176,8 +166,8 @@ async fn damaged_clips_fail_in_kind_and_are_told_once() -> Result<(), Failure> {
             .fields(&[("text", "x"), ("watermarkWidth", "32")]);
         let answer = api.post_form("/api/media/watermark", form).await?;
         if !allowed.contains(&answer.status.as_u16()) {
-            wrong.push(format!("{name}: {}: {}", answer.status, said(&answer)));
-        } else if let Err(failure) = check_typed(&answer) {
+            wrong.push(format!("{name}: {}: {}", answer.status, answer.text()));
+        } else if let Err(failure) = answer.check_typed() {
             wrong.push(format!("{name}: {failure}"));
         }
         failures += usize::from(answer.status != 200);
@@ -206,11 +196,11 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
         .field("format", "wav");
     let answer = server.api().post_form("/api/convert", form).await?;
     let answer = answer.expect(413)?;
-    check_typed(&answer)?;
+    answer.check_typed()?;
     assert!(
-        said(&answer).contains("video.max_duration"),
+        answer.text().contains("video.max_duration"),
         "{}",
-        said(&answer)
+        answer.text()
     );
     check_settled(server).await
 }
@@ -265,8 +255,8 @@ async fn a_playlist_by_another_name_reaches_nothing() -> Result<(), Failure> {
                     .file("file", "clip.mp4", list.as_bytes())
                     .field("format", if path.ends_with('t') { "mkv" } else { "png" });
                 let answer = api.post_form(path, form).await?.expect(415)?;
-                check_typed(&answer)?;
-                assert!(!said(&answer).contains("127.0.0.1"), "{}", said(&answer));
+                answer.check_typed()?;
+                assert!(!answer.text().contains("127.0.0.1"), "{}", answer.text());
             }
         }
     }
@@ -283,7 +273,7 @@ async fn a_playlist_by_another_name_reaches_nothing() -> Result<(), Failure> {
 async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
     let server = guarded().await?;
     let api = server.api();
-    let neighbour = Neighbour::start(server.api())?;
+    let neighbour = neighbour(&server);
     let mut wrong = Vec::new();
     let mut dice = Dice::new(6);
     for (name, bytes) in sound()? {
@@ -294,11 +284,11 @@ async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
                 .fields(&[("format", "mp4"), ("compression", "40")]);
             let answer = api.post_form("/api/convert", form).await?;
             let is_expected = matches!(answer.status.as_u16(), 200 | 413 | 415 | 422);
-            if !is_expected || check_typed(&answer).is_err() {
+            if !is_expected || answer.check_typed().is_err() {
                 wrong.push(format!(
                     "{name} {number}: {}: {}",
                     answer.status,
-                    said(&answer)
+                    answer.text()
                 ));
             }
         }
@@ -328,37 +318,9 @@ fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-fn said(answer: &Fetched) -> String {
-    let text = &answer.bytes[..answer.bytes.len().min(400)];
-    String::from_utf8_lossy(text).into_owned()
-}
-
-/// A result, or a refusal with its code that tells nothing of this machine.
-fn check_typed(answer: &Fetched) -> Result<(), Failure> {
-    if answer.status == 200 {
-        return Ok(());
-    }
-    let error = answer.json()?;
-    let text = error["error"].as_str().unwrap_or_default();
-    let is_told = error["code"].is_string() || answer.status == 400;
-    if text.is_empty() || !is_told || text.contains("/tmp/") || text.contains("/proc/") {
-        return Err(format!("{}: {error}", answer.status).into());
-    }
-    Ok(())
-}
-
 /// Nothing is left over, and the service still serves.
 async fn check_settled(mut server: Server) -> Result<(), Failure> {
-    eventually("no process works on clips", SETTLED_WITHIN, async || {
-        processes_of_clips(&server).ok()?.is_empty().then_some(())
-    })
-    .await?;
-    let temporary = server.data_dir().join("tmp");
-    eventually("no temporary file is left", SETTLED_WITHIN, async || {
-        let mut entries = std::fs::read_dir(&temporary).ok()?;
-        entries.next().is_none().then_some(())
-    })
-    .await?;
+    nothing_is_left(&server, SETTLED_WITHIN).await?;
     assert!(server.is_running());
     convert_tone(&server.api()).await
 }
@@ -374,35 +336,11 @@ async fn convert_tone(api: &Api) -> Result<(), Failure> {
     }
 }
 
-/// Somebody who converts a good clip all the while, and must notice nothing but a wait.
-struct Neighbour {
-    leaving: Arc<AtomicBool>,
-    conversions: JoinHandle<Result<usize, String>>,
-}
-
-impl Neighbour {
-    fn start(api: Api) -> Result<Self, Failure> {
-        let leaving = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&leaving);
-        let conversions = tokio::spawn(async move {
-            let mut count = 0;
-            while !told.load(Ordering::Relaxed) {
-                let converted = convert_tone(&api).await;
-                converted.map_err(|failure| format!("after {count} conversions: {failure}"))?;
-                count += 1;
-            }
-            Ok(count)
-        });
-        Ok(Self {
-            leaving,
-            conversions,
-        })
-    }
-
-    async fn leave(self) -> Result<(), Failure> {
-        self.leaving.store(true, Ordering::Relaxed);
-        let count = self.conversions.await??;
-        assert!(count > 0);
-        Ok(())
-    }
+/// Somebody who converts a good clip.
+fn neighbour(server: &Server) -> Neighbour {
+    let api = server.api();
+    Neighbour::start(move || {
+        let api = api.clone();
+        async move { convert_tone(&api).await }
+    })
 }

@@ -1,11 +1,11 @@
 //! Long work on clips as jobs: how far it is, who waits, who leaves, and what a kill leaves of it.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::processes_of_clips;
+use super::{nothing_is_left, processes_of_clips};
 use crate::{
     events::{told_of, types},
     support::{
@@ -90,7 +90,7 @@ async fn a_long_job_tells_its_share_and_the_next_its_place() -> Result<(), Failu
     );
     let path = format!("/api/jobs/{last}");
     api.call(Method::DELETE, &path, None).await?;
-    check_nothing_left(&server).await
+    nothing_is_left(&server, GONE).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,7 +105,7 @@ async fn a_cancelled_job_ends_its_process_and_leaves_nothing() -> Result<(), Fai
         .call(Method::DELETE, &format!("/api/jobs/{id}"), None)
         .await?;
     assert_eq!(status, StatusCode::OK, "{cancelled}");
-    check_nothing_left(&server).await?;
+    nothing_is_left(&server, GONE).await?;
     assert_eq!(job(&api, &id).await?["status"], "cancelled");
     assert_eq!(api.operations_used().await?, 0, "it is refunded");
     let told = told_of(&api, &id).await?;
@@ -142,22 +142,5 @@ async fn a_killed_conversion_is_done_after_the_next_start() -> Result<(), Failur
             "conversion.completed"
         ]
     );
-    check_nothing_left(&server).await
-}
-
-/// No process, no temporary file.
-async fn check_nothing_left(server: &Server) -> Result<(), Failure> {
-    eventually("no process works on clips", GONE, async || {
-        processes_of_clips(server).ok()?.is_empty().then_some(())
-    })
-    .await?;
-    let temporary = server.data_dir().join("tmp");
-    eventually("no temporary file is left", GONE, async || {
-        is_empty(&temporary).then_some(())
-    })
-    .await
-}
-
-fn is_empty(folder: &Path) -> bool {
-    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+    nothing_is_left(&server, GONE).await
 }

@@ -226,6 +226,19 @@ impl Server {
         &self.data_dir
     }
 
+    /// Names in the folder of temporary files.
+    pub fn temporary_files(&self) -> Result<usize, Failure> {
+        Ok(std::fs::read_dir(self.data_dir.join("tmp"))?.count())
+    }
+
+    /// What was spooled is removed, at the latest soon after its request has ended.
+    pub async fn nothing_temporary_is_left(&self, deadline: Duration) -> Result<(), Failure> {
+        eventually("no temporary file is left", deadline, async || {
+            (self.temporary_files().ok()? == 0).then_some(())
+        })
+        .await
+    }
+
     /// With the bootstrap key.
     pub fn api(&self) -> Api {
         Api::new(

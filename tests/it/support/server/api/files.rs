@@ -83,8 +83,27 @@ impl Fetched {
         if self.status == status {
             return Ok(self);
         }
-        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(500)]).into_owned();
-        Err(format!("{} instead of {status}: {text}", self.status).into())
+        Err(format!("{} instead of {status}: {}", self.status, self.text()).into())
+    }
+
+    /// Its beginning, as far as it is text.
+    pub fn text(&self) -> String {
+        let beginning = &self.bytes[..self.bytes.len().min(500)];
+        String::from_utf8_lossy(beginning).into_owned()
+    }
+
+    /// A result, or a refusal with its code that tells nothing of this machine.
+    pub fn check_typed(&self) -> Result<(), Failure> {
+        if self.status == StatusCode::OK {
+            return Ok(());
+        }
+        let error = self.json()?;
+        let text = error["error"].as_str().unwrap_or_default();
+        let is_told = error["code"].is_string() || self.status == StatusCode::BAD_REQUEST;
+        if text.is_empty() || !is_told || text.contains("/tmp/") || text.contains("/proc/") {
+            return Err(format!("{}: {error}", self.status).into());
+        }
+        Ok(())
     }
 
     pub fn json(&self) -> Result<Value, Failure> {

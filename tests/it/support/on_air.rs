@@ -1,0 +1,50 @@
+//! A live stream beside other work, which may cost it nothing: live comes first.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{
+    Failure,
+    encoder::{Ffmpeg, Publish},
+    media::{Clip, check_contiguous},
+    server::Server,
+    viewer::{Viewer, Viewing},
+};
+
+const SEEN_WITHIN: Duration = Duration::from_secs(10);
+/// Of a clip that is published at its own pace.
+const PUBLISHED_WITHIN: Duration = Duration::from_secs(40);
+
+/// A clip that is published, and watched.
+pub struct OnAir {
+    encoder: Ffmpeg,
+    viewing: Viewing,
+    pictures: usize,
+}
+
+impl OnAir {
+    /// Begins, until pictures are seen.
+    pub async fn start(server: &Server, clip: &Clip) -> Result<Self, Failure> {
+        let input = server.api().create(json!({"name": "on air"})).await?;
+        let encoder = Publish::new(clip, &input.rtmp_url())?.start()?;
+        let mut viewing = Viewer::new(&input.hls_url).start();
+        viewing.until_pictures(30, SEEN_WITHIN).await?;
+        Ok(Self {
+            encoder,
+            viewing,
+            pictures: clip.frames() as usize,
+        })
+    }
+
+    /// Waits for the clip's end; every picture of it was seen, in one piece.
+    pub async fn check_whole(mut self) -> Result<(), Failure> {
+        let status = self.encoder.wait(PUBLISHED_WITHIN).await?;
+        assert!(status.success(), "{}", self.encoder.complaints());
+        let collection = self.viewing.until_ended(SEEN_WITHIN).await?;
+        let numbers = collection.numbers()?;
+        assert_eq!(numbers.len(), 1, "one session is one range");
+        assert_eq!(numbers[0].len(), self.pictures, "{}", collection.summary());
+        check_contiguous(&numbers[0], 0)
+    }
+}
