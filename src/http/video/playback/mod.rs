@@ -176,7 +176,8 @@ pub async fn captions_file(
 ) -> HttpResponse {
     let (playback_id, name) = path.into_inner();
     answer(&request, &playback_id, async |viewer| {
-        let none = || ApiError::NotFound("captions by this name (master.m3u8 lists those there are)");
+        let none =
+            || ApiError::NotFound("captions by this name (master.m3u8 lists those there are)");
         let (language, kind) = name.rsplit_once('.').ok_or_else(none)?;
         let caption = viewer.playback.captions.iter();
         let caption = caption

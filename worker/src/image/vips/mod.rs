@@ -6,8 +6,8 @@
 use sluice_media::{
     format::Format,
     task::{
-        Encode, Failure, FailureCode, Fit, ImageFacts, Limits, OutputFacts, Path, Render,
-        Resize, Watermark,
+        Encode, Failure, FailureCode, Fit, ImageFacts, Limits, OutputFacts, Path, Render, Resize,
+        Watermark,
     },
 };
 
