@@ -3,5 +3,6 @@
 mod error;
 pub mod gate;
 pub mod rtmp;
+pub mod ts;
 
 pub use error::Error;
