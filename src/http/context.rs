@@ -28,7 +28,7 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKey,
+    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
     rate_limit::RateLimit, sign_in::Attempts,
 };
 use crate::{config::Config, mcp, metrics::Metrics};
@@ -106,6 +106,7 @@ impl MediaHandles {
                 compute.clone(),
                 config.delivery_caps(),
             ),
+                config.live.still_every,
             compute,
         })
     }
@@ -138,8 +139,8 @@ pub struct AppState {
     pub metrics: Metrics,
     /// The API's description with this configuration's plans, made when first asked for.
     pub(super) description: OnceLock<Bytes>,
-    /// The key of playback tokens, read when the first one is met.
-    pub(super) playback_key: OnceCell<TokenKey>,
+    /// The keys of playback tokens, read when the first one is met.
+    pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
     /// Permits for viewers that wait for a part or a state.
@@ -176,7 +177,7 @@ impl AppState {
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
             description: OnceLock::new(),
-            playback_key: OnceCell::new(),
+            playback_keys: OnceCell::new(),
             live_changes: Mutex::new(()),
             followers: Followers::new(config.webhooks.max_followers),
             calls: mcp::Calls::new(config.mcp.max_calls),

@@ -26,6 +26,7 @@ pub mod live_connections;
 pub mod live_inputs;
 pub mod live_segments;
 pub mod operations;
+pub mod playback_keys;
 pub mod presets;
 pub mod sessions;
 pub mod storage;

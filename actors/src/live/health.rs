@@ -46,7 +46,7 @@ pub struct Health {
     /// Packets lost on the line; `null` for protocols that cannot lose any.
     pub lost_packets: Option<u64>,
     pub retransmitted_packets: Option<u64>,
-    /// Viewers are not counted yet.
+    /// Players that asked for the media playlist within the last three target durations; `null` when they are not counted.
     pub viewers: Option<u64>,
     /// Publisher sessions of this broadcast so far.
     pub sessions: u64,
@@ -63,6 +63,7 @@ pub(super) struct Facts<'a> {
     pub session: Option<&'a Session>,
     pub broadcast: &'a Broadcast,
     pub measured: Measured,
+    pub viewers: Option<u64>,
     pub sessions: u64,
     pub conflicts: u64,
     pub conflict_addresses: &'a [String],
@@ -112,7 +113,7 @@ impl Health {
             dropped_units: broadcast.dropped_units(),
             lost_packets: None,
             retransmitted_packets: None,
-            viewers: None,
+            viewers: facts.viewers,
             sessions: facts.sessions,
             conflicts: facts.conflicts,
             target_duration_s: header.target_duration_s,

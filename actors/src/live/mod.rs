@@ -26,6 +26,7 @@ mod shelf;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod viewers;
 
 use std::{
     path::PathBuf,
@@ -47,6 +48,7 @@ pub use settings::LiveSettings;
 pub use shelf::Body;
 
 use crate::{
+pub use viewers::PlayId;
     Error,
     concern::{self, Concern},
 };
@@ -90,6 +92,18 @@ impl Live {
 
     /// What viewers of this playback id read; `None` when no input has it.
     pub fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
+    /// Who watches now.
+    pub fn viewers(&self, input_id: Uuid) -> u64 {
+        self.directory
+            .by_input(input_id)
+            .map_or(0, |playback| playback.viewers(unix_ms()))
+    }
+
+    /// What viewers of this input read; `None` when there is no such input.
+    pub fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
+        self.directory.by_input(input_id)
+    }
+
         self.directory.by_playback(playback_id)
     }
 

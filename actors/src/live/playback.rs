@@ -18,7 +18,11 @@ use sluice_store::live_inputs::LiveInput as InputRow;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{Health, InputStatus, Times, shelf::Shelf};
+use super::{
+    Health, InputStatus, Times,
+    shelf::Shelf,
+    viewers::{PlayId, Viewers},
+};
 
 /// Where an input is between two broadcasts, as viewers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +56,6 @@ pub struct View {
     pub shelf: Arc<Shelf>,
     media: OnceLock<bytes::Bytes>,
     delta: OnceLock<bytes::Bytes>,
-    multivariant: OnceLock<bytes::Bytes>,
 }
 
 impl View {
@@ -62,7 +65,6 @@ impl View {
             shelf,
             media: OnceLock::new(),
             delta: OnceLock::new(),
-            multivariant: OnceLock::new(),
         }
     }
 
@@ -78,16 +80,17 @@ impl View {
         self.window.is_playable()
     }
 
-    pub fn multivariant_playlist(&self) -> bytes::Bytes {
-        self.multivariant
-            .get_or_init(|| multivariant_playlist(&self.window).into())
-            .clone()
+    /// The multivariant playlist; `query` is what the media playlist is to be asked with, as of [`multivariant_playlist`].
+    pub fn multivariant_playlist(&self, query: &str) -> bytes::Bytes {
+        multivariant_playlist(&self.window, query).into()
     }
 }
 
 /// What the input's row says of who may watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
+    /// Only who has a playback token may watch.
+    pub signed: bool,
     /// Exact hosts or `*.` sub-domains; empty: everyone.
     pub allowed_domains: Vec<String>,
     pub low_latency: bool,
@@ -96,6 +99,7 @@ pub struct Policy {
 impl From<&InputRow> for Policy {
     fn from(row: &InputRow) -> Self {
         Self {
+            signed: row.require_signed_playback,
             allowed_domains: row.allowed_domains.clone(),
             low_latency: super::inputs::is_low_latency(row),
         }
@@ -106,10 +110,12 @@ impl From<&InputRow> for Policy {
 #[derive(Debug)]
 pub struct Playback {
     pub input_id: Uuid,
+    pub account_id: Uuid,
     pub playback_id: String,
     policy: ArcSwap<Policy>,
     state: watch::Sender<Arc<Published>>,
     health: ArcSwapOption<Health>,
+    viewers: Viewers,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
     fence: AtomicI64,
@@ -129,10 +135,12 @@ impl Playback {
         };
         Self {
             input_id: row.id,
+            account_id: row.account_id,
             playback_id: row.playback_id.clone(),
             policy: ArcSwap::from_pointee(Policy::from(row)),
             state: watch::Sender::new(Arc::new(idle)),
             health: ArcSwapOption::empty(),
+            viewers: Viewers::default(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
             fence: AtomicI64::new(row.fence),
@@ -156,6 +164,25 @@ impl Playback {
 
     pub fn health(&self) -> Option<Arc<Health>> {
         self.health.load_full()
+    }
+
+    /// A player asks for the media playlist.
+    pub fn note_viewer(&self, play: PlayId, now_ms: i64) {
+        self.viewers.note(play, now_ms, self.viewer_for_ms());
+    }
+
+    /// Players that asked for the media playlist within the last three target durations.
+    pub fn viewers(&self, now_ms: i64) -> u64 {
+        self.viewers.count(now_ms, self.viewer_for_ms())
+    }
+
+    /// How long a player counts after it asked; 0 when there is nothing to watch.
+    fn viewer_for_ms(&self) -> i64 {
+        let view = &self.state.borrow().view;
+        let target_s = view
+            .as_ref()
+            .map_or(0, |view| view.window.header().target_duration_s);
+        i64::from(target_s) * 3_000
     }
 
     /// When broadcasts began and ended; the end is `None` while one is live or reconnecting.
@@ -266,6 +293,20 @@ impl Directory {
         self.0
             .read()
             .expect("no panic under this lock")
+    /// Tells of each change of a row.
+    pub(super) fn follow(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn rows(&self) -> Vec<Arc<InputRow>> {
+        let entries = self.entries.read().expect("no panic under this lock");
+        entries
+            .by_input
+            .values()
+            .map(|entry| entry.row.clone())
+            .collect()
+    }
+
             .by_input
             .get(&input_id)
             .cloned()

@@ -22,6 +22,7 @@ mod playlist;
 mod segmenter;
 mod session;
 mod timeline;
+mod still;
 mod track_wait;
 pub mod vod;
 mod window;
@@ -38,6 +39,7 @@ pub use self::{
     packager::{Continuation, Packager, PackagerSettings},
     playlist::{MediaOptions, media_playlist, multivariant_playlist},
     window::{Bandwidth, Header, InitInfo, PartInfo, Segment, Window, WindowLimits},
+    still::still_clip,
 };
 
 /// Number of a broadcast's first segment. The one before it is left for the gap that leads a low-latency playlist:

@@ -64,6 +64,14 @@ pub struct LiveInputHealth {
     lost_packets: Option<u64>,
     retransmitted_packets: Option<u64>,
     viewers: Option<u64>,
+    /// Arrived, and thrown away because the service did not keep up.
+    discarded_packets: Option<u64>,
+    round_trip_ms: Option<f64>,
+    /// How long a lost packet may take to come again, as both sides agreed.
+    line_latency_ms: Option<u32>,
+    /// What waits in the receive buffer, by time.
+    receive_buffer_ms: Option<u32>,
+    /// Players that asked for the media playlist within the last three target durations.
     /// Publisher sessions of this broadcast so far.
     sessions: u64,
     /// Encoders refused because another one had the key.

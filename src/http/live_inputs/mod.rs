@@ -7,6 +7,7 @@ mod health;
 mod record;
 mod request;
 mod tell;
+mod token;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -23,6 +24,7 @@ pub use health::LiveInputHealth;
 pub use record::LiveInputRecord;
 use record::{Record, Shown};
 pub use request::{ChangeLiveInput, NewLiveInputRequest};
+pub use token::{__path_playback_token, playback_token};
 
 use super::{
     answer::Success,

@@ -26,6 +26,8 @@ pub struct LiveInputRecord {
     name: String,
     /// `idle`, `live` or `reconnecting`.
     status: &'static str,
+    /// Players that watch now; null when they are not counted.
+    viewers: Option<u64>,
     input_slug: String,
     playback_id: String,
     enabled: bool,
@@ -72,6 +74,8 @@ pub struct Ingest {
 pub struct Playback {
     hls_url: String,
     web_rtc_url: Option<String>,
+    /// The newest key frame, a few seconds old at most.
+    poster_url: String,
     playback_id: String,
 }
 
@@ -88,6 +92,7 @@ impl Record<'_> {
         LiveInputRecord {
             id: input.id,
             status: status_name(status),
+            viewers: self.viewers(input.id),
             ingest: self.ingest(&input.input_slug, shown),
             playback: self.playback(&input.playback_id),
             name: input.name,
@@ -106,6 +111,11 @@ impl Record<'_> {
             created_at: Time(input.created_at),
             updated_at: Time(input.updated_at),
         }
+    }
+
+    fn viewers(&self, input_id: Uuid) -> Option<u64> {
+        let is_counted = self.state.config.live.count_viewers;
+        is_counted.then(|| self.state.live.viewers(input_id))
     }
 
     /// The process knows the times a moment before the row does.
@@ -143,13 +153,18 @@ impl Record<'_> {
     }
 
     fn playback(&self, playback_id: &str) -> Playback {
-        let base = &self.reached.address.base;
         Playback {
-            hls_url: format!("{base}/live/v1/{playback_id}/index.m3u8"),
+            hls_url: playback_url(self.reached, playback_id, "index.m3u8"),
             web_rtc_url: None,
+            poster_url: playback_url(self.reached, playback_id, "poster.jpg"),
             playback_id: playback_id.to_owned(),
         }
     }
+}
+
+/// Where an input is watched, below the request's own address; `leave` is the playback id or a token.
+pub(super) fn playback_url(reached: &Reached, leave: &str, name: &str) -> String {
+    format!("{}/live/v1/{leave}/{name}", reached.address.base)
 }
 
 fn status_name(status: InputStatus) -> &'static str {

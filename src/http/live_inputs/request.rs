@@ -18,7 +18,7 @@ pub struct NewLiveInputRequest {
     record_mode: Option<String>,
     /// 0 to 1800, 60 without one: how long a broadcast waits for its encoder after a drop.
     reconnect_window_seconds: Option<i64>,
-    /// `false`; `true` comes with a later version.
+    /// Whether viewers need a playback token (false).
     require_signed_playback: Option<bool>,
     /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
     allowed_domains: Option<Vec<String>>,
@@ -40,7 +40,7 @@ pub struct ChangeLiveInput {
     record_mode: Option<String>,
     /// 0 to 1800.
     reconnect_window_seconds: Option<i64>,
-    /// `false`; `true` comes with a later version.
+    /// Whether viewers need a playback token. From the answer on, also of those who watch already.
     require_signed_playback: Option<bool>,
     /// At most 25 hosts, exact or `*.example.org`; empty: everyone.
     allowed_domains: Option<Vec<String>>,
@@ -52,14 +52,14 @@ pub struct ChangeLiveInput {
 
 impl NewLiveInputRequest {
     pub(super) fn checked(self) -> Result<NewLiveInput, ApiError> {
-        refuse_what_is_not_there_yet(self.require_signed_playback, self.pull_url.as_deref())?;
+        refuse_what_is_not_there_yet(self.pull_url.as_deref())?;
         let default = NewLiveInput::default();
         Ok(NewLiveInput {
             name: field::name(self.name)?.unwrap_or(default.name),
             record_mode: record_mode(self.record_mode.as_deref())?.unwrap_or(default.record_mode),
             reconnect_window_s: window(self.reconnect_window_seconds)?
                 .unwrap_or(default.reconnect_window_s),
-            require_signed_playback: false,
+            require_signed_playback: self.require_signed_playback.unwrap_or(false),
             allowed_domains: field::allowed_domains(self.allowed_domains)?.unwrap_or_default(),
             latency: latency(self.latency.as_deref())?.unwrap_or(default.latency),
             pull_url: None,
@@ -69,7 +69,7 @@ impl NewLiveInputRequest {
 
 impl ChangeLiveInput {
     pub(super) fn checked(self) -> Result<LiveInputPatch, ApiError> {
-        refuse_what_is_not_there_yet(self.require_signed_playback, self.pull_url.as_deref())?;
+        refuse_what_is_not_there_yet(self.pull_url.as_deref())?;
         Ok(LiveInputPatch {
             name: field::name(self.name)?,
             enabled: self.enabled,
@@ -106,16 +106,7 @@ fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
     Ok(mode)
 }
 
-fn refuse_what_is_not_there_yet(
-    signed_playback: Option<bool>,
-    pull_url: Option<&str>,
-) -> Result<(), ApiError> {
-    if signed_playback == Some(true) {
-        return Err(ApiError::NotAvailableYet(
-            "requireSignedPlayback true is not available in this version: leave it false"
-                .to_owned(),
-        ));
-    }
+fn refuse_what_is_not_there_yet(pull_url: Option<&str>) -> Result<(), ApiError> {
     if pull_url.is_some() {
         return Err(ApiError::NotAvailableYet(
             "pullUrl is not available in this version: publish to the input with an encoder"
@@ -168,7 +159,6 @@ mod tests {
         }
         for body in [
             json!({"recordMode": "automatic"}),
-            json!({"requireSignedPlayback": true}),
             json!({"pullUrl": "rtsp://camera"}),
         ] {
             assert!(
