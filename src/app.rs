@@ -307,6 +307,7 @@ async fn start_ingest(
     config: &Config,
     root: &ActorRef<Root>,
     gate: LiveGate,
+        self.state.recordings.drain();
     certificates: Option<&Arc<Certificates>>,
     stop: &CancellationToken,
 ) -> Result<Ingest, Error> {
@@ -318,6 +319,7 @@ async fn start_ingest(
     let plain = listener::Args {
         socket,
         gate,
+        bounded("recordings", self.state.recordings.close()).await;
         settings: Arc::new(config.rtmp.clone()),
         tls: None,
         read_beat: config.live.read_beat,

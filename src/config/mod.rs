@@ -23,6 +23,7 @@ use sluice_actors::{
     convert::ConvertSettings,
     live::LiveSettings,
     outbound::OutboundSettings,
+    live::recording::RecordingSettings,
     video::StreamSettings,
     webhooks::WebhookSettings,
     workflow::WorkflowSettings,
@@ -53,6 +54,7 @@ pub struct Config {
     pub worker: ComputeSettings,
     pub video: VideoSettings,
     pub streams: StreamSettings,
+    pub recordings: RecordingSettings,
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
@@ -78,6 +80,7 @@ impl Default for Config {
             worker: ComputeSettings::default(),
             video: VideoSettings::default(),
             streams: StreamSettings::default(),
+            recordings: RecordingSettings::default(),
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
@@ -213,6 +216,7 @@ impl Config {
         self.video.check()?;
         self.streams.check()?;
         self.convert.check()?;
+        self.recordings.check()?;
         self.cdn.check()?;
         self.webhooks.check()?;
         self.workflows.check()?;

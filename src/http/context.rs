@@ -18,6 +18,7 @@ use sluice_actors::{
     compute::Compute,
     concern::{Board, Concern},
     convert::Conversions,
+    live::{recording::Recordings, srt::Passphrases},
     outbound::{self, Outbound},
     video::VideoStreams,
     webhooks::Webhooks,
@@ -56,6 +57,7 @@ pub struct MediaHandles {
     pub conversions: Conversions,
     pub images: Images,
     pub outbound: Outbound,
+    pub recordings: Recordings,
     pub streams: VideoStreams,
     pub webhooks: Webhooks,
     pub workflows: Workflows,
@@ -85,6 +87,13 @@ impl MediaHandles {
         );
         Ok(Self {
             workflows: Workflows::new(
+            recordings: Recordings::new(
+                config.recordings.clone(),
+                store.clone(),
+                streams.clone(),
+                Arc::new(move |plan| plans.plan(plan).allowance()),
+                super::filename::clean,
+            ),
                 config.workflows.clone(),
                 store.clone(),
                 compute.clone(),
@@ -115,6 +124,7 @@ impl MediaHandles {
         let mut concerns = self.conversions.concerns();
         concerns.extend(self.images.concerns());
         concerns.extend(self.streams.concerns());
+        concerns.extend(self.recordings.concerns());
         concerns.extend(self.webhooks.concerns());
         concerns.extend(self.workflows.concerns());
         concerns
@@ -140,6 +150,7 @@ pub struct AppState {
     /// The API's description with this configuration's plans, made when first asked for.
     pub(super) description: OnceLock<Bytes>,
     /// The keys of playback tokens, read when the first one is met.
+    pub recordings: Recordings,
     pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
@@ -203,6 +214,7 @@ impl AppState {
     pub fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }
+            recordings: media.recordings,
 
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {

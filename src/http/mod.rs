@@ -73,6 +73,8 @@ table::routes! {
     "/api/live/inputs/{id}"            => GET live_inputs::show, PATCH live_inputs::change, DELETE live_inputs::delete;
     "/api/live/inputs/{id}/rotate-key" => POST live_inputs::rotate_key;
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
+    "/api/live/inputs/{id}/recordings" => GET live_inputs::recordings;
+    "/api/live/inputs/{id}/clips"      => POST live_inputs::clip;
     "/api/live/inputs/{id}/playback-token" => POST live_inputs::playback_token;
     "/api/playback-keys"               => GET playback_keys::list, POST playback_keys::create;
     "/api/playback-keys/{id}"          => DELETE playback_keys::revoke;

@@ -7,6 +7,7 @@
 
 mod access;
 mod body;
+mod dvr;
 mod wait;
 
 use std::{str::FromStr, sync::Arc};
@@ -89,6 +90,10 @@ pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) 
             true => (format!("?{PLAY}={}", PlayId::random()), Keeping::Never),
             false => (String::new(), Keeping::Moment),
         };
+        let query = match dvr::is_asked(&request) {
+            true => dvr::passed_on(&view, &query)?,
+            false => query,
+        };
         Ok(playlist(
             &access,
             keeping,
@@ -114,6 +119,9 @@ pub struct Directives {
     /// As the multivariant playlist gave it out: players are counted by it.
     #[param(value_type = Option<String>)]
     play: Option<PlayId>,
+    /// `1`: the broadcast since its beginning, as an event playlist; 404 when it is not recorded. Without blocking reload.
+    #[param(value_type = Option<String>)]
+    dvr: bool,
 }
 
 impl Directives {
@@ -124,6 +132,7 @@ impl Directives {
                 "_HLS_msn" => directives.msn = Some(number(&name, &value)?),
                 "_HLS_part" => directives.part = Some(number(&name, &value)?),
                 "_HLS_skip" => directives.skip = Some(value.into_owned()),
+                dvr::NAME => directives.dvr = value == "1",
                 PLAY => directives.play = PlayId::parse(&value),
                 _ => {}
             }
@@ -156,6 +165,10 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
         let directives = Directives::parse(request.query_string())?;
         let skip = matches!(directives.skip.as_deref(), Some("YES" | "v2"));
         count(&access, directives.play);
+        if directives.dvr {
+            let whole = dvr::playlist(&*listed(&access.playback().now())?)?;
+            return Ok(playlist(&access, Keeping::Moment, whole));
+        }
         let view = match Reload::parse(directives.msn, directives.part)? {
             None => listed(&access.playback().now())?,
             Some(reload) => wait::for_playlist(&access, reload).await?,
@@ -204,7 +217,9 @@ pub async fn media(
                 wait::for_part(&access, &view, (msn, part)).await?,
             ),
         };
-        let found = found.ok_or(ApiError::NotFound("segment"))?;
+        // What has left the list is still there where the broadcast is recorded.
+        let recorded = || view.shelf.tape()?.body(name);
+        let found = found.or_else(recorded).ok_or(ApiError::NotFound("segment"))?;
         // It never changes under its name.
         let cache = access.cache_control(Keeping::Settled);
         body::respond(&request, found, content_type, cache).await

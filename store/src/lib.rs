@@ -28,6 +28,7 @@ pub mod live_segments;
 pub mod operations;
 pub mod playback_keys;
 pub mod presets;
+pub mod recordings;
 pub mod sessions;
 pub mod storage;
 pub mod uploads;

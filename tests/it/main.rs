@@ -15,6 +15,7 @@ mod mcp;
 mod operations;
 mod outbound;
 mod publish;
+mod recording;
 mod smoke;
 mod support;
 mod tls;

@@ -20,6 +20,8 @@ pub enum InputStatus {
 #[serde(rename_all = "camelCase")]
 pub struct Trouble {
     /// Why segments stay in memory only.
+    /// Why the broadcast is recorded no further.
+    pub recording: Option<String>,
     pub disk: Option<String>,
     /// Why rows are written late.
     pub database: Option<String>,
@@ -62,6 +64,8 @@ pub struct Health {
 pub(super) struct Facts<'a> {
     pub session: Option<&'a Session>,
     pub broadcast: &'a Broadcast,
+    /// `recording`, `stopped`, or `null` when the broadcast is not recorded.
+    pub recording: Option<&'static str>,
     pub measured: Measured,
     pub viewers: Option<u64>,
     pub sessions: u64,
@@ -84,7 +88,9 @@ impl Health {
             .unwrap_or_default();
         let request = session.map(|session| &session.request);
         let header = broadcast.header();
-        let advice = advice(
+        let tape = broadcast.tape();
+        let stopped = tape.and_then(|tape| tape.stopped()).map(str::to_owned);
+        let mut advice = advice(
             &measured,
             &AdviceContext {
                 target_duration_s: header.target_duration_s,
@@ -107,6 +113,11 @@ impl Health {
                 .or_else(|| request.and_then(|request| request.encoder.clone())),
             connected_at: session
                 .and_then(|session| Timestamp::from_millisecond(session.connected_ms).ok()),
+        if let Some(reason) = &stopped {
+            advice.push(format!(
+                "the recording of this broadcast has stopped ({reason}); the stream goes on, and what was recorded is kept"
+            ));
+        }
             measured,
             bytes_received: report.bytes_received,
             damaged_units: report.damaged,
@@ -129,3 +140,5 @@ impl Health {
         }
     }
 }
+            recording: tape.map(|_| if stopped.is_some() { "stopped" } else { "recording" }),
+                recording: stopped,

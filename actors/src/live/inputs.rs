@@ -31,6 +31,7 @@ use super::{
     ledger,
     playback::{Directory, Entry},
     session::Ticket,
+    recording::TapeJob,
     unix_ms,
 };
 use crate::tree::Owned;
@@ -242,6 +243,10 @@ impl LiveInputs {
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
         view.shelf.disk().submit(Job::Discard);
+        if let Some(tape) = view.shelf.tape() {
+            let job = Job::Tape(tape.clone(), TapeJob::End(now_ms));
+            view.shelf.disk().submit(job);
+        }
     }
 
     fn is_given_up(&self, input_id: Uuid) -> bool {

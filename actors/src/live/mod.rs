@@ -19,6 +19,7 @@ mod ledger;
 pub mod listener;
 mod paced;
 mod playback;
+pub mod recording;
 mod recovery;
 mod session;
 mod settings;
@@ -158,6 +159,8 @@ pub struct Services {
     boot_id: String,
     ledger: ledger::Ledger,
 }
+    /// What recordings need.
+    tapes: recording::Site,
 
 impl std::fmt::Debug for Services {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -185,11 +188,18 @@ impl Branch {
     ) -> Result<Self, Error> {
         let folder = store.data_dir().join("live");
         let services = Services {
+        let ledger = ledger::Ledger::new();
+        let tapes = recording::Site {
+            folder: recording::folder_of(&store),
+            store: store.clone(),
+            ledger: ledger.clone(),
+        };
             settings,
             folder,
             store,
             boot_id: boot_id(),
-            ledger: ledger::Ledger::new(),
+            ledger,
+            tapes,
         };
         let mut branch = Self {
             services: Arc::new(services),
@@ -217,6 +227,11 @@ impl Branch {
             .map(|view| view.window.header().broadcast.clone())
             .collect();
         Ok(branch)
+        let (tapes, on_air) = (branch.services.tapes.clone(), branch.recovered.clone());
+        tokio::task::spawn_blocking(move || recording::recover(&tapes, &on_air))
+            .await
+            .expect("recovery does not panic")
+            .map_err(Error::io("reading the folder of recordings"))?;
     }
 
     /// The concern that runs this branch, and where its reference arrives once it has started.
@@ -262,11 +277,17 @@ impl Branch {
             stop.clone(),
         );
         let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
-        tokio::join!(ledger, sync);
+        tokio::join!(ledger, folders, sync);
     }
 }
 
 /// Changes with each boot of the machine: tells a power loss from a killed process.
+        let folders = recording::run_sweep(
+            self.services.tapes.clone(),
+            self.directory.clone(),
+            self.services.settings.linger,
+            stop.clone(),
+        );
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())

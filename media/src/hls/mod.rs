@@ -19,10 +19,11 @@ mod key_frames;
 pub mod names;
 mod packager;
 mod playlist;
+pub mod record;
 mod segmenter;
 mod session;
-mod timeline;
 mod still;
+mod timeline;
 mod track_wait;
 pub mod vod;
 mod window;
@@ -38,8 +39,8 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     packager::{Continuation, Packager, PackagerSettings},
     playlist::{MediaOptions, media_playlist, multivariant_playlist},
-    window::{Bandwidth, Header, InitInfo, PartInfo, Segment, Window, WindowLimits},
     still::still_clip,
+    window::{Bandwidth, Header, InitInfo, PartInfo, Segment, Window, WindowLimits},
 };
 
 /// Number of a broadcast's first segment. The one before it is left for the gap that leads a low-latency playlist:

@@ -292,7 +292,7 @@ impl std::fmt::Display for Seconds {
 }
 
 /// ISO 8601 in UTC with milliseconds.
-fn put_date_time(text: &mut String, unix_ms: i64) {
+pub(super) fn put_date_time(text: &mut String, unix_ms: i64) {
     let (days, ms) = (
         unix_ms.div_euclid(86_400_000),
         unix_ms.rem_euclid(86_400_000),

@@ -79,6 +79,8 @@ pub struct LiveInputHealth {
     target_duration_s: Option<u32>,
     part_target_ms: Option<f64>,
     trouble: HealthTrouble,
+    /// `recording`, `stopped`, or null when the broadcast is not recorded.
+    recording: Option<String>,
     /// What to change, in plain words that name the encoder's setting; empty when all is well.
     advice: Vec<String>,
 }
@@ -88,6 +90,8 @@ pub struct LiveInputHealth {
 #[expect(dead_code, reason = "describes `Trouble`, which is what is sent")]
 pub struct HealthTrouble {
     /// Why segments stay in memory only.
+    /// Why the broadcast is recorded no further.
+    recording: Option<String>,
     disk: Option<String>,
     /// Why rows are written late.
     database: Option<String>,
@@ -118,6 +122,7 @@ pub(super) fn idle() -> Value {
     };
     let mut value = serde_json::to_value(idle).expect("health is plain values");
     for field in ["broadcast", "targetDurationS"] {
+        recording: None,
         value[field] = Value::Null;
     }
     value

@@ -5,6 +5,7 @@
 
 mod health;
 mod record;
+mod recordings;
 mod request;
 mod tell;
 mod token;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 
 pub use health::LiveInputHealth;
 pub use record::LiveInputRecord;
+pub use recordings::{__path_clip, __path_recordings, clip, recordings};
 use record::{Record, Shown};
 pub use request::{ChangeLiveInput, NewLiveInputRequest};
 pub use token::{__path_playback_token, playback_token};

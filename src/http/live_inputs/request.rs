@@ -14,7 +14,7 @@ use crate::http::{error::ApiError, field};
 pub struct NewLiveInputRequest {
     /// 1 to 120 characters; `Live input` without one.
     name: Option<String>,
-    /// `off`; `automatic` comes with a later version.
+    /// `off` (without one), or `automatic`: every broadcast becomes a stored file and a video stream.
     record_mode: Option<String>,
     /// 0 to 1800, 60 without one: how long a broadcast waits for its encoder after a drop.
     reconnect_window_seconds: Option<i64>,
@@ -36,7 +36,7 @@ pub struct ChangeLiveInput {
     name: Option<String>,
     /// `false` refuses encoders and ends a running publish.
     enabled: Option<bool>,
-    /// `off`; `automatic` comes with a later version.
+    /// `off` or `automatic`; from the next broadcast on.
     record_mode: Option<String>,
     /// 0 to 1800.
     reconnect_window_seconds: Option<i64>,
@@ -92,18 +92,12 @@ fn latency(given: Option<&str>) -> Result<Option<Latency>, ApiError> {
 }
 
 fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
-    let mode = field::choice(
+    field::choice(
         "recordMode",
         given,
         &["off", "automatic"],
         RecordMode::parse,
-    )?;
-    if mode == Some(RecordMode::Automatic) {
-        return Err(ApiError::NotAvailableYet(
-            "recordMode automatic is not available in this version: leave it off".to_owned(),
-        ));
-    }
-    Ok(mode)
+    )
 }
 
 fn refuse_what_is_not_there_yet(pull_url: Option<&str>) -> Result<(), ApiError> {
