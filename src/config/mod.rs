@@ -28,12 +28,12 @@ use sluice_actors::{
     webhooks::WebhookSettings,
     workflow::WorkflowSettings,
 };
-use sluice_ingest::rtmp::RtmpSettings;
+use sluice_ingest::{rtmp::RtmpSettings, srt::SrtSettings};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
 pub use plan::Plan;
-pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Srt, Uploads};
+pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use sluice_actors::outbound::Cidr;
 
 /// The manual of all settings, and their defaults.
@@ -47,7 +47,7 @@ const REDACTED: &str = "••••";
 pub struct Config {
     pub http: Http,
     pub rtmp: RtmpSettings,
-    pub srt: Srt,
+    pub srt: SrtSettings,
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
@@ -73,7 +73,7 @@ impl Default for Config {
         Self {
             http: Http::default(),
             rtmp: RtmpSettings::default(),
-            srt: Srt::default(),
+            srt: SrtSettings::default(),
             live: LiveSettings::default(),
             store: StoreSettings::default(),
             uploads: Uploads::default(),
@@ -206,6 +206,7 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         self.http.check()?;
         sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;
+        sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
         self.uploads.check()?;
         self.sign_in.check()?;
@@ -215,8 +216,8 @@ impl Config {
         self.worker.check()?;
         self.video.check()?;
         self.streams.check()?;
-        self.convert.check()?;
         self.recordings.check()?;
+        self.convert.check()?;
         self.cdn.check()?;
         self.webhooks.check()?;
         self.workflows.check()?;

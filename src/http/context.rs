@@ -85,8 +85,8 @@ impl MediaHandles {
             compute.clone(),
             config.http.base_url.clone(),
         );
+        let plans = config.clone();
         Ok(Self {
-            workflows: Workflows::new(
             recordings: Recordings::new(
                 config.recordings.clone(),
                 store.clone(),
@@ -94,6 +94,7 @@ impl MediaHandles {
                 Arc::new(move |plan| plans.plan(plan).allowance()),
                 super::filename::clean,
             ),
+            workflows: Workflows::new(
                 config.workflows.clone(),
                 store.clone(),
                 compute.clone(),
@@ -114,8 +115,8 @@ impl MediaHandles {
                 store.clone(),
                 compute.clone(),
                 config.delivery_caps(),
-            ),
                 config.live.still_every,
+            ),
             compute,
         })
     }
@@ -123,12 +124,20 @@ impl MediaHandles {
     pub fn concerns(&self) -> Vec<Concern> {
         let mut concerns = self.conversions.concerns();
         concerns.extend(self.images.concerns());
-        concerns.extend(self.streams.concerns());
         concerns.extend(self.recordings.concerns());
+        concerns.extend(self.streams.concerns());
         concerns.extend(self.webhooks.concerns());
         concerns.extend(self.workflows.concerns());
         concerns
     }
+}
+
+/// What people are told of SRT.
+#[derive(Clone, Debug)]
+pub struct SrtAccess {
+    /// The UDP port that is listened on.
+    pub port: u16,
+    pub passphrases: Passphrases,
 }
 
 /// Everything that handlers share.
@@ -141,16 +150,18 @@ pub struct AppState {
     pub conversions: Conversions,
     pub images: Images,
     pub outbound: Outbound,
+    pub recordings: Recordings,
     pub streams: VideoStreams,
     pub webhooks: Webhooks,
     pub workflows: Workflows,
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
+    /// `None` when SRT is not listened for.
+    pub srt: Option<SrtAccess>,
     pub metrics: Metrics,
     /// The API's description with this configuration's plans, made when first asked for.
     pub(super) description: OnceLock<Bytes>,
     /// The keys of playback tokens, read when the first one is met.
-    pub recordings: Recordings,
     pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
@@ -203,18 +214,25 @@ impl AppState {
             conversions: media.conversions,
             images: media.images,
             outbound: media.outbound,
+            recordings: media.recordings,
             streams: media.streams,
             webhooks: media.webhooks,
             workflows: media.workflows,
             rtmp_port,
+            srt: None,
         }
+    }
+
+    /// With SRT at this port.
+    pub fn with_srt(mut self, srt: SrtAccess) -> Self {
+        self.srt = Some(srt);
+        self
     }
 
     /// Tells `/readyz` where the service is.
     pub fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }
-            recordings: media.recordings,
 
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {

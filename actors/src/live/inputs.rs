@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    net::{IpAddr, SocketAddr},
     ops::ControlFlow,
     sync::Arc,
     time::{Duration, Instant},
@@ -18,7 +19,7 @@ use kameo::{
     mailbox,
     message::{Context, Message},
 };
-use sluice_ingest::gate::{PublishRequest, Refusal};
+use sluice_ingest::gate::{Protocol, PublishRequest, Refusal};
 use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
 use tracing::{error, info, warn};
 use uuid::Uuid;
@@ -30,8 +31,8 @@ use super::{
     input::{self, LiveInput, Revoke},
     ledger,
     playback::{Directory, Entry},
-    session::Ticket,
     recording::TapeJob,
+    session::Ticket,
     unix_ms,
 };
 use crate::tree::Owned;
@@ -242,11 +243,11 @@ impl LiveInputs {
         });
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
-        view.shelf.disk().submit(Job::Discard);
         if let Some(tape) = view.shelf.tape() {
             let job = Job::Tape(tape.clone(), TapeJob::End(now_ms));
             view.shelf.disk().submit(job);
         }
+        view.shelf.disk().submit(Job::Discard);
     }
 
     fn is_given_up(&self, input_id: Uuid) -> bool {
@@ -392,6 +393,53 @@ impl Message<Admit> for LiveInputs {
             }
         }
         admitted
+    }
+}
+
+/// Asks from where encoders of a protocol would be refused as in conflict at the moment, by input: for a protocol that
+/// must decide before it can ask.
+pub(super) struct Contested(pub Protocol);
+
+impl Message<Contested> for LiveInputs {
+    type Reply = HashMap<Uuid, Vec<IpAddr>>;
+
+    async fn handle(
+        &mut self,
+        Contested(protocol): Contested,
+        _: &mut Context<Self, Self::Reply>,
+    ) -> Self::Reply {
+        let (settings, now_ms) = (&self.args.services.settings, unix_ms());
+        let is_sending = |on_air: &OnAir| {
+            let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
+            open.and_then(|ticket| ticket.media_age_ms(now_ms))
+                .is_some_and(|age| age < settings.fresh_for.as_millis() as i64)
+        };
+        self.on_air
+            .iter()
+            .filter(|(_, on_air)| is_sending(on_air))
+            .map(|(id, on_air)| {
+                let within = settings.displaced_for;
+                (*id, on_air.displaced.addresses(protocol, now_ms, within))
+            })
+            .filter(|(_, addresses)| !addresses.is_empty())
+            .collect()
+    }
+}
+
+/// An encoder was refused because another one has the input, before it could ask.
+pub(super) struct NoteConflict {
+    pub input_id: Uuid,
+    pub remote: SocketAddr,
+}
+
+impl Message<NoteConflict> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, conflict: NoteConflict, _: &mut Context<Self, ()>) {
+        if let Some(on_air) = self.on_air.get(&conflict.input_id) {
+            let actor = on_air.actor.get();
+            let _ = actor.tell(input::Conflict(conflict.remote)).try_send();
+        }
     }
 }
 

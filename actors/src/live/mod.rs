@@ -24,10 +24,11 @@ mod recovery;
 mod session;
 mod settings;
 mod shelf;
+pub mod srt;
 mod sync;
+mod viewers;
 #[cfg(test)]
 mod tests;
-mod viewers;
 
 use std::{
     path::PathBuf,
@@ -47,9 +48,9 @@ pub use playback::{Directory, Phase, Playback, Policy, Published, View};
 pub use session::{LiveGate, LiveSession};
 pub use settings::LiveSettings;
 pub use shelf::Body;
+pub use viewers::PlayId;
 
 use crate::{
-pub use viewers::PlayId;
     Error,
     concern::{self, Concern},
 };
@@ -91,8 +92,6 @@ impl Live {
         self.directory.by_input(input_id)?.health()
     }
 
-    /// What viewers of this playback id read; `None` when no input has it.
-    pub fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
     /// Who watches now.
     pub fn viewers(&self, input_id: Uuid) -> u64 {
         self.directory
@@ -105,6 +104,8 @@ impl Live {
         self.directory.by_input(input_id)
     }
 
+    /// What viewers of this playback id read; `None` when no input has it.
+    pub fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
         self.directory.by_playback(playback_id)
     }
 
@@ -158,9 +159,9 @@ pub struct Services {
     store: Store,
     boot_id: String,
     ledger: ledger::Ledger,
-}
     /// What recordings need.
     tapes: recording::Site,
+}
 
 impl std::fmt::Debug for Services {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -187,13 +188,13 @@ impl Branch {
         rows: Vec<InputRow>,
     ) -> Result<Self, Error> {
         let folder = store.data_dir().join("live");
-        let services = Services {
         let ledger = ledger::Ledger::new();
         let tapes = recording::Site {
             folder: recording::folder_of(&store),
             store: store.clone(),
             ledger: ledger.clone(),
         };
+        let services = Services {
             settings,
             folder,
             store,
@@ -226,12 +227,12 @@ impl Branch {
         branch.recovered = views
             .map(|view| view.window.header().broadcast.clone())
             .collect();
-        Ok(branch)
         let (tapes, on_air) = (branch.services.tapes.clone(), branch.recovered.clone());
         tokio::task::spawn_blocking(move || recording::recover(&tapes, &on_air))
             .await
             .expect("recovery does not panic")
             .map_err(Error::io("reading the folder of recordings"))?;
+        Ok(branch)
     }
 
     /// The concern that runs this branch, and where its reference arrives once it has started.
@@ -261,6 +262,11 @@ impl Branch {
         )
     }
 
+    /// Every input, for those who must know them before they can ask.
+    pub fn directory(&self) -> Arc<Directory> {
+        self.directory.clone()
+    }
+
     /// The handle for everyone else.
     pub fn live(&self, inputs: ActorRef<LiveInputs>) -> Live {
         Live {
@@ -276,18 +282,18 @@ impl Branch {
             self.recovered,
             stop.clone(),
         );
-        let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
-        tokio::join!(ledger, folders, sync);
-    }
-}
-
-/// Changes with each boot of the machine: tells a power loss from a killed process.
         let folders = recording::run_sweep(
             self.services.tapes.clone(),
             self.directory.clone(),
             self.services.settings.linger,
             stop.clone(),
         );
+        let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
+        tokio::join!(ledger, folders, sync);
+    }
+}
+
+/// Changes with each boot of the machine: tells a power loss from a killed process.
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())

@@ -251,7 +251,11 @@ impl Playback {
 
 /// All live inputs and their playbacks. Written by `LiveInputs` alone; survives its restarts.
 #[derive(Debug, Default)]
-pub struct Directory(RwLock<Entries>);
+pub struct Directory {
+    entries: RwLock<Entries>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
+}
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -272,7 +276,7 @@ impl Directory {
     }
 
     pub fn by_playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
-        let entries = self.0.read().expect("no panic under this lock");
+        let entries = self.entries.read().expect("no panic under this lock");
         let input_id = entries.by_playback.get(playback_id)?;
         entries
             .by_input
@@ -281,7 +285,7 @@ impl Directory {
     }
 
     pub fn playbacks(&self) -> Vec<Arc<Playback>> {
-        let entries = self.0.read().expect("no panic under this lock");
+        let entries = self.entries.read().expect("no panic under this lock");
         entries
             .by_input
             .values()
@@ -289,10 +293,6 @@ impl Directory {
             .collect()
     }
 
-    pub(super) fn entry(&self, input_id: Uuid) -> Option<Entry> {
-        self.0
-            .read()
-            .expect("no panic under this lock")
     /// Tells of each change of a row.
     pub(super) fn follow(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -307,20 +307,24 @@ impl Directory {
             .collect()
     }
 
+    pub(super) fn entry(&self, input_id: Uuid) -> Option<Entry> {
+        self.entries
+            .read()
+            .expect("no panic under this lock")
             .by_input
             .get(&input_id)
             .cloned()
     }
 
     pub(super) fn by_key_hash(&self, hash: &str) -> Option<Entry> {
-        let entries = self.0.read().expect("no panic under this lock");
+        let entries = self.entries.read().expect("no panic under this lock");
         let input_id = entries.by_key_hash.get(hash)?;
         entries.by_input.get(input_id).cloned()
     }
 
     /// Takes the row as the one that holds from now on; returns the row it replaces.
     pub(super) fn put(&self, row: InputRow) -> Option<Arc<InputRow>> {
-        let mut entries = self.0.write().expect("no panic under this lock");
+        let mut entries = self.entries.write().expect("no panic under this lock");
         let row = Arc::new(row);
         let (playback, old) = match entries.by_input.get(&row.id) {
             Some(entry) => (entry.playback.clone(), Some(entry.row.clone())),
@@ -335,14 +339,16 @@ impl Directory {
             .insert(row.stream_key_hash.clone(), row.id);
         entries.by_playback.insert(row.playback_id.clone(), row.id);
         entries.by_input.insert(row.id, Entry { row, playback });
+        self.changes.send_modify(|changes| *changes += 1);
         old
     }
 
     pub(super) fn remove(&self, input_id: Uuid) -> Option<Entry> {
-        let mut entries = self.0.write().expect("no panic under this lock");
+        let mut entries = self.entries.write().expect("no panic under this lock");
         let entry = entries.by_input.remove(&input_id)?;
         entries.by_key_hash.remove(&entry.row.stream_key_hash);
         entries.by_playback.remove(&entry.row.playback_id);
+        self.changes.send_modify(|changes| *changes += 1);
         Some(entry)
     }
 }

@@ -16,7 +16,7 @@ pub struct LiveInputHealth {
     status: String,
     /// The name that stands in the playlist's addresses.
     broadcast: Option<String>,
-    /// `rtmp` or `rtmps`.
+    /// `rtmp`, `rtmps`, `srt` or `rtsp`.
     protocol: Option<String>,
     remote_address: Option<String>,
     /// As the encoder calls itself.
@@ -60,10 +60,10 @@ pub struct LiveInputHealth {
     damaged_units: u64,
     /// Left out because no key frame or configuration had come yet.
     dropped_units: u64,
-    /// Null for protocols that cannot lose any.
+    /// Never arrived, or too late to be played. Null for protocols that cannot lose any, as all of these.
     lost_packets: Option<u64>,
+    /// Lost on the line and sent again.
     retransmitted_packets: Option<u64>,
-    viewers: Option<u64>,
     /// Arrived, and thrown away because the service did not keep up.
     discarded_packets: Option<u64>,
     round_trip_ms: Option<f64>,
@@ -72,15 +72,16 @@ pub struct LiveInputHealth {
     /// What waits in the receive buffer, by time.
     receive_buffer_ms: Option<u32>,
     /// Players that asked for the media playlist within the last three target durations.
+    viewers: Option<u64>,
     /// Publisher sessions of this broadcast so far.
     sessions: u64,
     /// Encoders refused because another one had the key.
     conflicts: u64,
     target_duration_s: Option<u32>,
     part_target_ms: Option<f64>,
-    trouble: HealthTrouble,
     /// `recording`, `stopped`, or null when the broadcast is not recorded.
     recording: Option<String>,
+    trouble: HealthTrouble,
     /// What to change, in plain words that name the encoder's setting; empty when all is well.
     advice: Vec<String>,
 }
@@ -89,9 +90,9 @@ pub struct LiveInputHealth {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes `Trouble`, which is what is sent")]
 pub struct HealthTrouble {
-    /// Why segments stay in memory only.
     /// Why the broadcast is recorded no further.
     recording: Option<String>,
+    /// Why segments stay in memory only.
     disk: Option<String>,
     /// Why rows are written late.
     database: Option<String>,
@@ -112,17 +113,21 @@ pub(super) fn idle() -> Value {
         dropped_units: 0,
         lost_packets: None,
         retransmitted_packets: None,
+        discarded_packets: None,
+        round_trip_ms: None,
+        line_latency_ms: None,
+        receive_buffer_ms: None,
         viewers: None,
         sessions: 0,
         conflicts: 0,
         target_duration_s: 0,
         part_target_ms: None,
+        recording: None,
         trouble: Trouble::default(),
         advice: Vec::new(),
     };
     let mut value = serde_json::to_value(idle).expect("health is plain values");
     for field in ["broadcast", "targetDurationS"] {
-        recording: None,
         value[field] = Value::Null;
     }
     value

@@ -92,8 +92,6 @@ fn check_fields(record: &Value) {
     );
     for pointer in [
         "/pullUrl",
-        "/ingest/srtUrl",
-        "/ingest/srtPassphrase",
         "/ingest/whipUrl",
         "/playback/webRtcUrl",
     ] {
