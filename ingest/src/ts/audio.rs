@@ -79,7 +79,7 @@ impl AudioTrack {
                     samples: 0,
                 });
             }
-            match audio_frame::read(self.format, &bytes[at..]) {
+            match self.read(&bytes[at..], searching) {
                 Ok(Read::Frame(frame)) => {
                     searching = false;
                     let data = &bytes[at + frame.body.start..at + frame.body.end];
@@ -90,15 +90,29 @@ impl AudioTrack {
                 }
                 Ok(Read::Incomplete) => break,
                 Err(damage) => {
+                    let is_foreign = !matches!(damage, Damage::Invalid { .. });
                     if !std::mem::replace(&mut searching, true) {
                         damaged(damage);
                     }
-                    at += audio_frame::to_next_sync(self.format, &bytes[at..]);
+                    // What is another codec's is not searched for frames.
+                    at += match is_foreign {
+                        true => bytes.len() - at,
+                        false => audio_frame::to_next_sync(self.format, &bytes[at..]),
+                    };
                 }
             }
         }
         bytes.drain(..at);
         self.rest = bytes;
+    }
+
+    /// The frame at the start of these bytes. While `searching`, it is believed when what follows is no nonsense.
+    fn read(&self, bytes: &[u8], searching: bool) -> Result<Read, Damage> {
+        let read = audio_frame::read(self.format, bytes)?;
+        if searching && let Read::Frame(frame) = &read {
+            audio_frame::read(self.format, &bytes[frame.body.end..])?;
+        }
+        Ok(read)
     }
 
     fn frame(

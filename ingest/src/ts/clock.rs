@@ -51,12 +51,22 @@ mod tests {
             ("starts anywhere", &[900, 4_500], &[900, 4_500]),
             (
                 "wraps twice, tracks interleaved",
-                &[WRAP - 90, 30, WRAP - 10, 1 << 31, 3 << 31, WRAP - 1, 5],
+                &[
+                    WRAP - 90,
+                    30,
+                    WRAP - 10,
+                    1 << 31,
+                    1 << 32,
+                    3 << 31,
+                    WRAP - 1,
+                    5,
+                ],
                 &[
                     wrap - 90,
                     wrap + 30,
                     wrap - 10,
                     wrap + (1 << 31),
+                    wrap + (1 << 32),
                     wrap + (3 << 31),
                     2 * wrap - 1,
                     2 * wrap + 5,
