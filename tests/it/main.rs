@@ -14,6 +14,7 @@ mod images;
 mod mcp;
 mod operations;
 mod outbound;
+mod playback_access;
 mod publish;
 mod recording;
 mod smoke;
