@@ -59,6 +59,7 @@ pub struct LiveInputRecord {
 pub struct Ingest {
     /// Server and key in one address.
     rtmp_url: String,
+    /// Server, stream id and passphrase in one address; null when SRT is turned off.
     srt_url: Option<String>,
     /// "Server" in OBS.
     obs_server: String,
@@ -93,7 +94,7 @@ impl Record<'_> {
             id: input.id,
             status: status_name(status),
             viewers: self.viewers(input.id),
-            ingest: self.ingest(&input.input_slug, shown),
+            ingest: self.ingest(&input, shown),
             playback: self.playback(&input.playback_id),
             name: input.name,
             input_slug: input.input_slug,
@@ -130,7 +131,9 @@ impl Record<'_> {
         (started.map(Time), ended.map(Time))
     }
 
-    fn ingest(&self, input_slug: &str, shown: Shown<'_>) -> Ingest {
+    fn ingest(&self, input: &LiveInput, shown: Shown<'_>) -> Ingest {
+        let input_slug = &input.input_slug;
+        let (srt_url, srt_passphrase) = self.srt(input, shown).unzip();
         let obs_server = self
             .reached
             .address
@@ -144,12 +147,25 @@ impl Record<'_> {
         };
         Ingest {
             rtmp_url,
-            srt_url: None,
+            srt_url,
             obs_server,
             obs_stream_key,
-            srt_passphrase: None,
+            srt_passphrase,
             whip_url: None,
         }
+    }
+
+    /// The whole address without a latency, whose unit encoders disagree on; and the passphrase in it.
+    fn srt(&self, input: &LiveInput, shown: Shown<'_>) -> Option<(String, String)> {
+        let srt = self.state.srt.as_ref()?;
+        let Shown::InPlain(key) = shown else {
+            return Some((MASK.to_owned(), MASK.to_owned()));
+        };
+        let public_url = &self.state.config.srt.public_url;
+        let server = self.reached.address.srt_server(public_url, srt.port);
+        let (slug, passphrase) = (&input.input_slug, srt.passphrases.of(input));
+        let url = format!("{server}?streamid=publish:{slug}:{key}&passphrase={passphrase}");
+        Some((url, passphrase))
     }
 
     fn playback(&self, playback_id: &str) -> Playback {
