@@ -168,16 +168,22 @@ pub async fn end(
     Ok(())
 }
 
-/// Ends recordings whose broadcasts are not among `keep`: their process died. For the start of the service, before anything
-/// is on air. Ends a bounded number and returns how many: repeat until none is left.
-pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u64, Error> {
+/// Ends recordings that were begun before that time and whose broadcasts are not among `keep`: their process died. Ends a
+/// bounded number and returns how many: repeat until none is left.
+pub async fn end_lost(
+    tx: &mut Tx<'_>,
+    keep: &[String],
+    before_ms: i64,
+    now_ms: i64,
+) -> Result<u64, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
     let lost: Vec<String> = query_scalar(
-        "SELECT broadcast FROM recordings WHERE status = 'recording'
+        "SELECT broadcast FROM recordings WHERE status = 'recording' AND started_at < $3
              AND broadcast NOT IN (SELECT value FROM json_each($1)) LIMIT $2",
     )
     .bind(keep)
     .bind(MOST_ENDED)
+    .bind(before_ms)
     .fetch_all(tx.sqlite())
     .await?;
     for broadcast in &lost {
@@ -367,3 +373,6 @@ async fn settle(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Recording, Err
     .await?;
     by_id(tx, id).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -157,10 +157,7 @@ async fn end_lost(store: &Store, recovered: Vec<String>) -> Result<(), StoreErro
         let keep = recovered.clone();
         let ended = store
             .write(move |tx| {
-                Box::pin(async move {
-                    let ended = broadcasts::end_lost(tx, &keep, unix_ms()).await?;
-                    Ok(ended + recordings::end_lost(tx, &keep, unix_ms()).await?)
-                })
+                Box::pin(async move { broadcasts::end_lost(tx, &keep, unix_ms()).await })
             })
             .await?;
         if ended == 0 {

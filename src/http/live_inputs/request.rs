@@ -151,10 +151,7 @@ mod tests {
         for (body, expected) in cases {
             assert_eq!(refusal(body), expected);
         }
-        for body in [
-            json!({"recordMode": "automatic"}),
-            json!({"pullUrl": "rtsp://camera"}),
-        ] {
+        for body in [json!({"pullUrl": "rtsp://camera"})] {
             assert!(
                 refusal(body.clone()).contains("not available in this version"),
                 "{body}"

@@ -139,16 +139,6 @@ async fn values_that_cannot_be_honoured_are_refused() {
             "latency must be standard or low, got `none`",
         ),
         (
-            json!({"recordMode": "automatic"}),
-            Some("not_available_yet"),
-            "recordMode",
-        ),
-        (
-            json!({"requireSignedPlayback": true}),
-            Some("not_available_yet"),
-            "requireSignedPlayback",
-        ),
-        (
             json!({"pullUrl": "rtsp://camera.test/1"}),
             Some("not_available_yet"),
             "pullUrl",

@@ -200,16 +200,6 @@ async fn limits_are_kept_and_named() -> Result<(), Failure> {
             "off or automatic",
         ),
         (
-            json!({"recordMode": "automatic"}),
-            "recordMode",
-            "not available",
-        ),
-        (
-            json!({"requireSignedPlayback": true}),
-            "requireSignedPlayback",
-            "not available",
-        ),
-        (
             json!({"pullUrl": "rtsp://camera"}),
             "pullUrl",
             "not available",

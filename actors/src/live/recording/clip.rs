@@ -87,7 +87,10 @@ impl Recordings {
         let view = playback.now().view.clone().ok_or(ClipError::Idle)?;
         let gathering = view.clone();
         let reel = blocking(move || Ok(gather(&gathering))).await?;
-        let (start_90k, end_90k) = range(&reel, &new, services.settings.max_clip.as_secs())?;
+        let newest = view.window.segments().next_back();
+        let edge_90k = newest.map_or(0, |it| it.start_90k + i64::from(it.duration_90k));
+        let most_s = services.settings.max_clip.as_secs();
+        let (start_90k, end_90k) = range(&reel, edge_90k, &new, most_s)?;
         let reel = Arc::new(reel);
         let source = reel.clone();
         let cut = blocking(move || source.clip(start_90k, end_90k)).await?;
@@ -225,14 +228,8 @@ fn listed(view: &View, segment: &Segment) -> Option<Medium> {
 }
 
 /// Start and end on the broadcast's timeline, checked.
-fn range(reel: &Reel, new: &NewClip, most_s: u64) -> Result<(i64, i64), ClipError> {
-    let (first, last) = reel
-        .takes
-        .first()
-        .zip(reel.takes.last())
-        .ok_or(ClipError::Idle)?;
-    // An open segment's length is not known here: whatever is asked for up to a part ahead is its end.
-    let edge_90k = last.segment.start_90k + i64::from(last.segment.duration_90k.max(1));
+fn range(reel: &Reel, edge_90k: i64, new: &NewClip, most_s: u64) -> Result<(i64, i64), ClipError> {
+    let first = reel.takes.first().ok_or(ClipError::Idle)?;
     let place = |moment: Moment| match moment {
         Moment::Seconds(seconds) if seconds < 0.0 => edge_90k + (seconds * 90e3) as i64,
         Moment::Seconds(seconds) => (seconds * 90e3) as i64,
@@ -250,24 +247,20 @@ fn range(reel: &Reel, new: &NewClip, most_s: u64) -> Result<(i64, i64), ClipErro
             "the range is no longer there: it begins at {from:.1} s"
         ));
     }
-    let lasts = last.segment.start_90k + 90_000 * LONGEST_SEGMENT_S;
-    if start_90k > lasts {
+    if start_90k >= edge_90k {
         let to = edge_90k as f64 / 90e3;
         return bad(format!(
             "start lies ahead of the broadcast, which has come to {to:.1} s"
         ));
     }
     let most_90k = i64::try_from(most_s).unwrap_or(i64::MAX / 90_000) * 90_000;
-    if end_90k.min(lasts) - start_90k.max(first.segment.start_90k) > most_90k {
+    if end_90k.min(edge_90k) - start_90k.max(first.segment.start_90k) > most_90k {
         return bad(format!(
             "a clip lasts at most {most_s} s (recordings.max_clip)"
         ));
     }
     Ok((start_90k, end_90k))
 }
-
-/// No target duration is longer.
-const LONGEST_SEGMENT_S: i64 = 6;
 
 /// Where the clock on the wall showed this.
 fn on_timeline(reel: &Reel, unix_ms: i64) -> i64 {

@@ -73,13 +73,36 @@ pub(in crate::live) async fn run(
     linger: Duration,
     stop: CancellationToken,
 ) {
+    let began_ms = unix_ms();
     loop {
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             () = stop.cancelled() => return,
         }
+        if let Err(error) = end_lost(&site.store, &directory, began_ms).await {
+            warn!(%error, "recordings that were lost stay noted as on air");
+        }
         if let Err(error) = sweep(&site, &directory, linger).await {
             warn!(%error, "folders of recordings are removed later");
+        }
+    }
+}
+
+/// Ends the rows of recordings that an earlier process left, and of which no folder tells: that of a backup, for instance.
+async fn end_lost(store: &Store, directory: &Directory, began_ms: i64) -> Result<(), StoreError> {
+    let on_air: Vec<String> = directory
+        .playbacks()
+        .iter()
+        .filter_map(|playback| playback.now().view.clone())
+        .map(|view| view.window.header().broadcast.clone())
+        .collect();
+    loop {
+        let keep = on_air.clone();
+        let ended = store.write(move |tx| {
+            Box::pin(async move { recordings::end_lost(tx, &keep, began_ms, unix_ms()).await })
+        });
+        if ended.await? == 0 {
+            return Ok(());
         }
     }
 }

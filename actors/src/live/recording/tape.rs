@@ -296,8 +296,13 @@ impl Tape {
             .mode(0o700)
             .create(&self.folder)?;
         let path = self.folder.join(INDEX);
+        let was = fs::read(&path).unwrap_or_default();
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        if file.metadata()?.len() == 0 {
+        if was.last().is_some_and(|last| *last != b'\n') {
+            // A power loss tore the last line off: what follows is none of it.
+            file.write_all(b"\n")?;
+        }
+        if was.is_empty() {
             let begun = Entry::Begun {
                 input: self.input_id.to_string(),
                 header: self.header.clone(),

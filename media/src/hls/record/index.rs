@@ -66,11 +66,11 @@ pub fn encode(entry: &Entry, out: &mut Vec<u8>) {
     framed::encode(entry, out);
 }
 
-/// The entries of an index up to its first damaged line.
+/// The entries of an index; a damaged line, such as a power loss leaves, is passed over.
 pub fn decode(index: &[u8]) -> impl Iterator<Item = Entry> {
     index
         .split_inclusive(|&byte| byte == b'\n')
-        .map_while(framed::decode)
+        .filter_map(framed::decode)
 }
 
 /// What must stay the same within one file: the codecs of the tracks, without profiles and levels. Of `mp4a` the object type

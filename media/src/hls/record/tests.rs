@@ -251,7 +251,7 @@ fn the_event_playlist_only_grows() {
 }
 
 #[test]
-fn the_index_is_read_up_to_its_first_damaged_line() {
+fn damaged_lines_of_an_index_are_passed_over() {
     let mut index = Vec::new();
     let entries = [
         Entry::Stopped {
@@ -262,4 +262,6 @@ fn the_index_is_read_up_to_its_first_damaged_line() {
     entries.iter().for_each(|entry| encode(entry, &mut index));
     assert_eq!(decode(&index).collect::<Vec<_>>(), entries);
     assert_eq!(decode(&index[..index.len() - 1]).count(), 1);
+    index[20] ^= 1;
+    assert_eq!(decode(&index).collect::<Vec<_>>(), entries[1..]);
 }
