@@ -60,7 +60,7 @@ impl From<PlaybackKey> for PlaybackKeyRecord {
 }
 
 /// List playback keys
-#[utoipa::path(get, path = "/api/playback-keys", tag = "keys",
+#[utoipa::path(get, path = "/api/playback-keys", tag = "playback_keys",
     responses((status = 200, description = "All of them, newest first; there are at most 20", body = PlaybackKeyList)))]
 pub async fn list(
     state: web::Data<AppState>,
@@ -75,7 +75,7 @@ pub async fn list(
 ///
 /// A program that has it mints playback tokens without asking the service: JWTs with `alg` HS256, the key's id as `kid`, and
 /// the claims `sub` (a playback id of this account), `exp` and, if wanted, `dom` (hosts) and `nbf`.
-#[utoipa::path(post, path = "/api/playback-keys", tag = "keys", request_body = NewPlaybackKey, responses(
+#[utoipa::path(post, path = "/api/playback-keys", tag = "playback_keys", request_body = NewPlaybackKey, responses(
     (status = 201, description = "The key, its secret shown once", body = PlaybackKeyMade),
     (status = 409, description = "There are 20 already", body = super::error::ErrorBody),
 ))]
@@ -103,7 +103,7 @@ pub async fn create(
 /// Revoke a playback key
 ///
 /// Tokens that were minted with it are worthless from the answer on.
-#[utoipa::path(delete, path = "/api/playback-keys/{id}", tag = "keys",
+#[utoipa::path(delete, path = "/api/playback-keys/{id}", tag = "playback_keys",
     params(("id" = Uuid, Path, description = "The key's id")),
     responses((status = 200, description = "Revoked", body = Success)))]
 pub async fn revoke(

@@ -3,6 +3,7 @@
 mod jwt;
 mod minting;
 mod pictures;
+mod recordings;
 mod viewers;
 mod walk;
 

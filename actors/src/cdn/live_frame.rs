@@ -52,8 +52,9 @@ pub(super) struct LiveFrames {
 }
 
 /// What is known of one input.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Slot {
+    since_ms: i64,
     /// Whoever decodes has it.
     turn: tokio::sync::Mutex<()>,
     kept: Mutex<Option<Kept>>,
@@ -119,7 +120,12 @@ impl LiveFrames {
         for (_, id) in &gone {
             slots.remove(id);
         }
-        let slot = Arc::<Slot>::default();
+        let slot = Arc::new(Slot {
+            since_ms: now_ms,
+            turn: tokio::sync::Mutex::default(),
+            kept: Mutex::default(),
+            familiar: Arc::default(),
+        });
         slots.insert(input_id, slot.clone());
         (slot, gone.into_iter().map(|(_, id)| id).collect())
     }
@@ -131,7 +137,7 @@ impl Slot {
     }
 
     fn made_ms(&self) -> i64 {
-        self.kept().map_or(i64::MIN / 2, |kept| kept.made_ms)
+        self.kept().map_or(self.since_ms, |kept| kept.made_ms)
     }
 
     /// What is kept, unless it is older than `most_ms` and there is a newer key frame.
@@ -265,4 +271,72 @@ fn read(path: &std::path::Path, (offset, len): Range) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(len).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_bounded_and_forgotten() {
+        let frames = LiveFrames::new(Duration::from_secs(5));
+        let id = |number: u128| Uuid::from_u128(number);
+        let (first, gone) = frames.slot(id(0), 0);
+        assert!(gone.is_empty());
+        assert!(Arc::ptr_eq(&first, &frames.slot(id(0), 59_000).0));
+        for number in 1..MOST_INPUTS as u128 {
+            let (_, gone) = frames.slot(id(number), 1_000);
+            assert!(gone.is_empty(), "{number}");
+        }
+        let (_, gone) = frames.slot(id(5_000), 2_000);
+        assert_eq!(gone, [id(0)], "the oldest makes room");
+        let (_, gone) = frames.slot(id(6_000), 61_500);
+        assert_eq!(gone.len(), MOST_INPUTS - 1, "what nobody asked for");
+        assert_eq!(frames.slots.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_picture_is_kept_while_it_is_young_or_the_newest() {
+        let key_frame = |msn| KeyFrame {
+            broadcast: "b".to_owned(),
+            msn,
+            part: 0,
+            init: 0,
+        };
+        let frames = LiveFrames::new(Duration::from_secs(5));
+        let (slot, _) = frames.slot(Uuid::nil(), 0);
+        assert!(slot.within(&key_frame(1), 0, 5_000).is_none());
+        let frame = LiveFrame {
+            picture: Bytes::from_static(b"picture"),
+            familiar: slot.familiar.clone(),
+        };
+        let source = Source::of_frame(Uuid::nil(), Uuid::nil(), frame, 1_000);
+        *slot.kept.lock().unwrap() = Some(Kept {
+            of: key_frame(1),
+            made_ms: 1_000,
+            made: Ok(Arc::new(source)),
+        });
+        for (newest, now_ms, expected) in [
+            (1, 5_999, true),
+            (1, 600_000, true),
+            (2, 5_999, true),
+            (2, 6_000, false),
+        ] {
+            let kept = slot.within(&key_frame(newest), now_ms, 5_000);
+            assert_eq!(kept.is_some(), expected, "{newest} at {now_ms}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_before_is_not_new() {
+        let familiar = Familiar::default();
+        let request = |number: usize| Arc::<str>::from(format!("w={number}"));
+        assert!(!familiar.knows(&request(1)));
+        assert!(familiar.knows(&request(1)));
+        for number in 2..1_000 {
+            assert!(!familiar.knows(&request(number)));
+        }
+        assert!(!familiar.knows(&request(999)), "only so many are known");
+        assert!(familiar.knows(&request(1)));
+    }
 }

@@ -29,17 +29,18 @@ struct Walk {
 }
 
 /// A text that is no leave for the input, and the code of its refusal.
-struct Bad {
-    what: &'static str,
-    leave: String,
-    code: &'static str,
+pub(super) struct Bad {
+    pub what: &'static str,
+    pub leave: String,
+    pub code: &'static str,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_address_of_a_signed_input_opens_without_its_token() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
-    let (input, mut encoder) = on_air(&api, json!({"requireSignedPlayback": true})).await?;
+    let recorded = json!({"requireSignedPlayback": true, "recordMode": "automatic"});
+    let (input, mut encoder) = on_air(&api, recorded).await?;
     let token = text(
         &token_for(&api, &input, json!({"expiresIn": 600})).await?,
         "token",
@@ -67,7 +68,7 @@ async fn no_address_of_a_signed_input_opens_without_its_token() -> Result<(), Fa
     let key = Key::make(&api).await?;
     let revoked = Key::make(&api).await?;
     revoked.revoke(&api).await?;
-    for bad in bad_leaves(&input, &token, &key, &revoked) {
+    for bad in bad_leaves(&input.playback_id, &token, &key, &revoked) {
         for (address, _) in &walk.addresses {
             walk.is_refused(&bad, address).await?;
         }
@@ -82,17 +83,17 @@ async fn no_address_of_a_signed_input_opens_without_its_token() -> Result<(), Fa
     encoder.kill().await
 }
 
-fn now_s() -> u64 {
+pub(super) fn now_s() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Each of these names the right input.
-fn bad_leaves(input: &Input, token: &str, key: &Key, revoked: &Key) -> Vec<Bad> {
-    let claims = json!({"sub": input.playback_id, "exp": now_s() + 600});
-    let expired = json!({"sub": input.playback_id, "exp": now_s() - 1});
-    let early = json!({"sub": input.playback_id, "exp": now_s() + 600, "nbf": now_s() + 500});
-    let endless = json!({"sub": input.playback_id});
+/// Each of these names the right stream.
+pub(super) fn bad_leaves(playback_id: &str, token: &str, key: &Key, revoked: &Key) -> Vec<Bad> {
+    let claims = json!({"sub": playback_id, "exp": now_s() + 600});
+    let expired = json!({"sub": playback_id, "exp": now_s() - 1});
+    let early = json!({"sub": playback_id, "exp": now_s() + 600, "nbf": now_s() + 500});
+    let endless = json!({"sub": playback_id});
     let plain = json!({"alg": "HS256", "typ": "JWT"});
     let with_key = json!({"alg": "HS256", "typ": "JWT", "kid": key.id});
     let secret = key.secret.as_bytes();
@@ -179,7 +180,7 @@ fn bad_leaves(input: &Input, token: &str, key: &Key, revoked: &Key) -> Vec<Bad> 
         ),
         (
             "secret: the playback id",
-            hs256(input.playback_id.as_bytes(), &with_key, &claims),
+            hs256(playback_id.as_bytes(), &with_key, &claims),
         ),
         (
             "secret: the API key",
@@ -192,7 +193,7 @@ fn bad_leaves(input: &Input, token: &str, key: &Key, revoked: &Key) -> Vec<Bad> 
             hs256(
                 secret,
                 &with_key,
-                &json!({"sub": input.playback_id, "exp": now_s() + 600, "aud": "x"}),
+                &json!({"sub": playback_id, "exp": now_s() + 600, "aud": "x"}),
             ),
         ),
     ];
@@ -204,7 +205,7 @@ fn bad_leaves(input: &Input, token: &str, key: &Key, revoked: &Key) -> Vec<Bad> 
     let others = [
         Bad {
             what: "no token",
-            leave: input.playback_id.clone(),
+            leave: playback_id.to_owned(),
             code: "playback_token_required",
         },
         Bad {
@@ -266,7 +267,7 @@ impl Walk {
                         true,
                     ),
                     (format!("{below}?_HLS_part=1"), false),
-                    (format!("{below}?dvr=1"), false),
+                    (format!("{below}?dvr=1"), true),
                 ],
                 "{broadcast}/{name}" => vec![
                     (init.clone(), true),
@@ -280,7 +281,7 @@ impl Walk {
             };
             walk.addresses.extend(found);
         }
-        walk.addresses.push(("index.m3u8?dvr=1".to_owned(), false));
+        walk.addresses.push(("index.m3u8?dvr=1".to_owned(), true));
         walk.addresses
             .push(("state?wait=1&since=x".to_owned(), true));
         assert!(walk.addresses.len() >= 12, "{:?}", walk.addresses);
@@ -439,7 +440,7 @@ fn header(answer: &Response, name: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-async fn check_refusal(answer: Response, code: &str, case: &str) -> Result<(), Failure> {
+pub(super) async fn check_refusal(answer: Response, code: &str, case: &str) -> Result<(), Failure> {
     assert_eq!(answer.status(), 403, "{case}");
     assert_eq!(header(&answer, "cache-control"), "no-store", "{case}");
     assert_eq!(
