@@ -158,7 +158,7 @@ fn a_picture_without_end_is_bounded() {
         VIDEO,
         Some(90_000),
         0,
-        &[&SPS[..], PPS, IDR, &[0x55; 100_000]].concat(),
+        &[SPS, PPS, IDR, &[0x55; 100_000]].concat(),
     );
     mux.pes(VIDEO, Some(93_000), 0, &[SPS, PPS, IDR].concat());
     let demuxed = demux_within(limits, &mux.bytes, 1316);
