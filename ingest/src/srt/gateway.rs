@@ -10,8 +10,10 @@ use std::{
     io::{self, Read},
     net::{IpAddr, UdpSocket},
     os::unix::net::UnixStream,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
@@ -61,7 +63,8 @@ pub struct Options {
     pub max_connections: usize,
 }
 
-/// Serves until the service closes `control`, and ends the process then. Returns only to say why it cannot go on.
+/// Serves until the service closes `control`, and ends the process then, or when it cannot go on. Returns only to say why it
+/// could not begin.
 pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<()> {
     libsrt::start()?;
     let door = Arc::new(Door::default());
@@ -72,14 +75,19 @@ pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<
         .name("orders".into())
         .spawn(move || follow_orders(reading, &table, &sender))?;
     let mut pump = Pump::new(control, udp, orders, door, options);
-    pump.run()?;
-    libsrt::exit_at_once()
+    let outcome = catch_unwind(AssertUnwindSafe(|| pump.run()));
+    if let Ok(Err(error)) = &outcome {
+        eprintln!("sluice srt-gateway: {error}");
+    }
+    libsrt::exit_at_once(!matches!(outcome, Ok(Ok(()))))
 }
 
 /// What libsrt's thread and ours share.
 #[derive(Default)]
 struct Door {
     table: RwLock<Table>,
+    /// There is no place for one more connection; the pump says so at each beat.
+    is_full: AtomicBool,
     refusals: Mutex<VecDeque<Refusal>>,
 }
 
@@ -92,7 +100,10 @@ struct Refusal {
 impl Door {
     /// In libsrt's receiving thread.
     fn decide(&self, stream_id: &[u8], remote: IpAddr) -> Result<String, u16> {
-        let id = StreamId::parse(stream_id);
+        let id = match self.is_full.load(Ordering::Relaxed) {
+            false => StreamId::parse(stream_id),
+            true => Err(Reject::Overload),
+        };
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let judged = id
             .map_err(|reject| (None, reject))
@@ -163,7 +174,7 @@ fn follow_orders(mut control: UnixStream, door: &Door, orders: &SyncSender<Order
     }
     let _ = orders.try_send(Order::End);
     thread::sleep(GOODBYE);
-    libsrt::exit_at_once();
+    libsrt::exit_at_once(false);
 }
 
 struct Pump {
@@ -232,6 +243,8 @@ impl Pump {
             let next = Instant::now() + self.options.beat;
             self.accept();
             self.read_all();
+            let is_full = self.sessions.len() >= self.options.max_connections;
+            self.door.is_full.store(is_full, Ordering::Relaxed);
             self.report();
             if self.flush(next)? || self.follow_orders(next)? {
                 return Ok(());

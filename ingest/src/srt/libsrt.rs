@@ -101,9 +101,9 @@ pub fn version() -> u32 {
 }
 
 /// Ends the process without libsrt's own end, which may take seconds with the port still held.
-pub fn exit_at_once() -> ! {
+pub fn exit_at_once(failed: bool) -> ! {
     // SAFETY: ends the process; nothing of it is used afterwards.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(failed.into()) }
 }
 
 /// A socket of libsrt's; closed when dropped, with a word to the peer.

@@ -226,3 +226,55 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sluice_media::unit::{AudioUnit, VideoUnit};
+
+    use super::*;
+
+    fn video(dts_90k: i64, key: bool) -> Unit {
+        Unit::Video(VideoUnit {
+            dts_90k,
+            cts_90k: 0,
+            key,
+            data: Bytes::from_static(b"picture"),
+        })
+    }
+
+    fn times(units: &[Unit]) -> Vec<i64> {
+        let time = |unit: &Unit| match unit {
+            Unit::Video(video) => video.dts_90k,
+            Unit::Audio(audio) => -audio.pts_90k,
+            _ => 0,
+        };
+        units.iter().map(time).collect()
+    }
+
+    #[test]
+    fn after_a_gap_pictures_go_on_at_a_key_frame() {
+        let audio = Unit::Audio(AudioUnit {
+            pts_90k: 7,
+            data: Bytes::from_static(b"sound"),
+        });
+        let mut session = Session::new();
+        session.units = vec![video(1, false)];
+        session.skip_to_key();
+        assert_eq!(times(&session.units), [1], "nothing is missing");
+
+        session.demultiplex(true, &[]);
+        session.units = vec![video(2, false), audio, video(3, false)];
+        session.skip_to_key();
+        assert_eq!(times(&session.units), [-7], "sound goes on");
+        session.units = vec![video(4, false), video(5, true), video(6, false)];
+        session.skip_to_key();
+        assert_eq!(times(&session.units), [5, 6]);
+        let report = session.report();
+        assert_eq!(report.damaged, 3);
+        assert!(
+            report
+                .last_damage
+                .is_some_and(|it| it.contains("key frame"))
+        );
+    }
+}
