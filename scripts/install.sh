@@ -61,6 +61,12 @@ want_srt() {
     done
 }
 
+# GStreamer's RTSP server with its Python binding: the tests pull from it.
+want_rtsp_server() {
+    /usr/bin/python3 -c 'import gi; gi.require_version("GstRtspServer", "1.0")' 2>/dev/null \
+        || wanted="$wanted python3-gi gir1.2-gst-rtsp-server-1.0"
+}
+
 install_wanted() {
     [ -n "$wanted" ] || return 0
     has apt-get || fail "missing:$wanted (their Debian names). This machine has no apt-get: install them in its own way"
@@ -142,6 +148,7 @@ test_needs() {
     want curl curl
     want php php-cli
     want srt-live-transmit srt-tools
+    want_rtsp_server
     install_wanted
     modern_ffmpeg
     independent_decoder

@@ -11,6 +11,7 @@ use sluice_actors::{
     live::{
         Branch, Live, LiveGate,
         listener::{self, Acceptor, Listener},
+        pull::{self, Pulls},
         srt::{self, Passphrases, SrtGateway},
     },
     outbound,
@@ -135,14 +136,8 @@ impl Service {
             None => None,
         };
         let gate = LiveGate::new(inputs);
-        let mut ingest = start_ingest(
-            &config,
-            &root,
-            gate.clone(),
-            certificates.as_ref(),
-            &stop,
-        )
-        .await?;
+        let mut ingest =
+            start_ingest(&config, &root, gate.clone(), certificates.as_ref(), &stop).await?;
         let installation = installation::get(&mut store.read().await?).await?;
         let passphrases = Passphrases::new(installation.key());
         if config.srt.enabled {
@@ -150,7 +145,7 @@ impl Service {
             ingest.srt = udp.local_addr().ok();
             let gateway = srt::Args {
                 udp,
-                gate,
+                gate: gate.clone(),
                 directory: branch.directory(),
                 passphrases: passphrases.clone(),
                 settings: Arc::new(config.srt.clone()),
@@ -162,6 +157,15 @@ impl Service {
             };
             add(&root, SrtGateway::concern(gateway)).await;
         }
+        let pulls = pull::Args {
+            gate,
+            directory: branch.directory(),
+            outbound: media.outbound.clone(),
+            settings: Arc::new(config.rtsp.clone()),
+            sessions: ingest.sessions.clone(),
+            stop: stop.child_token(),
+        };
+        add(&root, Pulls::concern(pulls)).await;
 
         let events = webhooks::Retention {
             keep: config.webhooks.keep,

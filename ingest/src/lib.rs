@@ -3,6 +3,7 @@
 mod error;
 pub mod gate;
 pub mod rtmp;
+pub mod rtsp;
 pub mod srt;
 pub mod ts;
 

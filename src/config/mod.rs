@@ -28,7 +28,7 @@ use sluice_actors::{
     webhooks::WebhookSettings,
     workflow::WorkflowSettings,
 };
-use sluice_ingest::{rtmp::RtmpSettings, srt::SrtSettings};
+use sluice_ingest::{rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
@@ -48,6 +48,7 @@ pub struct Config {
     pub http: Http,
     pub rtmp: RtmpSettings,
     pub srt: SrtSettings,
+    pub rtsp: RtspSettings,
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
@@ -74,6 +75,7 @@ impl Default for Config {
             http: Http::default(),
             rtmp: RtmpSettings::default(),
             srt: SrtSettings::default(),
+            rtsp: RtspSettings::default(),
             live: LiveSettings::default(),
             store: StoreSettings::default(),
             uploads: Uploads::default(),

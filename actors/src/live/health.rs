@@ -26,6 +26,8 @@ pub struct Trouble {
     pub disk: Option<String>,
     /// Why rows are written late.
     pub database: Option<String>,
+    /// Why the source of `pullUrl` does not send at the moment.
+    pub pull: Option<String>,
 }
 
 /// Answer of `GET /api/live/inputs/{id}/health` while there is a broadcast.
@@ -151,6 +153,7 @@ impl Health {
                 recording: stopped,
                 disk: broadcast.disk().error(),
                 database: facts.database_trouble,
+                pull: None,
             },
             advice,
         }

@@ -271,6 +271,23 @@ impl LiveInputs {
         if slug.is_some_and(|slug| slug != entry.row.input_slug) {
             return Err(Refusal::Unauthorized);
         }
+        self.open_to_publishers(entry)
+    }
+
+    /// A source needs no key, and gives way to whoever publishes.
+    fn authorise_pull(&self, input_id: Uuid) -> Result<Entry, Refusal> {
+        let entry = self.args.directory.entry(input_id);
+        let entry = entry
+            .filter(|entry| entry.row.pull_url.is_some())
+            .ok_or(Refusal::Unauthorized)?;
+        let on_air = self.on_air.get(&input_id);
+        if on_air.is_some_and(OnAir::has_publisher) {
+            return Err(Refusal::Conflict);
+        }
+        self.open_to_publishers(entry)
+    }
+
+    fn open_to_publishers(&self, entry: Entry) -> Result<Entry, Refusal> {
         if !entry.row.enabled {
             return Err(Refusal::Disabled);
         }
@@ -287,8 +304,15 @@ impl LiveInputs {
             .count()
     }
 
-    async fn admit(&mut self, request: &PublishRequest) -> Result<Admitted, Refusal> {
-        let entry = self.authorise(request)?;
+    async fn admit(
+        &mut self,
+        request: &PublishRequest,
+        pulled: Option<Uuid>,
+    ) -> Result<Admitted, Refusal> {
+        let entry = match pulled {
+            None => self.authorise(request)?,
+            Some(input_id) => self.authorise_pull(input_id)?,
+        };
         let settings = &self.args.services.settings;
         let identity = Identity::from(request);
         let now_ms = unix_ms();
@@ -373,17 +397,21 @@ pub(super) struct Admitted {
 }
 
 /// A publisher asks to publish.
-pub(super) struct Admit(pub PublishRequest);
+pub(super) struct Admit {
+    pub request: PublishRequest,
+    /// The input whose source is pulled; `None` for publishers that came by themselves, with a key.
+    pub pulled: Option<Uuid>,
+}
 
 impl Message<Admit> for LiveInputs {
     type Reply = Result<Admitted, Refusal>;
 
     async fn handle(
         &mut self,
-        Admit(request): Admit,
+        Admit { request, pulled }: Admit,
         _: &mut Context<Self, Self::Reply>,
     ) -> Self::Reply {
-        let admitted = self.admit(&request).await;
+        let admitted = self.admit(&request, pulled).await;
         match &admitted {
             Ok(_) => {
                 info!(remote = %request.remote, protocol = request.protocol.as_str(), "publisher admitted")

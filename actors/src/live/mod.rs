@@ -19,6 +19,7 @@ mod ledger;
 pub mod listener;
 mod paced;
 mod playback;
+pub mod pull;
 pub mod recording;
 mod recovery;
 mod session;

@@ -115,6 +115,8 @@ pub struct Playback {
     policy: ArcSwap<Policy>,
     state: watch::Sender<Arc<Published>>,
     health: ArcSwapOption<Health>,
+    /// Why the input's source is not pulled at the moment.
+    pull_trouble: ArcSwapOption<String>,
     viewers: Viewers,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
@@ -140,6 +142,7 @@ impl Playback {
             policy: ArcSwap::from_pointee(Policy::from(row)),
             state: watch::Sender::new(Arc::new(idle)),
             health: ArcSwapOption::empty(),
+            pull_trouble: ArcSwapOption::empty(),
             viewers: Viewers::default(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
@@ -233,6 +236,15 @@ impl Playback {
 
     pub(super) fn set_policy(&self, policy: Policy) {
         self.policy.store(Arc::new(policy));
+    }
+
+    /// Why the input's source is not pulled at the moment; `None` when it is, or when there is none.
+    pub fn pull_trouble(&self) -> Option<String> {
+        self.pull_trouble.load().as_ref().map(|it| it.to_string())
+    }
+
+    pub(super) fn set_pull_trouble(&self, trouble: Option<String>) {
+        self.pull_trouble.store(trouble.map(Arc::new));
     }
 
     pub(super) fn set_health(&self, health: Option<Health>) {

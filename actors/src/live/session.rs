@@ -182,11 +182,47 @@ impl LiveGate {
     }
 }
 
+/// Admits what the service itself fetches for an input.
+#[derive(Clone, Debug)]
+pub(super) struct PullGate {
+    gate: LiveGate,
+    input_id: Uuid,
+}
+
+impl Gate for PullGate {
+    type Session = LiveSession;
+
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
+        self.gate.admit_as(request, Some(self.input_id)).await
+    }
+}
+
 impl Gate for LiveGate {
     type Session = LiveSession;
 
     async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
-        let asked = self.inputs.ask(Admit(request.clone()));
+        self.admit_as(request, None).await
+    }
+}
+
+impl LiveGate {
+    /// The gate for the source of an input.
+    pub(super) fn pulled(&self, input_id: Uuid) -> PullGate {
+        PullGate {
+            gate: self.clone(),
+            input_id,
+        }
+    }
+
+    async fn admit_as(
+        &self,
+        request: PublishRequest,
+        pulled: Option<Uuid>,
+    ) -> Result<LiveSession, Refusal> {
+        let asked = self.inputs.ask(Admit {
+            request: request.clone(),
+            pulled,
+        });
         let admitted = asked
             .mailbox_timeout(ADMISSION_TIMEOUT)
             .reply_timeout(ADMISSION_TIMEOUT)

@@ -96,6 +96,8 @@ pub struct HealthTrouble {
     disk: Option<String>,
     /// Why rows are written late.
     database: Option<String>,
+    /// Why the source of `pullUrl` does not send at the moment.
+    pull: Option<String>,
 }
 
 /// The fields of [`Health`], null where there is nothing to say.

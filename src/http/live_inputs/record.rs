@@ -1,7 +1,7 @@
 //! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
 
 use serde::Serialize;
-use sluice_actors::live::InputStatus;
+use sluice_actors::live::{InputStatus, pull::masked};
 use sluice_store::live_inputs::LiveInput;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -38,6 +38,7 @@ pub struct LiveInputRecord {
     record_mode: &'static str,
     /// `low` or `standard`.
     latency: &'static str,
+    /// The RTSP source that the service fetches; user name, password and query show `••••`.
     pull_url: Option<String>,
     stream_key_prefix: String,
     ingest: Ingest,
@@ -105,7 +106,7 @@ impl Record<'_> {
             allowed_domains: input.allowed_domains,
             record_mode: input.record_mode.as_str(),
             latency: input.latency.as_str(),
-            pull_url: input.pull_url,
+            pull_url: input.pull_url.as_deref().map(masked),
             stream_key_prefix: input.stream_key_prefix,
             last_started_at,
             last_ended_at,

@@ -3,6 +3,7 @@
 //! A field of the specification that this version cannot honour yet is refused rather than silently accepted.
 
 use serde::Deserialize;
+use sluice_actors::{live::pull::PullUrl, outbound::Outbound};
 use sluice_store::live_inputs::{Latency, LiveInputPatch, NewLiveInput, RecordMode};
 use utoipa::ToSchema;
 
@@ -24,7 +25,7 @@ pub struct NewLiveInputRequest {
     allowed_domains: Option<Vec<String>>,
     /// `low` (without one) or `standard`.
     latency: Option<String>,
-    /// Null; pulling comes with a later version.
+    /// An RTSP source that the service fetches, `rtsp://` or `rtsps://`, with a user name and password where it wants them.
     pull_url: Option<String>,
 }
 
@@ -46,13 +47,14 @@ pub struct ChangeLiveInput {
     allowed_domains: Option<Vec<String>>,
     /// `low` or `standard`; from the next broadcast on.
     latency: Option<String>,
-    /// Null; pulling comes with a later version.
-    pull_url: Option<String>,
+    /// An RTSP source that the service fetches; null ends that.
+    #[serde(deserialize_with = "field::given")]
+    #[schema(value_type = Option<String>)]
+    pull_url: Option<Option<String>>,
 }
 
 impl NewLiveInputRequest {
     pub(super) fn checked(self) -> Result<NewLiveInput, ApiError> {
-        refuse_what_is_not_there_yet(self.pull_url.as_deref())?;
         let default = NewLiveInput::default();
         Ok(NewLiveInput {
             name: field::name(self.name)?.unwrap_or(default.name),
@@ -62,14 +64,13 @@ impl NewLiveInputRequest {
             require_signed_playback: self.require_signed_playback.unwrap_or(false),
             allowed_domains: field::allowed_domains(self.allowed_domains)?.unwrap_or_default(),
             latency: latency(self.latency.as_deref())?.unwrap_or(default.latency),
-            pull_url: None,
+            pull_url: pull_url(self.pull_url)?,
         })
     }
 }
 
 impl ChangeLiveInput {
     pub(super) fn checked(self) -> Result<LiveInputPatch, ApiError> {
-        refuse_what_is_not_there_yet(self.pull_url.as_deref())?;
         Ok(LiveInputPatch {
             name: field::name(self.name)?,
             enabled: self.enabled,
@@ -78,7 +79,7 @@ impl ChangeLiveInput {
             allowed_domains: field::allowed_domains(self.allowed_domains)?,
             record_mode: record_mode(self.record_mode.as_deref())?,
             latency: latency(self.latency.as_deref())?,
-            pull_url: None,
+            pull_url: self.pull_url.map(pull_url).transpose()?,
         })
     }
 }
@@ -100,14 +101,30 @@ fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
     )
 }
 
-fn refuse_what_is_not_there_yet(pull_url: Option<&str>) -> Result<(), ApiError> {
-    if pull_url.is_some() {
-        return Err(ApiError::NotAvailableYet(
-            "pullUrl is not available in this version: publish to the input with an encoder"
-                .to_owned(),
-        ));
+/// Where it leads is checked by [`refuse_unreachable`].
+fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(text) = given else {
+        return Ok(None);
+    };
+    match PullUrl::parse(&text) {
+        Ok(_) => Ok(Some(text)),
+        Err(fault) => Err(ApiError::Invalid(format!("pullUrl: {fault}"))),
     }
-    Ok(())
+}
+
+/// 400 for a source whose host is or now resolves to a refused address.
+pub(super) async fn refuse_unreachable(
+    outbound: &Outbound,
+    pull_url: Option<&str>,
+) -> Result<(), ApiError> {
+    let Some(pull_url) = pull_url.and_then(|text| PullUrl::parse(text).ok()) else {
+        return Ok(());
+    };
+    let checked = match pull_url.target(outbound) {
+        Ok(target) => outbound.probe_peer(&target).await,
+        Err(refusal) => Err(refusal),
+    };
+    checked.map_err(|refusal| ApiError::Invalid(format!("pullUrl: {refusal}")))
 }
 
 #[cfg(test)]
@@ -151,12 +168,20 @@ mod tests {
         for (body, expected) in cases {
             assert_eq!(refusal(body), expected);
         }
-        for body in [json!({"pullUrl": "rtsp://camera"})] {
-            assert!(
-                refusal(body.clone()).contains("not available in this version"),
-                "{body}"
-            );
-        }
+        let refused = refusal(json!({"pullUrl": "http://camera"}));
+        assert!(refused.starts_with("pullUrl: "), "{refused}");
+    }
+
+    #[test]
+    fn a_source_is_set_and_taken_away() {
+        let change = |body: serde_json::Value| {
+            let change: ChangeLiveInput = serde_json::from_value(body).unwrap();
+            change.checked().unwrap().pull_url
+        };
+        assert_eq!(change(json!({})), None);
+        assert_eq!(change(json!({"pullUrl": null})), Some(None));
+        let url = "rtsp://cam/1".to_owned();
+        assert_eq!(change(json!({"pullUrl": url})), Some(Some(url)));
     }
 
     #[test]

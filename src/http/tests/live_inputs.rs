@@ -140,9 +140,14 @@ async fn values_that_cannot_be_honoured_are_refused() {
             "latency must be standard or low, got `none`",
         ),
         (
-            json!({"pullUrl": "rtsp://camera.test/1"}),
-            Some("not_available_yet"),
-            "pullUrl",
+            json!({"pullUrl": "http://camera.test/1"}),
+            None,
+            "pullUrl: it must begin with rtsp:// or rtsps://",
+        ),
+        (
+            json!({"pullUrl": "rtsp://127.0.0.1/1"}),
+            None,
+            "outbound.allow",
         ),
     ];
     for (body, code, message) in cases {
