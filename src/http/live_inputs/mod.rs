@@ -23,8 +23,8 @@ use uuid::Uuid;
 
 pub use health::LiveInputHealth;
 pub use record::LiveInputRecord;
-pub use recordings::{__path_clip, __path_recordings, clip, recordings};
 use record::{Record, Shown};
+pub use recordings::{__path_clip, __path_recordings, clip, recordings};
 pub use request::{ChangeLiveInput, NewLiveInputRequest};
 pub use token::{__path_playback_token, playback_token};
 
