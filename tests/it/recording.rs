@@ -13,7 +13,7 @@ use crate::support::{
     Failure, eventually,
     ffprobe::{Stream, probe_bytes},
     json::list,
-    server::{Api, Input, Server},
+    server::{API_KEY, Api, Input, Server},
 };
 
 /// For what happens at once, on a machine with other work.
@@ -65,9 +65,17 @@ async fn file(
     let id = recording["files"][number]["fileId"]
         .as_str()
         .ok_or_else(|| format!("no file {number} in {recording}"))?;
-    let fetched = api.fetch(&format!("/api/files/{id}")).await?.expect(200)?;
-    let streams = probe_bytes(&fetched.bytes).await?;
-    Ok((fetched.bytes, streams))
+    let bytes = fetch(api, id).await?;
+    let streams = probe_bytes(&bytes).await?;
+    Ok((bytes, streams))
+}
+
+/// The bytes of a stored file.
+async fn fetch(api: &Api, id: &str) -> Result<Bytes, Failure> {
+    let key = format!("Bearer {API_KEY}");
+    let path = format!("/api/files/{id}");
+    let fetched = api.fetch_with(&path, &[("authorization", &key)]).await?;
+    Ok(fetched.expect(200)?.bytes)
 }
 
 /// The stream of a recording's file.
@@ -78,12 +86,12 @@ async fn stream(api: &Api, recording: &Value, number: usize) -> Result<Value, Fa
     crate::video::streams::show(api, id).await
 }
 
-/// Ranges of numbers that follow each other.
+/// The sessions of encoders whose first numbers are far apart. Of one that was cut off pictures may be missing at its end.
 fn ranges(numbers: &[u32]) -> Vec<Vec<u32>> {
     let mut ranges: Vec<Vec<u32>> = Vec::new();
     for number in numbers {
         match ranges.last_mut() {
-            Some(range) if range.last().is_some_and(|last| last + 1 == *number) => {
+            Some(range) if range.last().is_some_and(|last| last.abs_diff(*number) < 1_000) => {
                 range.push(*number)
             }
             _ => ranges.push(vec![*number]),

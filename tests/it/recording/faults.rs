@@ -102,7 +102,7 @@ async fn a_full_disk_stops_the_recording_and_not_the_stream() -> Result<(), Fail
     };
     let server = Settings::new()
         .data_dir(disk.path())
-        .env("SLUICE_STORE__MIN_FREE", "64MB")
+        .env("SLUICE_STORE__MIN_FREE", "50%")
         .start()
         .await?;
     let api = server.api();
@@ -114,13 +114,13 @@ async fn a_full_disk_stops_the_recording_and_not_the_stream() -> Result<(), Fail
     // Below `store.min_free`, but the database goes on.
     let ballast = disk.path().join("ballast");
     std::fs::write(&ballast, vec![1; 130 << 20])?;
-    encoder.send_pictures(150, Pace::RealTime).await?;
+    encoder.send_pictures(300, Pace::RealTime).await?;
     let told = |health: &serde_json::Value| {
         health["recording"] == "stopped" && health["trouble"]["recording"].is_string()
     };
     let health = api.wait_health(&input.id, "the stop", SOON, told).await?;
     assert_eq!(health["status"], "live");
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_pictures(360, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     assert_eq!(viewing.until_ended(SOON).await?.numbers()?, [sent.pictures]);
 

@@ -126,6 +126,9 @@ impl Reel {
                 next = Some(index);
                 break;
             }
+            if take.segment.discontinuity {
+                splice.movie.join();
+            }
             found.into_iter().for_each(|found| splice.add(found));
         }
         Ok(splice.finish(next))
@@ -166,12 +169,17 @@ impl Reel {
             return Ok(Ok(None));
         };
         let mut splice = Splice::new(self);
+        let mut joined = 0;
         for (init, found) in all.into_iter().skip(begins_at) {
             if found.start_90k >= end_90k && !splice.movie.is_empty() {
                 break;
             }
             if !splice.takes(init, found.independent) {
                 return Ok(Err(CodecChange));
+            }
+            let segment = &self.takes[found.payload.take].segment;
+            if segment.discontinuity && std::mem::replace(&mut joined, segment.msn) != segment.msn {
+                splice.movie.join();
             }
             splice.add(found);
         }

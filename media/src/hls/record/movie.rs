@@ -10,7 +10,7 @@ use super::{
         boxes::{put_u16, put_u32, put_u64, put_zeros, write_box, write_full_box},
         init::{IDENTITY, LANGUAGE_UNDETERMINED, write_dinf, write_hdlr},
     },
-    Described, Fragment, Sample, TrackKind,
+    Described, Fragment, Run, Sample, TrackKind,
     tables::{Place, Tables},
 };
 
@@ -20,12 +20,19 @@ pub const MOST_SAMPLES: usize = 4_000_000;
 /// Of `mvhd`: edits are as exact as pictures.
 const MOVIE_TIMESCALE: u32 = 90_000;
 
+/// An encoder shows no picture later than this after it is decoded.
+const MOST_ROOM_90K: u64 = 10 * 90_000;
+
 /// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Movie {
     tracks: Vec<Track>,
     payload_bytes: u64,
     samples: usize,
+    /// What follows lies this much later than its fragments say.
+    shift_90k: u64,
+    /// Another publisher session begins with the next picture.
+    is_joining: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +48,8 @@ struct Track {
     first: u64,
     /// The newest sample, whose duration is not known before the next one.
     held: Option<Held>,
+    /// When the last picture shown so far is over.
+    shown_until: u64,
 }
 
 /// How the fragments at hand name a track.
@@ -103,16 +112,48 @@ impl Movie {
         }
     }
 
+    /// What follows is another publisher session's, or behind a jump. Its pictures are shown after all before them: with
+    /// B-frames the last ones of a session that was cut off are shown beyond its end.
+    pub fn join(&mut self) {
+        self.is_joining = !self.is_empty();
+    }
+
+    /// Makes room for pictures that would be shown among those before them.
+    fn make_room(&mut self, fragment: &Fragment) {
+        for track in &self.tracks {
+            let of_track = |run: &&Run| track.source.is_some_and(|it| it.track == run.track);
+            let run = fragment.runs.iter().find(of_track);
+            let (Some(run), TrackKind::Video) = (run, track.kind) else {
+                continue;
+            };
+            let first = run
+                .samples
+                .first()
+                .map_or(0, |sample| i64::from(sample.cts));
+            let first = run.start.saturating_add_signed(first);
+            let timescale = track.source.map_or(track.timescale, |it| it.timescale);
+            let first_90k = rescaled(first, timescale, MOVIE_TIMESCALE) + self.shift_90k;
+            let until_90k = rescaled(track.shown_until, track.timescale, MOVIE_TIMESCALE);
+            self.shift_90k += until_90k.saturating_sub(first_90k).min(MOST_ROOM_90K);
+            self.is_joining = false;
+            return;
+        }
+    }
+
     /// Adds a fragment whose `moof` has so many bytes and whose whole payload is copied behind those before it.
     pub fn push(&mut self, fragment: &Fragment, moof_bytes: u64, payload_bytes: u64) {
         let payload_at = moof_bytes + 8;
+        if self.is_joining {
+            self.make_room(fragment);
+        }
+        let shift_90k = self.shift_90k;
         for run in &fragment.runs {
             let of_run = |track: &&mut Track| track.source.is_some_and(|it| it.track == run.track);
             let Some(track) = self.tracks.iter_mut().find(of_run) else {
                 continue;
             };
             let offset = self.payload_bytes + run.data_offset.saturating_sub(payload_at);
-            track.add(offset, run.start, &run.samples);
+            track.add(offset, run.start, shift_90k, &run.samples);
             self.samples += run.samples.len();
         }
         self.payload_bytes += payload_bytes;
@@ -180,6 +221,7 @@ impl Track {
             tables: Tables::default(),
             first: 0,
             held: None,
+            shown_until: 0,
         }
     }
 
@@ -193,22 +235,23 @@ impl Track {
         u32::try_from(index + 1).unwrap_or(u32::MAX)
     }
 
-    fn add(&mut self, offset: u64, start: u64, samples: &[Sample]) {
+    fn add(&mut self, offset: u64, start: u64, shift_90k: u64, samples: &[Sample]) {
         let Some(source) = self.source else { return };
+        let shift = rescaled(shift_90k, MOVIE_TIMESCALE, self.timescale);
         self.tables.begin_chunk(offset, source.entry);
         let mut ticks = start;
         for sample in samples {
-            let wanted = self.scaled(ticks, source.timescale);
+            let wanted = self.scaled(ticks, source.timescale) + shift;
             let at = self.settle(wanted);
             let cts = i64::from(sample.cts) - i64::try_from(at - wanted).unwrap_or(0);
             let cts = cts.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
             self.tables.add(sample, cts);
             ticks = ticks.saturating_add(u64::from(sample.duration));
-            let end = self.scaled(ticks, source.timescale);
-            self.held = Some(Held {
-                at,
-                duration: end.saturating_sub(wanted).max(1),
-            });
+            let end = self.scaled(ticks, source.timescale) + shift;
+            let duration = end.saturating_sub(wanted).max(1);
+            self.held = Some(Held { at, duration });
+            let shown = at.saturating_add_signed(i64::from(cts));
+            self.shown_until = self.shown_until.max(shown + duration);
         }
     }
 

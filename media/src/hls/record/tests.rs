@@ -160,6 +160,59 @@ fn another_reader_finds_every_sample_over_two_sessions() {
 }
 
 #[test]
+fn a_session_is_shown_after_the_one_before_it() {
+    let described = {
+        let (mut packager, mut made) = (packager(), Made::default());
+        publish(
+            &mut packager,
+            &mut made,
+            &video_config(None, 40),
+            &audio_config(48_000),
+            30,
+        );
+        Described::parse(&made.inits[0]).unwrap()
+    };
+    let run = |start: u64, cts: &[i32]| Run {
+        track: 1,
+        start,
+        data_offset: 108,
+        samples: cts
+            .iter()
+            .map(|cts| Sample {
+                duration: 3_000,
+                size: 1,
+                cts: *cts,
+                key: false,
+            })
+            .collect(),
+    };
+    let mut movie = Movie::new();
+    movie.describe(&described);
+    // The encoder was killed before the pictures that are shown between these.
+    let cut_off = run(0, &[6_000, 12_000]);
+    movie.push(
+        &Fragment {
+            runs: vec![cut_off],
+        },
+        100,
+        2,
+    );
+    movie.join();
+    let next = run(6_000, &[6_000, 6_000]);
+    movie.push(&Fragment { runs: vec![next] }, 100, 2);
+    let moov = read(&movie.finish());
+    let stbl = &moov.trak[0].mdia.minf.stbl;
+    // 0, 3000, then 12000 in place of 6000: shown at 18000, when the last one is over.
+    let durations: Vec<(u32, u32)> = stbl
+        .stts
+        .entries
+        .iter()
+        .map(|run| (run.sample_count, run.sample_delta))
+        .collect();
+    assert_eq!(durations, [(1, 3_000), (1, 9_000), (2, 3_000)]);
+}
+
+#[test]
 fn new_parameter_sets_are_further_sample_entries() {
     let audio = audio_config(48_000);
     let (mut packager, mut made) = (packager(), Made::default());
