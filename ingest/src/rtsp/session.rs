@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use retina::{
     client::{
         Credentials, Demuxed, Described, InitialTimestampPolicy, PlayOptions, Session,
-        SessionOptions, SetupOptions, Transport,
+        SessionOptions, SetupOptions, TeardownPolicy, Transport,
     },
     codec::{CodecItem, FrameFormat},
 };
@@ -161,7 +161,13 @@ async fn begin(
     let credentials = source
         .credentials
         .map(|(username, password)| Credentials { username, password });
+    // The end of the relay's connection ends the session, and nobody is at its address afterwards.
+    let teardown = match transport {
+        Transport::Tcp(_) => TeardownPolicy::Never,
+        _ => TeardownPolicy::Auto,
+    };
     let options = SessionOptions::default()
+        .teardown(teardown)
         .creds(credentials)
         .user_agent(USER_AGENT.to_owned());
     let within = settings.step_timeout;

@@ -202,7 +202,8 @@ async fn h264_with_b_frames_and_aac_over_tcp() {
     let expected = (Some(VideoCodec::Avc), Some(AudioCodec::Aac));
     assert_eq!(codecs(&notes), expected);
     let reordered = check_times(&notes);
-    assert!(reordered > 30, "{reordered} of {:?}", notes.times());
+    // Without a pyramid, only the reference of each group of four is decoded early.
+    assert!(reordered > 15, "{reordered} of {:?}", notes.times());
     assert_eq!(notes.report.damaged, 0, "{:?}", notes.report);
 }
 
