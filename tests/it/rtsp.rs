@@ -72,8 +72,10 @@ async fn a_camera_is_watched_and_comes_back() -> Result<(), Failure> {
 
     let camera = Camera::start(port).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
-    let measured =
-        |health: &Value| health["protocol"] == "rtsp" && !health["keyFrameIntervalS"].is_null();
+    let measured = |health: &Value| {
+        let is_known = |field: &str| !health[field].is_null();
+        health["protocol"] == "rtsp" && is_known("keyFrameIntervalS") && is_known("bFrames")
+    };
     let health = api
         .wait_health(&input.id, "a measured camera", PLAYED, measured)
         .await?;
