@@ -49,6 +49,24 @@ want_typeface() { # want_typeface FILE PACKAGE…
         || { shift; wanted="$wanted $*"; }
 }
 
+# libsrt, and not one of Debian's older builds: those write beyond their stack before anybody has shown a key.
+srt=1.5.1-1+deb12u2
+want_srt() {
+    pkg-config --atleast-version=1.5.1 srt || { wanted="$wanted libsrt-openssl-dev"; return 0; }
+    has dpkg-query || return 0
+    for library in libsrt1.5-openssl libsrt1.5-gnutls; do
+        # shellcheck disable=SC2016 # a format of dpkg-query
+        found=$(dpkg-query --show --showformat '${Version}' "$library" 2>/dev/null) || continue
+        [ -z "$found" ] || dpkg --compare-versions "$found" ge "$srt" || wanted="$wanted $library"
+    done
+}
+
+# GStreamer's RTSP server with its Python binding: the tests pull from it.
+want_rtsp_server() {
+    /usr/bin/python3 -c 'import gi; gi.require_version("GstRtspServer", "1.0")' 2>/dev/null \
+        || wanted="$wanted python3-gi gir1.2-gst-rtsp-server-1.0"
+}
+
 install_wanted() {
     [ -n "$wanted" ] || return 0
     has apt-get || fail "missing:$wanted (their Debian names). This machine has no apt-get: install them in its own way"
@@ -108,6 +126,7 @@ build_needs() {
     # Their headers for the build; the program links the libraries themselves (libvips42, libavif15).
     want_library vips libvips-dev
     want_library libavif libavif-dev
+    want_srt
     # Video and audio: headers of GStreamer; its plug-ins are loaded when they are used, so they are asked for by their files.
     want_library gstreamer-1.0 libgstreamer1.0-dev
     want_library gstreamer-pbutils-1.0 libgstreamer-plugins-base1.0-dev
@@ -128,6 +147,8 @@ test_needs() {
     want pip3 python3-pip
     want curl curl
     want php php-cli
+    want srt-live-transmit srt-tools
+    want_rtsp_server
     install_wanted
     modern_ffmpeg
     independent_decoder

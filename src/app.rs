@@ -11,11 +11,15 @@ use sluice_actors::{
     live::{
         Branch, Live, LiveGate,
         listener::{self, Acceptor, Listener},
+        pull::{self, Pulls},
+        srt::{self, Passphrases, SrtGateway},
     },
     outbound,
     tree::{self, Add, Root},
 };
-use sluice_store::{Bootstrap, FirstCredentials, Secret, Store, live_inputs, webhooks, workflows};
+use sluice_store::{
+    Bootstrap, FirstCredentials, Secret, Store, installation, live_inputs, webhooks, workflows,
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::Semaphore,
@@ -27,7 +31,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     config::Config,
-    http::{self, AppState, MediaHandles, Stage},
+    http::{self, AppState, MediaHandles, SrtAccess, Stage},
     tls::{Certificates, TlsError},
 };
 
@@ -67,6 +71,8 @@ pub struct Addresses {
     pub https: bool,
     pub rtmp: SocketAddr,
     pub rtmps: Option<SocketAddr>,
+    /// UDP.
+    pub srt: Option<SocketAddr>,
 }
 
 /// A running service.
@@ -86,10 +92,11 @@ pub struct Service {
     background: Vec<JoinHandle<()>>,
 }
 
-/// The RTMP sockets and what their sessions share.
+/// The sockets of encoders and what their sessions share.
 struct Ingest {
     rtmp: SocketAddr,
     rtmps: Option<SocketAddr>,
+    srt: Option<SocketAddr>,
     sessions: TaskTracker,
 }
 
@@ -128,14 +135,37 @@ impl Service {
             Some((cert, key)) => Some(Certificates::load(cert, key)?),
             None => None,
         };
-        let ingest = start_ingest(
-            &config,
-            &root,
-            LiveGate::new(inputs),
-            certificates.as_ref(),
-            &stop,
-        )
-        .await?;
+        let gate = LiveGate::new(inputs);
+        let mut ingest =
+            start_ingest(&config, &root, gate.clone(), certificates.as_ref(), &stop).await?;
+        let installation = installation::get(&mut store.read().await?).await?;
+        let passphrases = Passphrases::new(installation.key());
+        if config.srt.enabled {
+            let udp = srt::bind("srt.listen", config.srt.listen).await?;
+            ingest.srt = udp.local_addr().ok();
+            let gateway = srt::Args {
+                udp,
+                gate: gate.clone(),
+                directory: branch.directory(),
+                passphrases: passphrases.clone(),
+                settings: Arc::new(config.srt.clone()),
+                read_beat: config.live.read_beat,
+                program: OWN_PROGRAM.into(),
+                board: board.clone(),
+                sessions: ingest.sessions.clone(),
+                stop: stop.child_token(),
+            };
+            add(&root, SrtGateway::concern(gateway)).await;
+        }
+        let pulls = pull::Args {
+            gate,
+            directory: branch.directory(),
+            outbound: media.outbound.clone(),
+            settings: Arc::new(config.rtsp.clone()),
+            sessions: ingest.sessions.clone(),
+            stop: stop.child_token(),
+        };
+        add(&root, Pulls::concern(pulls)).await;
 
         let events = webhooks::Retention {
             keep: config.webhooks.keep,
@@ -153,6 +183,13 @@ impl Service {
             media,
             ingest.rtmp.port(),
         );
+        let state = match ingest.srt {
+            Some(address) => state.with_srt(SrtAccess {
+                port: address.port(),
+                passphrases,
+            }),
+            None => state,
+        };
         let state = web::Data::new(state);
         let server = http::server(state.clone(), certificates.clone()).await?;
         let addresses = Addresses {
@@ -160,6 +197,7 @@ impl Service {
             https: server.is_https,
             rtmp: ingest.rtmp,
             rtmps: ingest.rtmps,
+            srt: ingest.srt,
         };
         let background = vec![
             tokio::spawn(branch.run_background(done.clone())),
@@ -268,6 +306,7 @@ impl Service {
         self.state.webhooks.drain();
         self.state.workflows.drain();
         self.state.streams.drain();
+        self.state.recordings.drain();
         if let Err(error) = self.live.drain().await {
             warn!(%error, "publishers are cut off");
         }
@@ -279,6 +318,7 @@ impl Service {
         bounded("image delivery", self.state.images.close()).await;
         self.state.webhooks.close().await;
         bounded("workflow runs", self.state.workflows.close()).await;
+        bounded("recordings", self.state.recordings.close()).await;
         bounded("video streams", self.state.streams.close()).await;
         let _ = self.root.stop_gracefully().await;
         bounded("the actor tree", self.root.wait_for_shutdown()).await;
@@ -340,6 +380,7 @@ async fn start_ingest(
     Ok(Ingest {
         rtmp,
         rtmps,
+        srt: None,
         sessions,
     })
 }

@@ -73,6 +73,7 @@ pub struct OnAir {
     pub idle: u64,
     pub live: u64,
     pub reconnecting: u64,
+    pub viewers: u64,
     /// Video and audio, as measured over the last seconds.
     pub bitrate_bps: u64,
 }
@@ -85,6 +86,7 @@ pub struct Metrics {
     durations: Family<Route, Histogram, fn() -> Histogram>,
     live_inputs: Family<Status, Gauge>,
     live_bitrate: Gauge,
+    live_viewers: Gauge,
     store_commits: Gauge,
     store_failures: Gauge,
     store_waiting: Gauge,
@@ -111,6 +113,7 @@ impl Default for Metrics {
             durations: Family::new_with_constructor(duration_histogram),
             live_inputs: Family::default(),
             live_bitrate: Gauge::default(),
+            live_viewers: Gauge::default(),
             store_commits: Gauge::default(),
             store_failures: Gauge::default(),
             store_waiting: Gauge::default(),
@@ -151,6 +154,11 @@ impl Metrics {
             "live_inputs",
             "Live inputs by what they do now",
             self.live_inputs.clone(),
+        );
+        registry.register(
+            "live_viewers",
+            "Players that watch live streams",
+            self.live_viewers.clone(),
         );
         registry.register(
             "live_bitrate_bps",
@@ -336,6 +344,7 @@ impl Metrics {
                 .set(signed(count));
         }
         self.live_bitrate.set(signed(on_air.bitrate_bps));
+        self.live_viewers.set(signed(on_air.viewers));
         self.store_commits.set(signed(store.commits));
         self.store_failures.set(signed(store.failures));
         self.store_waiting.set(signed(store.waiting));
@@ -382,6 +391,7 @@ mod tests {
             idle: 3,
             live: 2,
             reconnecting: 1,
+            viewers: 5,
             bitrate_bps: 12_000_000,
         };
         let pool = PoolStatus {
@@ -426,6 +436,7 @@ mod tests {
             r#"sluice_http_request_duration_seconds_count{route="/api/keys"} 1"#,
             r#"sluice_live_inputs{status="live"} 2"#,
             "sluice_live_bitrate_bps 12000000",
+            "sluice_live_viewers 5",
             "sluice_parked_concerns 1",
             r#"sluice_image_workers{state="idle"} 1"#,
             r#"sluice_image_workers{state="busy"} 1"#,

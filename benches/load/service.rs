@@ -59,6 +59,7 @@ impl Service {
             .current_dir(folder)
             .env("SLUICE_HTTP__LISTEN", &http)
             .env("SLUICE_RTMP__LISTEN", &rtmp)
+            .env("SLUICE_SRT__LISTEN", "127.0.0.1:0")
             .env("SLUICE_STORE__DATA_DIR", folder.join("data"))
             .env("SLUICE_BOOTSTRAP__API_KEY", API_KEY)
             .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD)

@@ -141,6 +141,25 @@ pub struct SessionReport {
     /// In plain words, what the last of them was (for example "audio codec Speex is not carried").
     pub last_damage: Option<String>,
     pub bytes_received: u64,
+    /// How the line does, where the protocol knows.
+    pub line: Option<Line>,
+}
+
+/// A lossy line, as the receiver sees it. Counters are packets since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Never arrived, or too late to be played.
+    pub lost: u64,
+    /// Lost on the line and sent again.
+    pub retransmitted: u64,
+    /// Arrived, and thrown away because the service did not keep up.
+    pub discarded: u64,
+    pub received: u64,
+    pub rtt_ms: f64,
+    /// What both sides agreed on: how long a lost packet may take to come again.
+    pub latency_ms: u32,
+    /// What waits in the receive buffer, by time.
+    pub buffer_ms: u32,
 }
 
 #[cfg(test)]

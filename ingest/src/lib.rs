@@ -3,5 +3,8 @@
 mod error;
 pub mod gate;
 pub mod rtmp;
+pub mod rtsp;
+pub mod srt;
+pub mod ts;
 
 pub use error::Error;

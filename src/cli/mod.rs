@@ -16,6 +16,7 @@ mod event_stream;
 mod mcp;
 mod restore;
 mod service;
+mod srt_gateway;
 mod transfer;
 mod users;
 mod webhooks;
@@ -52,6 +53,9 @@ pub enum Command {
     /// Decode for the service that starts it
     #[command(hide = true)]
     Worker(worker::Arguments),
+    /// Speak SRT for the service that starts it
+    #[command(hide = true)]
+    SrtGateway(srt_gateway::Arguments),
 }
 
 /// Why a command did not do what it was asked.
@@ -82,6 +86,7 @@ impl Command {
             Self::Webhooks(arguments) => webhooks::run(arguments, settings),
             Self::Mcp(arguments) => mcp::run(arguments, settings),
             Self::Worker(arguments) => worker::run(arguments),
+            Self::SrtGateway(arguments) => srt_gateway::run(&arguments),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("sluice: {}", with_causes(&error));

@@ -23,16 +23,17 @@ use sluice_actors::{
     convert::ConvertSettings,
     live::LiveSettings,
     outbound::OutboundSettings,
+    live::recording::RecordingSettings,
     video::StreamSettings,
     webhooks::WebhookSettings,
     workflow::WorkflowSettings,
 };
-use sluice_ingest::rtmp::RtmpSettings;
+use sluice_ingest::{rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
 pub use plan::Plan;
-pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Srt, Uploads};
+pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use sluice_actors::outbound::Cidr;
 
 /// The manual of all settings, and their defaults.
@@ -46,13 +47,15 @@ const REDACTED: &str = "••••";
 pub struct Config {
     pub http: Http,
     pub rtmp: RtmpSettings,
-    pub srt: Srt,
+    pub srt: SrtSettings,
+    pub rtsp: RtspSettings,
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
     pub worker: ComputeSettings,
     pub video: VideoSettings,
     pub streams: StreamSettings,
+    pub recordings: RecordingSettings,
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
@@ -71,13 +74,15 @@ impl Default for Config {
         Self {
             http: Http::default(),
             rtmp: RtmpSettings::default(),
-            srt: Srt::default(),
+            srt: SrtSettings::default(),
+            rtsp: RtspSettings::default(),
             live: LiveSettings::default(),
             store: StoreSettings::default(),
             uploads: Uploads::default(),
             worker: ComputeSettings::default(),
             video: VideoSettings::default(),
             streams: StreamSettings::default(),
+            recordings: RecordingSettings::default(),
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
@@ -203,6 +208,7 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         self.http.check()?;
         sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;
+        sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
         self.uploads.check()?;
         self.sign_in.check()?;
@@ -212,6 +218,7 @@ impl Config {
         self.worker.check()?;
         self.video.check()?;
         self.streams.check()?;
+        self.recordings.check()?;
         self.convert.check()?;
         self.cdn.check()?;
         self.webhooks.check()?;

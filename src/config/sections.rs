@@ -101,32 +101,6 @@ impl Http {
     }
 }
 
-/// `[srt]`: accepted now, used from the issue that brings SRT on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Srt {
-    pub listen: SocketAddr,
-    pub public_url: String,
-    #[serde(with = "duration")]
-    pub latency: Duration,
-}
-
-impl Default for Srt {
-    fn default() -> Self {
-        Self {
-            listen: any_address(8890),
-            public_url: String::new(),
-            latency: Duration::from_millis(400),
-        }
-    }
-}
-
-impl Srt {
-    pub(super) fn check(&self) -> Result<(), String> {
-        check_url("srt.public_url", &self.public_url, &["srt"])
-    }
-}
-
 /// `[uploads]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

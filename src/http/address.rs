@@ -95,6 +95,16 @@ impl PublicAddress {
     }
 }
 
+impl PublicAddress {
+    /// `srt://host:8890`, or `public_url` when it is set.
+    pub fn srt_server(&self, public_url: &str, port: u16) -> String {
+        match public_url.trim_end_matches('/') {
+            "" => format!("srt://{}:{port}", self.host),
+            configured => configured.to_owned(),
+        }
+    }
+}
+
 /// The client's own address: the right-most entry of `X-Forwarded-For` that no trusted proxy wrote about itself.
 pub fn client(seen: &Seen<'_>, trusted: &[Cidr]) -> Option<IpAddr> {
     let mut client = seen.peer?;

@@ -18,6 +18,7 @@ use sluice_actors::{
     compute::Compute,
     concern::{Board, Concern},
     convert::Conversions,
+    live::{recording::Recordings, srt::Passphrases},
     outbound::{self, Outbound},
     video::VideoStreams,
     webhooks::Webhooks,
@@ -28,7 +29,7 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKey,
+    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
     rate_limit::RateLimit, sign_in::Attempts,
 };
 use crate::{config::Config, mcp, metrics::Metrics};
@@ -56,6 +57,7 @@ pub struct MediaHandles {
     pub conversions: Conversions,
     pub images: Images,
     pub outbound: Outbound,
+    pub recordings: Recordings,
     pub streams: VideoStreams,
     pub webhooks: Webhooks,
     pub workflows: Workflows,
@@ -83,7 +85,15 @@ impl MediaHandles {
             compute.clone(),
             config.http.base_url.clone(),
         );
+        let plans = config.clone();
         Ok(Self {
+            recordings: Recordings::new(
+                config.recordings.clone(),
+                store.clone(),
+                streams.clone(),
+                Arc::new(move |plan| plans.plan(plan).allowance()),
+                super::filename::clean,
+            ),
             workflows: Workflows::new(
                 config.workflows.clone(),
                 store.clone(),
@@ -105,6 +115,7 @@ impl MediaHandles {
                 store.clone(),
                 compute.clone(),
                 config.delivery_caps(),
+                config.live.still_every,
             ),
             compute,
         })
@@ -113,11 +124,20 @@ impl MediaHandles {
     pub fn concerns(&self) -> Vec<Concern> {
         let mut concerns = self.conversions.concerns();
         concerns.extend(self.images.concerns());
+        concerns.extend(self.recordings.concerns());
         concerns.extend(self.streams.concerns());
         concerns.extend(self.webhooks.concerns());
         concerns.extend(self.workflows.concerns());
         concerns
     }
+}
+
+/// What people are told of SRT.
+#[derive(Clone, Debug)]
+pub struct SrtAccess {
+    /// The UDP port that is listened on.
+    pub port: u16,
+    pub passphrases: Passphrases,
 }
 
 /// Everything that handlers share.
@@ -130,16 +150,19 @@ pub struct AppState {
     pub conversions: Conversions,
     pub images: Images,
     pub outbound: Outbound,
+    pub recordings: Recordings,
     pub streams: VideoStreams,
     pub webhooks: Webhooks,
     pub workflows: Workflows,
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
+    /// `None` when SRT is not listened for.
+    pub srt: Option<SrtAccess>,
     pub metrics: Metrics,
     /// The API's description with this configuration's plans, made when first asked for.
     pub(super) description: OnceLock<Bytes>,
-    /// The key of playback tokens, read when the first one is met.
-    pub(super) playback_key: OnceCell<TokenKey>,
+    /// The keys of playback tokens, read when the first one is met.
+    pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
     /// Permits for viewers that wait for a part or a state.
@@ -176,7 +199,7 @@ impl AppState {
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
             description: OnceLock::new(),
-            playback_key: OnceCell::new(),
+            playback_keys: OnceCell::new(),
             live_changes: Mutex::new(()),
             followers: Followers::new(config.webhooks.max_followers),
             calls: mcp::Calls::new(config.mcp.max_calls),
@@ -191,11 +214,19 @@ impl AppState {
             conversions: media.conversions,
             images: media.images,
             outbound: media.outbound,
+            recordings: media.recordings,
             streams: media.streams,
             webhooks: media.webhooks,
             workflows: media.workflows,
             rtmp_port,
+            srt: None,
         }
+    }
+
+    /// With SRT at this port.
+    pub fn with_srt(mut self, srt: SrtAccess) -> Self {
+        self.srt = Some(srt);
+        self
     }
 
     /// Tells `/readyz` where the service is.

@@ -61,13 +61,13 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, ApiError> {
 ///
 /// The player page; it waits for the stream when there is none yet.
 #[utoipa::path(get, path = "/live/{playbackId}", tag = "pages", security(()), params(
-    ("playbackId" = String, Path, description = "The input's playback id"),
+    ("playbackId" = String, Path, description = "The input's playback id, or a playback token"),
 ), responses((status = 200, description = "A page", body = String, content_type = "text/html")))]
 pub async fn player(
     request: HttpRequest,
     playback_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    if !is_playback_id(&playback_id) {
+    if !is_playback_id(&playback_id) && !looks_like_token(&playback_id) {
         return Err(ApiError::NotFound("playback"));
     }
     page(&request, "player.html", PLAYER_POLICY)

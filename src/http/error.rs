@@ -45,9 +45,6 @@ pub enum ApiError {
     /// A field, parameter or body is wrong; the text names field, value and range.
     #[error("{0}")]
     Invalid(String),
-    /// The field is of the specification, and this version cannot honour it.
-    #[error("{0}")]
-    NotAvailableYet(String),
     #[error("{0}")]
     Unauthenticated(&'static str),
     #[error("{0}")]
@@ -171,7 +168,6 @@ impl ApiError {
     /// The stable word for programs, where the status alone does not tell.
     pub(super) fn code(&self) -> Option<&'static str> {
         match self {
-            Self::NotAvailableYet(_) => Some("not_available_yet"),
             Self::TooMany { .. } => Some("rate_limited"),
             Self::NotFound(_) | Self::NoSuchFile { .. } | Self::NoSuchTool { .. } => {
                 Some("not_found")
@@ -252,9 +248,7 @@ impl ApiError {
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::NotAvailableYet(_) | Self::InvalidDefinition { .. } => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Invalid(_) | Self::InvalidDefinition { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::NoPlayback { .. } => StatusCode::FORBIDDEN,
             Self::NotFound(_)
@@ -429,7 +423,6 @@ mod tests {
     fn each_kind_has_its_status() {
         let cases = [
             (ApiError::Invalid("x".into()), 400),
-            (ApiError::NotAvailableYet("x".into()), 400),
             (ApiError::Unauthenticated("x"), 401),
             (ApiError::Forbidden("x"), 403),
             (ApiError::NotFound("live input"), 404),

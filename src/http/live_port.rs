@@ -7,7 +7,7 @@ use sluice_actors::{
     Error,
     live::{Health, InputStatus, Live, Playback, Times},
 };
-use sluice_store::live_inputs::LiveInput;
+use sluice_store::{live_inputs::LiveInput, now_ms};
 use uuid::Uuid;
 
 use crate::metrics::OnAir;
@@ -18,7 +18,11 @@ pub trait LivePort: Send + Sync {
     /// Newer than the row's.
     fn times(&self, input_id: Uuid) -> Times;
     fn health(&self, input_id: Uuid) -> Option<Arc<Health>>;
+    /// Who watches now.
+    fn viewers(&self, input_id: Uuid) -> u64;
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
+    /// By the input's own id.
+    fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>>;
     fn on_air(&self) -> OnAir;
     /// The row was committed like this.
     fn changed(&self, input: LiveInput) -> BoxFuture<'static, Result<(), Error>>;
@@ -43,7 +47,16 @@ impl LivePort for Live {
         Live::playback(self, playback_id)
     }
 
+    fn viewers(&self, input_id: Uuid) -> u64 {
+        Live::viewers(self, input_id)
+    }
+
+    fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
+        Live::playback_of(self, input_id)
+    }
+
     fn on_air(&self) -> OnAir {
+        let now_ms = now_ms();
         let mut on_air = OnAir::default();
         for playback in self.playbacks() {
             match playback.status() {
@@ -51,6 +64,7 @@ impl LivePort for Live {
                 InputStatus::Live => on_air.live += 1,
                 InputStatus::Reconnecting => on_air.reconnecting += 1,
             }
+            on_air.viewers += playback.viewers(now_ms);
             if let Some(health) = playback.health() {
                 let measured = &health.measured;
                 on_air.bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)

@@ -31,6 +31,8 @@ mod middleware;
 mod multipart;
 mod openapi;
 pub mod playback;
+mod playback_access;
+mod playback_keys;
 mod playback_token;
 mod range;
 mod rate_limit;
@@ -48,7 +50,7 @@ mod video;
 mod webhooks;
 pub(crate) mod workflows;
 
-pub use context::{AppState, MediaHandles, Stage};
+pub use context::{AppState, MediaHandles, SrtAccess, Stage};
 pub use error::ApiError;
 pub use extract::Reached;
 pub use live_port::LivePort;
@@ -60,7 +62,7 @@ use crate::mcp;
 table::routes! {
     // These put their routes below /cdn/v1, /live/v1, /video/v1 and /mcp themselves; here their handlers join the description.
     delivery: deliver, deliver_preset;
-    playback: multivariant, media_playlist, state, media;
+    playback: multivariant, media_playlist, state, live_poster, media;
     streams: master, rendition_file, picture, captions_file;
     agents: message;
 
@@ -71,6 +73,11 @@ table::routes! {
     "/api/live/inputs/{id}"            => GET live_inputs::show, PATCH live_inputs::change, DELETE live_inputs::delete;
     "/api/live/inputs/{id}/rotate-key" => POST live_inputs::rotate_key;
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
+    "/api/live/inputs/{id}/recordings" => GET live_inputs::recordings;
+    "/api/live/inputs/{id}/clips"      => POST live_inputs::clip;
+    "/api/live/inputs/{id}/playback-token" => POST live_inputs::playback_token;
+    "/api/playback-keys"               => GET playback_keys::list, POST playback_keys::create;
+    "/api/playback-keys/{id}"          => DELETE playback_keys::revoke;
 
     "/api/files"                       => GET files::list, POST files::create;
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;

@@ -1,10 +1,13 @@
-//! What viewers fetch: playlists, segments, parts and init sections of a live input, and the state a page waits on.
+//! What viewers fetch: playlists, segments, parts and init sections of a live input, its poster, and the state a page waits
+//! on; below `/live/v1/{playbackId or token}`.
 //!
+//! One function admits ([`playback_access::admit`]), for every address here.
 //! Nothing here sends an actor message: every answer is read from the published state of a [`Playback`], and a
 //! blocking reload (RFC 8216bis §6.2.5.2) waits on that state under a bounded number of permits.
 
 mod access;
 mod body;
+mod dvr;
 mod wait;
 
 use std::{str::FromStr, sync::Arc};
@@ -15,18 +18,24 @@ use actix_web::{
     web,
 };
 use serde::Serialize;
-use sluice_actors::live::{Phase, Playback, Published, View};
+use sluice_actors::live::{Phase, PlayId, Published, View};
 use sluice_media::hls::names::{self, MediaName};
+use sluice_store::now_ms;
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use self::{access::Access, wait::Reload};
-use super::{context::AppState, error::ApiError, site, table::on};
+use super::{
+    cdn,
+    context::AppState,
+    error::ApiError,
+    playback_access::{self, Keeping, LiveStream},
+    site,
+    table::on,
+};
 
-/// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.
-const PLAYLIST_CACHE: &str = "public, max-age=1";
-/// Segments, parts and init sections never change under their names.
-const MEDIA_CACHE: &str = "public, max-age=3600, immutable";
+/// Under this name a multivariant playlist gives out play ids.
+const PLAY: &str = "play";
 const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 /// The longest wait of one state request, in seconds.
 const LONGEST_STATE_WAIT_S: u64 = 25;
@@ -42,6 +51,9 @@ pub fn configure(routes: &mut web::ServiceConfig) {
         )
         .service(resource("/live/v1/{playback_id}/state").route(on(Method::GET).to(state)))
         .service(
+            resource("/live/v1/{playback_id}/poster.jpg").route(on(Method::GET).to(live_poster)),
+        )
+        .service(
             resource("/live/v1/{playback_id}/{broadcast}/{name}").route(on(Method::GET).to(media)),
         );
 }
@@ -49,23 +61,44 @@ pub fn configure(routes: &mut web::ServiceConfig) {
 /// A resource that answers preflights from any site.
 fn resource(path: &str) -> actix_web::Resource {
     web::resource(path)
-        .route(web::method(Method::OPTIONS).to(access::preflight))
+        .route(web::method(Method::OPTIONS).to(preflight))
         .default_service(web::to(site::wrong_method))
+}
+
+/// A preflight: it names the origins that the answer itself would name.
+async fn preflight(request: HttpRequest) -> HttpResponse {
+    let leave = request.match_info().get("playback_id").unwrap_or_default();
+    let (cors, _) = playback_access::admit(&request, leave, find(&request)).await;
+    site::preflight(&cors)
 }
 
 /// The multivariant playlist of a live input.
 ///
 /// 404 while nothing is on air. The media playlist it names carries low-latency parts when the input's latency is low.
 #[utoipa::path(get, path = "/live/v1/{playback_id}/index.m3u8", tag = "playback", security(()),
-    params(("playback_id" = String, Path, description = "`pb_…`")),
+    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
-        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 403, description = "A token is missing (`playback_token_required`), wrong (`playback_token_invalid`) or expired \
+            (`playback_token_expired`), or the viewer's domain is not allowed", body = super::error::ErrorBody),
         (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
 pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
-        let view = listed(&access.playback.now())?;
-        Ok(playlist(view.multivariant_playlist()))
+        let view = listed(&access.playback().now())?;
+        // An id of its own makes it this viewer's playlist.
+        let (query, keeping) = match AppState::of(&request).config.live.count_viewers {
+            true => (format!("?{PLAY}={}", PlayId::random()), Keeping::Never),
+            false => (String::new(), Keeping::Moment),
+        };
+        let query = match dvr::is_asked(&request) {
+            true => dvr::passed_on(&view, &query)?,
+            false => query,
+        };
+        Ok(playlist(
+            &access,
+            keeping,
+            view.multivariant_playlist(&query),
+        ))
     })
     .await
 }
@@ -83,6 +116,12 @@ pub struct Directives {
     /// `YES` or `v2`: a delta update.
     #[param(rename = "_HLS_skip")]
     skip: Option<String>,
+    /// As the multivariant playlist gave it out: players are counted by it.
+    #[param(value_type = Option<String>)]
+    play: Option<PlayId>,
+    /// `1`: the broadcast since its beginning, as an event playlist; 404 when it is not recorded. Without blocking reload.
+    #[param(value_type = Option<String>)]
+    dvr: bool,
 }
 
 impl Directives {
@@ -93,6 +132,8 @@ impl Directives {
                 "_HLS_msn" => directives.msn = Some(number(&name, &value)?),
                 "_HLS_part" => directives.part = Some(number(&name, &value)?),
                 "_HLS_skip" => directives.skip = Some(value.into_owned()),
+                dvr::NAME => directives.dvr = value == "1",
+                PLAY => directives.play = PlayId::parse(&value),
                 _ => {}
             }
         }
@@ -113,21 +154,32 @@ fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
 
 /// The media playlist, with blocking reload and delta updates.
 #[utoipa::path(get, path = "/live/v1/{playback_id}/media.m3u8", tag = "playback", security(()),
-    params(("playback_id" = String, Path, description = "`pb_…`"), Directives),
+    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"), Directives),
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
         (status = 400, description = "A part without a sequence number, or one too far ahead", body = super::error::ErrorBody),
-        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
         (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
 pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let directives = Directives::parse(request.query_string())?;
         let skip = matches!(directives.skip.as_deref(), Some("YES" | "v2"));
+        count(&access, directives.play);
+        if directives.dvr {
+            let whole = dvr::playlist(&*listed(&access.playback().now())?)?;
+            return Ok(playlist(&access, Keeping::Moment, whole));
+        }
         let view = match Reload::parse(directives.msn, directives.part)? {
-            None => listed(&access.playback.now())?,
+            None => listed(&access.playback().now())?,
             Some(reload) => wait::for_playlist(&access, reload).await?,
         };
-        Ok(playlist(view.media_playlist(skip)))
+        // It may have waited for long.
+        count(&access, directives.play);
+        Ok(playlist(
+            &access,
+            Keeping::Moment,
+            view.media_playlist(skip),
+        ))
     })
     .await
 }
@@ -136,13 +188,13 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
 ///
 /// A part that the playlist hints at is answered once it is there.
 #[utoipa::path(get, path = "/live/v1/{playback_id}/{broadcast}/{name}", tag = "playback", security(()),
-    params(("playback_id" = String, Path, description = "`pb_…`"),
+    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"),
         ("broadcast" = String, Path, description = "As the playlist names it"),
         ("name" = String, Path, description = "`{msn}.m4s`, `{msn}.{part}.m4s` or `init{n}.mp4`")),
     responses(
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
-        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
         (status = 404, description = "Not there, or no longer", body = super::error::ErrorBody),
         (status = 416, description = "No such range", body = super::error::ErrorBody)))]
 pub async fn media(
@@ -152,7 +204,7 @@ pub async fn media(
     let (playback_id, broadcast, name) = path.into_inner();
     answer(&request, &playback_id, async |access| {
         let name = names::parse(&name).ok_or(ApiError::NotFound("segment"))?;
-        let now = access.playback.now();
+        let now = access.playback().now();
         let view = now.view.clone().ok_or(ApiError::NotFound("broadcast"))?;
         if view.window.header().broadcast != broadcast {
             return Err(ApiError::NotFound("broadcast"));
@@ -165,8 +217,31 @@ pub async fn media(
                 wait::for_part(&access, &view, (msn, part)).await?,
             ),
         };
-        let found = found.ok_or(ApiError::NotFound("segment"))?;
-        body::respond(&request, found, content_type, MEDIA_CACHE).await
+        // What has left the list is still there where the broadcast is recorded.
+        let recorded = || view.shelf.tape()?.body(name);
+        let found = found.or_else(recorded).ok_or(ApiError::NotFound("segment"))?;
+        // It never changes under its name.
+        let cache = access.cache_control(Keeping::Settled);
+        body::respond(&request, found, content_type, cache).await
+    })
+    .await
+}
+
+/// The newest picture of a live input.
+///
+/// A key frame that is a few seconds old at most, 1280 pixels wide at most.
+#[utoipa::path(get, path = "/live/v1/{playback_id}/poster.jpg", tag = "playback", security(()),
+    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
+    responses(
+        (status = 200, description = "The picture", content_type = "image/jpeg", body = Vec<u8>),
+        (status = 304, description = "The client has it"),
+        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
+        (status = 404, description = "Unknown, not on air, or without a picture", body = super::error::ErrorBody)))]
+pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
+    answer(&request, &playback_id, async |access| {
+        let entry = cdn::poster(AppState::of(&request), access.playback()).await?;
+        let cache = access.cache_control(Keeping::Seconds(cdn::GOOD_FOR_S));
+        Ok(body::picture(&request, &entry, cache))
     })
     .await
 }
@@ -215,10 +290,10 @@ pub struct PlaybackState {
 
 /// The state of a live input's playback, for pages: long-poll with `wait` and `since`.
 #[utoipa::path(get, path = "/live/v1/{playback_id}/state", tag = "playback", security(()),
-    params(("playback_id" = String, Path, description = "`pb_…`"), StateQuery),
+    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"), StateQuery),
     responses(
         (status = 200, description = "The state", body = PlaybackState),
-        (status = 403, description = "The viewer's domain is not allowed", body = super::error::ErrorBody),
+        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
         (status = 404, description = "Unknown playback id", body = super::error::ErrorBody)))]
 pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
@@ -239,7 +314,7 @@ pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> Http
                     .as_ref()
                     .map(|view| view.window.header().broadcast.clone()),
                 reconnect_until: until.map(|until| until.to_string()),
-                latency: if access.playback.policy().low_latency {
+                latency: if access.playback().policy().low_latency {
                     "low"
                 } else {
                     "standard"
@@ -274,11 +349,18 @@ fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
         .ok_or(ApiError::NotFound("live stream"))
 }
 
-fn playlist(text: web::Bytes) -> HttpResponse {
+/// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.
+fn playlist(access: &Access, keeping: Keeping, text: web::Bytes) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, PLAYLIST_TYPE))
-        .insert_header((header::CACHE_CONTROL, PLAYLIST_CACHE))
+        .insert_header((header::CACHE_CONTROL, access.cache_control(keeping)))
         .body(text)
+}
+
+fn count(access: &Access, play: Option<PlayId>) {
+    if let Some(play) = play {
+        access.playback().note_viewer(play, now_ms());
+    }
 }
 
 /// Authorises the viewer, runs the handler, and gives every answer, errors included, its CORS headers.
@@ -286,18 +368,20 @@ async fn answer<F>(request: &HttpRequest, playback_id: &str, handler: F) -> Http
 where
     F: AsyncFnOnce(Access) -> Result<HttpResponse, ApiError>,
 {
-    let found: Result<Arc<Playback>, ApiError> = AppState::of(request)
-        .live
-        .playback(playback_id)
-        .ok_or(ApiError::NotFound("playback"));
-    let playback = match found {
-        Ok(playback) => playback,
-        Err(error) => return site::open_to_all(error),
-    };
-    let (cors, allowed) = access::check(request, &playback.policy());
-    let answered = match allowed {
-        Ok(()) => handler(Access::new(playback, request)).await,
-        Err(error) => Err(error),
+    let (cors, admitted) = playback_access::admit(request, playback_id, find(request)).await;
+    let answered = match admitted {
+        Ok(viewer) => handler(Access::new(viewer, request)).await,
+        Err(refusal) => Err(refusal),
     };
     site::answer(answered, &cors)
+}
+
+fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<LiveStream, ApiError> {
+    let state = AppState::of(request).clone();
+    async move |playback_id: &str| {
+        let playback = state.live.playback(playback_id);
+        playback
+            .map(LiveStream::now)
+            .ok_or(ApiError::NotFound("playback"))
+    }
 }

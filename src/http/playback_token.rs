@@ -1,14 +1,22 @@
-//! Leave to watch a signed stream: a compact JWT (RFC 7519 in RFC 7515 §3.1) in the path, in place of the playback id, so
-//! that the relative addresses of playlists carry it on.
+//! Leave to watch a stream: a compact JWT (RFC 7519 in RFC 7515 §3.1) in the path, in place of the playback id, so that the
+//! relative addresses of playlists carry it on.
 //!
-//! What is not written exactly as [`TokenKey::issue`] writes it is no token: one header and with it one algorithm, one
-//! spelling of base64url, an expiry always. The signature is looked at before anything that it covers.
+//! There are two kinds, both HS256 and nothing else. What the service issues is written exactly as [`TokenKeys::issue`]
+//! writes it: one header, one spelling of base64url, an expiry always. What an account mints itself names its signing key as
+//! `kid`, is written by whatever library the account has, and permits only what belongs to that account. The signature is
+//! looked at before anything that it covers, but for the header that says which key it is to be checked with.
+
+use std::{collections::HashMap, sync::RwLock};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::Number;
 use sha2::Sha256;
+use sluice_store::{Secret, now_ms, playback_keys};
+use uuid::Uuid;
 
 use super::{
+    answer::Time,
     context::AppState,
     error::ApiError,
     signing::{self, Purpose, Signer},
@@ -16,7 +24,12 @@ use super::{
 
 /// Longer texts are no tokens; more than 25 short hosts in `dom` fit.
 const MAX_CHARACTERS: usize = 4096;
+/// Of the tokens that the service issues.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
+const ALGORITHM: &str = "HS256";
+const TYPE: &str = "JWT";
+/// What signing keys begin with.
+const SECRET_PREFIX: &str = "svc_play_";
 
 /// What a token permits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,30 +43,100 @@ pub(super) struct PlaybackGrant {
     pub dom: Vec<String>,
 }
 
+/// A token that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leave {
+    pub grant: PlaybackGrant,
+    /// Whose signing key it was minted with; `None`: the service issued it.
+    minter: Option<Uuid>,
+}
+
+impl Leave {
+    /// Whether it is for what has this playback id and belongs to this account.
+    pub fn is_for(&self, playback_id: &str, account_id: Uuid) -> bool {
+        self.grant.sub == playback_id && self.minter.is_none_or(|minter| minter == account_id)
+    }
+}
+
 /// Why a token permits nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Not made here, or bent.
+    /// Not made here nor with a known key, or bent.
     Wrong,
     Expired,
 }
 
-/// Signs and checks tokens; derived from the installation's key. Never in Debug output.
-pub(super) struct TokenKey(Hmac<Sha256>);
+/// The header of a token that was minted outside. Whatever else a header can say (`crit`, `jku`, `jwk`, `x5c` …) would
+/// change how the token is to be checked, and is refused.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MintedHeader {
+    alg: String,
+    kid: Uuid,
+    typ: Option<String>,
+}
 
-impl TokenKey {
-    /// The installation's, read once.
+/// The claims of such a token; those that are not named here mean nothing to the service.
+#[derive(Deserialize)]
+struct MintedClaims {
+    sub: String,
+    exp: Number,
+    nbf: Option<Number>,
+    #[serde(default)]
+    dom: Vec<String>,
+    /// The service is nobody's audience (RFC 7519 §4.1.3).
+    aud: Option<IgnoredAny>,
+}
+
+/// Signs and checks tokens; all keys are derived from the installation's. Never in Debug output.
+pub(super) struct TokenKeys {
+    signer: Signer,
+    issued: Hmac<Sha256>,
+    /// Accounts by the ids of their signing keys.
+    minters: RwLock<HashMap<Uuid, Uuid>>,
+}
+
+impl TokenKeys {
+    /// The installation's, with every account's keys; read once.
     pub(super) async fn of(state: &AppState) -> Result<&Self, ApiError> {
         let read = async || {
-            let signer = Signer::of(&mut state.store.read().await?).await?;
-            Ok(Self::derive(&signer))
+            let mut db = state.store.read().await?;
+            let keys = Self::new(Signer::of(&mut db).await?);
+            for key in playback_keys::all(&mut db).await? {
+                keys.made(key.id, key.account_id);
+            }
+            Ok(keys)
         };
-        state.playback_key.get_or_try_init(read).await
+        state.playback_keys.get_or_try_init(read).await
     }
 
-    fn derive(signer: &Signer) -> Self {
+    fn new(signer: Signer) -> Self {
         let key = signer.sign(Purpose::PlaybackKey, b"");
-        Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"))
+        Self {
+            signer,
+            issued: mac_of(&key),
+            minters: RwLock::default(),
+        }
+    }
+
+    /// The secret of an account's signing key: its text is what HS256 is keyed with.
+    pub(super) fn secret(&self, key_id: Uuid) -> Secret {
+        let derived = self
+            .signer
+            .sign(Purpose::PlaybackSigningKey, key_id.as_bytes());
+        Secret::new(format!("{SECRET_PREFIX}{}", signing::encode(&derived)))
+    }
+
+    /// A signing key was made, and that is committed.
+    pub(super) fn made(&self, key_id: Uuid, account_id: Uuid) {
+        let mut minters = self.minters.write().expect("no panic under this lock");
+        minters.insert(key_id, account_id);
+    }
+
+    /// A signing key was revoked, and that is committed: what was minted with it is worthless from here on.
+    pub(super) fn revoked(&self, key_id: Uuid) {
+        let mut minters = self.minters.write().expect("no panic under this lock");
+        minters.remove(&key_id);
     }
 
     /// `None` when it would be longer than a token may be.
@@ -64,40 +147,131 @@ impl TokenKey {
             signing::encode(HEADER.as_bytes()),
             signing::encode(&claims)
         );
-        let signature = self.mac(&signed).finalize().into_bytes();
+        let signature = over(&self.issued, &signed).finalize().into_bytes();
         let token = format!("{signed}.{}", signing::encode(&signature));
         (token.len() <= MAX_CHARACTERS).then_some(token)
     }
 
     /// What a token permits at `now_s`, in seconds since 1970.
-    pub(super) fn read(&self, token: &str, now_s: i64) -> Result<PlaybackGrant, Refusal> {
-        let grant = self.opened(token).ok_or(Refusal::Wrong)?;
-        match now_s < grant.exp {
-            true => Ok(grant),
+    pub(super) fn read(&self, token: &str, now_s: i64) -> Result<Leave, Refusal> {
+        let leave = self.opened(token, now_s).ok_or(Refusal::Wrong)?;
+        match now_s < leave.grant.exp {
+            true => Ok(leave),
             false => Err(Refusal::Expired),
         }
     }
 
-    fn opened(&self, token: &str) -> Option<PlaybackGrant> {
+    fn opened(&self, token: &str, now_s: i64) -> Option<Leave> {
         if token.len() > MAX_CHARACTERS {
             return None;
         }
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
-        self.mac(signed)
-            .verify_slice(&signing::decode(signature)?)
-            .ok()?;
-        if signing::decode(header)? != HEADER.as_bytes() {
-            return None;
-        }
-        serde_json::from_slice(&signing::decode(claims)?).ok()
+        let (header, signature) = (signing::decode(header)?, signing::decode(signature)?);
+        let minter = match header == HEADER.as_bytes() {
+            true => None,
+            false => Some(self.minter(&header)?),
+        };
+        let key = match &minter {
+            None => &self.issued,
+            Some(minter) => &minter.key,
+        };
+        over(key, signed).verify_slice(&signature).ok()?;
+        let claims = signing::decode(claims)?;
+        let grant = match &minter {
+            None => serde_json::from_slice(&claims).ok()?,
+            Some(_) => minted(&claims, now_s)?,
+        };
+        Some(Leave {
+            grant,
+            minter: minter.map(|minter| minter.account_id),
+        })
     }
 
-    fn mac(&self, signed: &str) -> Hmac<Sha256> {
-        let mut mac = self.0.clone();
-        mac.update(signed.as_bytes());
-        mac
+    fn minter(&self, header: &[u8]) -> Option<Minter> {
+        let header: MintedHeader = serde_json::from_slice(header).ok()?;
+        let is_jwt = header.typ.is_none_or(|typ| typ.eq_ignore_ascii_case(TYPE));
+        if header.alg != ALGORITHM || !is_jwt {
+            return None;
+        }
+        let minters = self.minters.read().expect("no panic under this lock");
+        let account_id = *minters.get(&header.kid)?;
+        Some(Minter {
+            account_id,
+            key: mac_of(self.secret(header.kid).expose().as_bytes()),
+        })
     }
+}
+
+/// An account's signing key, as a token named it.
+struct Minter {
+    account_id: Uuid,
+    key: Hmac<Sha256>,
+}
+
+/// `None` also for a token whose time has not come.
+fn minted(claims: &[u8], now_s: i64) -> Option<PlaybackGrant> {
+    let claims: MintedClaims = serde_json::from_slice(claims).ok()?;
+    let is_early = match &claims.nbf {
+        None => false,
+        Some(nbf) => seconds(nbf)? > now_s,
+    };
+    if is_early || claims.aud.is_some() {
+        return None;
+    }
+    Some(PlaybackGrant {
+        sub: claims.sub,
+        exp: seconds(&claims.exp)?,
+        dom: claims.dom,
+    })
+}
+
+/// A NumericDate (RFC 7519 §2), which may have a fraction.
+fn seconds(date: &Number) -> Option<i64> {
+    /// Beyond it a `f64` is no longer exact to the second.
+    const LATEST: f64 = 9e15;
+    let fractional = || date.as_f64().filter(|date| date.abs() < LATEST);
+    date.as_i64()
+        .or_else(|| fractional().map(|date| date.floor() as i64))
+}
+
+fn mac_of(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
+}
+
+fn over(key: &Hmac<Sha256>, signed: &str) -> Hmac<Sha256> {
+    let mut mac = key.clone();
+    mac.update(signed.as_bytes());
+    mac
+}
+
+/// A token as its owner gets it.
+pub(super) struct Issued {
+    pub token: String,
+    pub expires_at: Time,
+}
+
+/// A token of the service for a stream that the caller owns.
+pub(super) async fn issue(
+    state: &AppState,
+    playback_id: String,
+    lifetime_s: u32,
+    domains: Vec<String>,
+) -> Result<Issued, ApiError> {
+    let grant = PlaybackGrant {
+        sub: playback_id,
+        exp: now_ms() / 1_000 + i64::from(lifetime_s),
+        dom: domains,
+    };
+    let token = TokenKeys::of(state).await?.issue(&grant).ok_or_else(|| {
+        ApiError::Invalid(
+            "allowedDomains are too long together for an address: name fewer hosts".to_owned(),
+        )
+    })?;
+    Ok(Issued {
+        token,
+        expires_at: Time(grant.exp * 1_000),
+    })
 }
 
 /// Whether a text that is no playback id is meant as a token, and so refused rather than not found.
@@ -111,8 +285,31 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000;
 
-    fn key() -> TokenKey {
-        TokenKey::derive(&Signer::new(b"key"))
+    const KEY_ID: Uuid = Uuid::from_u128(7);
+    const ACCOUNT: Uuid = Uuid::from_u128(70);
+
+    fn key() -> TokenKeys {
+        let keys = TokenKeys::new(Signer::new(b"key"));
+        keys.made(KEY_ID, ACCOUNT);
+        keys
+    }
+
+    fn issued(grant: PlaybackGrant) -> Leave {
+        Leave {
+            grant,
+            minter: None,
+        }
+    }
+
+    /// As any JWT library writes it.
+    fn minted_by(secret: &[u8], header: &str, claims: &str) -> String {
+        let signed = format!(
+            "{}.{}",
+            signing::encode(header.as_bytes()),
+            signing::encode(claims.as_bytes())
+        );
+        let signature = over(&mac_of(secret), &signed).finalize().into_bytes();
+        format!("{signed}.{}", signing::encode(&signature))
     }
 
     fn grant() -> PlaybackGrant {
@@ -123,15 +320,13 @@ mod tests {
         }
     }
 
-    /// A token with a right signature over whatever it says.
+    /// A token with a right signature of the service over whatever it says.
     fn signed(header: &str, claims: &str) -> String {
-        let signed = format!(
-            "{}.{}",
-            signing::encode(header.as_bytes()),
-            signing::encode(claims.as_bytes())
-        );
-        let signature = key().mac(&signed).finalize().into_bytes();
-        format!("{signed}.{}", signing::encode(&signature))
+        minted_by(
+            &Signer::new(b"key").sign(Purpose::PlaybackKey, b""),
+            header,
+            claims,
+        )
     }
 
     #[test]
@@ -143,8 +338,8 @@ mod tests {
         for grant in [grant(), restricted] {
             let token = key().issue(&grant).unwrap();
             assert!(looks_like_token(&token));
-            assert_eq!(key().read(&token, NOW), Ok(grant.clone()));
-            assert_eq!(key().read(&token, NOW + 59), Ok(grant));
+            assert_eq!(key().read(&token, NOW), Ok(issued(grant.clone())));
+            assert_eq!(key().read(&token, NOW + 59), Ok(issued(grant)));
             assert_eq!(key().read(&token, NOW + 60), Err(Refusal::Expired));
         }
         let long = PlaybackGrant {
@@ -172,7 +367,7 @@ mod tests {
         let (signed_part, signature) = token.rsplit_once('.').unwrap();
         let claims = r#"{"sub":"pb_0123456789abcdefghij","exp":1800000060}"#;
         let last = if token.ends_with('A') { 'B' } else { 'A' };
-        let other_key = TokenKey::derive(&Signer::new(b"other"))
+        let other_key = TokenKeys::new(Signer::new(b"other"))
             .issue(&grant())
             .unwrap();
         let cases = [
@@ -228,5 +423,94 @@ mod tests {
                 .filter(|token| key().read(token, NOW).is_ok())
                 .collect();
         assert_eq!(spelled, [token]);
+    }
+
+    #[test]
+    fn an_account_mints_with_its_key_for_itself_alone() {
+        let keys = key();
+        let secret = keys.secret(KEY_ID);
+        let header = format!(r#"{{"typ":"JWT","alg":"HS256","kid":"{KEY_ID}"}}"#);
+        let claims = format!(
+            r#"{{"sub":"pb_0123456789abcdefghij","iat":{NOW},"exp":{},"name":"x"}}"#,
+            NOW + 60
+        );
+        let token = minted_by(secret.expose().as_bytes(), &header, &claims);
+        let leave = keys.read(&token, NOW).unwrap();
+        assert_eq!(leave.grant, grant());
+        let sub = &leave.grant.sub;
+        assert!(leave.is_for(sub, ACCOUNT));
+        assert!(!leave.is_for(sub, Uuid::from_u128(71)), "another account");
+        assert!(!leave.is_for("pb_another", ACCOUNT));
+        assert!(issued(grant()).is_for(sub, Uuid::from_u128(71)));
+        assert_eq!(keys.read(&token, NOW + 60), Err(Refusal::Expired));
+        keys.revoked(KEY_ID);
+        assert_eq!(keys.read(&token, NOW), Err(Refusal::Wrong));
+    }
+
+    #[test]
+    fn times_of_minted_tokens_may_have_fractions() {
+        let keys = key();
+        let header = format!(r#"{{"alg":"HS256","kid":"{KEY_ID}"}}"#);
+        let read = |times: &str| {
+            let claims = format!(r#"{{"sub":"pb_0123456789abcdefghij",{times}}}"#);
+            let token = minted_by(keys.secret(KEY_ID).expose().as_bytes(), &header, &claims);
+            keys.read(&token, 1_000).map(|leave| leave.grant.exp)
+        };
+        let cases = [
+            (r#""exp":1060.9"#, Ok(1_060)),
+            (r#""exp":1.06e3,"nbf":1000"#, Ok(1_060)),
+            (r#""exp":1060,"nbf":1001"#, Err(Refusal::Wrong)),
+            (r#""exp":1060,"nbf":"999""#, Err(Refusal::Wrong)),
+            (r#""exp":1060,"aud":"other""#, Err(Refusal::Wrong)),
+            (r#""exp":1060,"exp":1061"#, Err(Refusal::Wrong)),
+            (r#""exp":1e300"#, Err(Refusal::Wrong)),
+            (r#""exp":"1060""#, Err(Refusal::Wrong)),
+            (r#""exp":null"#, Err(Refusal::Wrong)),
+            (r#""exp":1000"#, Err(Refusal::Expired)),
+            (r#""exp":-1"#, Err(Refusal::Expired)),
+        ];
+        for (times, expected) in cases {
+            assert_eq!(read(times), expected, "{times}");
+        }
+    }
+
+    #[test]
+    fn a_header_changes_nothing_but_the_key() {
+        let keys = key();
+        let secret = keys.secret(KEY_ID);
+        let claims = format!(r#"{{"sub":"pb_0123456789abcdefghij","exp":{}}}"#, NOW + 60);
+        let of_service = Signer::new(b"key").sign(Purpose::PlaybackKey, b"");
+        let kid = format!(r#""kid":"{KEY_ID}""#);
+        let headers = [
+            format!(r#"{{"alg":"none",{kid}}}"#),
+            format!(r#"{{"alg":"hs256",{kid}}}"#),
+            format!(r#"{{"alg":"HS384",{kid}}}"#),
+            format!(r#"{{"alg":"RS256",{kid}}}"#),
+            format!(r#"{{"alg":"HS256","typ":"JWE",{kid}}}"#),
+            format!(r#"{{"alg":"HS256","crit":["b64"],"b64":false,{kid}}}"#),
+            format!(r#"{{"alg":"HS256","jku":"https://evil.example/keys",{kid}}}"#),
+            format!(r#"{{"alg":"HS256","jwk":{{"kty":"oct","k":"AA"}},{kid}}}"#),
+            format!(r#"{{"alg":"HS256","zip":"DEF",{kid}}}"#),
+            format!(r#"{{"alg":"HS256","alg":"none",{kid}}}"#),
+            format!(r#"{{"alg":"HS256","kid":"{}"}}"#, Uuid::from_u128(8)),
+            r#"{"alg":"HS256","kid":"../../key"}"#.to_owned(),
+            r#"{"alg":"HS256","kid":null}"#.to_owned(),
+            r#"{"alg":"HS256"}"#.to_owned(),
+        ];
+        for header in headers {
+            for key in [secret.expose().as_bytes(), &of_service, b""] {
+                let token = minted_by(key, &header, &claims);
+                assert_eq!(keys.read(&token, NOW), Err(Refusal::Wrong), "{header}");
+            }
+        }
+        // Neither key opens what the other one signed.
+        let minted = format!(r#"{{"alg":"HS256",{kid}}}"#);
+        let crossed = [
+            minted_by(&of_service, &minted, &claims),
+            minted_by(secret.expose().as_bytes(), HEADER, &claims),
+        ];
+        for token in crossed {
+            assert_eq!(keys.read(&token, NOW), Err(Refusal::Wrong), "{token}");
+        }
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum Purpose {
     Upload,
     /// Not an address but the key of playback tokens, which are signed as RFC 7515 has it.
     PlaybackKey,
+    /// The secret of an account's own key for such tokens.
+    PlaybackSigningKey,
 }
 
 impl Purpose {
@@ -26,6 +28,7 @@ impl Purpose {
             Self::Download => b"sluice download 1\0",
             Self::Upload => b"sluice upload 1\0",
             Self::PlaybackKey => b"sluice playback key 1\0",
+            Self::PlaybackSigningKey => b"sluice playback signing key 1\0",
         }
     }
 }

@@ -35,6 +35,7 @@ listed!(
     crate::folders::Folder,
     crate::jobs::Job,
     crate::live_inputs::LiveInput,
+    crate::recordings::Recording,
     crate::video::Stream,
     crate::webhooks::Delivery,
     crate::webhooks::Endpoint,

@@ -30,7 +30,7 @@ async fn a_data_folder_serves_one_service() -> Result<(), Failure> {
     let shown = server.addresses();
     assert_eq!(
         addresses,
-        json!({"http": shown.http, "https": false, "rtmp": shown.rtmp, "rtmps": null})
+        json!({"http": shown.http, "https": false, "rtmp": shown.rtmp, "rtmps": null, "srt": shown.srt})
     );
 
     let refusal = sluice(&["serve"])
@@ -123,7 +123,8 @@ async fn the_doctor_says_what_is_wrong() -> Result<(), Failure> {
     let well = sluice(&["doctor"])
         .data_dir(server.data_dir())
         .env("SLUICE_HTTP__LISTEN", &server.addresses().http.to_string())
-        .env("SLUICE_RTMP__LISTEN", &server.addresses().rtmp.to_string());
+        .env("SLUICE_RTMP__LISTEN", &server.addresses().rtmp.to_string())
+        .env("SLUICE_SRT__LISTEN", &server.addresses().srt.ok_or("no SRT")?.to_string());
     let report = well.succeed().await?;
     assert!(report.contains("held by the running service"), "{report}");
     assert!(report.contains("0 failed"), "{report}");
@@ -133,6 +134,7 @@ async fn the_doctor_says_what_is_wrong() -> Result<(), Failure> {
     let ill = sluice(&["doctor", "--json"])
         .data_dir(server.data_dir())
         .env("SLUICE_RTMP__LISTEN", &address)
+        .env("SLUICE_SRT__LISTEN", "127.0.0.1:0")
         .run()
         .await?;
     assert_eq!(ill.code, Some(1), "{ill:?}");

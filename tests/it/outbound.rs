@@ -213,6 +213,7 @@ async fn authorities_that_cannot_be_read_stop_the_start() -> Result<(), Failure>
             .data_dir(&folder.path().join("data"))
             .env("SLUICE_HTTP__LISTEN", "127.0.0.1:0")
             .env("SLUICE_RTMP__LISTEN", "127.0.0.1:0")
+            .env("SLUICE_SRT__LISTEN", "127.0.0.1:0")
             .env("SLUICE_OUTBOUND__CA_FILE", &file);
         let told = refusal.fail().await?;
         assert!(told.contains(&format!("outbound.ca_file {file}")), "{told}");

@@ -14,6 +14,7 @@ mod disk;
 mod entry;
 mod key;
 mod lineage;
+mod live_frame;
 mod memory;
 mod mezzanine;
 mod render;
@@ -39,6 +40,7 @@ use uuid::Uuid;
 
 pub use entry::Entry;
 pub use key::Key;
+pub use live_frame::NoFrame;
 pub use render::{Problem, Renderer, Wanted};
 pub use settings::CdnSettings;
 pub use shard::Fetched;
@@ -48,6 +50,7 @@ use self::{
     directory::Directory,
     disk::Disk,
     lineage::Lineage,
+    live_frame::LiveFrames,
     memory::Memory,
     shard::{CdnCache, Fetch},
     source::Sources,
@@ -55,6 +58,7 @@ use self::{
 use crate::{
     Error,
     concern::{Concern, Door},
+    live::Playback,
     meter::{Caps, Meter},
 };
 
@@ -87,6 +91,7 @@ pub(crate) struct Services {
     store: Store,
     renderer: Arc<dyn Renderer>,
     sources: Sources,
+    frames: LiveFrames,
     memory: Memory,
     disk: Arc<Disk>,
     lineage: Lineage,
@@ -133,10 +138,17 @@ impl Services {
 }
 
 impl Images {
-    /// `caps`: deliveries a month by plan.
-    pub fn new(settings: CdnSettings, store: Store, renderer: impl Renderer, caps: Caps) -> Self {
+    /// `caps`: deliveries a month by plan; `still_every`: how often a live input's picture is made anew.
+    pub fn new(
+        settings: CdnSettings,
+        store: Store,
+        renderer: impl Renderer,
+        caps: Caps,
+        still_every: Duration,
+    ) -> Self {
         let services = Services {
             sources: Sources::new(settings.known_files),
+            frames: LiveFrames::new(still_every),
             memory: Memory::new(settings.memory.as_u64()),
             disk: Arc::new(Disk::new(
                 store.data_dir().join("cache"),
@@ -244,8 +256,22 @@ impl Images {
             .await?)
     }
 
+    /// The newest picture of a live input, decoded at most once in `live.still_every`, as a source of variants.
+    pub async fn live_frame(&self, playback: &Playback) -> Result<Arc<Source>, NoFrame> {
+        live_frame::newest(&self.services, playback).await
+    }
+
     /// The variant, from disk or rendered once for all who ask; waits at most `cdn.render_wait`.
     pub async fn fetch(&self, wanted: Wanted, key: Arc<Key>) -> Result<Fetched, Problem> {
+        self.ask(wanted, Some(key)).await
+    }
+
+    /// The same for what the service itself offers: no key's limit of new variants holds.
+    pub async fn fetch_own(&self, wanted: Wanted) -> Result<Fetched, Problem> {
+        self.ask(wanted, None).await
+    }
+
+    async fn ask(&self, wanted: Wanted, key: Option<Arc<Key>>) -> Result<Fetched, Problem> {
         let (answer, outcome) = oneshot::channel();
         let shard = self.shard(wanted.source.id).get().ok_or(Problem::Busy)?;
         let fetch = Fetch {

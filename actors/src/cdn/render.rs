@@ -18,7 +18,7 @@ use super::{
     disk::{self, name_of},
     entry::Entry,
     mezzanine,
-    source::Source,
+    source::{Material, Source},
 };
 use crate::compute::{self, Assignment, Compute, Finished, Follow, Lane, Output};
 
@@ -290,7 +290,7 @@ pub(super) async fn load(
     source: &Arc<Source>,
     request: &Arc<str>,
 ) -> Option<Arc<Entry>> {
-    if !services.disk.holds(&name_of(source.id, request)) {
+    if source.is_live() || !services.disk.holds(&name_of(source.id, request)) {
         return None;
     }
     let (key, of) = (request.clone(), source.clone());
@@ -308,6 +308,9 @@ pub(super) async fn keep(
     request: &Arc<str>,
     entry: &Arc<Entry>,
 ) {
+    if source.is_live() {
+        return;
+    }
     let (key, of, entry, store) = (
         request.clone(),
         source.clone(),
@@ -333,11 +336,18 @@ async fn perform(services: &Services, source: &Source, task: Task) -> Result<Byt
 }
 
 async fn run(services: &Services, source: &Source, task: Task) -> Result<Finished, Problem> {
-    let input = services.store.blobs().open(&source.blob).await?;
+    let input = match &source.material {
+        Material::Stored(blob) => services.store.blobs().open(blob).await?,
+        Material::Live(frame) => in_memory(&frame.picture)?,
+    };
     assign(services, task, input).await
 }
 
-async fn assign(services: &Services, task: Task, input: File) -> Result<Finished, Problem> {
+pub(super) async fn assign(
+    services: &Services,
+    task: Task,
+    input: File,
+) -> Result<Finished, Problem> {
     let assignment = Assignment {
         task,
         inputs: vec![Arc::new(input)],
@@ -349,7 +359,7 @@ async fn assign(services: &Services, task: Task, input: File) -> Result<Finished
     Ok(services.renderer.run(Lane::Delivery, assignment).await?)
 }
 
-fn only_output(finished: Finished) -> Result<Bytes, Problem> {
+pub(super) fn only_output(finished: Finished) -> Result<Bytes, Problem> {
     finished
         .bytes
         .into_iter()
@@ -358,7 +368,7 @@ fn only_output(finished: Finished) -> Result<Bytes, Problem> {
 }
 
 /// A file without a name that holds the bytes.
-fn in_memory(bytes: &[u8]) -> Result<File, Problem> {
+pub(super) fn in_memory(bytes: &[u8]) -> Result<File, Problem> {
     let make = || {
         let fd = rustix::fs::memfd_create("mezzanine", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut file = File::from(fd);

@@ -29,6 +29,7 @@ use super::{
     entry::Entry,
     key::Key,
     render::{self, Problem, Wanted},
+    source::Material,
 };
 
 pub(super) const MAILBOX: usize = 1024;
@@ -77,7 +78,8 @@ impl Flight {
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) wanted: Wanted,
-    pub(super) key: Arc<Key>,
+    /// `None`: the request stands under no limit of new variants.
+    pub(super) key: Option<Arc<Key>>,
     pub(super) answer: oneshot::Sender<Outcome>,
 }
 
@@ -127,7 +129,7 @@ impl Message<Fetch> for CdnCache {
             flight.waiting.push(answer);
             return;
         }
-        if let Err(problem) = self.admit(&wanted, &key) {
+        if let Err(problem) = self.admit(&wanted, key.as_deref()) {
             let _ = answer.send(Err(problem));
             return;
         }
@@ -155,8 +157,14 @@ impl CdnCache {
         None
     }
 
-    /// What is on disk is not new.
-    fn admit(&self, wanted: &Wanted, key: &Key) -> Result<(), Problem> {
+    /// What is on disk is not new, and neither is what a live input gave before.
+    fn admit(&self, wanted: &Wanted, key: Option<&Key>) -> Result<(), Problem> {
+        let Some(key) = key else { return Ok(()) };
+        if let Material::Live(frame) = &wanted.source.material
+            && frame.familiar.knows(&wanted.cache_key)
+        {
+            return Ok(());
+        }
         let name = name_of(wanted.source.id, &wanted.cache_key);
         if self.services.disk.holds(&name) {
             return Ok(());
@@ -212,6 +220,9 @@ impl CdnCache {
         let (services, source) = (self.services.clone(), wanted.source.clone());
         let (request, entry) = (wanted.cache_key.clone(), fetched.entry.clone());
         services.memory.put(&source, &request, entry.clone());
+        if source.is_live() {
+            return;
+        }
         services.lineage.made(Variant {
             file_id: source.id,
             name: name_of(source.id, &request).to_vec(),

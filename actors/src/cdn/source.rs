@@ -5,16 +5,18 @@
 //! the tiers after that.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
 };
 
+use bytes::Bytes;
 use sluice_media::{
     format::{Class, Format},
     task::ImageFacts,
+    variant::FRAME,
 };
 use sluice_store::{
     Error, Store,
@@ -24,12 +26,48 @@ use sluice_store::{
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-/// A stored file, as delivery sees it.
+/// Where the bytes of a source are.
+#[derive(Clone, Debug)]
+pub(super) enum Material {
+    Stored(BlobHash),
+    /// A picture of a live input. Its variants are kept in memory alone, until the next one comes.
+    Live(Arc<LiveFrame>),
+}
+
+/// The newest picture of a live input.
+#[derive(Debug)]
+pub(super) struct LiveFrame {
+    pub(super) picture: Bytes,
+    pub(super) familiar: Arc<Familiar>,
+}
+
+/// Variants of a live input that were asked for before: the same of a newer picture are not new.
+#[derive(Debug, Default)]
+pub(super) struct Familiar(Mutex<HashSet<Arc<str>>>);
+
+impl Familiar {
+    /// So many are known of an input; further ones count as new each time.
+    const MOST: usize = 64;
+
+    /// Whether it was asked for before. If not, it is familiar from now on.
+    pub(super) fn knows(&self, request: &Arc<str>) -> bool {
+        let mut known = self.0.lock().expect("no panic under this lock");
+        if known.contains(request) {
+            return true;
+        }
+        if known.len() < Self::MOST {
+            known.insert(request.clone());
+        }
+        false
+    }
+}
+
+/// A stored file, or the picture of a live input, as delivery sees it.
 #[derive(Debug)]
 pub struct Source {
     pub id: Uuid,
     pub account_id: Uuid,
-    pub(super) blob: BlobHash,
+    pub(super) material: Material,
     /// `None`: of no format that we know.
     pub(super) format: Option<Format>,
     pub(super) mime_type: String,
@@ -52,7 +90,7 @@ impl Source {
                 .or_else(|| Format::from_filename(&file.filename)),
             id: file.id,
             account_id: file.account_id,
-            blob: file.blob,
+            material: Material::Stored(file.blob),
             size_bytes: file.size_bytes.unsigned_abs(),
             changed_at: file.updated_at,
             mime_type: file.mime_type,
@@ -60,6 +98,38 @@ impl Source {
             mezzanine_turn: tokio::sync::Mutex::default(),
             stale: AtomicBool::new(false),
         }
+    }
+
+    /// The picture of a live input, in the format of all frames.
+    pub(super) fn of_frame(
+        input_id: Uuid,
+        account_id: Uuid,
+        frame: LiveFrame,
+        taken_ms: i64,
+    ) -> Self {
+        Self {
+            id: input_id,
+            account_id,
+            size_bytes: frame.picture.len() as u64,
+            material: Material::Live(Arc::new(frame)),
+            format: Some(FRAME),
+            mime_type: FRAME.mime().to_owned(),
+            focal_point: None,
+            changed_at: taken_ms,
+            inspected: OnceCell::new(),
+            mezzanine_turn: tokio::sync::Mutex::default(),
+            stale: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether its variants are kept in memory alone.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.material, Material::Live(_))
+    }
+
+    /// A newer one has come.
+    pub(super) fn expire(&self) {
+        self.stale.store(true, SeqCst);
     }
 
     /// Whether the file is still as this says.
@@ -75,7 +145,10 @@ impl Source {
     /// Changes with whatever changes variants: a variant on disk that was made from another stamp is none.
     pub(super) fn stamp(&self) -> String {
         let (x, y) = self.focal_point.unwrap_or((-1.0, -1.0));
-        format!("{}@{x},{y}", self.blob)
+        match &self.material {
+            Material::Stored(blob) => format!("{blob}@{x},{y}"),
+            Material::Live(_) => format!("live@{x},{y}"),
+        }
     }
 }
 
@@ -161,6 +234,6 @@ impl Sources {
 
 fn mark(source: Option<Arc<Source>>) {
     if let Some(source) = source {
-        source.stale.store(true, SeqCst);
+        source.expire();
     }
 }

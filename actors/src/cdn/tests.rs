@@ -251,7 +251,13 @@ async fn start(
     fake: Fake,
     settings: CdnSettings,
 ) -> (Images, kameo::actor::ActorRef<Root>) {
-    let images = Images::new(settings, store.clone(), fake, BTreeMap::new());
+    let images = Images::new(
+        settings,
+        store.clone(),
+        fake,
+        BTreeMap::new(),
+        Duration::from_secs(5),
+    );
     images.load().await.unwrap();
     let root = Root::start(tree::Args {
         concerns: images.concerns(),

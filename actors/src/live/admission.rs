@@ -42,6 +42,17 @@ impl Displaced {
         self.0.push_back((identity, now_ms));
     }
 
+    /// Where publishers of this protocol were displaced from less than `within` ago.
+    pub fn addresses(&self, protocol: Protocol, now_ms: i64, within: Duration) -> Vec<IpAddr> {
+        self.0
+            .iter()
+            .filter(|(known, at_ms)| {
+                known.protocol == protocol && now_ms - at_ms < within.as_millis() as i64
+            })
+            .map(|(known, _)| known.address)
+            .collect()
+    }
+
     /// Whether this publisher was displaced less than `within` ago.
     pub fn contains(&self, identity: &Identity, now_ms: i64, within: Duration) -> bool {
         self.0

@@ -15,6 +15,7 @@ use sluice_media::{
     hls::{
         Header, Output, Packager, PackagerSettings, Segment, Window, WindowLimits,
         journal::{self, Record},
+        record::SegmentEntry,
     },
     unit::Unit,
 };
@@ -22,6 +23,7 @@ use sluice_media::{
 use super::{
     LiveSettings, View,
     disk::{Disk, Job, Rebuild},
+    recording::{Tape, TapeJob},
     shelf::Shelf,
 };
 
@@ -43,6 +45,8 @@ pub(super) struct Broadcast {
     pending: VecDeque<Pending>,
     /// Segments that left the list, with the time (Unix milliseconds) until which they may be fetched.
     retired: VecDeque<(i64, u64)>,
+    /// Closed segments whose files the folder still has, for a recording that has to catch up.
+    recent: VecDeque<SegmentEntry>,
     journal_lines: u32,
     rebuilt_ms: i64,
     last_media_ms: Option<i64>,
@@ -58,16 +62,20 @@ struct Pending {
 }
 
 impl Broadcast {
-    /// A new broadcast in a new folder below `folder`.
-    pub fn begin(settings: &LiveSettings, header: Header, folder: &Path) -> std::io::Result<Self> {
+    /// A new broadcast in a new folder below `folder`, recorded to `tape` if there is one.
+    pub fn begin(
+        settings: &LiveSettings,
+        header: Header,
+        folder: &Path,
+        tape: Option<Tape>,
+    ) -> std::io::Result<Self> {
         let (folder, now_ms) = (folder.join(&header.broadcast), header.started_ms);
         let disk = Disk::start(folder.clone())?;
-        let mut broadcast = Self::over(
-            settings,
-            Window::new(header),
-            Arc::new(Shelf::new(folder, disk)),
-            None,
-        );
+        let shelf = Shelf::new(folder, disk);
+        if let Some(tape) = tape {
+            shelf.set_tape(tape);
+        }
+        let mut broadcast = Self::over(settings, Window::new(header), Arc::new(shelf), None);
         broadcast.rebuild(now_ms);
         Ok(broadcast)
     }
@@ -84,6 +92,11 @@ impl Broadcast {
             last.map(|segment| segment.program_date_time_ms + i64::from(segment.duration_90k) / 90);
         let mut broadcast = Self::over(settings, window, shelf, from);
         broadcast.last_media_ms = last_media_ms;
+        if let Some(tape) = broadcast.shelf.tape() {
+            let segments = broadcast.window.segments();
+            broadcast.recent = segments.map(SegmentEntry::from).collect();
+            broadcast.window.segments().for_each(|it| tape.list(it));
+        }
         broadcast.rebuild(now_ms);
         broadcast
     }
@@ -113,6 +126,7 @@ impl Broadcast {
             outputs: Vec::new(),
             pending: VecDeque::new(),
             retired: VecDeque::new(),
+            recent: VecDeque::new(),
             journal_lines: 0,
             rebuilt_ms: 0,
             last_media_ms: None,
@@ -178,6 +192,10 @@ impl Broadcast {
             outputs: Vec::new(),
             window: self.window.clone(),
         });
+        if let Some(tape) = self.shelf.tape() {
+            self.disk()
+                .submit(Job::Tape(tape.clone(), TapeJob::End(ended_ms)));
+        }
     }
 
     /// Lets time pass: track wait, overdue disk, expired segments.
@@ -206,6 +224,7 @@ impl Broadcast {
             self.window.apply(output);
             job = self.disk().submit(job_of(output, now_ms));
             self.journal_lines += 1;
+            self.record(output);
             if let Output::SegmentEnd { msn } = output {
                 closed.extend(self.window.segment(*msn).cloned());
                 self.retire(now_ms);
@@ -238,10 +257,14 @@ impl Broadcast {
             .is_some_and(|pending| !healthy || pending.job <= persisted)
         {
             let pending = self.pending.pop_front().expect("looked at above");
-            pending
-                .outputs
-                .into_iter()
-                .for_each(|output| self.put(output));
+            for output in pending.outputs {
+                if let (Output::SegmentEnd { msn }, Some(tape)) = (&output, self.shelf.tape())
+                    && let Some(segment) = pending.window.segment(*msn)
+                {
+                    tape.list(segment);
+                }
+                self.put(output);
+            }
             newest = Some(pending.window);
         }
         if let Some(window) = newest
@@ -276,6 +299,55 @@ impl Broadcast {
         }
     }
 
+    /// Tells the store that the broadcast is recorded, if it is.
+    pub fn announce_recording(&self) {
+        if let Some(tape) = self.shelf.tape() {
+            tape.announce();
+        }
+    }
+
+    /// What is recorded of it.
+    pub fn tape(&self) -> Option<&Tape> {
+        self.shelf.tape().map(Arc::as_ref)
+    }
+
+    /// Has the disk thread record what it was just given to write.
+    fn record(&mut self, output: &Output) {
+        let Some(tape) = self.shelf.tape() else {
+            return;
+        };
+        let entry = |msn: u64| self.window.segment(msn).map(SegmentEntry::from);
+        let job = match output {
+            Output::Init(init) => {
+                tape.note_init(init);
+                Some(TapeJob::Init(init.number))
+            }
+            Output::Part(part) if part.index == 0 => entry(part.msn).map(TapeJob::Segment),
+            Output::Part(_) => None,
+            Output::SegmentEnd { msn } => {
+                let closed = entry(*msn);
+                self.recent.extend(closed);
+                closed.map(TapeJob::Segment)
+            }
+        };
+        if let Some(job) = job {
+            let tape = tape.clone();
+            self.disk().submit(Job::Tape(tape, job));
+        }
+    }
+
+    /// After the folder was made good: whatever of it is not recorded yet.
+    fn catch_up_recording(&self) {
+        let Some(tape) = self.shelf.tape().filter(|_| !self.window.is_ended()) else {
+            return;
+        };
+        let open = self.window.segments().filter(|segment| !segment.closed);
+        let segments = self.recent.iter().copied();
+        let segments = segments.chain(open.map(SegmentEntry::from)).collect();
+        self.disk()
+            .submit(Job::Tape(tape.clone(), TapeJob::CatchUp(segments)));
+    }
+
     fn note(&mut self, record: &Record) -> u64 {
         self.journal_lines += 1;
         self.disk().submit(Job::Line(line(record)))
@@ -304,6 +376,9 @@ impl Broadcast {
             self.shelf.remove(msn);
             gone.push(msn);
         }
+        if let Some(last) = gone.last() {
+            self.recent.retain(|segment| segment.msn > *last);
+        }
         if !gone.is_empty() {
             self.disk().submit(Job::Remove(gone));
         }
@@ -312,7 +387,9 @@ impl Broadcast {
     /// Brings the folder up to date with what is published: every file that memory still holds, and a fresh journal.
     fn rebuild(&mut self, now_ms: i64) -> u64 {
         self.rebuilt_ms = now_ms;
-        self.submit_rebuild(self.shelf.inits(), self.shelf.in_memory())
+        let job = self.submit_rebuild(self.shelf.inits(), self.shelf.in_memory());
+        self.catch_up_recording();
+        job
     }
 
     fn compact(&mut self) {

@@ -12,12 +12,14 @@ use std::{
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
 };
 
 use bytes::Bytes;
 use sluice_media::hls::names;
+
+use super::recording::{Tape, TapeJob};
 
 /// Jobs that may wait for the thread; a full queue counts as a failed disk.
 const QUEUE: usize = 64;
@@ -67,6 +69,8 @@ pub(super) enum Job {
     Rebuild(Rebuild),
     /// Deletes segments that nobody may fetch any more.
     Remove(Vec<u64>),
+    /// Records what was written. What fails in it ends the recording, never the broadcast.
+    Tape(Arc<Tape>, TapeJob),
     /// Deletes the folder: the broadcast is over and forgotten.
     Discard,
 }
@@ -118,7 +122,13 @@ impl Disk {
     /// Queues a job and returns its number; when the queue is full the disk counts as failed.
     pub fn submit(&self, job: Job) -> u64 {
         let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
-        if self.jobs.try_send((number, job)).is_err() {
+        if let Err(refused) = self.jobs.try_send((number, job)) {
+            if let TrySendError::Full((_, Job::Tape(tape, TapeJob::End(at_ms))))
+            | TrySendError::Disconnected((_, Job::Tape(tape, TapeJob::End(at_ms)))) = refused
+            {
+                // Nothing may keep a recording from becoming work.
+                tape.end(at_ms);
+            }
             self.shared.lost.store(number, Ordering::Release);
             self.shared
                 .fail("the disk is slower than the stream".into());
@@ -169,6 +179,13 @@ impl Shared {
 
 fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
     while let Ok((number, job)) = queue.recv() {
+        let job = match job {
+            Job::Tape(tape, job) => {
+                tape.carry_out(job, &writer.folder);
+                Job::Line(Vec::new())
+            }
+            job => job,
+        };
         let rebuilds = matches!(job, Job::Rebuild(_));
         let frees = matches!(job, Job::Remove(_) | Job::Discard);
         if rebuilds || frees || shared.healthy.load(Ordering::Acquire) {
@@ -218,7 +235,12 @@ impl Writer {
                 fs::write(self.folder.join(names::init_name(number)), &bytes)?;
                 self.journal()?.write_all(&line)
             }
+            Job::Line(line) if line.is_empty() => Ok(()),
             Job::Line(line) => self.journal()?.write_all(&line),
+            Job::Tape(tape, job) => {
+                tape.carry_out(job, &self.folder);
+                Ok(())
+            }
             Job::Rebuild(rebuild) => self.rebuild(&rebuild),
             Job::Remove(msns) => {
                 for msn in msns {

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sluice_media::meter::{AdviceContext, Measured, advice};
+use sluice_ingest::gate::Line;
+use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
 
 use super::{broadcast::Broadcast, session::Session};
 
@@ -19,10 +20,14 @@ pub enum InputStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trouble {
+    /// Why the broadcast is recorded no further.
+    pub recording: Option<String>,
     /// Why segments stay in memory only.
     pub disk: Option<String>,
     /// Why rows are written late.
     pub database: Option<String>,
+    /// Why the source of `pullUrl` does not send at the moment.
+    pub pull: Option<String>,
 }
 
 /// Answer of `GET /api/live/inputs/{id}/health` while there is a broadcast.
@@ -46,7 +51,14 @@ pub struct Health {
     /// Packets lost on the line; `null` for protocols that cannot lose any.
     pub lost_packets: Option<u64>,
     pub retransmitted_packets: Option<u64>,
-    /// Viewers are not counted yet.
+    /// Packets that arrived and were thrown away because the service did not keep up.
+    pub discarded_packets: Option<u64>,
+    pub round_trip_ms: Option<f64>,
+    /// How long a lost packet may take to come again, as both sides agreed.
+    pub line_latency_ms: Option<u32>,
+    /// What waits in the receive buffer, by time.
+    pub receive_buffer_ms: Option<u32>,
+    /// Players that asked for the media playlist within the last three target durations; `null` when they are not counted.
     pub viewers: Option<u64>,
     /// Publisher sessions of this broadcast so far.
     pub sessions: u64,
@@ -54,6 +66,8 @@ pub struct Health {
     pub conflicts: u64,
     pub target_duration_s: u32,
     pub part_target_ms: Option<f64>,
+    /// `recording`, `stopped`, or `null` when the broadcast is not recorded.
+    pub recording: Option<&'static str>,
     pub trouble: Trouble,
     pub advice: Vec<String>,
 }
@@ -63,6 +77,7 @@ pub(super) struct Facts<'a> {
     pub session: Option<&'a Session>,
     pub broadcast: &'a Broadcast,
     pub measured: Measured,
+    pub viewers: Option<u64>,
     pub sessions: u64,
     pub conflicts: u64,
     pub conflict_addresses: &'a [String],
@@ -82,8 +97,11 @@ impl Health {
             .map(|session| session.report.clone())
             .unwrap_or_default();
         let request = session.map(|session| &session.request);
+        let line = report.line;
         let header = broadcast.header();
-        let advice = advice(
+        let tape = broadcast.tape();
+        let stopped = tape.and_then(|tape| tape.stopped()).map(str::to_owned);
+        let mut advice = advice(
             &measured,
             &AdviceContext {
                 target_duration_s: header.target_duration_s,
@@ -94,8 +112,14 @@ impl Health {
                 database_trouble: facts.database_trouble.clone(),
                 conflicts: facts.conflicts,
                 conflict_addresses: facts.conflict_addresses.to_vec(),
+                line: line.map(facts_of),
             },
         );
+        if let Some(reason) = &stopped {
+            advice.push(format!(
+                "the recording of this broadcast has stopped ({reason}); the stream goes on, and what was recorded is kept"
+            ));
+        }
         Self {
             status: session.map_or(InputStatus::Reconnecting, |_| InputStatus::Live),
             broadcast: header.broadcast.clone(),
@@ -110,9 +134,13 @@ impl Health {
             bytes_received: report.bytes_received,
             damaged_units: report.damaged,
             dropped_units: broadcast.dropped_units(),
-            lost_packets: None,
-            retransmitted_packets: None,
-            viewers: None,
+            lost_packets: line.map(|line| line.lost),
+            retransmitted_packets: line.map(|line| line.retransmitted),
+            discarded_packets: line.map(|line| line.discarded),
+            round_trip_ms: line.map(|line| line.rtt_ms),
+            line_latency_ms: line.map(|line| line.latency_ms),
+            receive_buffer_ms: line.map(|line| line.buffer_ms),
+            viewers: facts.viewers,
             sessions: facts.sessions,
             conflicts: facts.conflicts,
             target_duration_s: header.target_duration_s,
@@ -120,11 +148,25 @@ impl Health {
                 .window()
                 .part_target_90k()
                 .map(|ticks| f64::from(ticks) / 90.0),
+            recording: tape.map(|_| if stopped.is_some() { "stopped" } else { "recording" }),
             trouble: Trouble {
+                recording: stopped,
                 disk: broadcast.disk().error(),
                 database: facts.database_trouble,
+                pull: None,
             },
             advice,
         }
+    }
+}
+
+fn facts_of(line: Line) -> LineFacts {
+    LineFacts {
+        lost: line.lost,
+        retransmitted: line.retransmitted,
+        discarded: line.discarded,
+        received: line.received,
+        rtt_ms: line.rtt_ms,
+        latency_ms: line.latency_ms,
     }
 }

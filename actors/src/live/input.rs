@@ -18,7 +18,7 @@ use sluice_media::{
     meter::Meter,
     unit::Unit,
 };
-use sluice_store::live_inputs::LiveInput as InputRow;
+use sluice_store::live_inputs::{LiveInput as InputRow, RecordMode};
 use tracing::{error, info, warn};
 
 use super::{
@@ -27,6 +27,7 @@ use super::{
     health::Facts,
     inputs::{Quiet, is_low_latency},
     ledger::Entry,
+    recording::Tape,
     session::{Session, Ticket},
     unix_ms,
 };
@@ -164,6 +165,9 @@ impl LiveInput {
         let now_ms = unix_ms();
         let broadcast = Broadcast::resume(&self.args.services.settings, &view, now_ms);
         self.view = Some(Arc::new(broadcast.view()));
+        if published.phase != Phase::Ended {
+            broadcast.announce_recording();
+        }
         self.adopt(broadcast);
         if published.phase == Phase::Ended {
             self.phase = Phase::Ended;
@@ -208,9 +212,12 @@ impl LiveInput {
             fence: header.fence as i64,
         };
         let folder = services.folder.join(row.id.to_string());
-        let broadcast = Broadcast::begin(&services.settings, header, &folder)?;
+        let is_recorded = row.record_mode == RecordMode::Automatic;
+        let tape = is_recorded.then(|| Tape::new(services.tapes.clone(), row.id, &header));
+        let broadcast = Broadcast::begin(&services.settings, header, &folder, tape)?;
         info!(input = %row.id, broadcast = broadcast.header().broadcast, "broadcast begins");
         services.ledger.note(started);
+        broadcast.announce_recording();
         playback.set_started(now_ms);
         self.forget_broadcast();
         self.adopt(broadcast);
@@ -363,10 +370,12 @@ impl LiveInput {
             return;
         };
         let trouble = self.args.services.store.trouble();
+        let is_counted = self.args.services.settings.count_viewers;
         self.args.playback.set_health(Some(Health::of(Facts {
             session: self.session.as_ref(),
             broadcast,
             measured: self.meter.snapshot(now_ms),
+            viewers: is_counted.then(|| self.args.playback.viewers(now_ms)),
             sessions: self.sessions,
             conflicts: self.conflicts,
             conflict_addresses: &self.conflict_addresses,

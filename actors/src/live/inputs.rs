@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    net::{IpAddr, SocketAddr},
     ops::ControlFlow,
     sync::Arc,
     time::{Duration, Instant},
@@ -18,7 +19,7 @@ use kameo::{
     mailbox,
     message::{Context, Message},
 };
-use sluice_ingest::gate::{PublishRequest, Refusal};
+use sluice_ingest::gate::{Protocol, PublishRequest, Refusal};
 use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
 use tracing::{error, info, warn};
 use uuid::Uuid;
@@ -30,6 +31,7 @@ use super::{
     input::{self, LiveInput, Revoke},
     ledger,
     playback::{Directory, Entry},
+    recording::TapeJob,
     session::Ticket,
     unix_ms,
 };
@@ -241,6 +243,10 @@ impl LiveInputs {
         });
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
+        if let Some(tape) = view.shelf.tape() {
+            let job = Job::Tape(tape.clone(), TapeJob::End(now_ms));
+            view.shelf.disk().submit(job);
+        }
         view.shelf.disk().submit(Job::Discard);
     }
 
@@ -265,6 +271,23 @@ impl LiveInputs {
         if slug.is_some_and(|slug| slug != entry.row.input_slug) {
             return Err(Refusal::Unauthorized);
         }
+        self.open_to_publishers(entry)
+    }
+
+    /// A source needs no key, and gives way to whoever publishes.
+    fn authorise_pull(&self, input_id: Uuid) -> Result<Entry, Refusal> {
+        let entry = self.args.directory.entry(input_id);
+        let entry = entry
+            .filter(|entry| entry.row.pull_url.is_some())
+            .ok_or(Refusal::Unauthorized)?;
+        let on_air = self.on_air.get(&input_id);
+        if on_air.is_some_and(OnAir::has_publisher) {
+            return Err(Refusal::Conflict);
+        }
+        self.open_to_publishers(entry)
+    }
+
+    fn open_to_publishers(&self, entry: Entry) -> Result<Entry, Refusal> {
         if !entry.row.enabled {
             return Err(Refusal::Disabled);
         }
@@ -281,8 +304,15 @@ impl LiveInputs {
             .count()
     }
 
-    async fn admit(&mut self, request: &PublishRequest) -> Result<Admitted, Refusal> {
-        let entry = self.authorise(request)?;
+    async fn admit(
+        &mut self,
+        request: &PublishRequest,
+        pulled: Option<Uuid>,
+    ) -> Result<Admitted, Refusal> {
+        let entry = match pulled {
+            None => self.authorise(request)?,
+            Some(input_id) => self.authorise_pull(input_id)?,
+        };
         let settings = &self.args.services.settings;
         let identity = Identity::from(request);
         let now_ms = unix_ms();
@@ -367,17 +397,21 @@ pub(super) struct Admitted {
 }
 
 /// A publisher asks to publish.
-pub(super) struct Admit(pub PublishRequest);
+pub(super) struct Admit {
+    pub request: PublishRequest,
+    /// The input whose source is pulled; `None` for publishers that came by themselves, with a key.
+    pub pulled: Option<Uuid>,
+}
 
 impl Message<Admit> for LiveInputs {
     type Reply = Result<Admitted, Refusal>;
 
     async fn handle(
         &mut self,
-        Admit(request): Admit,
+        Admit { request, pulled }: Admit,
         _: &mut Context<Self, Self::Reply>,
     ) -> Self::Reply {
-        let admitted = self.admit(&request).await;
+        let admitted = self.admit(&request, pulled).await;
         match &admitted {
             Ok(_) => {
                 info!(remote = %request.remote, protocol = request.protocol.as_str(), "publisher admitted")
@@ -387,6 +421,53 @@ impl Message<Admit> for LiveInputs {
             }
         }
         admitted
+    }
+}
+
+/// Asks from where encoders of a protocol would be refused as in conflict at the moment, by input: for a protocol that
+/// must decide before it can ask.
+pub(super) struct Contested(pub Protocol);
+
+impl Message<Contested> for LiveInputs {
+    type Reply = HashMap<Uuid, Vec<IpAddr>>;
+
+    async fn handle(
+        &mut self,
+        Contested(protocol): Contested,
+        _: &mut Context<Self, Self::Reply>,
+    ) -> Self::Reply {
+        let (settings, now_ms) = (&self.args.services.settings, unix_ms());
+        let is_sending = |on_air: &OnAir| {
+            let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
+            open.and_then(|ticket| ticket.media_age_ms(now_ms))
+                .is_some_and(|age| age < settings.fresh_for.as_millis() as i64)
+        };
+        self.on_air
+            .iter()
+            .filter(|(_, on_air)| is_sending(on_air))
+            .map(|(id, on_air)| {
+                let within = settings.displaced_for;
+                (*id, on_air.displaced.addresses(protocol, now_ms, within))
+            })
+            .filter(|(_, addresses)| !addresses.is_empty())
+            .collect()
+    }
+}
+
+/// An encoder was refused because another one has the input, before it could ask.
+pub(super) struct NoteConflict {
+    pub input_id: Uuid,
+    pub remote: SocketAddr,
+}
+
+impl Message<NoteConflict> for LiveInputs {
+    type Reply = ();
+
+    async fn handle(&mut self, conflict: NoteConflict, _: &mut Context<Self, ()>) {
+        if let Some(on_air) = self.on_air.get(&conflict.input_id) {
+            let actor = on_air.actor.get();
+            let _ = actor.tell(input::Conflict(conflict.remote)).try_send();
+        }
     }
 }
 

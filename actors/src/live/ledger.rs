@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments};
+use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments, recordings};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -62,6 +62,22 @@ pub(super) enum Entry {
     },
     Forgotten {
         broadcast: String,
+    },
+    /// A broadcast is recorded; may be told again.
+    RecordingBegun {
+        input_id: Uuid,
+        broadcast: String,
+        at_ms: i64,
+    },
+    /// Nothing more of it is recorded, and why.
+    RecordingStopped {
+        broadcast: String,
+        reason: String,
+    },
+    /// A recorded broadcast is over, and all of it is on the disk.
+    RecordingEnded {
+        broadcast: String,
+        at_ms: i64,
     },
 }
 
@@ -235,6 +251,21 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
         }
         Entry::Forgotten { broadcast } => {
             live_segments::delete_before(tx, broadcast, i64::MAX, u32::MAX).await?;
+        }
+        Entry::RecordingBegun {
+            input_id,
+            broadcast,
+            at_ms,
+        } => {
+            if let Some(input) = live_inputs::by_id(tx, *input_id).await? {
+                recordings::begin(tx, &input, broadcast, *at_ms).await?;
+            }
+        }
+        Entry::RecordingStopped { broadcast, reason } => {
+            recordings::stopped(tx, broadcast, reason, unix_ms()).await?;
+        }
+        Entry::RecordingEnded { broadcast, at_ms } => {
+            recordings::end(tx, broadcast, *at_ms, unix_ms()).await?;
         }
     }
     Ok(())

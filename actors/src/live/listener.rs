@@ -72,9 +72,18 @@ impl Drop for Listener {
 /// Binds the address of a setting; a taken one is retried for 3 s, because a predecessor that was killed may hold it for
 /// a moment.
 pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<TcpListener>, Error> {
+    bind_with(setting, address, async || TcpListener::bind(address).await).await
+}
+
+/// The same for any socket.
+pub(super) async fn bind_with<S>(
+    setting: &str,
+    address: SocketAddr,
+    mut bind: impl AsyncFnMut() -> io::Result<S>,
+) -> Result<Arc<S>, Error> {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(3);
     loop {
-        match TcpListener::bind(address).await {
+        match bind().await {
             Ok(socket) => return Ok(Arc::new(socket)),
             Err(error)
                 if error.kind() == io::ErrorKind::AddrInUse

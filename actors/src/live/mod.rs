@@ -19,11 +19,15 @@ mod ledger;
 pub mod listener;
 mod paced;
 mod playback;
+pub mod pull;
+pub mod recording;
 mod recovery;
 mod session;
 mod settings;
 mod shelf;
+pub mod srt;
 mod sync;
+mod viewers;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +49,7 @@ pub use playback::{Directory, Phase, Playback, Policy, Published, View};
 pub use session::{LiveGate, LiveSession};
 pub use settings::LiveSettings;
 pub use shelf::Body;
+pub use viewers::PlayId;
 
 use crate::{
     Error,
@@ -86,6 +91,18 @@ impl Live {
     /// Measurements and advice of a stream on air or inside its reconnect window; `None` when idle.
     pub fn health(&self, input_id: Uuid) -> Option<Arc<Health>> {
         self.directory.by_input(input_id)?.health()
+    }
+
+    /// Who watches now.
+    pub fn viewers(&self, input_id: Uuid) -> u64 {
+        self.directory
+            .by_input(input_id)
+            .map_or(0, |playback| playback.viewers(unix_ms()))
+    }
+
+    /// What viewers of this input read; `None` when there is no such input.
+    pub fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
+        self.directory.by_input(input_id)
     }
 
     /// What viewers of this playback id read; `None` when no input has it.
@@ -143,6 +160,8 @@ pub struct Services {
     store: Store,
     boot_id: String,
     ledger: ledger::Ledger,
+    /// What recordings need.
+    tapes: recording::Site,
 }
 
 impl std::fmt::Debug for Services {
@@ -170,12 +189,19 @@ impl Branch {
         rows: Vec<InputRow>,
     ) -> Result<Self, Error> {
         let folder = store.data_dir().join("live");
+        let ledger = ledger::Ledger::new();
+        let tapes = recording::Site {
+            folder: recording::folder_of(&store),
+            store: store.clone(),
+            ledger: ledger.clone(),
+        };
         let services = Services {
             settings,
             folder,
             store,
             boot_id: boot_id(),
-            ledger: ledger::Ledger::new(),
+            ledger,
+            tapes,
         };
         let mut branch = Self {
             services: Arc::new(services),
@@ -202,6 +228,11 @@ impl Branch {
         branch.recovered = views
             .map(|view| view.window.header().broadcast.clone())
             .collect();
+        let (tapes, on_air) = (branch.services.tapes.clone(), branch.recovered.clone());
+        tokio::task::spawn_blocking(move || recording::recover(&tapes, &on_air))
+            .await
+            .expect("recovery does not panic")
+            .map_err(Error::io("reading the folder of recordings"))?;
         Ok(branch)
     }
 
@@ -232,6 +263,11 @@ impl Branch {
         )
     }
 
+    /// Every input, for those who must know them before they can ask.
+    pub fn directory(&self) -> Arc<Directory> {
+        self.directory.clone()
+    }
+
     /// The handle for everyone else.
     pub fn live(&self, inputs: ActorRef<LiveInputs>) -> Live {
         Live {
@@ -247,8 +283,14 @@ impl Branch {
             self.recovered,
             stop.clone(),
         );
+        let folders = recording::run_sweep(
+            self.services.tapes.clone(),
+            self.directory.clone(),
+            self.services.settings.linger,
+            stop.clone(),
+        );
         let sync = sync::run(self.services.folder.clone(), self.directory.clone(), stop);
-        tokio::join!(ledger, sync);
+        tokio::join!(ledger, folders, sync);
     }
 }
 

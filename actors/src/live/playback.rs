@@ -18,7 +18,11 @@ use sluice_store::live_inputs::LiveInput as InputRow;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{Health, InputStatus, Times, shelf::Shelf};
+use super::{
+    Health, InputStatus, Times,
+    shelf::Shelf,
+    viewers::{PlayId, Viewers},
+};
 
 /// Where an input is between two broadcasts, as viewers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +56,6 @@ pub struct View {
     pub shelf: Arc<Shelf>,
     media: OnceLock<bytes::Bytes>,
     delta: OnceLock<bytes::Bytes>,
-    multivariant: OnceLock<bytes::Bytes>,
 }
 
 impl View {
@@ -62,7 +65,6 @@ impl View {
             shelf,
             media: OnceLock::new(),
             delta: OnceLock::new(),
-            multivariant: OnceLock::new(),
         }
     }
 
@@ -78,16 +80,17 @@ impl View {
         self.window.is_playable()
     }
 
-    pub fn multivariant_playlist(&self) -> bytes::Bytes {
-        self.multivariant
-            .get_or_init(|| multivariant_playlist(&self.window).into())
-            .clone()
+    /// The multivariant playlist; `query` is what the media playlist is to be asked with, as of [`multivariant_playlist`].
+    pub fn multivariant_playlist(&self, query: &str) -> bytes::Bytes {
+        multivariant_playlist(&self.window, query).into()
     }
 }
 
 /// What the input's row says of who may watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
+    /// Only who has a playback token may watch.
+    pub signed: bool,
     /// Exact hosts or `*.` sub-domains; empty: everyone.
     pub allowed_domains: Vec<String>,
     pub low_latency: bool,
@@ -96,6 +99,7 @@ pub struct Policy {
 impl From<&InputRow> for Policy {
     fn from(row: &InputRow) -> Self {
         Self {
+            signed: row.require_signed_playback,
             allowed_domains: row.allowed_domains.clone(),
             low_latency: super::inputs::is_low_latency(row),
         }
@@ -106,10 +110,14 @@ impl From<&InputRow> for Policy {
 #[derive(Debug)]
 pub struct Playback {
     pub input_id: Uuid,
+    pub account_id: Uuid,
     pub playback_id: String,
     policy: ArcSwap<Policy>,
     state: watch::Sender<Arc<Published>>,
     health: ArcSwapOption<Health>,
+    /// Why the input's source is not pulled at the moment.
+    pull_trouble: ArcSwapOption<String>,
+    viewers: Viewers,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
     fence: AtomicI64,
@@ -129,10 +137,13 @@ impl Playback {
         };
         Self {
             input_id: row.id,
+            account_id: row.account_id,
             playback_id: row.playback_id.clone(),
             policy: ArcSwap::from_pointee(Policy::from(row)),
             state: watch::Sender::new(Arc::new(idle)),
             health: ArcSwapOption::empty(),
+            pull_trouble: ArcSwapOption::empty(),
+            viewers: Viewers::default(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
             fence: AtomicI64::new(row.fence),
@@ -156,6 +167,25 @@ impl Playback {
 
     pub fn health(&self) -> Option<Arc<Health>> {
         self.health.load_full()
+    }
+
+    /// A player asks for the media playlist.
+    pub fn note_viewer(&self, play: PlayId, now_ms: i64) {
+        self.viewers.note(play, now_ms, self.viewer_for_ms());
+    }
+
+    /// Players that asked for the media playlist within the last three target durations.
+    pub fn viewers(&self, now_ms: i64) -> u64 {
+        self.viewers.count(now_ms, self.viewer_for_ms())
+    }
+
+    /// How long a player counts after it asked; 0 when there is nothing to watch.
+    fn viewer_for_ms(&self) -> i64 {
+        let view = &self.state.borrow().view;
+        let target_s = view
+            .as_ref()
+            .map_or(0, |view| view.window.header().target_duration_s);
+        i64::from(target_s) * 3_000
     }
 
     /// When broadcasts began and ended; the end is `None` while one is live or reconnecting.
@@ -208,6 +238,15 @@ impl Playback {
         self.policy.store(Arc::new(policy));
     }
 
+    /// Why the input's source is not pulled at the moment; `None` when it is, or when there is none.
+    pub fn pull_trouble(&self) -> Option<String> {
+        self.pull_trouble.load().as_ref().map(|it| it.to_string())
+    }
+
+    pub(super) fn set_pull_trouble(&self, trouble: Option<String>) {
+        self.pull_trouble.store(trouble.map(Arc::new));
+    }
+
     pub(super) fn set_health(&self, health: Option<Health>) {
         self.health.store(health.map(Arc::new));
     }
@@ -224,7 +263,11 @@ impl Playback {
 
 /// All live inputs and their playbacks. Written by `LiveInputs` alone; survives its restarts.
 #[derive(Debug, Default)]
-pub struct Directory(RwLock<Entries>);
+pub struct Directory {
+    entries: RwLock<Entries>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
+}
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -245,7 +288,7 @@ impl Directory {
     }
 
     pub fn by_playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
-        let entries = self.0.read().expect("no panic under this lock");
+        let entries = self.entries.read().expect("no panic under this lock");
         let input_id = entries.by_playback.get(playback_id)?;
         entries
             .by_input
@@ -254,7 +297,7 @@ impl Directory {
     }
 
     pub fn playbacks(&self) -> Vec<Arc<Playback>> {
-        let entries = self.0.read().expect("no panic under this lock");
+        let entries = self.entries.read().expect("no panic under this lock");
         entries
             .by_input
             .values()
@@ -262,8 +305,22 @@ impl Directory {
             .collect()
     }
 
+    /// Tells of each change of a row.
+    pub(super) fn follow(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn rows(&self) -> Vec<Arc<InputRow>> {
+        let entries = self.entries.read().expect("no panic under this lock");
+        entries
+            .by_input
+            .values()
+            .map(|entry| entry.row.clone())
+            .collect()
+    }
+
     pub(super) fn entry(&self, input_id: Uuid) -> Option<Entry> {
-        self.0
+        self.entries
             .read()
             .expect("no panic under this lock")
             .by_input
@@ -272,14 +329,14 @@ impl Directory {
     }
 
     pub(super) fn by_key_hash(&self, hash: &str) -> Option<Entry> {
-        let entries = self.0.read().expect("no panic under this lock");
+        let entries = self.entries.read().expect("no panic under this lock");
         let input_id = entries.by_key_hash.get(hash)?;
         entries.by_input.get(input_id).cloned()
     }
 
     /// Takes the row as the one that holds from now on; returns the row it replaces.
     pub(super) fn put(&self, row: InputRow) -> Option<Arc<InputRow>> {
-        let mut entries = self.0.write().expect("no panic under this lock");
+        let mut entries = self.entries.write().expect("no panic under this lock");
         let row = Arc::new(row);
         let (playback, old) = match entries.by_input.get(&row.id) {
             Some(entry) => (entry.playback.clone(), Some(entry.row.clone())),
@@ -294,14 +351,16 @@ impl Directory {
             .insert(row.stream_key_hash.clone(), row.id);
         entries.by_playback.insert(row.playback_id.clone(), row.id);
         entries.by_input.insert(row.id, Entry { row, playback });
+        self.changes.send_modify(|changes| *changes += 1);
         old
     }
 
     pub(super) fn remove(&self, input_id: Uuid) -> Option<Entry> {
-        let mut entries = self.0.write().expect("no panic under this lock");
+        let mut entries = self.entries.write().expect("no panic under this lock");
         let entry = entries.by_input.remove(&input_id)?;
         entries.by_key_hash.remove(&entry.row.stream_key_hash);
         entries.by_playback.remove(&entry.row.playback_id);
+        self.changes.send_modify(|changes| *changes += 1);
         Some(entry)
     }
 }

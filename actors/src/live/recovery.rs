@@ -22,6 +22,7 @@ use super::{
     LiveSettings, Phase, Services, View,
     disk::{Disk, JOURNAL},
     playback::Directory,
+    recording::Tape,
     shelf::Shelf,
     unix_ms,
 };
@@ -56,7 +57,7 @@ pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<
             continue;
         }
         let last_ms = recovered.last_ms;
-        match view(recovered, &folder, services) {
+        match view(recovered, &folder, services, playback.input_id) {
             Ok(Some(view)) => {
                 info!(input = %playback.input_id, broadcast = view.window.header().broadcast, ?phase, "broadcast recovered");
                 playback.set_started(view.window.header().started_ms);
@@ -128,7 +129,12 @@ fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSetting
 
 /// What can be served of a journal; `None` when the broadcast is over and nothing is left. One that was on air goes on
 /// even when nothing was listed yet.
-fn view(mut recovered: Recovered, folder: &Path, services: &Services) -> io::Result<Option<View>> {
+fn view(
+    mut recovered: Recovered,
+    folder: &Path,
+    services: &Services,
+    input_id: Uuid,
+) -> io::Result<Option<View>> {
     list_what_is_there(&mut recovered.window, folder, &services.settings);
     recovered.truncate_to(|msn| {
         fs::metadata(folder.join(names::segment_name(msn)))
@@ -143,6 +149,9 @@ fn view(mut recovered: Recovered, folder: &Path, services: &Services) -> io::Res
         return Ok(None);
     }
     let shelf = Shelf::new(folder.to_owned(), Disk::start(folder.to_owned())?);
+    if let Some(tape) = Tape::load(services.tapes.clone(), input_id, window.header()) {
+        shelf.set_tape(tape);
+    }
     for init in window.inits() {
         shelf.put_init(
             init.number,

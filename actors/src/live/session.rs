@@ -3,6 +3,8 @@
 //! A session never waits for anything but room in its input's mailbox; that wait is the back-pressure to the encoder.
 
 use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, Ordering},
@@ -12,7 +14,7 @@ use std::{
 
 use kameo::actor::ActorRef;
 use sluice_ingest::gate::{
-    Closed, Ended, Gate, PublishRequest, PublishSession, Refusal, SessionReport,
+    Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal, SessionReport,
 };
 use sluice_media::{hls::Header, unit::Unit};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +26,7 @@ use super::{
     admission::Identity,
     connections::Connection,
     input::{Begin, Deliver, Finish, LiveInput, Report},
-    inputs::{Admit, Admitted},
+    inputs::{Admit, Admitted, Contested, NoteConflict},
     unix_ms,
 };
 use crate::events::Parting;
@@ -159,13 +161,68 @@ impl LiveGate {
     pub fn new(inputs: ActorRef<LiveInputs>) -> Self {
         Self { inputs }
     }
+
+    /// From where SRT encoders would be refused as in conflict now, by input; `None` when nobody answers.
+    pub(super) async fn contested(&self) -> Option<HashMap<Uuid, Vec<IpAddr>>> {
+        self.inputs
+            .ask(Contested(Protocol::Srt))
+            .mailbox_timeout(ADMISSION_TIMEOUT)
+            .reply_timeout(ADMISSION_TIMEOUT)
+            .await
+            .ok()
+    }
+
+    /// Counts an encoder that was refused as in conflict. Lost when nobody has time: it is for health alone.
+    pub(super) fn note_conflict(&self, input_id: Uuid, remote: IpAddr) {
+        let remote = SocketAddr::new(remote, 0);
+        let _ = self
+            .inputs
+            .tell(NoteConflict { input_id, remote })
+            .try_send();
+    }
+}
+
+/// Admits what the service itself fetches for an input.
+#[derive(Clone, Debug)]
+pub(super) struct PullGate {
+    gate: LiveGate,
+    input_id: Uuid,
+}
+
+impl Gate for PullGate {
+    type Session = LiveSession;
+
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
+        self.gate.admit_as(request, Some(self.input_id)).await
+    }
 }
 
 impl Gate for LiveGate {
     type Session = LiveSession;
 
     async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
-        let asked = self.inputs.ask(Admit(request.clone()));
+        self.admit_as(request, None).await
+    }
+}
+
+impl LiveGate {
+    /// The gate for the source of an input.
+    pub(super) fn pulled(&self, input_id: Uuid) -> PullGate {
+        PullGate {
+            gate: self.clone(),
+            input_id,
+        }
+    }
+
+    async fn admit_as(
+        &self,
+        request: PublishRequest,
+        pulled: Option<Uuid>,
+    ) -> Result<LiveSession, Refusal> {
+        let asked = self.inputs.ask(Admit {
+            request: request.clone(),
+            pulled,
+        });
         let admitted = asked
             .mailbox_timeout(ADMISSION_TIMEOUT)
             .reply_timeout(ADMISSION_TIMEOUT)

@@ -30,6 +30,9 @@ pub struct LiveSettings {
     pub fresh_for: Duration,
     pub max_streams: usize,
     pub max_waiting_viewers: usize,
+    pub count_viewers: bool,
+    #[serde(with = "duration")]
+    pub still_every: Duration,
 }
 
 impl Default for LiveSettings {
@@ -47,6 +50,8 @@ impl Default for LiveSettings {
             fresh_for: Duration::from_secs(2),
             max_streams: 500,
             max_waiting_viewers: 20_000,
+            count_viewers: true,
+            still_every: Duration::from_secs(5),
         }
     }
 }
@@ -76,6 +81,9 @@ impl LiveSettings {
         }
         if ms(self.read_beat) > 100 {
             return Err("live.read_beat must be at most 100ms; 0ms reads at every packet".into());
+        }
+        if !(1_000..=10_000).contains(&ms(self.still_every)) {
+            return Err("live.still_every must be between 1s and 10s".into());
         }
         if self.max_streams == 0 {
             return Err("live.max_streams must be at least 1".into());

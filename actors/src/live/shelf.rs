@@ -7,13 +7,13 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::RwLock,
+    sync::{Arc, OnceLock, RwLock},
 };
 
 use bytes::Bytes;
 use sluice_media::hls::{Segment, names};
 
-use super::disk::Disk;
+use super::{disk::Disk, recording::Tape};
 
 /// The bytes of a segment, a part or an init section, ready to be sent.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ pub struct Shelf {
     disk: Disk,
     segments: RwLock<BTreeMap<u64, Slot>>,
     inits: RwLock<BTreeMap<u32, Bytes>>,
+    /// What is recorded of the broadcast.
+    tape: OnceLock<Arc<Tape>>,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +86,18 @@ impl Shelf {
             disk,
             segments: RwLock::default(),
             inits: RwLock::default(),
+            tape: OnceLock::new(),
         }
+    }
+
+    /// What is recorded of the broadcast; `None` when it is not.
+    pub fn tape(&self) -> Option<&Arc<Tape>> {
+        self.tape.get()
+    }
+
+    /// The broadcast is recorded; said once, before anybody reads.
+    pub(super) fn set_tape(&self, tape: Tape) {
+        let _ = self.tape.set(Arc::new(tape));
     }
 
     /// The folder of the broadcast's files.

@@ -11,6 +11,7 @@ mod dial;
 mod error;
 mod fetch;
 mod filename;
+mod line;
 mod pool;
 mod request;
 mod resolver;

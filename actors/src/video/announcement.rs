@@ -5,7 +5,10 @@ use sluice_store::{
     video::{Access, Stream},
 };
 
-use crate::events::{self, Event, VideoStream, error_text};
+use crate::{
+    events::{self, Event, VideoStream, error_text},
+    live::recording::stream_ended,
+};
 
 /// Work on the stream begins for the first time.
 pub(super) async fn started(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {
@@ -24,13 +27,15 @@ pub(super) async fn ready(
         manifest_url: manifest_url(stream, base_url),
         ..told(stream)
     });
-    emit(tx, stream, event, now_ms).await
+    emit(tx, stream, event, now_ms).await?;
+    stream_ended(tx, stream.id, now_ms).await
 }
 
 /// The stream has failed.
 pub(super) async fn failed(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {
     let event = Event::VideoStreamFailed(told(stream));
-    emit(tx, stream, event, now_ms).await
+    emit(tx, stream, event, now_ms).await?;
+    stream_ended(tx, stream.id, now_ms).await
 }
 
 async fn emit(tx: &mut Tx<'_>, stream: &Stream, event: Event, now_ms: i64) -> Result<(), Error> {

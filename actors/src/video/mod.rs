@@ -38,6 +38,7 @@ use crate::{
         tally::Tally,
         workers::Workers,
     },
+    live::recording::stream_ended,
     registry::Entity,
 };
 use asset::{AssetTask, VideoAsset};
@@ -208,7 +209,14 @@ impl VideoStreams {
         let services = &self.services;
         let stream = services
             .store
-            .write(move |tx| Box::pin(async move { video::delete(tx, account_id, id).await }))
+            .write(move |tx| {
+                Box::pin(async move {
+                    // A recording waits for it no longer; of another account's there is none to be deleted.
+                    video::get(tx, account_id, id).await?;
+                    stream_ended(tx, id, now_ms()).await?;
+                    video::delete(tx, account_id, id).await
+                })
+            })
             .await?;
         services.entrance.withdraw(id);
         services.latest.remove(id);

@@ -275,6 +275,7 @@ impl Session {
             damaged: self.damaged,
             last_damage: self.last_damage.as_ref().map(Damage::to_string),
             bytes_received: self.bytes_received,
+            line: None,
         }
     }
 

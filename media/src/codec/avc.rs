@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::{
-    MAX_PIXELS_PER_SIDE, VideoCodec, VideoConfig,
+    MAX_PIXELS_PER_SIDE, ParameterSets, VideoCodec, VideoConfig,
     bits::{BitReader, unescape},
+    parameter_sets::put_nal_units,
     picture_size,
     vui::{self, Vui},
 };
@@ -33,10 +34,34 @@ pub(super) fn parse(record: Bytes) -> Result<VideoConfig, Error> {
         ),
         profile: sps.profile_name(),
         level: sps.level_name(),
-        bit_depth: sps.bit_depth,
+        bit_depth: sps.chroma.bit_depth,
         may_reorder: sps.may_reorder(),
         record,
     })
+}
+
+/// The record of parameter sets as a stream carries them, with NAL unit lengths of 4 bytes.
+pub(super) fn record(sets: &ParameterSets) -> Result<Vec<u8>, Error> {
+    let first = sets.sps.first().map_or(&[][..], |sps| sps);
+    let sps = Sps::parse(first)?;
+    let (sps_count, pps_count) = (sets.sps.len(), sets.pps.len());
+    if sps_count > 31 || pps_count > 255 {
+        let reason = format!("it would hold {sps_count} sequence and {pps_count} picture sets");
+        return Err(Error::invalid(RECORD, reason));
+    }
+    let mut record = vec![1, sps.profile_idc, sps.constraints, sps.level_idc, 0xff];
+    record.push(0xe0 | sps_count as u8);
+    put_nal_units(&mut record, RECORD, &sets.sps)?;
+    record.push(pps_count as u8);
+    put_nal_units(&mut record, RECORD, &sets.pps)?;
+    if PROFILES_WITH_CHROMA_INFO.contains(&sps.profile_idc) {
+        let chroma = &sps.chroma;
+        let depths = [chroma.bit_depth, chroma.chroma_bit_depth].map(|depth| 0xf8 | (depth - 8));
+        record.push(0xfc | chroma.format as u8);
+        record.extend(depths);
+        record.push(0);
+    }
+    Ok(record)
 }
 
 /// The NAL length size and the first sequence parameter set.
@@ -77,7 +102,7 @@ struct Sps {
     profile_idc: u8,
     constraints: u8,
     level_idc: u8,
-    bit_depth: u8,
+    chroma: Chroma,
     width: u16,
     height: u16,
     vui: Vui,
@@ -101,6 +126,7 @@ impl Sps {
                 format: 1,
                 separate_planes: false,
                 bit_depth: 8,
+                chroma_bit_depth: 8,
             }
         };
         skip_picture_order(&mut bits)?;
@@ -110,7 +136,7 @@ impl Sps {
             profile_idc,
             constraints,
             level_idc,
-            bit_depth: chroma.bit_depth,
+            chroma,
             width,
             height,
             vui,
@@ -171,6 +197,7 @@ struct Chroma {
     format: u32,
     separate_planes: bool,
     bit_depth: u8,
+    chroma_bit_depth: u8,
 }
 
 impl Chroma {
@@ -178,7 +205,7 @@ impl Chroma {
         let format = bits.ue_up_to(3, "chroma_format_idc")?;
         let separate_planes = format == 3 && bits.flag()?;
         let bit_depth = 8 + bits.ue_up_to(6, "bit_depth_luma_minus8")? as u8;
-        bits.ue_up_to(6, "bit_depth_chroma_minus8")?;
+        let chroma_bit_depth = 8 + bits.ue_up_to(6, "bit_depth_chroma_minus8")? as u8;
         bits.skip(1)?;
         let scaling_matrix_present = bits.flag()?;
         if scaling_matrix_present {
@@ -193,6 +220,7 @@ impl Chroma {
             format,
             separate_planes,
             bit_depth,
+            chroma_bit_depth,
         })
     }
 

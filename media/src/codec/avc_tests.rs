@@ -128,7 +128,12 @@ fn levels_and_profiles_by_name() {
             profile_idc,
             constraints,
             level_idc,
-            bit_depth: 8,
+            chroma: Chroma {
+                format: 1,
+                separate_planes: false,
+                bit_depth: 8,
+                chroma_bit_depth: 8,
+            },
             width,
             height,
             vui: Vui::default(),

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::{
-    MAX_PIXELS_PER_SIDE, VideoCodec, VideoConfig,
+    MAX_PIXELS_PER_SIDE, ParameterSets, VideoCodec, VideoConfig,
     bits::{BitReader, unescape},
+    parameter_sets::put_nal_units,
     picture_size,
     vui::{self, Vui},
 };
@@ -34,6 +35,33 @@ pub(super) fn parse(record: Bytes) -> Result<VideoConfig, Error> {
         may_reorder: Some(sps.max_num_reorder > 0),
         record,
     })
+}
+
+/// The record of parameter sets as a stream carries them, with NAL unit lengths of 4 bytes.
+pub(super) fn record(sets: &ParameterSets) -> Result<Vec<u8>, Error> {
+    let first = sets.sps.first().map_or(&[][..], |sps| sps);
+    let sps = Sps::parse(first)?;
+    let mut record = vec![1];
+    record.extend(sps.tier_level.bytes());
+    // No statement on spatial segments and parallelism, nor on the frame rate.
+    record.extend([0xf0, 0, 0xfc]);
+    record.push(0xfc | sps.chroma_format as u8);
+    record.extend([sps.bit_depth, sps.chroma_bit_depth].map(|depth| 0xf8 | (depth - 8)));
+    record.extend([0, 0]);
+    record.push(sps.temporal_layers << 3 | u8::from(sps.temporal_nesting) << 2 | 3);
+    let arrays = [
+        (NAL_VPS, &sets.vps),
+        (NAL_SPS, &sets.sps),
+        (NAL_PPS, &sets.pps),
+    ];
+    record.push(arrays.len() as u8);
+    for (nal_type, nal_units) in arrays {
+        let count = u16::try_from(nal_units.len()).unwrap_or(u16::MAX);
+        record.push(0x80 | nal_type);
+        record.extend(count.to_be_bytes());
+        put_nal_units(&mut record, RECORD, &nal_units[..usize::from(count)])?;
+    }
+    Ok(record)
 }
 
 /// What is used of the record beside the first sequence parameter set.
@@ -98,8 +126,14 @@ fn read_arrays<'a>(bits: &mut BitReader<'a>) -> Result<&'a [u8], Error> {
 /// What is used of a sequence parameter set.
 #[derive(Debug)]
 struct Sps {
+    /// 1–7.
+    temporal_layers: u8,
+    temporal_nesting: bool,
     tier_level: ProfileTierLevel,
+    /// `chroma_format_idc`: 0 monochrome, 1 4:2:0, 2 4:2:2, 3 4:4:4.
+    chroma_format: u32,
     bit_depth: u8,
+    chroma_bit_depth: u8,
     width: u16,
     height: u16,
     max_num_reorder: u32,
@@ -118,7 +152,7 @@ impl Sps {
         if max_sub_layers_minus1 > 6 {
             return Err(bits.invalid("it declares 8 sub-layers, at most 7 are allowed"));
         }
-        bits.skip(1)?;
+        let temporal_nesting = bits.flag()?;
         let tier_level = ProfileTierLevel::read(&mut bits, max_sub_layers_minus1)?;
         bits.ue_up_to(15, "sps_seq_parameter_set_id")?;
         let chroma_format = bits.ue_up_to(3, "chroma_format_idc")?;
@@ -126,15 +160,19 @@ impl Sps {
         let (width, height) =
             read_size(&mut bits, if separate_planes { 0 } else { chroma_format })?;
         let bit_depth = 8 + bits.ue_up_to(8, "bit_depth_luma_minus8")? as u8;
-        bits.ue_up_to(8, "bit_depth_chroma_minus8")?;
+        let chroma_bit_depth = 8 + bits.ue_up_to(8, "bit_depth_chroma_minus8")? as u8;
         let poc_bits = 4 + bits.ue_up_to(12, "log2_max_pic_order_cnt_lsb_minus4")?;
         let max_num_reorder = read_max_num_reorder(&mut bits, max_sub_layers_minus1)?;
         let mut vui = Vui::default();
         // The fields read before one that is damaged stay; see the module `vui`.
         let _ = read_to_clock(&mut bits, poc_bits, &mut vui);
         Ok(Self {
+            temporal_layers: max_sub_layers_minus1 as u8 + 1,
+            temporal_nesting,
             tier_level,
+            chroma_format,
             bit_depth,
+            chroma_bit_depth,
             width,
             height,
             max_num_reorder,
@@ -195,6 +233,16 @@ impl ProfileTierLevel {
             codecs.push_str(&format!(".{byte:X}"));
         }
         codecs
+    }
+
+    /// As the parameter set and the record hold it.
+    fn bytes(&self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[0] = self.space << 6 | u8::from(self.high_tier) << 5 | self.profile_idc;
+        bytes[1..5].copy_from_slice(&self.compatibility.to_be_bytes());
+        bytes[5..11].copy_from_slice(&self.constraints);
+        bytes[11] = self.level_idc;
+        bytes
     }
 
     fn profile_name(&self) -> String {

@@ -11,6 +11,7 @@ mod hevc;
 mod mp3;
 mod obu;
 mod opus;
+mod parameter_sets;
 mod payload;
 #[cfg(test)]
 mod test_bytes;
@@ -18,6 +19,7 @@ mod vui;
 
 use bytes::Bytes;
 pub use opus::{OpusHead, OpusMapping};
+pub use parameter_sets::ParameterSets;
 pub use payload::{PayloadFacts, check_payload};
 
 use crate::Error;
@@ -110,6 +112,19 @@ impl VideoConfig {
             VideoCodec::Hevc => hevc::parse(record),
             VideoCodec::Av1 => av1::parse(record),
         }
+    }
+
+    /// The configuration that parameter sets inside the stream give, as MPEG-TS carries them; its NAL units stand behind
+    /// lengths of 4 bytes. [`Error::Invalid`] where a set that is needed is missing or damaged.
+    pub fn from_parameter_sets(codec: VideoCodec, sets: &ParameterSets) -> Result<Self, Error> {
+        let record = match codec {
+            VideoCodec::Avc => avc::record(sets)?,
+            VideoCodec::Hevc => hevc::record(sets)?,
+            VideoCodec::Av1 => {
+                return Err(Error::unsupported("AV1", "it has no parameter sets"));
+            }
+        };
+        Self::parse(codec, record.into())
     }
 
     /// The configuration that the sequence header of an AV1 key frame gives, with a record made from it: for encoders

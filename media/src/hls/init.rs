@@ -17,11 +17,11 @@ const VIDEO_TIMESCALE: u32 = 90_000;
 /// Ticks per second of the movie header, which times nothing in a fragmented file.
 const MOVIE_TIMESCALE: u32 = 1_000;
 /// 16.16 identity matrix of `mvhd` and `tkhd`.
-const IDENTITY: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+pub(super) const IDENTITY: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 /// `track_enabled`, `track_in_movie`.
 const TRACK_ACTIVE: u32 = 3;
 /// ISO 639-2 "und", packed in three times five bits.
-const LANGUAGE_UNDETERMINED: u16 = 0x55c4;
+pub(super) const LANGUAGE_UNDETERMINED: u16 = 0x55c4;
 
 /// Writes the init section of the tracks that are there. `delay_90k`: what the pictures' composition offsets are larger
 /// than they need to be, so that none is negative; an edit list takes it back.
@@ -179,7 +179,7 @@ fn write_mdhd(out: &mut Vec<u8>, timescale: u32) {
     });
 }
 
-fn write_hdlr(out: &mut Vec<u8>, handler: &[u8; 4], name: &[u8]) {
+pub(super) fn write_hdlr(out: &mut Vec<u8>, handler: &[u8; 4], name: &[u8]) {
     write_full_box(out, b"hdlr", 0, 0, |out| {
         put_u32(out, 0);
         out.extend_from_slice(handler);
@@ -189,7 +189,7 @@ fn write_hdlr(out: &mut Vec<u8>, handler: &[u8; 4], name: &[u8]) {
 }
 
 /// Media data lie in the same file.
-fn write_dinf(out: &mut Vec<u8>) {
+pub(super) fn write_dinf(out: &mut Vec<u8>) {
     write_box(out, b"dinf", |out| {
         write_full_box(out, b"dref", 0, 0, |out| {
             put_u32(out, 1);

@@ -112,13 +112,36 @@ impl Record {
 
 /// Appends the record as one line.
 pub fn encode(record: &Record, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(b"00000000 ");
-    let json_start = out.len();
-    serde_json::to_writer(&mut *out, record).expect("records have string keys and go to memory");
-    let crc = format!("{:08x}", crc32fast::hash(&out[json_start..]));
-    out[start..start + CRC_DIGITS].copy_from_slice(crc.as_bytes());
-    out.push(b'\n');
+    framed::encode(record, out);
+}
+
+/// Lines of JSON that carry their checksum.
+pub(super) mod framed {
+    use serde::{Serialize, de::DeserializeOwned};
+
+    use super::CRC_DIGITS;
+
+    /// Appends a value as one line.
+    pub(in crate::hls) fn encode(value: &impl Serialize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(b"00000000 ");
+        let json_start = out.len();
+        serde_json::to_writer(&mut *out, value).expect("records have string keys and go to memory");
+        let crc = format!("{:08x}", crc32fast::hash(&out[json_start..]));
+        out[start..start + CRC_DIGITS].copy_from_slice(crc.as_bytes());
+        out.push(b'\n');
+    }
+
+    /// A whole line's value; `None` when it is torn or damaged.
+    pub(in crate::hls) fn decode<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+        let line = line.strip_suffix(b"\n")?;
+        let (crc, json) = line.split_at_checked(CRC_DIGITS + 1)?;
+        let expected = format!("{:08x} ", crc32fast::hash(json));
+        if crc != expected.as_bytes() {
+            return None;
+        }
+        serde_json::from_slice(json).ok()
+    }
 }
 
 /// What a journal tells after a restart.
@@ -198,7 +221,9 @@ impl Recovered {
 pub fn replay(bytes: &[u8]) -> Result<Recovered, Error> {
     let mut recovered: Option<Recovered> = None;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let Some(record) = decode(line) else { break };
+        let Some(record) = framed::decode(line) else {
+            break;
+        };
         match (&mut recovered, record) {
             (None, Record::Header(header)) => recovered = Some(Recovered::new(header)),
             (None, _) => break,
@@ -209,17 +234,6 @@ pub fn replay(bytes: &[u8]) -> Result<Recovered, Error> {
         what: "window journal",
         reason: "it does not begin with a whole header".to_owned(),
     })
-}
-
-/// A whole line's record; `None` when it is torn or damaged.
-fn decode(line: &[u8]) -> Option<Record> {
-    let line = line.strip_suffix(b"\n")?;
-    let (crc, json) = line.split_at_checked(CRC_DIGITS + 1)?;
-    let expected = format!("{:08x} ", crc32fast::hash(json));
-    if crc != expected.as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(json).ok()
 }
 
 /// The records that rebuild the window: what a rewritten journal begins with. An open session must be told after them.

@@ -19,8 +19,10 @@ mod key_frames;
 pub mod names;
 mod packager;
 mod playlist;
+pub mod record;
 mod segmenter;
 mod session;
+mod still;
 mod timeline;
 mod track_wait;
 pub mod vod;
@@ -37,6 +39,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     packager::{Continuation, Packager, PackagerSettings},
     playlist::{MediaOptions, media_playlist, multivariant_playlist},
+    still::still_clip,
     window::{Bandwidth, Header, InitInfo, PartInfo, Segment, Window, WindowLimits},
 };
 

@@ -31,8 +31,9 @@ pub fn media_playlist(window: &Window, options: MediaOptions) -> String {
     MediaPlaylist::new(window).render(options)
 }
 
-/// The multivariant playlist: one rendition, `media.m3u8`. Before the first part it has none.
-pub fn multivariant_playlist(window: &Window) -> String {
+/// The multivariant playlist: one rendition, `media.m3u8`, to be asked with `query`: nothing, or a text that begins with
+/// `?`. Before the first part it has none.
+pub fn multivariant_playlist(window: &Window, query: &str) -> String {
     let mut text = format!("#EXTM3U\n#EXT-X-VERSION:{}\n", version(window));
     let (Some(info), Some(bandwidth)) = (window.stream_info(), window.bandwidth()) else {
         return text;
@@ -291,7 +292,7 @@ impl std::fmt::Display for Seconds {
 }
 
 /// ISO 8601 in UTC with milliseconds.
-fn put_date_time(text: &mut String, unix_ms: i64) {
+pub(super) fn put_date_time(text: &mut String, unix_ms: i64) {
     let (days, ms) = (
         unix_ms.div_euclid(86_400_000),
         unix_ms.rem_euclid(86_400_000),

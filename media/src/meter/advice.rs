@@ -24,17 +24,36 @@ pub struct AdviceContext {
     pub conflicts: u64,
     /// Addresses of the encoders that fight for the key, as many as are known.
     pub conflict_addresses: Vec<String>,
+    /// How the line does, where the protocol knows (SRT).
+    pub line: Option<LineFacts>,
+}
+
+/// A lossy line. Counters are packets since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LineFacts {
+    /// Never arrived, or too late to be played.
+    pub lost: u64,
+    /// Lost on the line and sent again.
+    pub retransmitted: u64,
+    /// Arrived, and thrown away because the service did not keep up.
+    pub discarded: u64,
+    pub received: u64,
+    pub rtt_ms: f64,
+    /// How long a lost packet may take to come again.
+    pub latency_ms: u32,
 }
 
 type Rule = fn(&Measured, &AdviceContext) -> Option<String>;
 
 /// In the order of what hurts viewers most.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 17] = [
     silence,
     conflict,
     disk,
     database,
     damage,
+    overrun,
+    line,
     unplayable_format,
     hevc,
     stalls,
@@ -102,7 +121,61 @@ fn database(_: &Measured, context: &AdviceContext) -> Option<String> {
     ))
 }
 
+fn overrun(_: &Measured, context: &AdviceContext) -> Option<String> {
+    let line = context.line.filter(|line| line.discarded > 0)?;
+    Some(format!(
+        "{} packets arrived and were thrown away because the service did not keep up; move other work off its machine.",
+        line.discarded
+    ))
+}
+
+/// A lost packet comes again within a few round trips, if the latency leaves time for them.
+fn line(_: &Measured, context: &AdviceContext) -> Option<String> {
+    const ROUND_TRIPS: f64 = 4.0;
+    const STEP_MS: f64 = 50.0;
+    const MUCH: f64 = 0.1;
+    let line = context.line?;
+    let needed_ms = (line.rtt_ms * ROUND_TRIPS / STEP_MS).ceil() * STEP_MS;
+    let latency_ms = f64::from(line.latency_ms);
+    let set = |to_ms: f64| {
+        format!(
+            "add latency={:.0} to the address in OBS or ffmpeg (microseconds), or set srt.latency of the service to {to_ms:.0}ms",
+            to_ms * 1_000.0
+        )
+    };
+    if line.lost > 0 {
+        let to_ms = needed_ms.max(latency_ms * 2.0);
+        return Some(format!(
+            "{} packets were lost on the line for good (round trip {:.0} ms, latency {latency_ms:.0} ms); {}, lower Settings \
+             → Output → Streaming → Video Bitrate, or use a wired network.",
+            line.lost,
+            line.rtt_ms,
+            set(to_ms)
+        ));
+    }
+    if latency_ms > 0.0 && latency_ms < needed_ms {
+        return Some(format!(
+            "The line's round trip of {:.0} ms leaves too little time in a latency of {latency_ms:.0} ms to send lost packets \
+             again; {}.",
+            line.rtt_ms,
+            set(needed_ms)
+        ));
+    }
+    let share = line.retransmitted as f64 / line.received.max(1) as f64;
+    (share > MUCH).then(|| {
+        format!(
+            "{:.0} % of the packets had to be sent again; the line is nearly full: lower Settings → Output → Streaming → \
+             Video Bitrate.",
+            share * 100.0
+        )
+    })
+}
+
 fn damage(_: &Measured, context: &AdviceContext) -> Option<String> {
+    // What a lossy line damaged is no matter of codecs; the line has a sentence of its own.
+    if context.line.is_some_and(|line| line.lost + line.discarded > 0) {
+        return None;
+    }
     let units = match context.damaged_units {
         0 => return None,
         1 => "1 unit was left out".to_owned(),

@@ -234,3 +234,32 @@ fn what_surrounds_the_stream_has_its_words() {
         }
     }
 }
+
+#[test]
+fn a_lossy_line_names_the_latency_to_set() {
+    let with = |line: LineFacts| {
+        let context = AdviceContext {
+            line: Some(line),
+            ..AdviceContext::default()
+        };
+        advice(&Measured::default(), &context)
+    };
+    let good = LineFacts {
+        retransmitted: 50,
+        received: 1_000,
+        rtt_ms: 40.0,
+        latency_ms: 400,
+        ..LineFacts::default()
+    };
+    assert_eq!(with(good), Vec::<String>::new());
+    for (line, words) in [
+        (LineFacts { lost: 3, ..good }, ["3 packets were lost", "latency=800000"]),
+        (LineFacts { rtt_ms: 130.0, ..good }, ["round trip of 130 ms", "latency=550000"]),
+        (LineFacts { retransmitted: 200, ..good }, ["20 % of the packets", "Video Bitrate"]),
+        (LineFacts { discarded: 7, ..good }, ["7 packets arrived", "other work"]),
+    ] {
+        let said = with(line);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(words.iter().all(|word| said[0].contains(word)), "{said:?}");
+    }
+}

@@ -9,7 +9,7 @@ mod window;
 
 use std::sync::Arc;
 
-pub use advice::{AdviceContext, advice};
+pub use advice::{AdviceContext, LineFacts, advice};
 use serde::Serialize;
 use track::Track;
 use window::{Average, ByteWindow, KeyFrames, Reordering};

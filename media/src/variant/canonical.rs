@@ -31,6 +31,7 @@ pub(super) fn text(wanted: &Wanted) -> String {
         "t",
         (wanted.at_ms != plain.at_ms).then(|| f64::from(wanted.at_ms) / 1000.0),
     );
+    text.put_if("frame", wanted.live.then_some("live"));
     text.put_if("trim", wanted.trim.then_some(1));
     text.put_if("rotate", (wanted.rotate != 0).then_some(wanted.rotate));
     text.put_if("flip", wanted.flip.then_some(1));

@@ -83,6 +83,8 @@ struct Wanted {
     page: u32,
     /// Milliseconds into a clip; images have none.
     at_ms: u32,
+    /// The newest picture of a live input, whose id stands in place of a file's.
+    live: bool,
 }
 
 /// Which part of the image is to stay.
@@ -123,6 +125,7 @@ impl Wanted {
             background: None,
             page: 1,
             at_ms: Self::AT_MS,
+            live: false,
         }
     }
 }
@@ -175,6 +178,11 @@ impl VariantRequest {
             wanted,
             settings: self.settings,
         })
+    }
+
+    /// Whether a live input's newest picture is asked for, and no file.
+    pub fn is_live(&self) -> bool {
+        self.wanted.live
     }
 
     pub fn kind(&self) -> Kind {

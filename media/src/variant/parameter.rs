@@ -50,6 +50,7 @@ pub(super) struct Asked {
     page: Option<u32>,
     /// Milliseconds.
     at: Option<i32>,
+    live: bool,
 }
 
 const SIDE: &str = "a whole number from 1 to 8192";
@@ -207,6 +208,16 @@ const PARAMETERS: &[Parameter] = &[
         summary: "seconds into a video, whose picture there is delivered; has no effect on images",
         read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=86_400.0, 1000.0)),
     },
+    Parameter {
+        name: "frame",
+        aliases: &[],
+        allowed: "live, on a live input's id",
+        summary: "the newest picture of a live input",
+        read: |asked, text| {
+            asked.live = text == "live";
+            asked.live.then_some(())
+        },
+    },
 ];
 
 impl Asked {
@@ -215,12 +226,6 @@ impl Asked {
         let mut asked = Self::default();
         let mut seen: [Option<&str>; PARAMETERS.len()] = [None; PARAMETERS.len()];
         for (name, text) in pairs {
-            if name == "frame" {
-                return Err(FieldError::new(
-                    "frame",
-                    "frame is not available: frames of live inputs come with a later version",
-                ));
-            }
             let Some(index) = find(name) else { continue };
             let parameter = &PARAMETERS[index];
             match seen[index].replace(text) {
@@ -237,7 +242,10 @@ impl Asked {
     /// Puts everything that has no effect beside the rest to its default.
     pub(super) fn fold(self) -> Wanted {
         let kind = self.kind.unwrap_or(Kind::Image(None));
-        let plain = Wanted::plain(kind);
+        let plain = Wanted {
+            live: self.live,
+            ..Wanted::plain(kind)
+        };
         let page = self.page.unwrap_or(1);
         let at_ms = self.at.map_or(Wanted::AT_MS, i32::unsigned_abs);
         let format = match kind {

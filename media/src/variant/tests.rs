@@ -102,7 +102,7 @@ fn bad_parameters_are_refused_by_name_and_range() {
         ("t=x", "t must be"),
         ("t=86400.1", "from 0 to 86400"),
         ("t=-1", "t must be"),
-        ("frame=live", "later version"),
+        ("frame=last", "frame must be live"),
         ("w=1&w=2", "w is given twice, as `1` and `2`"),
         ("f=webp&format=avif", "given twice"),
     ] {
@@ -111,6 +111,23 @@ fn bad_parameters_are_refused_by_name_and_range() {
     }
     let long = "x=1&".repeat(2000);
     assert!(VariantRequest::parse(&long, &PLAIN).is_err());
+}
+
+#[test]
+fn a_live_inputs_picture_is_asked_for_by_name() {
+    for query in [
+        "frame=live",
+        "w=320&frame=live",
+        "f=blurhash&frame=live",
+        "f=json&frame=live",
+    ] {
+        let live = request(query);
+        assert!(live.is_live(), "{query}");
+        assert!(live.canonical().contains("frame=live"), "{query}");
+        assert_eq!(request(live.canonical()), live);
+        assert!(live.timeless().is_none_or(|still| still.is_live()));
+    }
+    assert!(!request("w=320").is_live());
 }
 
 #[test]

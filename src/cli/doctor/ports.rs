@@ -2,14 +2,30 @@
 
 use std::{
     fs, io,
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, UdpSocket},
 };
 
 use super::finding::Finding;
 use crate::config::Config;
 
-/// The state LISTEN in /proc/net/tcp.
-const LISTEN: &str = "0A";
+/// How the kernel lists the sockets of a protocol (proc(5)), and what shows them to a person.
+struct Kind {
+    tables: [&'static str; 2],
+    /// The state of a socket that waits for anybody.
+    waiting: &'static str,
+    shown_by: &'static str,
+}
+
+const TCP: Kind = Kind {
+    tables: ["/proc/net/tcp", "/proc/net/tcp6"],
+    waiting: "0A",
+    shown_by: "sudo ss -ltnp",
+};
+const UDP: Kind = Kind {
+    tables: ["/proc/net/udp", "/proc/net/udp6"],
+    waiting: "07",
+    shown_by: "sudo ss -lunp",
+};
 
 /// A process that listens, as far as /proc shows it to this user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +40,11 @@ pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
         .http
         .tls()
         .map(|_| ("rtmps port", "rtmp.tls_listen", config.rtmp.tls_listen));
-    [
+    let srt = config
+        .srt
+        .enabled
+        .then_some(("srt port", "srt.listen", config.srt.listen));
+    let tcp = [
         ("http port", "http.listen", config.http.listen),
         ("rtmp port", "rtmp.listen", config.rtmp.listen),
     ]
@@ -32,20 +52,35 @@ pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
     .chain(rtmps)
     .map(|(check, key, address)| {
         let bound = TcpListener::bind(address).map(drop);
-        let listener = if bound.is_err() {
-            listener_on(address.port())
-        } else {
-            None
-        };
-        judge(check, key, address, bound, listener, service)
-    })
-    .collect()
+        look(check, key, address, &TCP, bound, service)
+    });
+    let udp = srt.into_iter().map(|(check, key, address)| {
+        let bound = UdpSocket::bind(address).map(drop);
+        look(check, key, address, &UDP, bound, service)
+    });
+    tcp.chain(udp).collect()
+}
+
+fn look(
+    check: &'static str,
+    key: &str,
+    address: SocketAddr,
+    kind: &Kind,
+    bound: io::Result<()>,
+    service: Option<u32>,
+) -> Finding {
+    let listener = match bound {
+        Ok(()) => None,
+        Err(_) => listener_on(kind, address.port()),
+    };
+    judge(check, key, address, kind, bound, listener, service)
 }
 
 fn judge(
     check: &'static str,
     key: &str,
     address: SocketAddr,
+    kind: &Kind,
     bound: io::Result<()>,
     listener: Option<Listener>,
     service: Option<u32>,
@@ -68,7 +103,10 @@ fn judge(
         (io::ErrorKind::AddrInUse, None) => Finding::fail(
             check,
             format!("{address} is held by another program"),
-            format!("`sudo ss -ltnp` names it; stop it, or choose another port with {key}"),
+            format!(
+                "`{}` names it; stop it, or choose another port with {key}",
+                kind.shown_by
+            ),
         ),
         (io::ErrorKind::AddrNotAvailable, _) => Finding::fail(
             check,
@@ -94,11 +132,12 @@ fn judge(
 }
 
 /// Who listens on a port, by way of its socket's inode.
-fn listener_on(port: u16) -> Option<Listener> {
-    let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
+fn listener_on(kind: &Kind, port: u16) -> Option<Listener> {
+    let inode = kind
+        .tables
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
-        .find_map(|table| listening_inode(&table, port))?;
+        .find_map(|table| listening_inode(&table, kind.waiting, port))?;
     let process = process_with_socket(inode)?;
     let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     Some(Listener {
@@ -107,12 +146,12 @@ fn listener_on(port: u16) -> Option<Listener> {
     })
 }
 
-/// The inode of the socket that listens on `port`, from the text of /proc/net/tcp (proc(5)).
-fn listening_inode(table: &str, port: u16) -> Option<u64> {
+/// The inode of the socket that waits on `port`, from the text of a table.
+fn listening_inode(table: &str, waiting: &str, port: u16) -> Option<u64> {
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let local = u16::from_str_radix(fields.get(1)?.rsplit(':').next()?, 16).ok()?;
-        let listens = *fields.get(3)? == LISTEN && local == port;
+        let listens = *fields.get(3)? == waiting && local == port;
         listens.then(|| fields.get(9)?.parse().ok())?
     })
 }
@@ -141,9 +180,9 @@ mod tests {
             0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 111 1\n\
             1: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 222 1\n\
             2: short\n";
-        assert_eq!(listening_inode(table, 8080), Some(222));
-        assert_eq!(listening_inode(table, 1935), None);
-        assert_eq!(listening_inode("", 8080), None);
+        assert_eq!(listening_inode(table, TCP.waiting, 8080), Some(222));
+        assert_eq!(listening_inode(table, TCP.waiting, 1935), None);
+        assert_eq!(listening_inode("", TCP.waiting, 8080), None);
     }
 
     #[test]
@@ -193,6 +232,7 @@ mod tests {
                 "http port",
                 "http.listen",
                 address,
+                &TCP,
                 bound,
                 listener,
                 Some(7),
@@ -205,7 +245,10 @@ mod tests {
     #[test]
     fn this_process_is_found_as_a_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let found = listener_on(listener.local_addr().unwrap().port()).unwrap();
+        let found = listener_on(&TCP, listener.local_addr().unwrap().port()).unwrap();
+        assert_eq!(found.process, std::process::id());
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let found = listener_on(&UDP, socket.local_addr().unwrap().port()).unwrap();
         assert_eq!(found.process, std::process::id());
     }
 }

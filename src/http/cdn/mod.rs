@@ -5,6 +5,7 @@
 
 mod address;
 mod answer;
+mod live;
 mod parsed;
 mod purge;
 mod stats;
@@ -25,6 +26,7 @@ use sluice_media::variant::AcceptClass;
 use std::sync::Arc;
 use uuid::Uuid;
 
+pub(super) use live::{GOOD_FOR_S, poster};
 pub use purge::{__path_purge, purge};
 pub use stats::{__path_stats, stats};
 
@@ -72,6 +74,8 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         ("bg" = Option<String>, Query, description = "What stands behind transparency and around `contain`: rrggbb, rgb or transparent"),
         ("page" = Option<u32>, Query, description = "Of a PDF, from 1 (1)"),
         ("t" = Option<f32>, Query, description = "Seconds into a video, whose picture there is delivered; behind the end the last one (1)"),
+        ("frame" = Option<String>, Query, description = "`live` with a live input's id in place of a file's: its newest picture, good for 5 s"),
+        ("token" = Option<String>, Query, description = "With `frame=live`: a playback token, needed where the input requires signed playback"),
         ("v" = Option<String>, Query, description = "Anything: a fresh address for browsers"),
     ),
     responses(
@@ -79,7 +83,7 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
         (status = 400, description = "A parameter out of range", body = super::error::ErrorBody),
-        (status = 403, description = "The key delivers presets only", body = super::error::ErrorBody),
+        (status = 403, description = "The key delivers presets only, or a live input needs a token or another site", body = super::error::ErrorBody),
         (status = 404, description = "No such key, or no such file under it", body = super::error::ErrorBody)))]
 pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let address = Address::parse(request.path()).ok_or(ApiError::NotFound("path"))?;
@@ -162,6 +166,9 @@ async fn deliver_for(
     let images = &state.images;
     let file_id = Uuid::try_parse(address.file).map_err(|_| missing())?;
     let parsed = parse(state, request, key, address.preset)?;
+    if parsed.request.is_live() {
+        return live::deliver(state, request, key, file_id, &parsed).await;
+    }
     let accept = accept_of(request);
     let cache_key = parsed.cache_key(accept);
     let cache = match address.preset {

@@ -407,13 +407,21 @@ async fn answer(
     reached: &Reached,
     file: files::File,
 ) -> Result<FileAnswer, ApiError> {
+    let file = record_of(state, reached, file).await?;
+    Ok(FileAnswer { file })
+}
+
+/// One file as the API shows it.
+pub(super) async fn record_of(
+    state: &AppState,
+    reached: &Reached,
+    file: files::File,
+) -> Result<FileRecord, ApiError> {
     let signer = Signer::of(&mut state.store.read().await?).await?;
     let record = Record {
         state,
         reached,
         signer,
     };
-    Ok(FileAnswer {
-        file: record.of(file),
-    })
+    Ok(record.of(file))
 }

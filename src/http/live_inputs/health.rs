@@ -16,7 +16,7 @@ pub struct LiveInputHealth {
     status: String,
     /// The name that stands in the playlist's addresses.
     broadcast: Option<String>,
-    /// `rtmp` or `rtmps`.
+    /// `rtmp`, `rtmps`, `srt` or `rtsp`.
     protocol: Option<String>,
     remote_address: Option<String>,
     /// As the encoder calls itself.
@@ -60,9 +60,18 @@ pub struct LiveInputHealth {
     damaged_units: u64,
     /// Left out because no key frame or configuration had come yet.
     dropped_units: u64,
-    /// Null for protocols that cannot lose any.
+    /// Never arrived, or too late to be played. Null for protocols that cannot lose any, as all of these.
     lost_packets: Option<u64>,
+    /// Lost on the line and sent again.
     retransmitted_packets: Option<u64>,
+    /// Arrived, and thrown away because the service did not keep up.
+    discarded_packets: Option<u64>,
+    round_trip_ms: Option<f64>,
+    /// How long a lost packet may take to come again, as both sides agreed.
+    line_latency_ms: Option<u32>,
+    /// What waits in the receive buffer, by time.
+    receive_buffer_ms: Option<u32>,
+    /// Players that asked for the media playlist within the last three target durations.
     viewers: Option<u64>,
     /// Publisher sessions of this broadcast so far.
     sessions: u64,
@@ -70,6 +79,8 @@ pub struct LiveInputHealth {
     conflicts: u64,
     target_duration_s: Option<u32>,
     part_target_ms: Option<f64>,
+    /// `recording`, `stopped`, or null when the broadcast is not recorded.
+    recording: Option<String>,
     trouble: HealthTrouble,
     /// What to change, in plain words that name the encoder's setting; empty when all is well.
     advice: Vec<String>,
@@ -79,10 +90,14 @@ pub struct LiveInputHealth {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes `Trouble`, which is what is sent")]
 pub struct HealthTrouble {
+    /// Why the broadcast is recorded no further.
+    recording: Option<String>,
     /// Why segments stay in memory only.
     disk: Option<String>,
     /// Why rows are written late.
     database: Option<String>,
+    /// Why the source of `pullUrl` does not send at the moment.
+    pull: Option<String>,
 }
 
 /// The fields of [`Health`], null where there is nothing to say.
@@ -100,11 +115,16 @@ pub(super) fn idle() -> Value {
         dropped_units: 0,
         lost_packets: None,
         retransmitted_packets: None,
+        discarded_packets: None,
+        round_trip_ms: None,
+        line_latency_ms: None,
+        receive_buffer_ms: None,
         viewers: None,
         sessions: 0,
         conflicts: 0,
         target_duration_s: 0,
         part_target_ms: None,
+        recording: None,
         trouble: Trouble::default(),
         advice: Vec::new(),
     };

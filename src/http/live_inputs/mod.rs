@@ -5,8 +5,10 @@
 
 mod health;
 mod record;
+mod recordings;
 mod request;
 mod tell;
+mod token;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -22,7 +24,9 @@ use uuid::Uuid;
 pub use health::LiveInputHealth;
 pub use record::LiveInputRecord;
 use record::{Record, Shown};
+pub use recordings::{__path_clip, __path_recordings, clip, recordings};
 pub use request::{ChangeLiveInput, NewLiveInputRequest};
+pub use token::{__path_playback_token, playback_token};
 
 use super::{
     answer::Success,
@@ -67,6 +71,7 @@ pub async fn create(
     Body(request): Body<NewLiveInputRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, new) = (caller.account_id(), request.checked()?);
+    request::refuse_unreachable(&state.outbound, new.pull_url.as_deref()).await?;
     let (input, key) = state
         .store
         .write(move |tx| {
@@ -140,6 +145,8 @@ pub async fn change(
     Body(request): Body<ChangeLiveInput>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id, patch) = (caller.account_id(), *id, request.checked()?);
+    let pull_url = patch.pull_url.as_ref().and_then(Option::as_deref);
+    request::refuse_unreachable(&state.outbound, pull_url).await?;
     let _in_order = state.live_changes.lock().await;
     let input = state
         .store
@@ -220,10 +227,13 @@ pub async fn health(
 
 /// What [`LiveInputHealth`] describes.
 pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiError> {
-    match state.live.health(input_id) {
-        Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal),
-        None => Ok(health::idle()),
-    }
+    let mut health = match state.live.health(input_id) {
+        Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal)?,
+        None => health::idle(),
+    };
+    let playback = state.live.playback_of(input_id);
+    health["trouble"]["pull"] = playback.and_then(|it| it.pull_trouble()).into();
+    Ok(health)
 }
 
 pub(crate) async fn find(

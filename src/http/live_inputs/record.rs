@@ -1,7 +1,7 @@
 //! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
 
 use serde::Serialize;
-use sluice_actors::live::InputStatus;
+use sluice_actors::live::{InputStatus, pull::masked};
 use sluice_store::live_inputs::LiveInput;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -26,6 +26,8 @@ pub struct LiveInputRecord {
     name: String,
     /// `idle`, `live` or `reconnecting`.
     status: &'static str,
+    /// Players that watch now; null when they are not counted.
+    viewers: Option<u64>,
     input_slug: String,
     playback_id: String,
     enabled: bool,
@@ -36,6 +38,7 @@ pub struct LiveInputRecord {
     record_mode: &'static str,
     /// `low` or `standard`.
     latency: &'static str,
+    /// The RTSP source that the service fetches; user name, password and query show `••••`.
     pull_url: Option<String>,
     stream_key_prefix: String,
     ingest: Ingest,
@@ -57,6 +60,7 @@ pub struct LiveInputRecord {
 pub struct Ingest {
     /// Server and key in one address.
     rtmp_url: String,
+    /// Server, stream id and passphrase in one address; null when SRT is turned off.
     srt_url: Option<String>,
     /// "Server" in OBS.
     obs_server: String,
@@ -72,6 +76,8 @@ pub struct Ingest {
 pub struct Playback {
     hls_url: String,
     web_rtc_url: Option<String>,
+    /// The newest key frame, a few seconds old at most.
+    poster_url: String,
     playback_id: String,
 }
 
@@ -88,7 +94,8 @@ impl Record<'_> {
         LiveInputRecord {
             id: input.id,
             status: status_name(status),
-            ingest: self.ingest(&input.input_slug, shown),
+            viewers: self.viewers(input.id),
+            ingest: self.ingest(&input, shown),
             playback: self.playback(&input.playback_id),
             name: input.name,
             input_slug: input.input_slug,
@@ -99,13 +106,18 @@ impl Record<'_> {
             allowed_domains: input.allowed_domains,
             record_mode: input.record_mode.as_str(),
             latency: input.latency.as_str(),
-            pull_url: input.pull_url,
+            pull_url: input.pull_url.as_deref().map(masked),
             stream_key_prefix: input.stream_key_prefix,
             last_started_at,
             last_ended_at,
             created_at: Time(input.created_at),
             updated_at: Time(input.updated_at),
         }
+    }
+
+    fn viewers(&self, input_id: Uuid) -> Option<u64> {
+        let is_counted = self.state.config.live.count_viewers;
+        is_counted.then(|| self.state.live.viewers(input_id))
     }
 
     /// The process knows the times a moment before the row does.
@@ -120,7 +132,9 @@ impl Record<'_> {
         (started.map(Time), ended.map(Time))
     }
 
-    fn ingest(&self, input_slug: &str, shown: Shown<'_>) -> Ingest {
+    fn ingest(&self, input: &LiveInput, shown: Shown<'_>) -> Ingest {
+        let input_slug = &input.input_slug;
+        let (srt_url, srt_passphrase) = self.srt(input, shown).unzip();
         let obs_server = self
             .reached
             .address
@@ -134,22 +148,40 @@ impl Record<'_> {
         };
         Ingest {
             rtmp_url,
-            srt_url: None,
+            srt_url,
             obs_server,
             obs_stream_key,
-            srt_passphrase: None,
+            srt_passphrase,
             whip_url: None,
         }
     }
 
+    /// The whole address without a latency, whose unit encoders disagree on; and the passphrase in it.
+    fn srt(&self, input: &LiveInput, shown: Shown<'_>) -> Option<(String, String)> {
+        let srt = self.state.srt.as_ref()?;
+        let Shown::InPlain(key) = shown else {
+            return Some((MASK.to_owned(), MASK.to_owned()));
+        };
+        let public_url = &self.state.config.srt.public_url;
+        let server = self.reached.address.srt_server(public_url, srt.port);
+        let (slug, passphrase) = (&input.input_slug, srt.passphrases.of(input));
+        let url = format!("{server}?streamid=publish:{slug}:{key}&passphrase={passphrase}");
+        Some((url, passphrase))
+    }
+
     fn playback(&self, playback_id: &str) -> Playback {
-        let base = &self.reached.address.base;
         Playback {
-            hls_url: format!("{base}/live/v1/{playback_id}/index.m3u8"),
+            hls_url: playback_url(self.reached, playback_id, "index.m3u8"),
             web_rtc_url: None,
+            poster_url: playback_url(self.reached, playback_id, "poster.jpg"),
             playback_id: playback_id.to_owned(),
         }
     }
+}
+
+/// Where an input is watched, below the request's own address; `leave` is the playback id or a token.
+pub(super) fn playback_url(reached: &Reached, leave: &str, name: &str) -> String {
+    format!("{}/live/v1/{leave}/{name}", reached.address.base)
 }
 
 fn status_name(status: InputStatus) -> &'static str {

@@ -3,6 +3,7 @@
 //! A field of the specification that this version cannot honour yet is refused rather than silently accepted.
 
 use serde::Deserialize;
+use sluice_actors::{live::pull::PullUrl, outbound::Outbound};
 use sluice_store::live_inputs::{Latency, LiveInputPatch, NewLiveInput, RecordMode};
 use utoipa::ToSchema;
 
@@ -14,17 +15,17 @@ use crate::http::{error::ApiError, field};
 pub struct NewLiveInputRequest {
     /// 1 to 120 characters; `Live input` without one.
     name: Option<String>,
-    /// `off`; `automatic` comes with a later version.
+    /// `off` (without one), or `automatic`: every broadcast becomes a stored file and a video stream.
     record_mode: Option<String>,
     /// 0 to 1800, 60 without one: how long a broadcast waits for its encoder after a drop.
     reconnect_window_seconds: Option<i64>,
-    /// `false`; `true` comes with a later version.
+    /// Whether viewers need a playback token (false).
     require_signed_playback: Option<bool>,
     /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
     allowed_domains: Option<Vec<String>>,
     /// `low` (without one) or `standard`.
     latency: Option<String>,
-    /// Null; pulling comes with a later version.
+    /// An RTSP source that the service fetches, `rtsp://` or `rtsps://`, with a user name and password where it wants them.
     pull_url: Option<String>,
 }
 
@@ -36,40 +37,40 @@ pub struct ChangeLiveInput {
     name: Option<String>,
     /// `false` refuses encoders and ends a running publish.
     enabled: Option<bool>,
-    /// `off`; `automatic` comes with a later version.
+    /// `off` or `automatic`; from the next broadcast on.
     record_mode: Option<String>,
     /// 0 to 1800.
     reconnect_window_seconds: Option<i64>,
-    /// `false`; `true` comes with a later version.
+    /// Whether viewers need a playback token. From the answer on, also of those who watch already.
     require_signed_playback: Option<bool>,
     /// At most 25 hosts, exact or `*.example.org`; empty: everyone.
     allowed_domains: Option<Vec<String>>,
     /// `low` or `standard`; from the next broadcast on.
     latency: Option<String>,
-    /// Null; pulling comes with a later version.
-    pull_url: Option<String>,
+    /// An RTSP source that the service fetches; null ends that.
+    #[serde(deserialize_with = "field::given")]
+    #[schema(value_type = Option<String>)]
+    pull_url: Option<Option<String>>,
 }
 
 impl NewLiveInputRequest {
     pub(super) fn checked(self) -> Result<NewLiveInput, ApiError> {
-        refuse_what_is_not_there_yet(self.require_signed_playback, self.pull_url.as_deref())?;
         let default = NewLiveInput::default();
         Ok(NewLiveInput {
             name: field::name(self.name)?.unwrap_or(default.name),
             record_mode: record_mode(self.record_mode.as_deref())?.unwrap_or(default.record_mode),
             reconnect_window_s: window(self.reconnect_window_seconds)?
                 .unwrap_or(default.reconnect_window_s),
-            require_signed_playback: false,
+            require_signed_playback: self.require_signed_playback.unwrap_or(false),
             allowed_domains: field::allowed_domains(self.allowed_domains)?.unwrap_or_default(),
             latency: latency(self.latency.as_deref())?.unwrap_or(default.latency),
-            pull_url: None,
+            pull_url: pull_url(self.pull_url)?,
         })
     }
 }
 
 impl ChangeLiveInput {
     pub(super) fn checked(self) -> Result<LiveInputPatch, ApiError> {
-        refuse_what_is_not_there_yet(self.require_signed_playback, self.pull_url.as_deref())?;
         Ok(LiveInputPatch {
             name: field::name(self.name)?,
             enabled: self.enabled,
@@ -78,7 +79,7 @@ impl ChangeLiveInput {
             allowed_domains: field::allowed_domains(self.allowed_domains)?,
             record_mode: record_mode(self.record_mode.as_deref())?,
             latency: latency(self.latency.as_deref())?,
-            pull_url: None,
+            pull_url: self.pull_url.map(pull_url).transpose()?,
         })
     }
 }
@@ -92,37 +93,38 @@ fn latency(given: Option<&str>) -> Result<Option<Latency>, ApiError> {
 }
 
 fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
-    let mode = field::choice(
+    field::choice(
         "recordMode",
         given,
         &["off", "automatic"],
         RecordMode::parse,
-    )?;
-    if mode == Some(RecordMode::Automatic) {
-        return Err(ApiError::NotAvailableYet(
-            "recordMode automatic is not available in this version: leave it off".to_owned(),
-        ));
-    }
-    Ok(mode)
+    )
 }
 
-fn refuse_what_is_not_there_yet(
-    signed_playback: Option<bool>,
+/// Where it leads is checked by [`refuse_unreachable`].
+fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(text) = given else {
+        return Ok(None);
+    };
+    match PullUrl::parse(&text) {
+        Ok(_) => Ok(Some(text)),
+        Err(fault) => Err(ApiError::Invalid(format!("pullUrl: {fault}"))),
+    }
+}
+
+/// 400 for a source whose host is or now resolves to a refused address.
+pub(super) async fn refuse_unreachable(
+    outbound: &Outbound,
     pull_url: Option<&str>,
 ) -> Result<(), ApiError> {
-    if signed_playback == Some(true) {
-        return Err(ApiError::NotAvailableYet(
-            "requireSignedPlayback true is not available in this version: leave it false"
-                .to_owned(),
-        ));
-    }
-    if pull_url.is_some() {
-        return Err(ApiError::NotAvailableYet(
-            "pullUrl is not available in this version: publish to the input with an encoder"
-                .to_owned(),
-        ));
-    }
-    Ok(())
+    let Some(pull_url) = pull_url.and_then(|text| PullUrl::parse(text).ok()) else {
+        return Ok(());
+    };
+    let checked = match pull_url.target(outbound) {
+        Ok(target) => outbound.probe_peer(&target).await,
+        Err(refusal) => Err(refusal),
+    };
+    checked.map_err(|refusal| ApiError::Invalid(format!("pullUrl: {refusal}")))
 }
 
 #[cfg(test)]
@@ -166,16 +168,20 @@ mod tests {
         for (body, expected) in cases {
             assert_eq!(refusal(body), expected);
         }
-        for body in [
-            json!({"recordMode": "automatic"}),
-            json!({"requireSignedPlayback": true}),
-            json!({"pullUrl": "rtsp://camera"}),
-        ] {
-            assert!(
-                refusal(body.clone()).contains("not available in this version"),
-                "{body}"
-            );
-        }
+        let refused = refusal(json!({"pullUrl": "http://camera"}));
+        assert!(refused.starts_with("pullUrl: "), "{refused}");
+    }
+
+    #[test]
+    fn a_source_is_set_and_taken_away() {
+        let change = |body: serde_json::Value| {
+            let change: ChangeLiveInput = serde_json::from_value(body).unwrap();
+            change.checked().unwrap().pull_url
+        };
+        assert_eq!(change(json!({})), None);
+        assert_eq!(change(json!({"pullUrl": null})), Some(None));
+        let url = "rtsp://cam/1".to_owned();
+        assert_eq!(change(json!({"pullUrl": url})), Some(Some(url)));
     }
 
     #[test]

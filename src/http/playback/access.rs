@@ -1,29 +1,36 @@
-//! Who may watch a live input.
+//! A viewer that may watch a live input, and what waiting takes.
 
 use std::sync::Arc;
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use sluice_actors::live::{Playback, Policy};
+use actix_web::{HttpRequest, web};
+use sluice_actors::live::Playback;
 use tokio::sync::SemaphorePermit;
 
 use crate::http::{
     context::AppState,
-    error::ApiError,
-    site::{self, Cors},
+    playback_access::{Keeping, LiveStream, Viewer},
 };
 
 /// A viewer that may watch this playback.
 pub(super) struct Access {
-    pub playback: Arc<Playback>,
+    viewer: Viewer<LiveStream>,
     state: web::Data<AppState>,
 }
 
 impl Access {
-    pub fn new(playback: Arc<Playback>, request: &HttpRequest) -> Self {
+    pub fn new(viewer: Viewer<LiveStream>, request: &HttpRequest) -> Self {
         Self {
-            playback,
+            viewer,
             state: AppState::of(request).clone(),
         }
+    }
+
+    pub fn playback(&self) -> &Arc<Playback> {
+        &self.viewer.watched.playback
+    }
+
+    pub fn cache_control(&self, keeping: Keeping) -> String {
+        self.viewer.cache_control(keeping)
     }
 
     /// Leave to wait; `None` when `live.max_waiting_viewers` do.
@@ -35,19 +42,4 @@ impl Access {
     pub async fn closing(&self) {
         self.state.closing.cancelled().await;
     }
-}
-
-/// Whether the viewer's site may show this playback, and what its browser may read of the answer.
-pub(super) fn check(request: &HttpRequest, policy: &Policy) -> (Cors, Result<(), ApiError>) {
-    site::check(request, &policy.allowed_domains)
-}
-
-/// A preflight. It names the origins that the answer itself would name.
-pub(super) async fn preflight(request: HttpRequest) -> HttpResponse {
-    let playback_id = request.match_info().get("playback_id").unwrap_or_default();
-    let playback = AppState::of(&request).live.playback(playback_id);
-    let cors = playback.map_or(Cors::Everyone, |playback| {
-        check(&request, &playback.policy()).0
-    });
-    site::preflight(&cors)
 }

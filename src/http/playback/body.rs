@@ -4,9 +4,10 @@ use std::{fs::File, io, path::PathBuf, sync::Arc};
 
 use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web::Bytes};
 use futures_util::stream;
-use sluice_actors::live::Body;
+use sluice_actors::{cdn::Entry, live::Body};
 
 use crate::http::{
+    bytes::is_known,
     error::ApiError,
     range::{Asked, cut, pieces_of},
 };
@@ -21,7 +22,7 @@ pub(super) async fn respond(
     request: &HttpRequest,
     body: Body,
     content_type: &'static str,
-    cache: &'static str,
+    cache: String,
 ) -> Result<HttpResponse, ApiError> {
     let total = body.len();
     let mut response = HttpResponse::Ok();
@@ -39,6 +40,23 @@ pub(super) async fn respond(
             let file = open(path).await?;
             Ok(response.body(SizedStream::new(len, pieces_of(file, offset + start, len))))
         }
+    }
+}
+
+/// 200 with the picture, or 304 to a client that has it.
+pub(super) fn picture(request: &HttpRequest, entry: &Entry, cache: String) -> HttpResponse {
+    let tag = String::from_utf8_lossy(&entry.etag).into_owned();
+    let is_unchanged = is_known(request, &tag) == Some(true);
+    let mut response = match is_unchanged {
+        true => HttpResponse::NotModified(),
+        false => HttpResponse::Ok(),
+    };
+    response
+        .insert_header((header::CACHE_CONTROL, cache))
+        .insert_header((header::ETAG, tag));
+    match is_unchanged {
+        true => response.finish(),
+        false => response.content_type("image/jpeg").body(entry.body.clone()),
     }
 }
 

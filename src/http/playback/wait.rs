@@ -49,7 +49,7 @@ impl Reload {
 /// The playlist once it holds what was asked for. When that does not come in time, the playlist as it is: while an
 /// encoder reconnects, players must go on asking and not give up.
 pub(super) async fn for_playlist(access: &Access, reload: Reload) -> Result<Arc<View>, ApiError> {
-    let playback = &access.playback;
+    let playback = access.playback();
     let view = listed(&playback.now())?;
     reload.check(&view)?;
     if !reload.is_met(&playback.now()) {
@@ -94,10 +94,10 @@ pub(super) async fn for_change(
     wait_s: u64,
     same: impl Fn(&Published) -> bool,
 ) -> Result<Arc<Published>, ApiError> {
-    if wait_s > 0 && same(&access.playback.now()) {
+    if wait_s > 0 && same(&access.playback().now()) {
         until(access, Duration::from_secs(wait_s), |now| !same(now)).await?;
     }
-    Ok(access.playback.now())
+    Ok(access.playback().now())
 }
 
 /// Three target durations (RFC 8216bis §6.2.5.2).
@@ -116,7 +116,7 @@ async fn until(
         what: "live.max_waiting_viewers is reached: playback",
         retry_after_s: 1,
     })?;
-    let mut states = access.playback.follow();
+    let mut states = access.playback().follow();
     tokio::select! {
         _ = tokio::time::timeout(longest, states.wait_for(|now| met(now))) => {}
         () = access.closing() => {}

@@ -58,7 +58,7 @@ async fn scopes_bound_what_a_key_may_do() {
     let (reader, writer) = (site.key(Scope::Read).await, site.key(Scope::Write).await);
     for (method, path) in guarded() {
         let is_change = method != "GET" && path != "/api/workflows/lint";
-        let is_admin_only = path.starts_with("/api/keys");
+        let is_admin_only = path.starts_with("/api/keys") || path.starts_with("/api/playback-keys");
         let is_for_sessions = path == "/api/session";
         let allowed = |answer: &super::Answer| ![401, 403].contains(&answer.status);
         let by_reader = site.call_as(&reader, method, &path, None).await;
@@ -97,6 +97,34 @@ async fn bearer_wins_over_the_other_header() {
         }
         assert_eq!(site.send(request).await.status, status, "{authorization:?}");
     }
+}
+
+#[actix_web::test]
+async fn playback_keys_are_shown_once_and_bounded() {
+    const PATH: &str = "/api/playback-keys";
+    let site = Site::open().await;
+    let made = site.call("POST", PATH, Some(json!({}))).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let made = made.json();
+    let secret = made["secret"].as_str().unwrap();
+    assert_eq!(
+        (made["key"]["name"].as_str(), secret.len()),
+        (Some("Playback key"), 52)
+    );
+    assert!(secret.starts_with("svc_play_"), "no API key looks so");
+    let list = site.call("GET", PATH, None).await.json();
+    assert_eq!(list["keys"], json!([made["key"]]));
+    for _ in 1..20 {
+        assert_eq!(site.call("POST", PATH, Some(json!({}))).await.status, 201);
+    }
+    let refused = site.call("POST", PATH, Some(json!({}))).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    let path = format!("{PATH}/{}", made["key"]["id"].as_str().unwrap());
+    assert_eq!(site.call("DELETE", &path, None).await.status, 200);
+    assert_eq!(site.call("DELETE", &path, None).await.status, 404);
+    assert_eq!(site.call("POST", PATH, Some(json!({}))).await.status, 201);
+    let long = json!({"name": "x".repeat(121)});
+    assert_eq!(site.call("POST", PATH, Some(long)).await.status, 400);
 }
 
 #[actix_web::test]

@@ -74,6 +74,7 @@ impl Gallery {
                 store.clone(),
                 Painter,
                 config.delivery_caps(),
+                config.live.still_every,
             ),
             ..MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
         })

@@ -34,7 +34,7 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
         input["playbackId"].as_str().unwrap(),
     );
     let expected = json!({
-        "id": input["id"], "name": "Live input", "status": "idle", "inputSlug": slug, "playbackId": playback_id,
+        "id": input["id"], "name": "Live input", "status": "idle", "viewers": 0, "inputSlug": slug, "playbackId": playback_id,
         "enabled": true, "reconnectWindowSeconds": 30, "requireSignedPlayback": false,
         "allowedDomains": ["example.org"], "recordMode": "off", "latency": "low", "pullUrl": null,
         "streamKeyPrefix": &key[..12],
@@ -45,6 +45,7 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
         },
         "playback": {
             "hlsUrl": format!("http://media.test:8080/live/v1/{playback_id}/index.m3u8"), "webRtcUrl": null,
+            "posterUrl": format!("http://media.test:8080/live/v1/{playback_id}/poster.jpg"),
             "playbackId": playback_id,
         },
         "lastStartedAt": null, "lastEndedAt": null,
@@ -139,19 +140,14 @@ async fn values_that_cannot_be_honoured_are_refused() {
             "latency must be standard or low, got `none`",
         ),
         (
-            json!({"recordMode": "automatic"}),
-            Some("not_available_yet"),
-            "recordMode",
+            json!({"pullUrl": "http://camera.test/1"}),
+            None,
+            "pullUrl: it must begin with rtsp:// or rtsps://",
         ),
         (
-            json!({"requireSignedPlayback": true}),
-            Some("not_available_yet"),
-            "requireSignedPlayback",
-        ),
-        (
-            json!({"pullUrl": "rtsp://camera.test/1"}),
-            Some("not_available_yet"),
-            "pullUrl",
+            json!({"pullUrl": "rtsp://127.0.0.1/1"}),
+            None,
+            "outbound.allow",
         ),
     ];
     for (body, code, message) in cases {
@@ -342,4 +338,39 @@ async fn an_idle_input_has_health_without_measurements() {
         (&json!("idle"), &json!([]))
     );
     assert_eq!(health["videoCodec"], Value::Null);
+}
+
+#[actix_web::test]
+async fn a_playback_token_stands_in_addresses_and_has_an_end() {
+    let site = Site::open().await;
+    let made = create(&site, json!({"requireSignedPlayback": true})).await;
+    assert_eq!(made["liveInput"]["requireSignedPlayback"], true);
+    let path = format!("{}/playback-token", path_of(&made));
+    let answer = site
+        .call("POST", &path, Some(json!({"expires_in": 60})))
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = answer.json();
+    let token = answer["token"].as_str().unwrap();
+    let below = format!("http://media.test:8080/live/v1/{token}");
+    assert_eq!(answer["hlsUrl"], json!(format!("{below}/index.m3u8")));
+    assert_eq!(answer["posterUrl"], json!(format!("{below}/poster.jpg")));
+    assert!(answer["webRtcUrl"].is_null());
+    let expires_at: jiff::Timestamp = answer["expiresAt"].as_str().unwrap().parse().unwrap();
+    let left_s = expires_at.as_second() - jiff::Timestamp::now().as_second();
+    assert!((55..=60).contains(&left_s), "{left_s}");
+    for (body, word) in [
+        (json!({"expiresIn": 59}), "60 to 604800"),
+        (json!({"expiresIn": 604_801}), "60 to 604800"),
+        (json!({"allowedDomains": ["a b"]}), "allowedDomains[0]"),
+    ] {
+        let refused = site.call("POST", &path, Some(body)).await;
+        let message = refused.json()["error"].as_str().unwrap().to_owned();
+        assert!(refused.status == 400 && message.contains(word), "{message}");
+    }
+    let reader = site.key(Scope::Read).await;
+    assert_eq!(site.call_as(&reader, "POST", &path, None).await.status, 403);
+    let unknown = format!("{PATH}/00000000-0000-0000-0000-000000000000/playback-token");
+    let missing = site.call("POST", &unknown, Some(json!({}))).await;
+    assert_eq!(missing.status, 404);
 }

@@ -117,6 +117,14 @@ impl LivePort for FakeLive {
         None
     }
 
+    fn viewers(&self, _: Uuid) -> u64 {
+        0
+    }
+
+    fn playback_of(&self, _: Uuid) -> Option<Arc<Playback>> {
+        None
+    }
+
     fn on_air(&self) -> OnAir {
         OnAir {
             live: 1,

@@ -30,6 +30,7 @@ pub use events::{__path_events, events};
 pub use playback::{__path_captions_file, __path_master, __path_picture, __path_rendition_file};
 pub use record::{StreamAnswer, StreamRecord};
 pub use request::{ChangeStream, NewStreamRequest};
+pub(super) use request::{PlaybackTokenRequest, USUAL_TTL_S};
 pub use token::{__path_playback_token, playback_token};
 
 use super::{

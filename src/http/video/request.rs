@@ -18,7 +18,7 @@ use crate::http::{
 const MAX_TITLE: usize = 200;
 const MAX_LABEL: usize = 100;
 /// Of a token when neither its request nor the stream says, in seconds.
-pub(super) const USUAL_TTL_S: u32 = 3_600;
+pub(in crate::http) const USUAL_TTL_S: u32 = 3_600;
 
 /// A video stream to be made.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -98,7 +98,7 @@ pub struct ChangeStream {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlaybackTokenRequest {
-    /// Seconds, 60 to 604800; the stream's `tokenTtlSeconds` without one.
+    /// Seconds, 60 to 604800; without one the video stream's `tokenTtlSeconds`, else an hour.
     expires_in: Option<i64>,
     /// Hosts as in the stream's `allowedDomains`: the token plays on their pages only.
     allowed_domains: Option<Vec<String>>,
@@ -142,7 +142,7 @@ pub(super) enum CaptionOrigin {
 
 /// A token as it is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct WantedToken {
+pub(in crate::http) struct WantedToken {
     /// Seconds.
     pub expires_in: Option<u32>,
     pub domains: Vec<String>,
@@ -204,7 +204,7 @@ impl ChangeStream {
 }
 
 impl PlaybackTokenRequest {
-    pub(super) fn checked(self) -> Result<WantedToken, ApiError> {
+    pub(in crate::http) fn checked(self) -> Result<WantedToken, ApiError> {
         Ok(WantedToken {
             expires_in: ttl("expiresIn", self.expires_in)?,
             domains: field::allowed_domains(self.allowed_domains)?.unwrap_or_default(),

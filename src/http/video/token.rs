@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
-use sluice_store::{now_ms, video};
+use sluice_store::video;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::http::{
     context::AppState,
     error::ApiError,
     extract::{Body, Caller, Reached, Write},
-    playback_token::{PlaybackGrant, TokenKey},
+    playback_token::issue,
 };
 
 /// A token and addresses with it. Whoever has them may play until they expire.
@@ -49,21 +49,11 @@ pub async fn playback_token(
         .expires_in
         .or(stream.token_ttl_s)
         .unwrap_or(USUAL_TTL_S);
-    let grant = PlaybackGrant {
-        sub: stream.playback_id,
-        exp: now_ms() / 1_000 + i64::from(lifetime_s),
-        dom: wanted.domains,
-    };
-    let key = TokenKey::of(&state).await?;
-    let token = key.issue(&grant).ok_or_else(|| {
-        ApiError::Invalid(
-            "allowedDomains are too long together for an address: name fewer hosts".to_owned(),
-        )
-    })?;
+    let issued = issue(&state, stream.playback_id, lifetime_s, wanted.domains).await?;
     Ok(HttpResponse::Ok().json(PlaybackToken {
-        expires_at: Time(grant.exp * 1_000),
-        manifest_url: playback_url(&reached, &token, "master.m3u8"),
-        poster_url: playback_url(&reached, &token, "poster.jpg"),
-        token,
+        expires_at: issued.expires_at,
+        manifest_url: playback_url(&reached, &issued.token, "master.m3u8"),
+        poster_url: playback_url(&reached, &issued.token, "poster.jpg"),
+        token: issued.token,
     }))
 }

@@ -90,13 +90,7 @@ fn check_fields(record: &Value) {
         names(&record["playback"]),
         expected("hlsUrl webRtcUrl playbackId")
     );
-    for pointer in [
-        "/pullUrl",
-        "/ingest/srtUrl",
-        "/ingest/srtPassphrase",
-        "/ingest/whipUrl",
-        "/playback/webRtcUrl",
-    ] {
+    for pointer in ["/pullUrl", "/ingest/whipUrl", "/playback/webRtcUrl"] {
         assert_eq!(
             record.pointer(pointer),
             Some(&Value::Null),
@@ -140,6 +134,16 @@ fn check_secrets_in_plain(server: &Server, input: &Input) -> Result<(), Failure>
     let port = server.addresses().rtmp.port();
     assert_eq!(input.obs_server, format!("rtmp://127.0.0.1:{port}/live"));
     assert_eq!(record["ingest"]["rtmpUrl"], input.rtmp_url());
+    let passphrase = record["ingest"]["srtPassphrase"].as_str();
+    let (passphrase, stream) = (
+        passphrase.ok_or("no passphrase")?,
+        input.obs_stream_key.replace('.', ":"),
+    );
+    let srt = server.addresses().srt.ok_or("no SRT listener")?;
+    assert_eq!(
+        input.srt_url()?,
+        format!("srt://{srt}?streamid=publish:{stream}&passphrase={passphrase}")
+    );
     assert!(input.playback_id.starts_with("pb_") && input.playback_id.len() == 23);
     let base = server.base_url();
     assert_eq!(
@@ -153,7 +157,9 @@ fn check_secrets_in_plain(server: &Server, input: &Input) -> Result<(), Failure>
 fn check_masks(record: &Value) {
     check_fields(record);
     assert_eq!(record["ingest"]["rtmpUrl"], MASK);
-    assert_eq!(record["ingest"]["obsStreamKey"], MASK);
+    for field in ["obsStreamKey", "srtUrl", "srtPassphrase"] {
+        assert_eq!(record["ingest"][field], MASK);
+    }
     let keys = record.to_string().matches("svc_live_").count();
     assert_eq!(keys, 1, "the prefix alone: {record}");
 }
@@ -202,19 +208,9 @@ async fn limits_are_kept_and_named() -> Result<(), Failure> {
             "off or automatic",
         ),
         (
-            json!({"recordMode": "automatic"}),
-            "recordMode",
-            "not available",
-        ),
-        (
-            json!({"requireSignedPlayback": true}),
-            "requireSignedPlayback",
-            "not available",
-        ),
-        (
-            json!({"pullUrl": "rtsp://camera"}),
+            json!({"pullUrl": "rtsp://10.0.0.1/camera"}),
             "pullUrl",
-            "not available",
+            "outbound.allow",
         ),
         (
             json!({"allowedDomains": many}),

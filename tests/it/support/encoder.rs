@@ -34,7 +34,7 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// `url` is the whole RTMP or RTMPS address with the stream key. A clip that Debian's ffmpeg cannot publish is
+    /// `url` is the whole RTMP, RTMPS or SRT address with the stream key. A clip that Debian's ffmpeg cannot publish is
     /// published by the modern one; fails without it.
     pub fn new(clip: &Clip, url: &str) -> Result<Self, Failure> {
         let publish = Self {
@@ -78,14 +78,12 @@ impl Publish {
             command.args(["-ss", &second.to_string(), "-noaccurate_seek"]);
         }
         command.args(["-re", "-i"]).arg(&self.flv);
-        command.args([
-            "-c",
-            "copy",
-            "-f",
-            "flv",
-            "-flvflags",
-            "no_duration_filesize",
-        ]);
+        command.args(["-c", "copy"]);
+        if self.url.starts_with("srt:") {
+            command.args(["-f", "mpegts"]);
+        } else {
+            command.args(["-f", "flv", "-flvflags", "no_duration_filesize"]);
+        }
         if self.url.starts_with("rtmps:") {
             command.args(["-tls_verify", "0"]);
         }

@@ -57,7 +57,7 @@ impl Default for Encoder {
     }
 }
 
-pub(super) fn video_config(frame_rate: Option<f64>, version: u8) -> Arc<VideoConfig> {
+pub(in crate::hls) fn video_config(frame_rate: Option<f64>, version: u8) -> Arc<VideoConfig> {
     Arc::new(VideoConfig {
         codec: VideoCodec::Avc,
         record: Bytes::copy_from_slice(&[1, 0x64, 0, version, 0xff, 0xe0, 0]),
@@ -74,7 +74,7 @@ pub(super) fn video_config(frame_rate: Option<f64>, version: u8) -> Arc<VideoCon
     })
 }
 
-pub(super) fn audio_config(sample_rate: u32) -> Arc<AudioConfig> {
+pub(in crate::hls) fn audio_config(sample_rate: u32) -> Arc<AudioConfig> {
     Arc::new(AudioConfig {
         codec: AudioCodec::Aac,
         record: Bytes::from_static(&[0x11, 0x90]),

@@ -1,6 +1,6 @@
 //! Tests of the packager as a whole: synthetic encoders in, an independent reader of boxes and playlists out.
 
-mod encoder;
+pub(super) mod encoder;
 mod ffmpeg;
 mod journal;
 mod playlists;

@@ -162,7 +162,7 @@ fn before_the_first_part_nothing_is_listed() {
     let expected = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n";
     assert_eq!(render(&window), expected);
     assert_eq!(
-        multivariant_playlist(&window),
+        multivariant_playlist(&window, ""),
         "#EXTM3U\n#EXT-X-VERSION:9\n"
     );
     assert_eq!(window.next(), (1, 0));
@@ -371,7 +371,9 @@ fn the_multivariant_playlist() {
          CODECS=\"avc1.640028,mp4a.40.2\",RESOLUTION=1920x1080,FRAME-RATE=30.000\nmedia.m3u8\n",
         bandwidth.peak_bps, bandwidth.average_bps
     );
-    assert_eq!(multivariant_playlist(&window), expected);
+    assert_eq!(multivariant_playlist(&window, ""), expected);
+    let asked = expected.replace("media.m3u8", "media.m3u8?play=1");
+    assert_eq!(multivariant_playlist(&window, "?play=1"), asked);
 }
 
 /// A broadcast of this many parts, and never a whole segment.

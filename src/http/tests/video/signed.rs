@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::http::playback_token::{PlaybackGrant, TokenKey};
+use crate::http::playback_token::{PlaybackGrant, TokenKeys};
 
 use super::{Pairs, Site, path_of, playback::ADDRESSES, playback_id};
 
@@ -49,7 +49,7 @@ async fn a_signed_stream_plays_with_its_token_alone() {
         exp: jiff::Timestamp::now().as_second(),
         dom: Vec::new(),
     };
-    let key = TokenKey::of(&site.state).await.unwrap();
+    let key = TokenKeys::of(&site.state).await.unwrap();
     let expired = key.issue(&grant).unwrap();
     let unsigned = format!(
         "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{}.",

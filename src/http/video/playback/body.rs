@@ -10,11 +10,11 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::access::Keeping;
 use crate::http::{
     bytes::{if_range_holds, is_known},
     context::AppState,
     error::ApiError,
+    playback_access::Keeping,
     range::{Asked, pieces_of},
 };
 

@@ -1,23 +1,29 @@
 //! What viewers of video streams fetch, below `/video/v1/{playbackId or token}`.
 //!
-//! One function admits ([`access::admit`]), for every address here. Names are compared with what the stream has and never
+//! One function admits ([`playback_access::admit`]), for every address here. Names are compared with what the stream has and never
 //! become paths. Nothing sends an actor message: answers come from the published state of a stream and from ranges of its
 //! files, in pieces.
 
-mod access;
 mod body;
 mod tracks;
+
+use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponse, http::Method, web};
 use sluice_actors::video::{Playback, Track};
 use sluice_media::hls::vod::{self, names, names::VodName};
 use sluice_store::video::{MediaFile, RenditionKind, StreamStatus};
 
-use self::{
-    access::{Keeping, Viewer},
-    body::{Content, Piece},
+use self::body::{Content, Piece};
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    playback_access::{self, Keeping},
+    site,
+    table::on,
 };
-use crate::http::{context::AppState, error::ApiError, site, table::on};
+
+type Viewer = playback_access::Viewer<Arc<Playback>>;
 
 const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 const CAPTIONS_TYPE: &str = "text/vtt; charset=utf-8";
@@ -29,7 +35,7 @@ const RETRY_AFTER_S: u64 = 2;
 pub fn configure(routes: &mut web::ServiceConfig) {
     let below = |path: &str| {
         web::resource(format!("/video/v1/{{playback_id}}/{path}"))
-            .route(web::method(Method::OPTIONS).to(access::preflight))
+            .route(web::method(Method::OPTIONS).to(preflight))
             .default_service(web::to(site::wrong_method))
     };
     routes
@@ -54,7 +60,7 @@ pub fn configure(routes: &mut web::ServiceConfig) {
 pub async fn master(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |viewer| {
         let tracks = tracks::all(listed(viewer)?);
-        let captions = tracks::captions(&viewer.playback);
+        let captions = tracks::captions(&viewer.watched);
         let text = vod::multivariant(&tracks, &captions);
         Ok(playlist(&request, viewer, text))
     })
@@ -84,11 +90,11 @@ pub async fn rendition_file(
     answer(&request, &playback_id, async |viewer| {
         let name = names::parse(&name).ok_or(ApiError::NotFound("file of the stream"))?;
         let track = viewer
-            .playback
+            .watched
             .track(&rendition)
             .ok_or_else(|| missing(viewer, "rendition"))?;
-        let target_s = viewer.playback.stream.segment_duration_s;
-        let is_finished = viewer.playback.stream.status == StreamStatus::Ready;
+        let target_s = viewer.watched.stream.segment_duration_s;
+        let is_finished = viewer.watched.stream.status == StreamStatus::Ready;
         let listed = || {
             listed(viewer)?;
             tracks::one(track, target_s).ok_or_else(|| missing(viewer, "rendition"))
@@ -128,7 +134,7 @@ pub async fn rendition_file(
 pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) -> HttpResponse {
     let (playback_id, name) = path.into_inner();
     answer(&request, &playback_id, async |viewer| {
-        let stream = &viewer.playback.stream;
+        let stream = &viewer.watched.stream;
         let (is_there, file, content_type) = match name.as_str() {
             "poster.jpg" => (stream.has_poster, MediaFile::Poster, IMAGE_TYPE),
             "storyboard.jpg" => (
@@ -179,14 +185,14 @@ pub async fn captions_file(
         let none =
             || ApiError::NotFound("captions by this name (master.m3u8 lists those there are)");
         let (language, kind) = name.rsplit_once('.').ok_or_else(none)?;
-        let caption = viewer.playback.captions.iter();
+        let caption = viewer.watched.captions.iter();
         let caption = caption
             .rev()
             .find(|caption| caption.language == language)
             .ok_or_else(none)?;
         match kind {
             "m3u8" => {
-                let duration_90k = tracks::duration_90k(&viewer.playback);
+                let duration_90k = tracks::duration_90k(&viewer.watched);
                 let text = vod::captions_playlist(&format!("{language}.vtt"), duration_90k);
                 Ok(playlist(&request, viewer, text))
             }
@@ -208,7 +214,7 @@ pub async fn captions_file(
 
 /// The stream, once players can begin with it.
 fn listed(viewer: &Viewer) -> Result<&Playback, ApiError> {
-    let playback = &viewer.playback;
+    let playback = &viewer.watched;
     let is_listed = playback.stream.playable && playback.stream.status != StreamStatus::Failed;
     match is_listed {
         true => Ok(playback),
@@ -218,7 +224,7 @@ fn listed(viewer: &Viewer) -> Result<&Playback, ApiError> {
 
 /// What is not there comes as long as the stream is being made, and never afterwards.
 fn missing(viewer: &Viewer, what: &'static str) -> ApiError {
-    match viewer.playback.stream.status.has_ended() {
+    match viewer.watched.stream.status.has_ended() {
         true => ApiError::NotFound(what),
         false => ApiError::NotReady {
             what,
@@ -245,7 +251,7 @@ fn segment(viewer: &Viewer, track: &Track, number: u32) -> Result<Piece, ApiErro
 
 /// A range of a rendition's file.
 fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -> Piece {
-    let (id, rendition) = (viewer.playback.stream.id, &track.rendition);
+    let (id, rendition) = (viewer.watched.stream.id, &track.rendition);
     Piece {
         tag: format!(
             "\"{}-{}-{name}-{offset:x}-{length:x}\"",
@@ -258,7 +264,7 @@ fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -
             RenditionKind::Video => "video/mp4",
             RenditionKind::Audio => "audio/mp4",
         },
-        keeping: match viewer.playback.stream.status {
+        keeping: match viewer.watched.stream.status {
             StreamStatus::Ready => Keeping::Forever,
             // After a crash, what not all renditions had is made anew.
             _ => Keeping::Minute,
@@ -267,7 +273,7 @@ fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -
 }
 
 fn playlist(request: &HttpRequest, viewer: &Viewer, text: String) -> HttpResponse {
-    let keeping = match viewer.playback.stream.status {
+    let keeping = match viewer.watched.stream.status {
         StreamStatus::Ready => Keeping::Minute,
         _ => Keeping::Moment,
     };
@@ -288,10 +294,22 @@ async fn answer<F>(request: &HttpRequest, playback_id: &str, handler: F) -> Http
 where
     F: AsyncFnOnce(&Viewer) -> Result<HttpResponse, ApiError>,
 {
-    let (cors, admitted) = access::admit(request, playback_id).await;
+    let (cors, admitted) = playback_access::admit(request, playback_id, find(request)).await;
     let answered = match admitted {
         Ok(viewer) => handler(&viewer).await,
         Err(refusal) => Err(refusal),
     };
     site::answer(answered, &cors)
+}
+
+fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<Arc<Playback>, ApiError> {
+    let state = AppState::of(request).clone();
+    async move |playback_id: &str| Ok(state.streams.playback(playback_id).await?)
+}
+
+/// A preflight: it names the origins that the answer itself would name.
+async fn preflight(request: HttpRequest) -> HttpResponse {
+    let leave = request.match_info().get("playback_id").unwrap_or_default();
+    let (cors, _) = playback_access::admit(&request, leave, find(&request)).await;
+    site::preflight(&cors)
 }

@@ -48,6 +48,7 @@ pub struct Addresses {
     pub https: bool,
     pub rtmp: SocketAddr,
     pub rtmps: Option<SocketAddr>,
+    pub srt: Option<SocketAddr>,
 }
 
 /// The service and the folder it lives in. The process is killed when this is dropped, and its log's end printed, which
@@ -102,6 +103,7 @@ impl Settings {
             ("SLUICE_HTTP__LISTEN", "127.0.0.1:0"),
             ("SLUICE_RTMP__LISTEN", "127.0.0.1:0"),
             ("SLUICE_RTMP__TLS_LISTEN", "127.0.0.1:0"),
+            ("SLUICE_SRT__LISTEN", "127.0.0.1:0"),
             ("SLUICE_BOOTSTRAP__API_KEY", API_KEY),
             ("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD),
         ]
@@ -123,6 +125,7 @@ impl Settings {
                 https: false,
                 rtmp: ([127, 0, 0, 1], 0).into(),
                 rtmps: None,
+                srt: None,
             },
             ready_after: Duration::ZERO,
         };
@@ -189,6 +192,9 @@ impl Server {
         }
         if let Some(rtmps) = self.addresses.rtmps {
             command.env("SLUICE_RTMP__TLS_LISTEN", rtmps.to_string());
+        }
+        if let Some(srt) = self.addresses.srt {
+            command.env("SLUICE_SRT__LISTEN", srt.to_string());
         }
         command
     }

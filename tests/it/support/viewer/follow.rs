@@ -120,15 +120,20 @@ impl Follower {
 
     fn reload(&self, media_playlist: &str, list: &MediaPlaylist) -> String {
         let (msn, part) = list.next();
+        // The multivariant playlist may have given out a play id.
+        let join = match media_playlist.contains('?') {
+            true => '&',
+            false => '?',
+        };
         if list.part_target_s.is_none() {
-            return format!("{media_playlist}?_HLS_msn={msn}");
+            return format!("{media_playlist}{join}_HLS_msn={msn}");
         }
         let skip = if self.options.delta_updates {
             "&_HLS_skip=YES"
         } else {
             ""
         };
-        format!("{media_playlist}?_HLS_msn={msn}&_HLS_part={part}{skip}")
+        format!("{media_playlist}{join}_HLS_msn={msn}&_HLS_part={part}{skip}")
     }
 
     /// The delta must say what the full playlist says, unless that has moved on meanwhile.

@@ -1,0 +1,312 @@
+//! `Pulls`: fetches the inputs that have a `pullUrl` from their sources, each in a task of its own.
+//!
+//! Survives a restart (in `Args`): nothing but the handles; the rows say what is to be pulled. May be lost: the connections,
+//! which are made anew inside their inputs' reconnect windows. Its one message tells that its loop panicked. A source that
+//! fails is tried again with back-off for as long as its row wants it, and gives way while an encoder publishes.
+
+mod url;
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use kameo::{
+    Actor,
+    actor::{ActorRef, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    message::{Context, Message},
+};
+use sluice_ingest::rtsp::{Failure, Orders, RtspSettings, Source, Way, pull};
+use tokio::{
+    task::AbortHandle,
+    time::{Instant, sleep},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+pub use url::{Fault, PullUrl, masked};
+
+use super::{Directory, LiveGate};
+use crate::{
+    concern::{Concern, Door},
+    outbound::{Outbound, Target},
+};
+
+const NAME: &str = "RTSP pulls";
+const MAILBOX: usize = 8;
+/// A source that sent for so long was no failed try.
+const STEADY_AFTER: Duration = Duration::from_secs(30);
+/// Whatever the settings say, a source is not tried more often.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the actor is started with, again after each restart.
+#[derive(Clone)]
+pub struct Args {
+    pub gate: LiveGate,
+    pub directory: Arc<Directory>,
+    pub outbound: Outbound,
+    pub settings: Arc<RtspSettings>,
+    pub sessions: TaskTracker,
+    /// Ends every pull; their broadcasts wait for the next process.
+    pub stop: CancellationToken,
+}
+
+/// The actor; see the module documentation.
+#[derive(Debug)]
+pub struct Pulls {
+    running: AbortHandle,
+}
+
+impl Pulls {
+    /// The concern that pulls.
+    pub fn concern(args: Args) -> Concern {
+        Concern::of::<Self>(NAME, args, MAILBOX, Door::default())
+    }
+}
+
+impl Drop for Pulls {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+impl Actor for Pulls {
+    type Args = Args;
+    type Error = Infallible;
+
+    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let running = tokio::spawn(follow_rows(args));
+        let handle = running.abort_handle();
+        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
+        tokio::spawn(async move {
+            if let Err(error) = running.await
+                && !error.is_cancelled()
+            {
+                let _ = me.tell(Crashed(error.to_string())).await;
+            }
+        });
+        Ok(Self { running: handle })
+    }
+
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        self.running.abort();
+        Ok(())
+    }
+}
+
+/// The loop panicked.
+struct Crashed(String);
+
+impl Message<Crashed> for Pulls {
+    type Reply = ();
+
+    /// Passes the panic on to the supervisor.
+    async fn handle(&mut self, Crashed(reason): Crashed, _: &mut Context<Self, ()>) {
+        panic!("the loop of the RTSP pulls ended: {reason}");
+    }
+}
+
+/// A pull that runs until it is dropped.
+struct Running {
+    url: String,
+    _over: DropGuard,
+}
+
+/// Starts and ends pulls as the rows say.
+async fn follow_rows(args: Args) {
+    let mut changes = args.directory.follow();
+    let mut running: HashMap<Uuid, Running> = HashMap::new();
+    loop {
+        changes.mark_unchanged();
+        let wanted: HashMap<Uuid, String> = args
+            .directory
+            .rows()
+            .into_iter()
+            .filter(|row| row.enabled)
+            .filter_map(|row| Some((row.id, row.pull_url.clone()?)))
+            .collect();
+        running.retain(|id, pull| wanted.get(id) == Some(&pull.url));
+        for (input_id, url) in wanted {
+            if running.contains_key(&input_id) {
+                continue;
+            }
+            if running.len() >= args.settings.max_pulls {
+                warn!(input = %input_id, "a source is not pulled: rtsp.max_pulls is reached");
+                note(
+                    &args,
+                    input_id,
+                    Some("rtsp.max_pulls is reached".to_owned()),
+                );
+                continue;
+            }
+            running.insert(input_id, start(&args, input_id, url));
+        }
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() {
+                return;
+            },
+            () = args.stop.cancelled() => return,
+        }
+    }
+}
+
+fn start(args: &Args, input_id: Uuid, url: String) -> Running {
+    let orders = Orders {
+        stop: args.stop.clone(),
+        over: CancellationToken::new(),
+    };
+    let over = orders.over.clone().drop_guard();
+    let (pulling, text) = (args.clone(), url.clone());
+    args.sessions.spawn(async move {
+        keep_pulling(&pulling, input_id, &text, &orders).await;
+        note(&pulling, input_id, None);
+    });
+    Running { url, _over: over }
+}
+
+async fn keep_pulling(args: &Args, input_id: Uuid, url: &str, orders: &Orders) {
+    let mut failures = 0_u32;
+    loop {
+        let started = Instant::now();
+        note(args, input_id, None);
+        // The library that reads what the source sends is not ours: a panic in it costs this try.
+        let pulled = AssertUnwindSafe(pull_once(args, input_id, url, orders)).catch_unwind();
+        let outcome = pulled
+            .await
+            .unwrap_or_else(|_| Err("its stream could not be read".into()));
+        if orders.over.is_cancelled() || orders.stop.is_cancelled() {
+            return;
+        }
+        if started.elapsed() > STEADY_AFTER {
+            failures = 0;
+        }
+        failures += 1;
+        let pause = pause_after(&args.settings, failures);
+        let reason = outcome
+            .err()
+            .unwrap_or_else(|| "the source ended its stream".to_owned());
+        warn!(input = %input_id, reason, ?pause, "a source is tried again");
+        note(args, input_id, Some(reason));
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = orders.over.cancelled() => return,
+            () = orders.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Doubles from the first pause to the longest.
+fn pause_after(settings: &RtspSettings, failures: u32) -> Duration {
+    settings
+        .retry_first
+        .max(LEAST_PAUSE)
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(settings.retry_longest.max(LEAST_PAUSE))
+}
+
+/// What is said in health beside the broadcast.
+fn note(args: &Args, input_id: Uuid, trouble: Option<String>) {
+    if let Some(playback) = args.directory.by_input(input_id) {
+        playback.set_pull_trouble(trouble);
+    }
+}
+
+/// One try; errors are in words for the person who gave the address.
+async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> Result<(), String> {
+    let pull_url = PullUrl::parse(url).map_err(|fault| fault.to_string())?;
+    let outbound = &args.outbound;
+    let target = pull_url
+        .target(outbound)
+        .map_err(|refusal| refusal.to_string())?;
+    let addresses = outbound.addresses_of(&target).await.map_err(told)?;
+    let Some(address) = addresses.first().copied() else {
+        return Err("its name has no address".to_owned());
+    };
+    let source = Source {
+        url: pull_url.url.clone(),
+        credentials: pull_url.credentials.clone(),
+        remote: SocketAddr::new(address, pull_url.port()),
+    };
+    let gate = args.gate.pulled(input_id);
+    let line = outbound.connect_to(&target).await.map_err(told)?;
+    info!(input = %input_id, source = %source.remote, "a source is pulled");
+    let over_tcp = Way::Tcp(line);
+    match pull(source.clone(), over_tcp, &args.settings, &gate, orders).await {
+        Ok(()) => Ok(()),
+        Err(Failure::WantsUdp) => {
+            let source = udp_source(outbound, &pull_url, &target, source, &addresses)?;
+            let udp: Way<tokio::net::TcpStream> = Way::Udp;
+            let pulled = pull(source, udp, &args.settings, &gate, orders).await;
+            pulled.map_err(|failure| failure.to_string())
+        }
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
+/// A source says itself where its UDP packets come from, so only one that the operator named is believed.
+fn udp_source(
+    outbound: &Outbound,
+    pull_url: &PullUrl,
+    target: &Target,
+    mut source: Source,
+    addresses: &[IpAddr],
+) -> Result<Source, String> {
+    let named = addresses
+        .iter()
+        .find(|address| outbound.is_named(**address));
+    let Some(address) = named.filter(|_| !pull_url.is_tls) else {
+        return Err(format!(
+            "{} sends over UDP only, which is taken from addresses in outbound.allow without TLS",
+            target.host()
+        ));
+    };
+    let host = match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    };
+    let set = source.url.set_host(Some(&host)).is_ok();
+    let set = set && source.url.set_port(Some(pull_url.port())).is_ok();
+    source.remote.set_ip(*address);
+    set.then_some(source)
+        .ok_or_else(|| "its address cannot be used".to_owned())
+}
+
+/// The connector speaks of HTTP.
+fn told(error: crate::outbound::Error) -> String {
+    let text = error.to_string();
+    text.replacen("https://", "rtsps://", 1)
+        .replacen("http://", "rtsp://", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_end() {
+        let settings = RtspSettings::default();
+        let pauses: Vec<u64> = (1..=7)
+            .map(|it| pause_after(&settings, it).as_secs())
+            .collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        let none = RtspSettings {
+            retry_first: Duration::ZERO,
+            retry_longest: Duration::ZERO,
+            ..settings
+        };
+        assert_eq!(pause_after(&none, u32::MAX), LEAST_PAUSE);
+    }
+}

@@ -1,0 +1,185 @@
+//! The folders of recordings: told of at the start, and removed when nothing needs them any more.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use sluice_media::hls::record::{self, Entry};
+use sluice_store::{
+    Error as StoreError, Store,
+    recordings::{self, Recording, RecordingStatus},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::{
+    super::{ledger, playback::Directory, unix_ms},
+    tape::{INDEX, Site},
+};
+
+const EVERY: Duration = Duration::from_secs(30);
+/// A viewer who watches the end of a playlist that is still shown may ask for its segments for this much longer.
+const LAST_VIEWERS: Duration = Duration::from_secs(60);
+/// The media of a recording that failed are kept, for somebody to rescue them.
+const FAILED_KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// A folder that no row knows was perhaps made just now.
+const UNKNOWN_KEPT: Duration = Duration::from_secs(3_600);
+
+/// Tells the store of every recording on the disk, and which of them are over: a crash may have come between a folder and its
+/// row. Blocks.
+pub(in crate::live) fn recover(site: &Site, on_air: &[String]) -> io::Result<()> {
+    for folder in folders(&site.folder)? {
+        let Some((input_id, broadcast, started_ms)) = begun(&folder) else {
+            continue;
+        };
+        let last_ms = fs::metadata(folder.join(INDEX))
+            .and_then(|index| index.modified())
+            .map_or(started_ms, unix_ms_of);
+        site.ledger.note(ledger::Entry::RecordingBegun {
+            input_id,
+            broadcast: broadcast.clone(),
+            at_ms: started_ms,
+        });
+        if !on_air.contains(&broadcast) {
+            info!(broadcast, "a recording that was cut short is stored");
+            site.ledger.note(ledger::Entry::RecordingEnded {
+                broadcast,
+                at_ms: last_ms,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Input, broadcast and beginning of what a folder holds.
+fn begun(folder: &Path) -> Option<(Uuid, String, i64)> {
+    let index = fs::read(folder.join(INDEX)).ok()?;
+    let Some(Entry::Begun { input, header }) = record::decode(&index).next() else {
+        return None;
+    };
+    let is_own = folder.file_name()?.to_str()? == header.broadcast;
+    let input_id = Uuid::try_parse(&input).ok()?;
+    is_own.then_some((input_id, header.broadcast, header.started_ms))
+}
+
+/// Removes folders that nothing needs, until `stop`.
+pub(in crate::live) async fn run(
+    site: Site,
+    directory: Arc<Directory>,
+    linger: Duration,
+    stop: CancellationToken,
+) {
+    let began_ms = unix_ms();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        if let Err(error) = end_lost(&site.store, &directory, began_ms).await {
+            warn!(%error, "recordings that were lost stay noted as on air");
+        }
+        if let Err(error) = sweep(&site, &directory, linger).await {
+            warn!(%error, "folders of recordings are removed later");
+        }
+    }
+}
+
+/// Ends the rows of recordings that an earlier process left, and of which no folder tells: that of a backup, for instance.
+async fn end_lost(store: &Store, directory: &Directory, began_ms: i64) -> Result<(), StoreError> {
+    let on_air: Vec<String> = directory
+        .playbacks()
+        .iter()
+        .filter_map(|playback| playback.now().view.clone())
+        .map(|view| view.window.header().broadcast.clone())
+        .collect();
+    loop {
+        let keep = on_air.clone();
+        let ended = store.write(move |tx| {
+            Box::pin(async move { recordings::end_lost(tx, &keep, began_ms, unix_ms()).await })
+        });
+        if ended.await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+async fn sweep(site: &Site, directory: &Directory, linger: Duration) -> Result<(), StoreError> {
+    let at = site.folder.clone();
+    let found = super::storing::blocking(move || folders(&at)).await?;
+    for folder in found {
+        let Some(broadcast) = folder.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        if !is_shown(directory, broadcast)
+            && !is_needed(&site.store, &folder, broadcast, linger).await?
+        {
+            super::storing::blocking(move || fs::remove_dir_all(folder)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether viewers may still play it as a broadcast.
+fn is_shown(directory: &Directory, broadcast: &str) -> bool {
+    directory.playbacks().iter().any(|playback| {
+        let now = playback.now();
+        let view = now.view.as_ref();
+        view.is_some_and(|view| view.window.header().broadcast == broadcast)
+    })
+}
+
+async fn is_needed(
+    store: &Store,
+    folder: &Path,
+    broadcast: &str,
+    linger: Duration,
+) -> Result<bool, StoreError> {
+    let row = recordings::by_broadcast(&mut store.read().await?, broadcast).await?;
+    Ok(match row {
+        Some(recording) => unix_ms() < needed_until_ms(&recording, linger),
+        None => age(folder) < UNKNOWN_KEPT,
+    })
+}
+
+/// Unix milliseconds.
+fn needed_until_ms(recording: &Recording, linger: Duration) -> i64 {
+    let after = |span: Duration| {
+        recording
+            .updated_at
+            .saturating_add(sluice_store::duration_ms(span))
+    };
+    match recording.status {
+        RecordingStatus::Failed => after(FAILED_KEPT),
+        _ if recording.is_stored => after(linger + LAST_VIEWERS),
+        _ => i64::MAX,
+    }
+}
+
+fn age(folder: &Path) -> Duration {
+    fs::metadata(folder)
+        .and_then(|folder| folder.modified())
+        .ok()
+        .and_then(|modified| modified.elapsed().ok())
+        .unwrap_or_default()
+}
+
+fn unix_ms_of(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, sluice_store::duration_ms)
+}
+
+fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(parent) {
+        Ok(entries) => Ok(entries
+            .filter_map(Result::ok)
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir())
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}

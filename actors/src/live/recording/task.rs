@@ -1,0 +1,337 @@
+//! The work on one recording, from its folder to stored files and video streams.
+//!
+//! ```text
+//! for each file: cut ─► blob ─► file, stream and event (one transaction) ─► … ─► stored
+//! ```
+//!
+//! Nothing survives a restart but the row, the files it has so far, and the folder. While the disk or the account's storage
+//! is full the work waits, and the row says for what.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_store::{
+    Error as StoreError, Store, Tx, accounts,
+    blob::Sealed,
+    blobs,
+    files::{NewFile, Role},
+    jobs::Allowance,
+    live_inputs, now_ms,
+    recordings::{self, Failure, Recording, RecordingFile},
+    video::{self, Access, CustomRendition, NewStream, Source, Stream, Submitted},
+    work::Lease,
+};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{info, warn};
+
+use super::{
+    Services, announcement,
+    reel::{Cut, Reel},
+    storing::{blocking, sealed},
+    tape::INDEX,
+};
+use crate::{
+    durable::{
+        owner::{RowOwner, RowTask},
+        setback::{Stop, with_patience},
+        stored::{Keeping, keep},
+    },
+    video::SEGMENT_DURATION_S,
+};
+
+/// The actor of one recording.
+pub(crate) type RecordingOwner = RowOwner<RecordingTask>;
+
+pub(crate) const MP4: &str = "video/mp4";
+/// Bits per second that a rendition may have.
+const BITRATES: std::ops::RangeInclusive<u64> = 50_000..=80_000_000;
+/// Pixels of its short edge.
+const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
+
+pub(crate) struct RecordingTask {
+    pub(super) services: Arc<Services>,
+    pub(super) lease: Lease,
+    /// Until the row has ended or is given back.
+    pub(super) _walking: TaskTrackerToken,
+}
+
+impl RowTask for RecordingTask {
+    fn store(&self) -> &Store {
+        &self.services.store
+    }
+
+    fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    async fn walk(&self) -> Result<(), Stop> {
+        let walked = tokio::select! {
+            biased;
+            walked = walk(&self.services, &self.lease) => walked,
+            () = self.services.draining.cancelled() => return Err(Stop::Drained),
+        };
+        let error = match walked {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        if let Some(reason) = waited_for(&error) {
+            self.note_wait(reason).await;
+            return Err(Stop::Later(error.to_string()));
+        }
+        Err(error.into())
+    }
+}
+
+impl RecordingTask {
+    async fn note_wait(&self, reason: Failure) {
+        let lease = self.lease.clone();
+        let noted = self.services.store.write(move |tx| {
+            Box::pin(async move { recordings::waits(tx, &lease, Some(&reason), now_ms()).await })
+        });
+        if let Err(error) = noted.await {
+            warn!(recording = %self.lease.id, %error, "what it waits for is not noted");
+        }
+    }
+}
+
+/// What passes when somebody makes room; the media are kept as long.
+fn waited_for(error: &StoreError) -> Option<Failure> {
+    let code = match error {
+        StoreError::OverQuota { .. } => "storage_used_up",
+        StoreError::Full => "disk_full",
+        _ => return None,
+    };
+    Some(Failure {
+        code: code.to_owned(),
+        message: format!("{error}: the recording is kept and stored once there is room"),
+    })
+}
+
+async fn walk(services: &Services, lease: &Lease) -> Result<(), StoreError> {
+    let mut reader = services.store.read().await?;
+    let recording = recordings::by_id(&mut reader, lease.id).await?;
+    let done = recordings::files(&mut reader, lease.id).await?.len();
+    drop(reader);
+    let folder = services.folder.join(&recording.broadcast);
+    let path = folder.clone();
+    let is_there = blocking(move || std::fs::exists(path.join(INDEX))).await?;
+    if is_there {
+        store_files(services, lease, &recording, done).await?;
+    } else if done == 0 {
+        return fail(services, lease).await;
+    }
+    let lease = lease.clone();
+    let finished = with_patience(|| {
+        let lease = lease.clone();
+        services.store.write(move |tx| {
+            Box::pin(async move { recordings::finish(tx, &lease, now_ms()).await })
+        })
+    });
+    match finished.await? {
+        Some(_) => info!(recording = %lease.id, "the recording is stored"),
+        None => info!(recording = %lease.id, "nothing was recorded"),
+    }
+    Ok(())
+}
+
+async fn fail(services: &Services, lease: &Lease) -> Result<(), StoreError> {
+    let lease = lease.clone();
+    let failure = Failure {
+        code: "media_missing".to_owned(),
+        message: "the recorded media are not on the disk".to_owned(),
+    };
+    services
+        .store
+        .write(move |tx| {
+            Box::pin(async move { recordings::fail(tx, &lease, &failure, now_ms()).await })
+        })
+        .await
+}
+
+/// Stores all files but the first `done`, which an earlier owner stored.
+async fn store_files(
+    services: &Services,
+    lease: &Lease,
+    recording: &Recording,
+    done: usize,
+) -> Result<(), StoreError> {
+    let folder = services.folder.join(&recording.broadcast);
+    let reel = Arc::new(blocking(move || Reel::open(&folder)).await?);
+    let (mut from, mut number) = (Some(0), 0);
+    while let Some(first) = from {
+        let source = reel.clone();
+        let Some(mut cut) = blocking(move || source.cut(first)).await? else {
+            break;
+        };
+        from = cut.next;
+        if number >= done {
+            let blob = sealed(&services.store, reel.clone(), &mut cut).await?;
+            store_file(services, lease, recording, number, cut, blob).await?;
+        }
+        number += 1;
+    }
+    Ok(())
+}
+
+/// One transaction: the file, its event, its stream, and that the recording has it.
+async fn store_file(
+    services: &Services,
+    lease: &Lease,
+    recording: &Recording,
+    number: usize,
+    cut: Cut,
+    blob: Sealed,
+) -> Result<(), StoreError> {
+    let plan = accounts::get(&mut services.store.read().await?, recording.account_id)
+        .await?
+        .plan;
+    let part = Arc::new(Part {
+        recording: recording.clone(),
+        lease: lease.clone(),
+        number: u32::try_from(number).unwrap_or(u32::MAX),
+        filename: (services.clean)(&filename(recording, number)),
+        allowance: (services.allowances)(&plan),
+        cut,
+        blob,
+    });
+    with_patience(|| {
+        let part = part.clone();
+        services
+            .store
+            .write(move |tx| Box::pin(async move { part.store(tx, now_ms()).await }))
+    })
+    .await?;
+    services.streams.announce();
+    Ok(())
+}
+
+/// The input's name and when the broadcast began, in UTC.
+fn filename(recording: &Recording, number: usize) -> String {
+    let began = Timestamp::from_millisecond(recording.started_at).unwrap_or_default();
+    let began = began.strftime("%Y-%m-%d %H.%M");
+    let further = match number {
+        0 => String::new(),
+        number => format!(" ({})", number + 1),
+    };
+    format!("{} {began}{further}.mp4", recording.input_name)
+}
+
+/// A file of a recording, whose bytes are a blob.
+struct Part {
+    recording: Recording,
+    lease: Lease,
+    number: u32,
+    filename: String,
+    allowance: Allowance,
+    cut: Cut,
+    blob: Sealed,
+}
+
+impl Part {
+    async fn store(&self, tx: &mut Tx<'_>, now_ms: i64) -> Result<(), StoreError> {
+        let recording = &self.recording;
+        blobs::record(tx, &self.blob, now_ms).await?;
+        let header = &self.cut.header;
+        let (width, height) = header.size.unzip();
+        let keeping = Keeping {
+            account_id: recording.account_id,
+            file: NewFile {
+                folder_id: None,
+                filename: self.filename.clone(),
+                mime_type: MP4.to_owned(),
+                size_bytes: self.blob.blob().size,
+                blob: self.blob.blob().hash,
+                role: Role::Recording,
+                width,
+                height,
+                duration_ms: Some(header.duration_ms),
+                generation: 0,
+            },
+            limit_bytes: self.allowance.storage_bytes,
+            source_file_id: None,
+            operation: serde_json::json!({"tool": "recording", "broadcast": recording.broadcast}),
+        };
+        let file = keep(tx, keeping, now_ms).await?;
+        let stream = self.stream(tx, file.id, now_ms).await?;
+        let stored = RecordingFile {
+            recording_id: recording.id,
+            number: self.number,
+            file_id: Some(file.id),
+            stream_id: stream.as_ref().map(|stream| stream.id),
+            filename: file.filename,
+            size_bytes: file.size_bytes,
+            duration_ms: header.duration_ms,
+            width,
+            height,
+            is_settled: stream.is_none(),
+        };
+        recordings::stored(tx, &self.lease, &stored).await?;
+        match stored.is_settled {
+            true => announcement::ready(tx, recording, &stored, now_ms).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The video stream of it: the pictures as they are, where players take them. `None` when the month's operations are used
+    /// up.
+    async fn stream(
+        &self,
+        tx: &mut Tx<'_>,
+        file_id: uuid::Uuid,
+        now_ms: i64,
+    ) -> Result<Option<Box<Stream>>, StoreError> {
+        let recording = &self.recording;
+        let input = live_inputs::by_id(tx, recording.input_id).await?;
+        let (is_signed, allowed_domains) = match input {
+            Some(input) => (input.require_signed_playback, input.allowed_domains),
+            None => (recording.is_signed, recording.allowed_domains.clone()),
+        };
+        let renditions: Vec<CustomRendition> = self.own_rendition().into_iter().collect();
+        let profile = if renditions.is_empty() {
+            "standard"
+        } else {
+            "custom"
+        };
+        let new = NewStream {
+            account_id: recording.account_id,
+            source: Source {
+                blob: self.blob.blob().hash,
+                filename: self.filename.clone(),
+                file_id: Some(file_id),
+            },
+            title: self.filename.trim_end_matches(".mp4").to_owned(),
+            profile: profile.to_owned(),
+            custom_renditions: renditions,
+            segment_duration_s: SEGMENT_DURATION_S,
+            access: if is_signed {
+                Access::Signed
+            } else {
+                Access::Public
+            },
+            token_ttl_s: None,
+            allowed_domains,
+            allowance: self.allowance,
+        };
+        match video::create(tx, &new, now_ms).await? {
+            Submitted::New(stream) => Ok(Some(stream)),
+            Submitted::UsedUp { .. } => {
+                warn!(recording = %recording.id, "no stream is made of it: the month's operations are used up");
+                Ok(None)
+            }
+        }
+    }
+
+    /// One of the recording's own size and rate, so that nothing is encoded that players take as it is.
+    fn own_rendition(&self) -> Option<CustomRendition> {
+        let (width, height) = self.cut.header.size?;
+        let ms = u64::try_from(self.cut.header.duration_ms)
+            .unwrap_or(0)
+            .max(1);
+        let average = self.cut.header.payload_bytes.saturating_mul(8_000) / ms;
+        let bitrate = average.clamp(*BITRATES.start(), *BITRATES.end());
+        Some(CustomRendition {
+            height: width.min(height).clamp(*HEIGHTS.start(), *HEIGHTS.end()),
+            bitrate: u32::try_from(bitrate).ok(),
+        })
+    }
+}

@@ -1,0 +1,151 @@
+//! The gateway's connections in the service: each has a session task, fed by a bounded queue.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use sluice_ingest::{
+    gate::Ended,
+    srt::{
+        message::{FromGateway, SessionId, ToGateway},
+        session::{Arrival, Caller, serve},
+        stream_id::Reject,
+    },
+};
+use tokio::sync::mpsc;
+use tracing::{debug, info, warn};
+use uuid::Uuid;
+
+use super::Args;
+
+/// Arrivals that may wait for a session: about as many bytes as an input's mailbox holds of a socket's reads. When they
+/// are full the next ones are thrown away, and the session goes on at a key frame.
+const ARRIVALS: usize = 64;
+
+/// Feeds sessions with what the gateway says.
+pub(super) struct Calls<'a> {
+    args: &'a Args,
+    orders: mpsc::Sender<ToGateway>,
+    routes: HashMap<SessionId, Route>,
+}
+
+struct Route {
+    arrivals: mpsc::Sender<Arrival>,
+    ended: Arc<OnceLock<Ended>>,
+    /// Payloads were thrown away since the last that the session took.
+    gap: bool,
+    discarded: u64,
+}
+
+impl<'a> Calls<'a> {
+    pub fn new(args: &'a Args, orders: mpsc::Sender<ToGateway>) -> Self {
+        Self {
+            args,
+            orders,
+            routes: HashMap::new(),
+        }
+    }
+
+    pub fn take(&mut self, report: FromGateway) {
+        match report {
+            FromGateway::Ready { .. } | FromGateway::Alive { .. } => {}
+            FromGateway::Opened {
+                session,
+                stream,
+                remote,
+                latency_ms,
+            } => {
+                debug!(%remote, session, latency_ms, "an SRT caller is connected");
+                self.open(session, stream, remote);
+            }
+            FromGateway::Data {
+                session,
+                gap,
+                bytes,
+            } => self.data(session, gap, bytes),
+            FromGateway::Line { session, mut line } => {
+                if let Some(route) = self.routes.get_mut(&session) {
+                    line.discarded += route.discarded;
+                    // Left out when the queue is full: the next one has the same totals.
+                    let _ = route.arrivals.try_send(Arrival::Line(line));
+                }
+            }
+            FromGateway::Closed { session, how } => {
+                if let Some(route) = self.routes.remove(&session) {
+                    let _ = route.ended.set(how);
+                }
+            }
+            FromGateway::Refused {
+                input,
+                remote,
+                code,
+            } => {
+                let reject = Reject::from_code(code);
+                let reason = reject.map_or("an unknown reason", Reject::reason);
+                info!(%remote, code, reason, "an SRT caller was refused");
+                if let (Some(input), Some(Reject::Conflict)) = (input, reject) {
+                    self.args
+                        .gate
+                        .note_conflict(Uuid::from_bytes(input), remote);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, session: SessionId, stream: String, remote: SocketAddr) {
+        if self.routes.len() >= self.args.settings.max_connections {
+            warn!("the SRT gateway has more connections than srt.max_connections");
+            let _ = self.orders.try_send(ToGateway::Close(session));
+            return;
+        }
+        let (arrivals, receiver) = mpsc::channel(ARRIVALS);
+        let ended = Arc::new(OnceLock::new());
+        let caller = Caller {
+            stream,
+            remote,
+            arrivals: receiver,
+            ended: ended.clone(),
+        };
+        let (gate, stop, orders) = (
+            self.args.gate.clone(),
+            self.args.stop.clone(),
+            self.orders.clone(),
+        );
+        self.args.sessions.spawn(async move {
+            if let Err(refusal) = serve(caller, &gate, stop).await {
+                debug!(%remote, reason = refusal.message(), "an SRT connection is closed again");
+            }
+            // One that the peer has closed is unknown to the gateway by now, and is no error.
+            let _ = orders.send(ToGateway::Close(session)).await;
+        });
+        let route = Route {
+            arrivals,
+            ended,
+            gap: false,
+            discarded: 0,
+        };
+        self.routes.insert(session, route);
+    }
+
+    fn data(&mut self, session: SessionId, gap: bool, bytes: Bytes) {
+        use mpsc::error::TrySendError::{Closed, Full};
+        let Some(route) = self.routes.get_mut(&session) else {
+            return;
+        };
+        let (gap, len) = (gap || route.gap, bytes.len());
+        match route.arrivals.try_send(Arrival::Data { gap, bytes }) {
+            Ok(()) => route.gap = false,
+            Err(Full(_)) => {
+                route.gap = true;
+                route.discarded += (len / TYPICAL_PAYLOAD).max(1) as u64;
+            }
+            Err(Closed(_)) => drop(self.routes.remove(&session)),
+        }
+    }
+}
+
+/// Bytes of a live message: seven packets of a transport stream.
+const TYPICAL_PAYLOAD: usize = 1316;

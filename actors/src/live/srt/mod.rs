@@ -1,0 +1,249 @@
+//! `SrtGateway`: keeps the gateway process running, tells it who may publish, and turns its connections into publishers.
+//!
+//! Survives a restart (in `Args`): the bound UDP socket, so that the port stays, and the running sessions. May be lost:
+//! the process with its connections, whose encoders reconnect. Its one message tells that its loop panicked. What the
+//! gateway sends is read at once and handed to bounded queues, so that no session holds another back.
+
+mod calls;
+mod passphrase;
+mod process;
+mod teller;
+
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use kameo::{
+    Actor,
+    actor::{ActorRef, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    message::{Context, Message},
+};
+use sluice_ingest::srt::{
+    SrtSettings,
+    message::{FromGateway, Malformed},
+};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::OwnedReadHalf,
+    sync::mpsc,
+    task::AbortHandle,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{info, warn};
+
+pub use passphrase::Passphrases;
+
+use super::{Directory, LiveGate, listener::bind_with};
+use crate::{
+    Error,
+    concern::{Board, Concern, Door},
+};
+use calls::Calls;
+use process::Process;
+
+const NAME: &str = "SRT gateway";
+const MAILBOX: usize = 8;
+/// Orders of sessions that may wait for the gateway; a session that ends waits for room.
+const ORDERS: usize = 256;
+/// What one read from the gateway may bring.
+const READ: usize = 256 << 10;
+/// The gateway says every second that it lives; one that is silent for longer is replaced.
+const SILENT_FOR: Duration = Duration::from_secs(10);
+/// The pause before the gateway is started again: the first, and the longest.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_LONGEST: Duration = Duration::from_secs(10);
+/// A gateway that ran for so long was no failed start.
+const STEADY_AFTER: Duration = Duration::from_secs(30);
+/// Failed starts in a row after which `/readyz` says so.
+const RED_AFTER: u32 = 3;
+
+/// What the actor is started with, again after each restart.
+#[derive(Clone)]
+pub struct Args {
+    pub udp: Arc<UdpSocket>,
+    pub gate: LiveGate,
+    pub directory: Arc<Directory>,
+    pub passphrases: Passphrases,
+    pub settings: Arc<SrtSettings>,
+    /// How often the gateway takes what has come; zero: as often as it can.
+    pub read_beat: Duration,
+    /// This program.
+    pub program: PathBuf,
+    pub board: Board,
+    pub sessions: TaskTracker,
+    /// Ends every session and the gateway.
+    pub stop: CancellationToken,
+}
+
+/// The actor; see the module documentation.
+#[derive(Debug)]
+pub struct SrtGateway {
+    running: AbortHandle,
+}
+
+impl SrtGateway {
+    /// The concern that runs the gateway.
+    pub fn concern(args: Args) -> Concern {
+        Concern::of::<Self>(NAME, args, MAILBOX, Door::default())
+    }
+}
+
+/// Binds the UDP address of a setting, as [`bind`](super::listener::bind) does for TCP.
+pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<UdpSocket>, Error> {
+    bind_with(setting, address, async || UdpSocket::bind(address)).await
+}
+
+impl Drop for SrtGateway {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+impl Actor for SrtGateway {
+    type Args = Args;
+    type Error = Infallible;
+
+    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
+        let running = tokio::spawn(keep_running(args));
+        let handle = running.abort_handle();
+        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
+        tokio::spawn(async move {
+            if let Err(error) = running.await
+                && !error.is_cancelled()
+            {
+                let _ = me.tell(Crashed(error.to_string())).await;
+            }
+        });
+        Ok(Self { running: handle })
+    }
+
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        self.running.abort();
+        Ok(())
+    }
+}
+
+/// The loop panicked.
+struct Crashed(String);
+
+impl Message<Crashed> for SrtGateway {
+    type Reply = ();
+
+    /// Passes the panic on to the supervisor.
+    async fn handle(&mut self, Crashed(reason): Crashed, _: &mut Context<Self, ()>) {
+        panic!("the loop of the SRT gateway ended: {reason}");
+    }
+}
+
+/// Why a gateway is over.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("the SRT gateway cannot be started: {0}")]
+    Start(io::Error),
+    #[error("the SRT gateway ended: {0}")]
+    Ended(String),
+    #[error("the SRT gateway said nothing for {SILENT_FOR:?}")]
+    Silent,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+async fn keep_running(args: Args) {
+    let mut failures = 0_u32;
+    while !args.stop.is_cancelled() {
+        let started = Instant::now();
+        let Err(failure) = run_once(&args).await else {
+            return;
+        };
+        if started.elapsed() > STEADY_AFTER {
+            failures = 0;
+        }
+        failures += 1;
+        warn!(%failure, "the SRT gateway is started again; its encoders reconnect");
+        if failures == RED_AFTER {
+            args.board.parked(NAME, failure.to_string());
+        }
+        tokio::select! {
+            () = sleep(pause_after(failures)) => {}
+            () = args.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Doubles from [`PAUSE_FIRST`] to [`PAUSE_LONGEST`].
+fn pause_after(failures: u32) -> Duration {
+    PAUSE_FIRST
+        .saturating_mul(1 << failures.saturating_sub(1).min(10))
+        .min(PAUSE_LONGEST)
+}
+
+/// One life of the gateway; `Ok` when the service stops.
+async fn run_once(args: &Args) -> Result<(), Failure> {
+    let (process, socket) = Process::start(args).map_err(Failure::Start)?;
+    let (mut reading, writing) = socket.into_split();
+    let (orders, queue) = mpsc::channel(ORDERS);
+    let telling = tokio::spawn(teller::run(args.clone(), writing, queue));
+    let outcome = tokio::select! {
+        outcome = follow(args, &mut reading, Calls::new(args, orders)) => outcome,
+        () = args.stop.cancelled() => return Ok(()).inspect(|()| telling.abort()),
+    };
+    telling.abort();
+    drop(reading);
+    match outcome {
+        Ok(()) => Err(Failure::Ended(process.end().await)),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Hands on what the gateway says until it ends.
+async fn follow(
+    args: &Args,
+    reading: &mut OwnedReadHalf,
+    mut calls: Calls<'_>,
+) -> Result<(), Failure> {
+    let mut input = BytesMut::new();
+    loop {
+        input.reserve(READ);
+        let read = timeout(SILENT_FOR, reading.read_buf(&mut input)).await;
+        match read.map_err(|_| Failure::Silent)? {
+            Ok(0) | Err(_) => return Ok(()),
+            Ok(_) => {}
+        }
+        while let Some(report) = FromGateway::decode(&mut input)? {
+            if let FromGateway::Ready { version } = report {
+                let (major, minor, patch) = (version >> 16, version >> 8 & 0xff, version & 0xff);
+                info!(
+                    libsrt = format!("{major}.{minor}.{patch}"),
+                    "SRT is listened for"
+                );
+                args.board.running(NAME);
+            }
+            calls.take(report);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_pauses_are_well_below_a_second() {
+        let pauses: Vec<u128> = (1..=9).map(|it| pause_after(it).as_millis()).collect();
+        assert_eq!(
+            pauses,
+            [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Connections that carry no HTTP, under the same rules: what was checked is what is dialled.
+
+use std::net::IpAddr;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Error, Outbound, Refusal, Target, address};
+
+impl Outbound {
+    /// A host and a port, checked as [`Outbound::check_url`] does; `is_tls` where the connection is to be encrypted.
+    pub fn check_peer(&self, host: &str, port: u16, is_tls: bool) -> Result<Target, Refusal> {
+        let scheme = if is_tls { "https" } else { "http" };
+        self.check_url(&format!("{scheme}://{host}:{port}/"))
+    }
+
+    /// As [`Outbound::probe_url`].
+    pub async fn probe_peer(&self, target: &Target) -> Result<(), Refusal> {
+        self.probe_url(target.as_str()).await
+    }
+
+    /// Where the host is now; every address is checked.
+    pub async fn addresses_of(&self, target: &Target) -> Result<Vec<IpAddr>, Error> {
+        self.parts.dialler.addresses(target).await
+    }
+
+    /// A new connection.
+    pub async fn connect_to(
+        &self,
+        target: &Target,
+    ) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + use<>, Error> {
+        self.parts.dialler.dial(target).await
+    }
+
+    /// Whether the address may be dialled only because the operator named it.
+    pub fn is_named(&self, address: IpAddr) -> bool {
+        address::refusal(address, &[]).is_some()
+            && address::refusal(address, &self.settings().allow).is_none()
+    }
+}

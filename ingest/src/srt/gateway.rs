@@ -1,0 +1,489 @@
+//! The gateway: a process that speaks SRT to encoders and messages to the service.
+//!
+//! One thread, the pump, takes what libsrt has put in order, at a beat, for all connections at once; another follows the
+//! service's orders. Nothing is kept beyond bounds: while the service does not take its messages, payloads are thrown
+//! away and counted, and the first that goes out again says so. When the service's end of the socket closes, the process
+//! ends, whatever it is doing.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::{self, Read},
+    net::{IpAddr, UdpSocket},
+    os::unix::net::UnixStream,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use bytes::BytesMut;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{SendFlags, send},
+};
+
+use super::{
+    libsrt::{self, Connection, Listener, MAX_MESSAGE, Received},
+    message::{FromGateway, MAX_DATA, SessionId, ToGateway, begin_data, end_data},
+    stream_id::{Reject, StreamId},
+    table::{InputId, Table},
+};
+use crate::gate::{Ended, Line};
+
+/// Messages to the service that may wait; beyond them payloads are thrown away.
+const MAX_WAITING: usize = 8 << 20;
+/// What one connection may fill of them in a beat, so that a flood on one leaves room for the others.
+const MAX_PER_BEAT: usize = 2 << 20;
+/// Between two statistics.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Refusals told to the service between two reports; the rest are not.
+const MAX_REFUSALS: usize = 32;
+/// Orders that may wait for the pump; the service's socket is not read meanwhile.
+const MAX_ORDERS: usize = 256;
+/// Callers whose handshake is done and that wait for the pump.
+const BACKLOG: usize = 64;
+/// The shortest beat; without one the pump would spin.
+const SHORTEST_BEAT: Duration = Duration::from_millis(5);
+/// How long the pump may take to say goodbye when the service is gone.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// What a read of orders takes.
+const READ_ORDERS: usize = 16 << 10;
+
+/// What the gateway is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub latency: Duration,
+    pub idle_timeout: Duration,
+    pub beat: Duration,
+    pub max_connections: usize,
+}
+
+/// Serves until the service closes `control`, and ends the process then, or when it cannot go on. Returns only to say why it
+/// could not begin.
+pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<()> {
+    libsrt::start()?;
+    let door = Arc::new(Door::default());
+    let (sender, orders) = sync_channel(MAX_ORDERS);
+    let reading = control.try_clone()?;
+    let table = door.clone();
+    thread::Builder::new()
+        .name("orders".into())
+        .spawn(move || follow_orders(reading, &table, &sender))?;
+    let mut pump = Pump::new(control, udp, orders, door, options);
+    let outcome = catch_unwind(AssertUnwindSafe(|| pump.run()));
+    if let Ok(Err(error)) = &outcome {
+        eprintln!("sluice srt-gateway: {error}");
+    }
+    libsrt::exit_at_once(!matches!(outcome, Ok(Ok(()))))
+}
+
+/// What libsrt's thread and ours share.
+#[derive(Default)]
+struct Door {
+    table: RwLock<Table>,
+    /// There is no place for one more connection; the pump says so at each beat.
+    is_full: AtomicBool,
+    refusals: Mutex<VecDeque<Refusal>>,
+}
+
+struct Refusal {
+    input: Option<InputId>,
+    remote: IpAddr,
+    reject: Reject,
+}
+
+impl Door {
+    /// In libsrt's receiving thread.
+    fn decide(&self, stream_id: &[u8], remote: IpAddr) -> Result<String, u16> {
+        let id = match self.is_full.load(Ordering::Relaxed) {
+            false => StreamId::parse(stream_id),
+            true => Err(Reject::Overload),
+        };
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let judged = id
+            .map_err(|reject| (None, reject))
+            .and_then(|id| table.judge(&id, remote));
+        judged
+            .map(|entry| entry.passphrase.clone())
+            .map_err(|(input, reject)| {
+                self.note(input, remote, reject);
+                reject.code()
+            })
+    }
+
+    fn note(&self, input: Option<InputId>, remote: IpAddr, reject: Reject) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.len() < MAX_REFUSALS {
+            refusals.push_back(Refusal {
+                input,
+                remote,
+                reject,
+            });
+        }
+    }
+
+    fn take_refusals(&self) -> VecDeque<Refusal> {
+        std::mem::take(&mut self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the table at once; what concerns the pump is given back.
+    fn apply(&self, order: ToGateway) -> Option<Order> {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        match order {
+            ToGateway::Put(entry) => table.put(entry),
+            ToGateway::Remove(id) => table.remove(&id),
+            ToGateway::Conflicts(id, addresses) => table.set_conflicts(id, addresses),
+            ToGateway::Serve => return Some(Order::Serve),
+            ToGateway::Close(session) => return Some(Order::Close(session)),
+        }
+        None
+    }
+}
+
+enum Order {
+    Serve,
+    Close(SessionId),
+    /// The service is gone.
+    End,
+}
+
+/// Reads orders until the service is gone, then ends the process.
+fn follow_orders(mut control: UnixStream, door: &Door, orders: &SyncSender<Order>) {
+    let mut input = BytesMut::new();
+    let mut piece = vec![0; READ_ORDERS];
+    'reading: while let Ok(len @ 1..) = control.read(&mut piece) {
+        input.extend_from_slice(&piece[..len]);
+        loop {
+            match ToGateway::decode(&mut input) {
+                Ok(Some(order)) => {
+                    if let Some(order) = door.apply(order)
+                        && orders.send(order).is_err()
+                    {
+                        break 'reading;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => break 'reading,
+            }
+        }
+    }
+    let _ = orders.try_send(Order::End);
+    thread::sleep(GOODBYE);
+    libsrt::exit_at_once(false);
+}
+
+struct Pump {
+    control: UnixStream,
+    udp: Option<UdpSocket>,
+    listener: Option<Listener>,
+    orders: Receiver<Order>,
+    door: Arc<Door>,
+    options: Options,
+    sessions: BTreeMap<SessionId, Session>,
+    next_id: SessionId,
+    /// Messages to the service, of which `sent` bytes are gone.
+    out: Vec<u8>,
+    sent: usize,
+    spare: [u8; MAX_MESSAGE],
+    next_report: Instant,
+}
+
+struct Session {
+    connection: Connection,
+    /// Payloads were thrown away since the last that went out.
+    gap: bool,
+    discarded: u64,
+    line: Line,
+    /// When packets were last seen to arrive, as far as reports show.
+    last_arrival: Instant,
+    /// The peer is gone: what is left in the buffer comes until then.
+    ending: Option<Ending>,
+}
+
+#[derive(Clone, Copy)]
+struct Ending {
+    how: Ended,
+    until: Instant,
+}
+
+impl Pump {
+    fn new(
+        control: UnixStream,
+        udp: UdpSocket,
+        orders: Receiver<Order>,
+        door: Arc<Door>,
+        options: Options,
+    ) -> Self {
+        Self {
+            control,
+            udp: Some(udp),
+            listener: None,
+            orders,
+            door,
+            options: Options {
+                beat: options.beat.max(SHORTEST_BEAT),
+                ..options
+            },
+            sessions: BTreeMap::new(),
+            next_id: 1,
+            out: Vec::new(),
+            sent: 0,
+            spare: [0; MAX_MESSAGE],
+            next_report: Instant::now(),
+        }
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            let next = Instant::now() + self.options.beat;
+            self.accept();
+            self.read_all();
+            let is_full = self.sessions.len() >= self.options.max_connections;
+            self.door.is_full.store(is_full, Ordering::Relaxed);
+            self.report();
+            if self.flush(next)? || self.follow_orders(next)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Carries orders out until the next beat; whether the service is gone.
+    fn follow_orders(&mut self, next: Instant) -> io::Result<bool> {
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
+            match self.orders.recv_timeout(left) {
+                Ok(Order::Serve) => self.listen()?,
+                Ok(Order::Close(session)) => drop(self.sessions.remove(&session)),
+                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => {
+                    self.sessions.clear();
+                    return Ok(true);
+                }
+                Err(RecvTimeoutError::Timeout) => return Ok(false),
+            }
+        }
+    }
+
+    fn listen(&mut self) -> io::Result<()> {
+        let Some(udp) = self.udp.take() else {
+            return Ok(());
+        };
+        let door = self.door.clone();
+        let listener = Listener::listen(
+            udp,
+            self.options.latency,
+            self.options.idle_timeout,
+            BACKLOG,
+            Box::new(move |stream_id, remote| door.decide(stream_id, remote)),
+        )?;
+        self.listener = Some(listener);
+        let version = libsrt::version();
+        FromGateway::Ready { version }.encode(&mut self.out);
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        for _ in 0..BACKLOG {
+            let Some(connection) = listener.accept() else {
+                return;
+            };
+            let Ok(id) = StreamId::parse(&connection.stream_id) else {
+                continue;
+            };
+            if self.sessions.len() >= self.options.max_connections {
+                let (remote, reject) = (connection.remote.ip(), Reject::Overload);
+                self.door.note(None, remote, reject);
+                continue;
+            }
+            let session = self.next_id;
+            self.next_id = self.next_id.wrapping_add(1);
+            let latency_ms = u32::try_from(connection.latency.as_millis()).unwrap_or(u32::MAX);
+            FromGateway::Opened {
+                session,
+                stream: id.stream_name(),
+                remote: connection.remote,
+                latency_ms,
+            }
+            .encode(&mut self.out);
+            self.sessions.insert(session, Session::new(connection));
+        }
+    }
+
+    fn read_all(&mut self) {
+        let now = Instant::now();
+        let mut over = Vec::new();
+        for (id, session) in &mut self.sessions {
+            let is_over = match self.out.len() - self.sent < MAX_WAITING {
+                true => session.read(*id, &mut self.out),
+                false => session.discard(&mut self.spare),
+            };
+            if is_over {
+                let ending = session.note_broken(now, &self.options);
+                if now >= ending.until || !session.connection.has_data() {
+                    over.push((*id, ending.how));
+                }
+            }
+        }
+        for (session, how) in over {
+            self.sessions.remove(&session);
+            FromGateway::Closed { session, how }.encode(&mut self.out);
+        }
+    }
+
+    fn report(&mut self) {
+        let now = Instant::now();
+        if now < self.next_report {
+            return;
+        }
+        self.next_report = now + REPORT_EVERY;
+        // Reports may be left out: the next ones have the same totals.
+        if self.out.len() - self.sent >= MAX_WAITING {
+            return;
+        }
+        for (id, session) in &mut self.sessions {
+            let line = session.look_at_line(now);
+            FromGateway::Line { session: *id, line }.encode(&mut self.out);
+        }
+        for refusal in self.door.take_refusals() {
+            FromGateway::Refused {
+                input: refusal.input,
+                remote: refusal.remote,
+                code: refusal.reject.code(),
+            }
+            .encode(&mut self.out);
+        }
+        let open = u32::try_from(self.sessions.len()).unwrap_or(u32::MAX);
+        FromGateway::Alive { open }.encode(&mut self.out);
+    }
+
+    /// Sends what the service takes until the next beat; whether it is gone.
+    fn flush(&mut self, next: Instant) -> io::Result<bool> {
+        while self.sent < self.out.len() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(&self.control, &self.out[self.sent..], flags) {
+                Ok(len) => self.sent += len,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let left = next.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    self.wait_writable(left);
+                }
+                Err(Errno::PIPE | Errno::CONNRESET) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+        } else if self.sent > MAX_WAITING / 8 {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+        Ok(false)
+    }
+
+    fn wait_writable(&self, left: Duration) {
+        let timeout = Timespec::try_from(left).unwrap_or_default();
+        let mut fds = [PollFd::new(&self.control, PollFlags::OUT)];
+        // Whatever it says, sending is tried again.
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+}
+
+impl Session {
+    fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            gap: false,
+            discarded: 0,
+            line: Line::default(),
+            last_arrival: Instant::now(),
+            ending: None,
+        }
+    }
+
+    /// Moves what has come into messages, a beat's worth at most; whether the connection is over.
+    fn read(&mut self, id: SessionId, out: &mut Vec<u8>) -> bool {
+        let end = out.len() + MAX_PER_BEAT;
+        while out.len() < end {
+            let start = begin_data(id, self.gap, out);
+            let (empty, mut received) = (out.len(), Received::Nothing);
+            while out.len() - empty + MAX_MESSAGE <= MAX_DATA {
+                let before = out.len();
+                out.resize(before + MAX_MESSAGE, 0);
+                received = self.connection.receive(&mut out[before..]);
+                match received {
+                    Received::Message(len) => out.truncate(before + len),
+                    Received::Nothing | Received::Broken => {
+                        out.truncate(before);
+                        break;
+                    }
+                }
+            }
+            if out.len() == empty {
+                out.truncate(start);
+            } else {
+                end_data(start, out);
+                self.gap = false;
+            }
+            match received {
+                Received::Message(_) => {}
+                Received::Nothing => return false,
+                Received::Broken => return true,
+            }
+        }
+        false
+    }
+
+    /// Throws away what has come; whether the connection is over.
+    fn discard(&mut self, spare: &mut [u8; MAX_MESSAGE]) -> bool {
+        let mut bytes = 0;
+        while bytes < MAX_PER_BEAT {
+            match self.connection.receive(spare) {
+                Received::Message(len) => {
+                    bytes += len;
+                    self.discarded += 1;
+                    self.gap = true;
+                }
+                Received::Nothing => return false,
+                Received::Broken => return true,
+            }
+        }
+        false
+    }
+
+    /// A peer that says goodbye has been heard of until just now; one that fell silent has not. What both left in the
+    /// buffer comes when its time has come.
+    fn note_broken(&mut self, now: Instant, options: &Options) -> Ending {
+        let heard_of = now.duration_since(self.last_arrival) + REPORT_EVERY < options.idle_timeout;
+        let latency = self.connection.latency;
+        *self.ending.get_or_insert_with(|| Ending {
+            how: if heard_of {
+                Ended::Clean
+            } else {
+                Ended::Dropped
+            },
+            until: now + latency + 2 * options.beat,
+        })
+    }
+
+    fn look_at_line(&mut self, now: Instant) -> Line {
+        if let Some(line) = self.connection.line() {
+            if line.received > self.line.received {
+                self.last_arrival = now;
+            }
+            self.line = line;
+        }
+        self.line.discarded = self.discarded;
+        self.line
+    }
+}

@@ -1,0 +1,560 @@
+//! What service and gateway say to each other over their socket: frames of a length, a kind and fields, big-endian.
+//!
+//! Pure. Either side may be lied to by the other, the service above all, since the gateway holds C that reads foreign
+//! bytes: a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::{
+    stream_id::MAX_BYTES,
+    table::{Entry, InputId},
+};
+use crate::gate::{Ended, Line};
+
+/// Payload bytes in one [`FromGateway::Data`].
+pub const MAX_DATA: usize = 48 * 1316;
+/// Bytes of a frame behind its length.
+pub const MAX_FRAME: usize = MAX_DATA + 16;
+/// Bytes of a slug, a passphrase.
+const MAX_TEXT: usize = 128;
+/// Addresses in one [`ToGateway::Conflicts`].
+pub const MAX_CONFLICTS: usize = 64;
+
+/// Names one connection for as long as the gateway runs.
+pub type SessionId = u32;
+
+/// What the service says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToGateway {
+    /// An input is new or has changed.
+    Put(Entry),
+    Remove(InputId),
+    /// The table is whole: listen.
+    Serve,
+    /// End this connection.
+    Close(SessionId),
+    /// Callers from these addresses are refused at this input.
+    Conflicts(InputId, Vec<IpAddr>),
+}
+
+/// What the gateway says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FromGateway {
+    /// It listens; the version of libsrt, as `0x00MMmmpp`.
+    Ready {
+        version: u32,
+    },
+    /// A caller was accepted; `stream` as the gate knows it.
+    Opened {
+        session: SessionId,
+        stream: String,
+        remote: SocketAddr,
+        latency_ms: u32,
+    },
+    /// The next payloads; `gap` when some before them were thrown away.
+    Data {
+        session: SessionId,
+        gap: bool,
+        bytes: Bytes,
+    },
+    /// How the line does, once a second.
+    Line {
+        session: SessionId,
+        line: Line,
+    },
+    Closed {
+        session: SessionId,
+        how: Ended,
+    },
+    /// A caller was refused.
+    Refused {
+        input: Option<InputId>,
+        remote: IpAddr,
+        code: u16,
+    },
+    /// It lives; said once a second.
+    Alive {
+        open: u32,
+    },
+}
+
+/// A frame that breaks the rules: the connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message of the SRT gateway's socket is malformed: {0}")]
+pub struct Malformed(&'static str);
+
+impl ToGateway {
+    /// Appends the frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut frame = Frame::begin(out);
+        match self {
+            Self::Put(entry) => {
+                frame.byte(1);
+                frame.bytes(&entry.id);
+                frame.bytes(&entry.key_hash);
+                frame.byte(entry.enabled.into());
+                frame.text(&entry.slug);
+                frame.text(&entry.passphrase);
+            }
+            Self::Remove(id) => {
+                frame.byte(2);
+                frame.bytes(id);
+            }
+            Self::Serve => frame.byte(3),
+            Self::Close(session) => {
+                frame.byte(4);
+                frame.number(*session);
+            }
+            Self::Conflicts(id, addresses) => {
+                frame.byte(5);
+                frame.bytes(id);
+                for address in addresses.iter().take(MAX_CONFLICTS) {
+                    frame.address(*address);
+                }
+            }
+        }
+        frame.end();
+    }
+
+    /// Takes the next whole frame off `input`; `None` until there is one.
+    pub fn decode(input: &mut BytesMut) -> Result<Option<Self>, Malformed> {
+        let Some(mut fields) = next_frame(input)? else {
+            return Ok(None);
+        };
+        let message = match fields.byte()? {
+            1 => {
+                let (id, key_hash) = (fields.array()?, fields.array()?);
+                let enabled = fields.byte()? != 0;
+                Self::Put(Entry {
+                    id,
+                    key_hash,
+                    enabled,
+                    slug: fields.text(MAX_TEXT)?,
+                    passphrase: fields.text(MAX_TEXT)?,
+                })
+            }
+            2 => Self::Remove(fields.array()?),
+            3 => Self::Serve,
+            4 => Self::Close(fields.number()?),
+            5 => {
+                let (id, mut addresses) = (fields.array()?, Vec::new());
+                while !fields.0.is_empty() {
+                    if addresses.len() == MAX_CONFLICTS {
+                        return Err(Malformed("too many addresses"));
+                    }
+                    addresses.push(fields.address()?);
+                }
+                Self::Conflicts(id, addresses)
+            }
+            _ => return Err(Malformed("unknown kind")),
+        };
+        fields.end()?;
+        Ok(Some(message))
+    }
+}
+
+/// Kind of [`FromGateway::Data`], whose frame the gateway fills in place.
+const DATA: u8 = 3;
+
+impl FromGateway {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut frame = Frame::begin(out);
+        match self {
+            Self::Ready { version } => {
+                frame.byte(1);
+                frame.number(*version);
+            }
+            Self::Opened {
+                session,
+                stream,
+                remote,
+                latency_ms,
+            } => {
+                frame.byte(2);
+                frame.number(*session);
+                frame.number(*latency_ms);
+                frame.address(remote.ip());
+                frame.number(remote.port().into());
+                frame.text(stream);
+            }
+            Self::Data {
+                session,
+                gap,
+                bytes,
+            } => {
+                frame.byte(DATA);
+                frame.number(*session);
+                frame.byte((*gap).into());
+                frame.bytes(bytes);
+            }
+            Self::Line { session, line } => {
+                frame.byte(4);
+                frame.number(*session);
+                for count in [line.lost, line.retransmitted, line.discarded, line.received] {
+                    frame.bytes(&count.to_be_bytes());
+                }
+                frame.bytes(&line.rtt_ms.to_be_bytes());
+                frame.number(line.latency_ms);
+                frame.number(line.buffer_ms);
+            }
+            Self::Closed { session, how } => {
+                frame.byte(5);
+                frame.number(*session);
+                frame.byte((*how == Ended::Clean).into());
+            }
+            Self::Refused {
+                input,
+                remote,
+                code,
+            } => {
+                frame.byte(6);
+                frame.number((*code).into());
+                frame.address(*remote);
+                if let Some(id) = input {
+                    frame.bytes(id);
+                }
+            }
+            Self::Alive { open } => {
+                frame.byte(7);
+                frame.number(*open);
+            }
+        }
+        frame.end();
+    }
+
+    /// Takes the next whole frame off `input`; `None` until there is one. Payloads are not copied.
+    pub fn decode(input: &mut BytesMut) -> Result<Option<Self>, Malformed> {
+        let Some(mut fields) = next_frame(input)? else {
+            return Ok(None);
+        };
+        let message = match fields.byte()? {
+            1 => Self::Ready {
+                version: fields.number()?,
+            },
+            2 => {
+                let (session, latency_ms) = (fields.number()?, fields.number()?);
+                let address = fields.address()?;
+                let port = u16::try_from(fields.number()?).map_err(|_| Malformed("port"))?;
+                Self::Opened {
+                    session,
+                    latency_ms,
+                    remote: SocketAddr::new(address, port),
+                    stream: fields.text(MAX_BYTES)?,
+                }
+            }
+            DATA => Self::Data {
+                session: fields.number()?,
+                gap: fields.byte()? != 0,
+                bytes: fields.rest(),
+            },
+            4 => Self::Line {
+                session: fields.number()?,
+                line: fields.line()?,
+            },
+            5 => Self::Closed {
+                session: fields.number()?,
+                how: match fields.byte()? {
+                    0 => Ended::Dropped,
+                    _ => Ended::Clean,
+                },
+            },
+            6 => Self::Refused {
+                code: u16::try_from(fields.number()?).map_err(|_| Malformed("code"))?,
+                remote: fields.address()?,
+                input: match fields.0.is_empty() {
+                    true => None,
+                    false => Some(fields.array()?),
+                },
+            },
+            7 => Self::Alive {
+                open: fields.number()?,
+            },
+            _ => return Err(Malformed("unknown kind")),
+        };
+        fields.end()?;
+        Ok(Some(message))
+    }
+}
+
+/// Begins a frame of payloads at the end of `out`; the payloads are appended by the caller, who ends it with
+/// [`end_data`].
+pub fn begin_data(session: SessionId, gap: bool, out: &mut Vec<u8>) -> usize {
+    let mut frame = Frame::begin(out);
+    frame.byte(DATA);
+    frame.number(session);
+    frame.byte(gap.into());
+    frame.start
+}
+
+/// Ends the frame that [`begin_data`] began at `start`.
+pub fn end_data(start: usize, out: &mut Vec<u8>) {
+    Frame { out, start }.end();
+}
+
+/// A frame in the making.
+struct Frame<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> Frame<'a> {
+    fn begin(out: &'a mut Vec<u8>) -> Self {
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        Self { out, start }
+    }
+
+    fn end(self) {
+        let len = self.out.len() - self.start - 4;
+        let len = u32::try_from(len).expect("frames are bounded by their fields");
+        self.out[self.start..self.start + 4].copy_from_slice(&len.to_be_bytes());
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.out.push(byte);
+    }
+
+    fn number(&mut self, number: u32) {
+        self.bytes(&number.to_be_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Cut at 65 535 bytes, far above every text's bound.
+    fn text(&mut self, text: &str) {
+        let len = u16::try_from(text.len()).unwrap_or(u16::MAX);
+        self.bytes(&len.to_be_bytes());
+        self.bytes(&text.as_bytes()[..len.into()]);
+    }
+
+    fn address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => {
+                self.byte(4);
+                self.bytes(&address.octets());
+            }
+            IpAddr::V6(address) => {
+                self.byte(6);
+                self.bytes(&address.octets());
+            }
+        }
+    }
+}
+
+fn next_frame(input: &mut BytesMut) -> Result<Option<Fields>, Malformed> {
+    let Some(len) = input.first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let len = u32::from_be_bytes(*len) as usize;
+    if len == 0 || len > MAX_FRAME {
+        return Err(Malformed("length"));
+    }
+    if input.len() < 4 + len {
+        return Ok(None);
+    }
+    input.advance(4);
+    Ok(Some(Fields(input.split_to(len).freeze())))
+}
+
+/// What is left of a frame.
+struct Fields(Bytes);
+
+impl Fields {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let array = *self.0.first_chunk::<N>().ok_or(Malformed("too short"))?;
+        self.0.advance(N);
+        Ok(array)
+    }
+
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn number(&mut self) -> Result<u32, Malformed> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    fn count(&mut self) -> Result<u64, Malformed> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    fn text(&mut self, most: usize) -> Result<String, Malformed> {
+        let len = usize::from(u16::from_be_bytes(self.array()?));
+        if len > most || len > self.0.len() {
+            return Err(Malformed("text too long"));
+        }
+        let bytes = self.0.split_to(len);
+        let text = std::str::from_utf8(&bytes).map_err(|_| Malformed("text is not UTF-8"))?;
+        Ok(text.to_owned())
+    }
+
+    fn address(&mut self) -> Result<IpAddr, Malformed> {
+        match self.byte()? {
+            4 => Ok(Ipv4Addr::from(self.array::<4>()?).into()),
+            6 => Ok(Ipv6Addr::from(self.array::<16>()?).into()),
+            _ => Err(Malformed("address")),
+        }
+    }
+
+    fn line(&mut self) -> Result<Line, Malformed> {
+        let (lost, retransmitted) = (self.count()?, self.count()?);
+        let (discarded, received) = (self.count()?, self.count()?);
+        let rtt_ms = f64::from_be_bytes(self.array()?);
+        if !rtt_ms.is_finite() {
+            return Err(Malformed("round-trip time"));
+        }
+        Ok(Line {
+            lost,
+            retransmitted,
+            discarded,
+            received,
+            rtt_ms,
+            latency_ms: self.number()?,
+            buffer_ms: self.number()?,
+        })
+    }
+
+    fn rest(&mut self) -> Bytes {
+        std::mem::take(&mut self.0)
+    }
+
+    fn end(&self) -> Result<(), Malformed> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(Malformed("bytes behind the last field")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn orders() -> Vec<ToGateway> {
+        vec![
+            ToGateway::Put(Entry {
+                id: [7; 16],
+                slug: "studio".into(),
+                key_hash: [9; 32],
+                passphrase: "a passphrase".into(),
+                enabled: true,
+            }),
+            ToGateway::Remove([7; 16]),
+            ToGateway::Serve,
+            ToGateway::Close(4711),
+            ToGateway::Conflicts(
+                [1; 16],
+                vec![[10, 0, 0, 1].into(), Ipv6Addr::LOCALHOST.into()],
+            ),
+            ToGateway::Conflicts([1; 16], Vec::new()),
+        ]
+    }
+
+    fn reports() -> Vec<FromGateway> {
+        vec![
+            FromGateway::Ready { version: 0x10501 },
+            FromGateway::Opened {
+                session: 1,
+                stream: "studio.key".into(),
+                remote: "[2001:db8::1]:9".parse().unwrap(),
+                latency_ms: 400,
+            },
+            FromGateway::Data {
+                session: 1,
+                gap: true,
+                bytes: Bytes::from(vec![0x47; MAX_DATA]),
+            },
+            FromGateway::Line {
+                session: 1,
+                line: Line {
+                    lost: 1,
+                    retransmitted: 2,
+                    discarded: 3,
+                    received: 4,
+                    rtt_ms: 5.5,
+                    latency_ms: 6,
+                    buffer_ms: 7,
+                },
+            },
+            FromGateway::Closed {
+                session: 1,
+                how: Ended::Clean,
+            },
+            FromGateway::Refused {
+                input: Some([3; 16]),
+                remote: [10, 0, 0, 1].into(),
+                code: 1401,
+            },
+            FromGateway::Refused {
+                input: None,
+                remote: [10, 0, 0, 1].into(),
+                code: 1404,
+            },
+            FromGateway::Alive { open: 2 },
+        ]
+    }
+
+    #[test]
+    fn frames_come_back_whole_however_they_are_cut() {
+        let mut sent = Vec::new();
+        orders().iter().for_each(|order| order.encode(&mut sent));
+        for piece in [1, 7, sent.len()] {
+            let (mut input, mut received) = (BytesMut::new(), Vec::new());
+            for part in sent.chunks(piece) {
+                input.extend_from_slice(part);
+                while let Some(order) = ToGateway::decode(&mut input).unwrap() {
+                    received.push(order);
+                }
+            }
+            assert_eq!(received, orders());
+        }
+        let mut sent = Vec::new();
+        reports().iter().for_each(|report| report.encode(&mut sent));
+        let (mut input, mut received) = (BytesMut::from(&sent[..]), Vec::new());
+        while let Some(report) = FromGateway::decode(&mut input).unwrap() {
+            received.push(report);
+        }
+        assert_eq!(received, reports());
+        assert!(input.is_empty());
+    }
+
+    #[test]
+    fn a_frame_filled_in_place_is_the_same() {
+        let mut out = Vec::new();
+        let start = begin_data(5, true, &mut out);
+        out.extend_from_slice(b"payload");
+        end_data(start, &mut out);
+        let report = FromGateway::decode(&mut BytesMut::from(&out[..])).unwrap();
+        let expected = FromGateway::Data {
+            session: 5,
+            gap: true,
+            bytes: Bytes::from_static(b"payload"),
+        };
+        assert_eq!(report, Some(expected));
+    }
+
+    #[test]
+    fn lengths_beyond_the_bound_are_refused_before_their_bytes_come() {
+        for len in [0, MAX_FRAME as u32 + 1, u32::MAX] {
+            let mut input = BytesMut::from(&len.to_be_bytes()[..]);
+            assert!(FromGateway::decode(&mut input).is_err(), "{len}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_error_or_a_message(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..9) {
+            let mut frame = ((bytes.len() + 1) as u32).to_be_bytes().to_vec();
+            frame.push(kind);
+            frame.extend_from_slice(&bytes);
+            let _ = FromGateway::decode(&mut BytesMut::from(&frame[..]));
+            let _ = ToGateway::decode(&mut BytesMut::from(&frame[..]));
+        }
+    }
+}

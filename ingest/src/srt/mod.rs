@@ -1,0 +1,22 @@
+//! SRT ingest: MPEG transport streams over lossy lines.
+//!
+//! libsrt is C, so it runs in a process of its own, the gateway: it has the UDP port and one socket to the service, over
+//! which the service pushes the [`table`] of admitted stream ids and passphrases, and gets back payloads and statistics
+//! ([`message`]). What a payload means is found out in the service, by safe code ([`session`]).
+//!
+//! ```text
+//! encoder ──UDP──▶ gateway (libsrt) ── messages ──▶ service: session ── demuxer ── units ──▶ Gate
+//!                     ▲── table, orders ───────────────┘
+//! ```
+
+#[cfg(feature = "libsrt")]
+pub mod gateway;
+#[cfg(feature = "libsrt")]
+mod libsrt;
+pub mod message;
+pub mod session;
+mod settings;
+pub mod stream_id;
+pub mod table;
+
+pub use settings::SrtSettings;

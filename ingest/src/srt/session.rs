@@ -1,0 +1,280 @@
+//! One SRT publisher in the service: what the gateway received, demultiplexed and handed to the gate.
+//!
+//! The gateway has accepted the caller already, so a refusal here closes an open connection. What does not fit into the
+//! bounded queue of arrivals is thrown away by whoever fills it, and marked: pictures go on at the next key frame then.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use sluice_media::unit::Unit;
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    gate::{
+        Closed, Ended, Gate, Line, Protocol, PublishRequest, PublishSession, Refusal, SessionReport,
+    },
+    ts::{Demuxer, Limits},
+};
+
+/// A publisher whose line is there but who sends nothing counts as lost after this.
+const SILENT_FOR: Duration = Duration::from_secs(20);
+/// The gate answers sooner; a publisher does not wait longer.
+const ADMIT_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the gateway reports of a connection, in order.
+#[derive(Clone, Debug)]
+pub enum Arrival {
+    /// Payloads; `gap` when some before them were thrown away.
+    Data {
+        gap: bool,
+        bytes: Bytes,
+    },
+    Line(Line),
+}
+
+/// An accepted caller.
+#[derive(Debug)]
+pub struct Caller {
+    /// As the gate knows it: `{slug}.{key}` or the key.
+    pub stream: String,
+    pub remote: SocketAddr,
+    pub arrivals: mpsc::Receiver<Arrival>,
+    /// Set before the arrivals end, when the gateway knows how the connection did. Unset: it was lost.
+    pub ended: Arc<OnceLock<Ended>>,
+}
+
+/// Publishes what a caller sends until either side ends it. A refusal has been told to nobody yet.
+pub async fn serve<G: Gate>(
+    caller: Caller,
+    gate: &G,
+    stop: CancellationToken,
+) -> Result<(), Refusal> {
+    let request = PublishRequest {
+        protocol: Protocol::Srt,
+        remote: caller.remote,
+        app: String::new(),
+        stream: caller.stream,
+        encoder: None,
+    };
+    let admitted = tokio::select! {
+        admitted = tokio::time::timeout(ADMIT_WITHIN, gate.admit(request)) => {
+            admitted.unwrap_or(Err(Refusal::Busy))
+        }
+        () = stop.cancelled() => Err(Refusal::Busy),
+    };
+    let mut publisher = admitted?;
+    let mut session = Session::new();
+    let mut arrivals = caller.arrivals;
+    let how = session.run(&mut publisher, &mut arrivals, &stop).await;
+    let how = match how {
+        Over::Peer => caller.ended.get().copied().unwrap_or(Ended::Dropped),
+        Over::Silent => Ended::Dropped,
+        Over::Ours => {
+            session.take_arrived(&mut publisher, &mut arrivals).await;
+            Ended::Dropped
+        }
+    };
+    session.finish(&mut publisher).await;
+    publisher.end(how).await;
+    Ok(())
+}
+
+/// Why a publish is over.
+enum Over {
+    Peer,
+    Silent,
+    /// The service ended it.
+    Ours,
+}
+
+struct Session {
+    demuxer: Demuxer,
+    units: Vec<Unit>,
+    /// Pictures before the next key frame would refer to what is not there.
+    awaits_key: bool,
+    skipped_pictures: u64,
+    bytes_received: u64,
+    line: Line,
+    last_data: Instant,
+}
+
+impl Session {
+    fn new() -> Self {
+        Self {
+            demuxer: Demuxer::new(Limits::default()),
+            units: Vec::new(),
+            awaits_key: false,
+            skipped_pictures: 0,
+            bytes_received: 0,
+            line: Line::default(),
+            last_data: Instant::now(),
+        }
+    }
+
+    async fn run<P: PublishSession>(
+        &mut self,
+        publisher: &mut P,
+        arrivals: &mut mpsc::Receiver<Arrival>,
+        stop: &CancellationToken,
+    ) -> Over {
+        loop {
+            let arrival = tokio::select! {
+                biased;
+                arrival = arrivals.recv() => arrival,
+                _ = publisher.closed() => return Over::Ours,
+                () = stop.cancelled() => return Over::Ours,
+            };
+            let Some(arrival) = arrival else {
+                return Over::Peer;
+            };
+            if self.take(publisher, arrival).await.is_err() {
+                return Over::Ours;
+            }
+            if self.last_data.elapsed() > SILENT_FOR {
+                return Over::Silent;
+            }
+        }
+    }
+
+    /// What had arrived when the service ended the publish belongs to it.
+    async fn take_arrived<P: PublishSession>(
+        &mut self,
+        publisher: &mut P,
+        arrivals: &mut mpsc::Receiver<Arrival>,
+    ) {
+        while let Ok(arrival) = arrivals.try_recv() {
+            let _ = self.take(publisher, arrival).await;
+        }
+    }
+
+    async fn take<P: PublishSession>(
+        &mut self,
+        publisher: &mut P,
+        arrival: Arrival,
+    ) -> Result<(), Closed> {
+        match arrival {
+            Arrival::Data { gap, bytes } => {
+                self.last_data = Instant::now();
+                self.demultiplex(gap, &bytes);
+                self.deliver(publisher).await
+            }
+            Arrival::Line(line) => {
+                self.line = line;
+                publisher.report(self.report());
+                Ok(())
+            }
+        }
+    }
+
+    fn demultiplex(&mut self, gap: bool, bytes: &[u8]) {
+        if gap {
+            self.demuxer.skipped();
+            self.awaits_key = true;
+        }
+        self.bytes_received += bytes.len() as u64;
+        self.demuxer.push(bytes, &mut self.units);
+        self.skip_to_key();
+    }
+
+    fn skip_to_key(&mut self) {
+        if !self.awaits_key {
+            return;
+        }
+        let (awaits_key, skipped) = (&mut self.awaits_key, &mut self.skipped_pictures);
+        self.units.retain(|unit| match unit {
+            Unit::Video(video) if *awaits_key && !video.key => {
+                *skipped += 1;
+                false
+            }
+            Unit::Video(_) => {
+                *awaits_key = false;
+                true
+            }
+            _ => true,
+        });
+    }
+
+    async fn deliver<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Closed> {
+        if self.units.is_empty() {
+            return Ok(());
+        }
+        publisher.deliver(&mut self.units).await
+    }
+
+    async fn finish<P: PublishSession>(&mut self, publisher: &mut P) {
+        self.demuxer.flush(&mut self.units);
+        self.skip_to_key();
+        let _ = self.deliver(publisher).await;
+        publisher.report(self.report());
+    }
+
+    fn report(&self) -> SessionReport {
+        let last_damage = self.demuxer.last_damage().map(|damage| damage.to_string());
+        let skipped = (self.skipped_pictures > 0)
+            .then(|| "pictures up to a key frame, because the service did not keep up".to_owned());
+        SessionReport {
+            encoder: None,
+            damaged: self.demuxer.counters().damaged + self.skipped_pictures,
+            last_damage: last_damage.or(skipped),
+            bytes_received: self.bytes_received,
+            line: Some(self.line),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_media::unit::{AudioUnit, VideoUnit};
+
+    use super::*;
+
+    fn video(dts_90k: i64, key: bool) -> Unit {
+        Unit::Video(VideoUnit {
+            dts_90k,
+            cts_90k: 0,
+            key,
+            data: Bytes::from_static(b"picture"),
+        })
+    }
+
+    fn times(units: &[Unit]) -> Vec<i64> {
+        let time = |unit: &Unit| match unit {
+            Unit::Video(video) => video.dts_90k,
+            Unit::Audio(audio) => -audio.pts_90k,
+            _ => 0,
+        };
+        units.iter().map(time).collect()
+    }
+
+    #[test]
+    fn after_a_gap_pictures_go_on_at_a_key_frame() {
+        let audio = Unit::Audio(AudioUnit {
+            pts_90k: 7,
+            data: Bytes::from_static(b"sound"),
+        });
+        let mut session = Session::new();
+        session.units = vec![video(1, false)];
+        session.skip_to_key();
+        assert_eq!(times(&session.units), [1], "nothing is missing");
+
+        session.demultiplex(true, &[]);
+        session.units = vec![video(2, false), audio, video(3, false)];
+        session.skip_to_key();
+        assert_eq!(times(&session.units), [-7], "sound goes on");
+        session.units = vec![video(4, false), video(5, true), video(6, false)];
+        session.skip_to_key();
+        assert_eq!(times(&session.units), [5, 6]);
+        let report = session.report();
+        assert_eq!(report.damaged, 3);
+        assert!(
+            report
+                .last_damage
+                .is_some_and(|it| it.contains("key frame"))
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! MPEG transport streams (ISO/IEC 13818-1) to units: H.264, HEVC, AAC (ADTS), Opus and MP3.
+//!
+//! Pure: takes bytes in pieces of any size, gives units back. Nothing is allocated by a declared length, every buffer has
+//! a bound, and whatever is damaged is left out whole and named.
+
+mod annex_b;
+mod audio;
+mod audio_frame;
+mod clock;
+mod continuity;
+mod damage;
+mod packet;
+mod pes;
+mod program;
+mod section;
+mod sync;
+mod tables;
+mod track;
+mod video;
+
+pub use damage::Damage;
+use sluice_media::unit::Unit;
+
+use self::{
+    packet::{PACKET_BYTES, Packet, Pid},
+    program::Programs,
+    sync::Synchroniser,
+    track::Tracks,
+};
+
+/// Bounds of one demuxer.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most bytes of one PES packet: one coded picture, or some audio frames.
+    pub pes_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pes_bytes: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// Totals since the demuxer was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Transport packets that were read, of whatever stream.
+    pub packets: u64,
+    /// Breaks of the continuity counter on the packets that are followed (tables, the video and the audio track).
+    pub continuity_errors: u64,
+    /// Times that the packets' start had to be searched anew.
+    pub resyncs: u64,
+    /// Pictures, audio frames and tables that were left out.
+    pub damaged: u64,
+}
+
+/// Turns the transport stream of one session into units: of its first program, the first video and the first audio track
+/// that can be carried.
+#[derive(Debug)]
+pub struct Demuxer {
+    synchroniser: Synchroniser,
+    streams: Streams,
+}
+
+/// What packets go to, once they are found.
+#[derive(Debug)]
+struct Streams {
+    programs: Programs,
+    tracks: Tracks,
+    findings: Findings,
+}
+
+/// What goes to health.
+#[derive(Debug, Default)]
+struct Findings {
+    counters: Counters,
+    last_damage: Option<Damage>,
+}
+
+impl Findings {
+    fn damaged(&mut self, damage: Damage) {
+        self.counters.damaged += 1;
+        self.last_damage = Some(damage);
+    }
+}
+
+impl Demuxer {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            synchroniser: Synchroniser::default(),
+            streams: Streams {
+                programs: Programs::default(),
+                tracks: Tracks::new(limits.pes_bytes),
+                findings: Findings::default(),
+            },
+        }
+    }
+
+    /// Reads the next bytes, which need not start or end at a packet's edge, and appends what became complete. A picture
+    /// whose length the stream does not tell is complete when the next one starts.
+    pub fn push(&mut self, bytes: &[u8], units: &mut Vec<Unit>) {
+        let streams = &mut self.streams;
+        self.synchroniser
+            .push(bytes, |packet| streams.packet(packet, units));
+    }
+
+    /// Ends the stream: what waits for a successor to be complete is complete now.
+    pub fn flush(&mut self, units: &mut Vec<Unit>) {
+        let streams = &mut self.streams;
+        self.synchroniser
+            .flush(|packet| streams.packet(packet, units));
+        streams.tracks.finish(&mut streams.findings, units);
+    }
+
+    /// Tells that packets before the next bytes were thrown away, which the 4-bit continuity counter may not show:
+    /// whatever is unfinished is left out.
+    pub fn skipped(&mut self) {
+        let Streams {
+            programs,
+            tracks,
+            findings,
+        } = &mut self.streams;
+        programs.skipped();
+        tracks.skipped(findings);
+    }
+
+    pub fn counters(&self) -> Counters {
+        Counters {
+            resyncs: self.synchroniser.resyncs(),
+            ..self.streams.findings.counters
+        }
+    }
+
+    /// What was left out last, for health.
+    pub fn last_damage(&self) -> Option<&Damage> {
+        self.streams.findings.last_damage.as_ref()
+    }
+}
+
+impl Streams {
+    fn packet(&mut self, bytes: &[u8; PACKET_BYTES], units: &mut Vec<Unit>) {
+        let Self {
+            programs,
+            tracks,
+            findings,
+        } = self;
+        findings.counters.packets += 1;
+        let Some(packet) = Packet::parse(bytes) else {
+            return;
+        };
+        let Some(payload) = packet.payload else {
+            return;
+        };
+        if programs.wants(packet.pid) {
+            if let Some(map) = programs.push(&packet, payload, findings) {
+                tracks.follow(map, findings, units);
+            }
+            return;
+        }
+        tracks.push(&packet, payload, findings, units);
+    }
+}

@@ -1,0 +1,278 @@
+//! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, their header read, their times taken.
+
+use super::Damage;
+
+const PREFIX_BYTES: usize = 6;
+const HEADER_BYTES: usize = 9;
+const TIMESTAMP_BYTES: usize = 5;
+/// Capacity that is kept between two packets; a larger one was a rare picture's.
+const KEPT_CAPACITY: usize = 1024 * 1024;
+
+/// Streams whose packets have no header behind the prefix (table 2-21): maps, padding, directories.
+const STREAMS_WITHOUT_HEADER: [u8; 8] = [0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff];
+
+/// A whole PES packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pes<'a> {
+    /// 33 bits each; without one, the decode time is the presentation time.
+    pub(super) pts: Option<u64>,
+    pub(super) dts: Option<u64>,
+    /// The transport packet that started it was marked as a place to start decoding.
+    pub(super) random_access: bool,
+    pub(super) payload: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Between packets, or inside one whose start is unknown or whose rest is of no use.
+    Waiting,
+    Collecting,
+}
+
+/// Collects the PES packets of one PID.
+#[derive(Debug)]
+pub(super) struct Assembler {
+    /// What a PES packet holds, for [`Damage`].
+    what: &'static str,
+    limit_bytes: usize,
+    state: State,
+    bytes: Vec<u8>,
+    random_access: bool,
+}
+
+impl Assembler {
+    pub(super) fn new(what: &'static str, limit_bytes: usize) -> Self {
+        Self {
+            what,
+            limit_bytes,
+            state: State::Waiting,
+            bytes: Vec::new(),
+            random_access: false,
+        }
+    }
+
+    /// A PES packet starts with the next payload. One that did not tell its length is complete by that.
+    pub(super) fn start(
+        &mut self,
+        random_access: bool,
+        take: &mut impl FnMut(Result<Pes<'_>, Damage>),
+    ) {
+        self.finish(take);
+        self.state = State::Collecting;
+        self.random_access = random_access;
+    }
+
+    /// Takes the payload of a transport packet.
+    pub(super) fn push(&mut self, payload: &[u8], take: &mut impl FnMut(Result<Pes<'_>, Damage>)) {
+        if self.state == State::Waiting {
+            return;
+        }
+        if self.bytes.len() + payload.len() > self.limit_bytes {
+            self.clear();
+            return take(Err(Damage::TooLarge {
+                what: self.what,
+                limit: self.limit_bytes,
+            }));
+        }
+        self.bytes.extend_from_slice(payload);
+        if let Some(total) = self
+            .declared_bytes()
+            .filter(|total| *total <= self.bytes.len())
+        {
+            self.give(total, take);
+        }
+    }
+
+    /// Ends the packet in progress: complete where it did not tell its length, cut short where it did.
+    pub(super) fn finish(&mut self, take: &mut impl FnMut(Result<Pes<'_>, Damage>)) {
+        if self.state == State::Waiting {
+            return;
+        }
+        if self.declared_bytes().is_some() {
+            self.clear();
+            return take(Err(Damage::Truncated { what: self.what }));
+        }
+        self.give(self.bytes.len(), take);
+    }
+
+    /// Transport packets were lost: leaves out what is in progress. Whether there was something.
+    pub(super) fn abandon(&mut self) -> bool {
+        let was_collecting = self.state == State::Collecting;
+        self.clear();
+        was_collecting
+    }
+
+    fn declared_bytes(&self) -> Option<usize> {
+        let prefix = self.bytes.first_chunk::<PREFIX_BYTES>()?;
+        match u16::from_be_bytes([prefix[4], prefix[5]]) {
+            0 => None,
+            length => Some(PREFIX_BYTES + usize::from(length)),
+        }
+    }
+
+    fn give(&mut self, total: usize, take: &mut impl FnMut(Result<Pes<'_>, Damage>)) {
+        match parse(self.what, &self.bytes[..total]) {
+            Ok(None) => {}
+            Ok(Some(pes)) => take(Ok(Pes {
+                random_access: self.random_access,
+                ..pes
+            })),
+            Err(damage) => take(Err(damage)),
+        }
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.state = State::Waiting;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_CAPACITY);
+    }
+}
+
+/// `None` for packets that hold no media.
+fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Damage> {
+    let invalid = |reason| Damage::Invalid { what, reason };
+    let Some(prefix) = bytes.first_chunk::<PREFIX_BYTES>() else {
+        return Err(Damage::Truncated { what });
+    };
+    if prefix[..3] != [0, 0, 1] {
+        return Err(invalid("its PES packet does not begin with a start code"));
+    }
+    if STREAMS_WITHOUT_HEADER.contains(&prefix[3]) {
+        return Ok(None);
+    }
+    let Some(&[.., marks, flags, header_bytes]) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Err(Damage::Truncated { what });
+    };
+    if marks & 0xc0 != 0x80 {
+        return Err(invalid("its PES header is not MPEG-2's"));
+    }
+    if marks & 0x30 != 0 {
+        return Err(Damage::Scrambled);
+    }
+    let split = bytes[HEADER_BYTES..].split_at_checked(usize::from(header_bytes));
+    let (header, payload) = split.ok_or(Damage::Truncated { what })?;
+    let (pts, dts) = match flags >> 6 {
+        0 => (None, None),
+        0b10 => (Some(timestamp(header, 0b0010)), None),
+        0b11 => {
+            let dts = header.get(TIMESTAMP_BYTES..).unwrap_or_default();
+            (
+                Some(timestamp(header, 0b0011)),
+                Some(timestamp(dts, 0b0001)),
+            )
+        }
+        _ => return Err(invalid("it has a decode time without a presentation time")),
+    };
+    let believed = |time: Option<Option<u64>>| match time {
+        Some(None) => Err(invalid("its time stamp is damaged")),
+        time => Ok(time.flatten()),
+    };
+    Ok(Some(Pes {
+        pts: believed(pts)?,
+        dts: believed(dts)?,
+        random_access: false,
+        payload,
+    }))
+}
+
+/// A time stamp of 33 bits between marker bits, behind 4 bits that say which it is.
+fn timestamp(bytes: &[u8], kind: u8) -> Option<u64> {
+    let &[a, b, c, d, e] = bytes.first_chunk::<TIMESTAMP_BYTES>()?;
+    let markers_stand = a & c & e & 1 == 1;
+    if a >> 4 != kind || !markers_stand {
+        return None;
+    }
+    let [a, b, c, d, e] = [a, b, c, d, e].map(u64::from);
+    Some((a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NO_TIME: [u8; 9] = [0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0];
+
+    /// What comes out of these payloads (`true` where one starts a packet), and the stream's end.
+    fn collected(limit: usize, payloads: &[(bool, &[u8])]) -> Vec<Result<usize, Damage>> {
+        let mut assembler = Assembler::new("picture", limit);
+        let mut out = Vec::new();
+        let mut take = |pes: Result<Pes<'_>, Damage>| out.push(pes.map(|pes| pes.payload.len()));
+        for (starts, payload) in payloads {
+            if *starts {
+                assembler.start(false, &mut take);
+            }
+            assembler.push(payload, &mut take);
+            assert!(assembler.bytes.len() <= limit);
+        }
+        assembler.finish(&mut take);
+        out
+    }
+
+    #[test]
+    fn packets_are_collected() {
+        let open = [&NO_TIME[..], &[7; 100]].concat();
+        let mut told = open.clone();
+        told[5] = (open.len() - PREFIX_BYTES + 50) as u8;
+        let truncated = Err(Damage::Truncated { what: "picture" });
+        let too_large = Err(Damage::TooLarge {
+            what: "picture",
+            limit: 150,
+        });
+        for (payloads, expected) in [
+            (&[(true, &open[..]), (false, &[7; 60])][..], vec![Ok(160)]),
+            (&[(true, &open), (true, &open)], vec![Ok(100), Ok(100)]),
+            (&[(true, &told), (false, &[7; 60])], vec![Ok(150)]), // what stands behind is no one's
+            (
+                &[(true, &told[..4]), (false, &told[4..]), (false, &[7; 50])],
+                vec![Ok(150)],
+            ),
+            (
+                &[(true, &told), (true, &open)],
+                vec![truncated.clone(), Ok(100)],
+            ),
+            (&[(false, &open)], vec![]), // its start was not seen
+            (&[(true, &open[..8])], vec![truncated]),
+        ] {
+            assert_eq!(collected(1000, payloads), expected);
+        }
+        let long = [
+            (true, &open[..]),
+            (false, &[7; 60]),
+            (false, &[7; 60]),
+            (true, &open),
+        ];
+        assert_eq!(collected(150, &long), vec![too_large, Ok(100)]);
+    }
+
+    #[test]
+    fn times_are_read() {
+        let both = [
+            0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 10, 0x3f, 0xff, 0xff, 0xff, 0xff, 0x11, 0, 1, 0, 3, 9,
+        ];
+        let pes = parse("picture", &both).unwrap().unwrap();
+        assert_eq!((pes.pts, pes.dts), (Some((1 << 33) - 1), Some(1)));
+        assert_eq!(pes.payload, [9]);
+
+        let padding = [0, 0, 1, 0xbe, 0, 1, 0xff];
+        assert_eq!(parse("picture", &padding), Ok(None));
+    }
+
+    #[test]
+    fn damaged_headers_are_refused() {
+        for bytes in [
+            &[][..],
+            &[0, 0, 2, 0xe0, 0, 0, 0x80, 0, 0], // no start code
+            &[0, 0, 1, 0xe0, 0, 0, 0x00, 0, 0], // MPEG-1
+            &[0, 0, 1, 0xe0, 0, 0, 0xa0, 0, 0], // scrambled
+            &[0, 0, 1, 0xe0, 0, 0, 0x80, 0, 200, 1, 2], // longer than the packet
+            &[0, 0, 1, 0xe0, 0, 0, 0x80, 0x40, 5, 0x11, 0, 1, 0, 1], // decode time alone
+            &[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 4, 0x21, 0, 1, 0], // header too short for it
+            &[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x31, 0, 1, 0, 1], // another kind of time
+            &[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x21, 0, 0, 0, 1], // a marker bit is missing
+            &[0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 5, 0x31, 0, 1, 0, 1, 0x11], // no room for the second
+        ] {
+            assert!(parse("picture", bytes).is_err(), "{bytes:02x?}");
+        }
+    }
+}

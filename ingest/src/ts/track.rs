@@ -1,0 +1,266 @@
+//! Follows the video and the audio track of a program: packets to PES packets, PES packets to units.
+
+use sluice_media::{codec::VideoCodec, unit::Unit};
+
+use super::{
+    Damage, Findings, Packet, Pid,
+    audio::AudioTrack,
+    clock::{Clock, distance_90k},
+    continuity::{Continuity, Step},
+    pes::{Assembler, Pes},
+    tables::{AudioFormat, ProgramMap},
+    video::{PictureTime, VideoTrack},
+};
+
+/// The tracks that are followed, on one clock.
+#[derive(Debug)]
+pub(super) struct Tracks {
+    limit_bytes: usize,
+    clock: Clock,
+    video: Option<Track<VideoTrack>>,
+    audio: Option<Track<AudioTrack>>,
+    /// Streams that are not carried, to be named when they send.
+    left_out: Vec<(Pid, Damage)>,
+}
+
+/// One PID that carries PES packets.
+#[derive(Debug)]
+struct Track<S> {
+    pid: Pid,
+    what: &'static str,
+    continuity: Continuity,
+    assembler: Assembler,
+    stream: S,
+}
+
+/// What is made of the PES packets of a track.
+trait Stream {
+    fn pes(
+        &mut self,
+        pes: &Pes<'_>,
+        clock: &mut Clock,
+        findings: &mut Findings,
+        units: &mut Vec<Unit>,
+    );
+
+    /// A PES packet was lost or was of no use.
+    fn lost(&mut self);
+}
+
+impl Tracks {
+    pub(super) fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            clock: Clock::default(),
+            video: None,
+            audio: None,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Follows what the program consists of from now on. A track that stays what it was goes on; one that ends or changes
+    /// gives out what it holds.
+    pub(super) fn follow(
+        &mut self,
+        map: &ProgramMap,
+        findings: &mut Findings,
+        units: &mut Vec<Unit>,
+    ) {
+        let video = self.video.as_ref().map(|t| (t.pid, t.stream.codec()));
+        if video != map.video {
+            self.finish_video(findings, units);
+            self.video = map.video.map(|(pid, codec)| self.video_track(pid, codec));
+        }
+        let audio = self.audio.as_ref().map(|t| (t.pid, t.stream.format()));
+        if audio != map.audio {
+            self.finish_audio(findings, units);
+            self.audio = map.audio.map(|(pid, format)| self.audio_track(pid, format));
+        }
+        self.left_out.clone_from(&map.left_out);
+    }
+
+    pub(super) fn push(
+        &mut self,
+        packet: &Packet<'_>,
+        payload: &[u8],
+        findings: &mut Findings,
+        units: &mut Vec<Unit>,
+    ) {
+        let Self { video, audio, .. } = self;
+        if let Some(track) = video.as_mut().filter(|track| track.pid == packet.pid) {
+            return track.push(packet, payload, &mut self.clock, findings, units);
+        }
+        if let Some(track) = audio.as_mut().filter(|track| track.pid == packet.pid) {
+            return track.push(packet, payload, &mut self.clock, findings, units);
+        }
+        let named = self.left_out.iter().find(|(pid, _)| *pid == packet.pid);
+        if let Some((_, damage)) = named.filter(|_| packet.starts_unit) {
+            findings.damaged(damage.clone());
+        }
+    }
+
+    /// The stream ends.
+    pub(super) fn finish(&mut self, findings: &mut Findings, units: &mut Vec<Unit>) {
+        self.finish_video(findings, units);
+        self.finish_audio(findings, units);
+    }
+
+    /// Packets were thrown away on this side.
+    pub(super) fn skipped(&mut self, findings: &mut Findings) {
+        if let Some(track) = &mut self.video {
+            track.continuity.forget();
+            track.abandon(false, findings);
+        }
+        if let Some(track) = &mut self.audio {
+            track.continuity.forget();
+            track.abandon(false, findings);
+        }
+    }
+
+    fn finish_video(&mut self, findings: &mut Findings, units: &mut Vec<Unit>) {
+        if let Some(track) = &mut self.video {
+            track.finish(&mut self.clock, findings, units);
+        }
+    }
+
+    fn finish_audio(&mut self, findings: &mut Findings, units: &mut Vec<Unit>) {
+        if let Some(track) = &mut self.audio {
+            track.finish(&mut self.clock, findings, units);
+        }
+    }
+
+    /// A picture that moved to another PID keeps its configuration.
+    fn video_track(&mut self, pid: Pid, codec: VideoCodec) -> Track<VideoTrack> {
+        let before = self.video.take().map(|track| track.stream);
+        let stream = before
+            .filter(|stream| stream.codec() == codec)
+            .unwrap_or_else(|| VideoTrack::new(codec));
+        Track::new(pid, "video picture", self.limit_bytes, stream)
+    }
+
+    fn audio_track(&mut self, pid: Pid, format: AudioFormat) -> Track<AudioTrack> {
+        let before = self.audio.take().map(|track| track.stream);
+        let mut stream = before
+            .filter(|stream| stream.format() == format)
+            .unwrap_or_else(|| AudioTrack::new(format));
+        stream.lost();
+        Track::new(pid, "audio frame", self.limit_bytes, stream)
+    }
+}
+
+impl<S: Stream> Track<S> {
+    fn new(pid: Pid, what: &'static str, limit_bytes: usize, stream: S) -> Self {
+        Self {
+            pid,
+            what,
+            continuity: Continuity::default(),
+            assembler: Assembler::new(what, limit_bytes),
+            stream,
+        }
+    }
+
+    fn push(
+        &mut self,
+        packet: &Packet<'_>,
+        payload: &[u8],
+        clock: &mut Clock,
+        findings: &mut Findings,
+        units: &mut Vec<Unit>,
+    ) {
+        match self.continuity.step(packet, payload) {
+            Step::Next => {}
+            Step::Duplicate => return,
+            Step::Gap => {
+                findings.counters.continuity_errors += 1;
+                self.abandon(!packet.starts_unit, findings);
+            }
+        }
+        if packet.scrambled {
+            self.abandon(false, findings);
+            if packet.starts_unit {
+                findings.damaged(Damage::Scrambled);
+            }
+            return;
+        }
+        let Self {
+            assembler, stream, ..
+        } = self;
+        let mut take = |pes: Result<Pes<'_>, Damage>| match pes {
+            Ok(pes) => stream.pes(&pes, clock, findings, units),
+            Err(damage) => {
+                stream.lost();
+                findings.damaged(damage);
+            }
+        };
+        if packet.starts_unit {
+            assembler.start(packet.random_access, &mut take);
+        }
+        assembler.push(payload, &mut take);
+    }
+
+    fn finish(&mut self, clock: &mut Clock, findings: &mut Findings, units: &mut Vec<Unit>) {
+        let Self {
+            assembler, stream, ..
+        } = self;
+        assembler.finish(&mut |pes| match pes {
+            Ok(pes) => stream.pes(&pes, clock, findings, units),
+            Err(damage) => findings.damaged(damage),
+        });
+    }
+
+    /// Leaves out what is in progress. `lost_start` where nothing may be, because its start was lost too.
+    fn abandon(&mut self, lost_start: bool, findings: &mut Findings) {
+        let was_collecting = self.assembler.abandon();
+        self.stream.lost();
+        if was_collecting || lost_start {
+            findings.damaged(Damage::Lost { what: self.what });
+        }
+    }
+}
+
+impl Stream for VideoTrack {
+    fn pes(
+        &mut self,
+        pes: &Pes<'_>,
+        clock: &mut Clock,
+        findings: &mut Findings,
+        units: &mut Vec<Unit>,
+    ) {
+        let Some(pts) = pes.pts else {
+            return findings.damaged(Damage::Invalid {
+                what: "video picture",
+                reason: "nothing tells its time",
+            });
+        };
+        let dts = pes.dts.unwrap_or(pts);
+        let time = PictureTime {
+            dts_90k: clock.unwrap_90k(dts),
+            cts_90k: distance_90k(dts, pts),
+            random_access: pes.random_access,
+        };
+        if let Err(damage) = self.push(time, pes.payload, units) {
+            findings.damaged(damage);
+        }
+    }
+
+    fn lost(&mut self) {}
+}
+
+impl Stream for AudioTrack {
+    fn pes(
+        &mut self,
+        pes: &Pes<'_>,
+        clock: &mut Clock,
+        findings: &mut Findings,
+        units: &mut Vec<Unit>,
+    ) {
+        let pts_90k = pes.pts.map(|pts| clock.unwrap_90k(pts));
+        self.push(pts_90k, pes.payload, units, &mut |damage| {
+            findings.damaged(damage);
+        });
+    }
+
+    fn lost(&mut self) {
+        self.abandon();
+    }
+}

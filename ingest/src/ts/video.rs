@@ -1,0 +1,207 @@
+//! Pictures: from a PES packet's byte stream to a unit, with the configuration that its parameter sets make.
+//!
+//! One PES packet is one picture, as every encoder in use sends it. Parameter sets that the announced configuration holds
+//! are taken out of the pictures; sets that change between two key frames stay in, until the next key frame announces them.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use sluice_media::{
+    codec::{ParameterSets, VideoCodec, VideoConfig},
+    unit::{Unit, VideoUnit},
+};
+
+use super::{
+    Damage,
+    annex_b::{self, NalKind},
+};
+
+const WHAT: &str = "video picture";
+/// NAL units of one picture; levels allow at most 600 slices.
+const MAX_NAL_UNITS: usize = 4096;
+/// Parameter sets of one kind; H.264 allows 32 sequence sets, and encoders use one.
+const MAX_SETS: usize = 32;
+/// The longest that a picture waits between decoding and presentation, either way.
+const MAX_CTS_90K: i64 = 10 * 90_000;
+/// Longer ones are left in their pictures.
+const MAX_SET_BYTES: usize = 16 * 1024;
+
+/// When a picture is decoded and shown, and what its transport packet said of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PictureTime {
+    pub(super) dts_90k: i64,
+    /// Presentation minus decode time.
+    pub(super) cts_90k: i64,
+    pub(super) random_access: bool,
+}
+
+/// The video track of a session.
+#[derive(Debug)]
+pub(super) struct VideoTrack {
+    codec: VideoCodec,
+    config: Option<Arc<VideoConfig>>,
+    /// The sets that made `config`.
+    announced: ParameterSets,
+    /// Sets that came since and differ, in wait of a key frame.
+    fresh: ParameterSets,
+    /// The NAL units of the picture in hand.
+    nal_units: Vec<(NalKind, Range<usize>)>,
+}
+
+impl VideoTrack {
+    pub(super) fn new(codec: VideoCodec) -> Self {
+        Self {
+            codec,
+            config: None,
+            announced: ParameterSets::default(),
+            fresh: ParameterSets::default(),
+            nal_units: Vec::new(),
+        }
+    }
+
+    pub(super) fn codec(&self) -> VideoCodec {
+        self.codec
+    }
+
+    /// Reads the byte stream of one picture. `Ok` where nothing was wrong, which includes sets without a picture.
+    pub(super) fn push(
+        &mut self,
+        time: PictureTime,
+        payload: &[u8],
+        units: &mut Vec<Unit>,
+    ) -> Result<(), Damage> {
+        if time.cts_90k.abs() > MAX_CTS_90K {
+            let reason = "its presentation and its decode time are more than 10 s apart";
+            return Err(Damage::Invalid { what: WHAT, reason });
+        }
+        self.find_nal_units(payload)?;
+        let has = |wanted: NalKind| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
+        let has_idr = has(NalKind::RandomAccessSlice);
+        let has_slice = has_idr || has(NalKind::Slice);
+        // The mark of the packet is believed only where parameter sets come along, which is how streams with open
+        // groups of pictures mark their entry points.
+        let is_entry_point = time.random_access && has_slice && has(NalKind::Sps);
+        let key = has_idr || is_entry_point;
+
+        self.collect_sets(payload);
+        if !has_slice {
+            return Ok(());
+        }
+        if key || self.config.is_none() {
+            self.announce(units)?;
+        }
+        units.push(Unit::Video(VideoUnit {
+            dts_90k: time.dts_90k,
+            cts_90k: time.cts_90k as i32,
+            key,
+            data: self.length_prefixed(payload),
+        }));
+        Ok(())
+    }
+
+    fn find_nal_units(&mut self, payload: &[u8]) -> Result<(), Damage> {
+        self.nal_units.clear();
+        for range in annex_b::nal_units(payload) {
+            if self.nal_units.len() == MAX_NAL_UNITS {
+                let reason = "it has more than 4096 NAL units";
+                return Err(Damage::Invalid { what: WHAT, reason });
+            }
+            if range.is_empty() {
+                continue;
+            }
+            let Some(kind) = annex_b::kind(self.codec, &payload[range.clone()]) else {
+                let reason = "a NAL unit has no right header";
+                return Err(Damage::Invalid { what: WHAT, reason });
+            };
+            self.nal_units.push((kind, range));
+        }
+        if self.nal_units.is_empty() {
+            let reason = "it has no start code";
+            return Err(Damage::Invalid { what: WHAT, reason });
+        }
+        Ok(())
+    }
+
+    /// Keeps the parameter sets that differ from the announced ones.
+    fn collect_sets(&mut self, payload: &[u8]) {
+        let brings = |wanted| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
+        // A picture that repeats what is announced takes back what differed before.
+        for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
+            if let Some(fresh) = sets_of(&mut self.fresh, kind)
+                && brings(kind)
+                && self.config.is_some()
+            {
+                fresh.clear();
+            }
+        }
+        for (kind, range) in &self.nal_units {
+            let Some(fresh) = sets_of(&mut self.fresh, *kind) else {
+                continue;
+            };
+            let set = &payload[range.clone()];
+            let fits = fresh.len() < MAX_SETS && set.len() <= MAX_SET_BYTES;
+            if fits && !fresh.iter().any(|known| known == set) {
+                fresh.push(Bytes::copy_from_slice(set));
+            }
+        }
+    }
+
+    /// Makes the sets that came hold from this picture on; announces the configuration when it differs.
+    fn announce(&mut self, units: &mut Vec<Unit>) -> Result<(), Damage> {
+        let mut sets = self.announced.clone();
+        for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
+            let (Some(fresh), Some(held)) =
+                (sets_of(&mut self.fresh, kind), sets_of(&mut sets, kind))
+            else {
+                continue;
+            };
+            if !fresh.is_empty() {
+                *held = std::mem::take(fresh);
+            }
+        }
+        if self.config.is_some() && sets == self.announced {
+            return Ok(());
+        }
+        let needs_vps = self.codec == VideoCodec::Hevc;
+        if sets.sps.is_empty() || sets.pps.is_empty() || (needs_vps && sets.vps.is_empty()) {
+            self.fresh = sets;
+            return Err(Damage::NoConfiguration { what: "video" });
+        }
+        let config = VideoConfig::from_parameter_sets(self.codec, &sets).map_err(Damage::Media)?;
+        let config = Arc::new(config);
+        self.announced = sets;
+        self.config = Some(Arc::clone(&config));
+        units.push(Unit::VideoConfig(config));
+        Ok(())
+    }
+
+    /// The picture as files hold it: each NAL unit behind its length, without what is known or needless.
+    fn length_prefixed(&self, payload: &[u8]) -> Bytes {
+        let mut data = BytesMut::with_capacity(payload.len() + self.nal_units.len());
+        for (kind, range) in &self.nal_units {
+            let nal = &payload[range.clone()];
+            let is_announced = match kind {
+                NalKind::Vps => self.announced.vps.iter().any(|set| set == nal),
+                NalKind::Sps => self.announced.sps.iter().any(|set| set == nal),
+                NalKind::Pps => self.announced.pps.iter().any(|set| set == nal),
+                _ => false,
+            };
+            if is_announced || *kind == NalKind::Dispensable {
+                continue;
+            }
+            data.put_u32(nal.len() as u32);
+            data.put_slice(nal);
+        }
+        data.freeze()
+    }
+}
+
+/// The sets of a kind; `None` where the kind is no parameter set.
+fn sets_of(sets: &mut ParameterSets, kind: NalKind) -> Option<&mut Vec<Bytes>> {
+    match kind {
+        NalKind::Vps => Some(&mut sets.vps),
+        NalKind::Sps => Some(&mut sets.sps),
+        NalKind::Pps => Some(&mut sets.pps),
+        _ => None,
+    }
+}

@@ -1,0 +1,295 @@
+//! Pulls from a real RTSP server (GStreamer's), with a gate that only takes notes.
+
+use std::{
+    net::SocketAddr,
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use sluice_ingest::{
+    gate::{Closed, Ended, Gate, PublishRequest, PublishSession, Refusal, SessionReport},
+    rtsp::{Failure, Orders, RtspSettings, Source, Way, pull},
+};
+use sluice_media::{
+    codec::{AudioCodec, VideoCodec},
+    unit::Unit,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    process::{Child, Command},
+    sync::Notify,
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+const PICTURE: &str =
+    "videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=30/1";
+const SOUND: &str = "audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2";
+
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    async fn start(protocols: &str, launch: &str, login: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rtsp/serve.py");
+        let mut child = Command::new("/usr/bin/python3")
+            .args([script, protocols, launch])
+            .env("RTSP_LOGIN", login)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("python3 starts");
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = tokio::time::timeout(DEADLINE, said.next_line()).await;
+        let line = line.expect("it starts in time").unwrap();
+        let line = line.expect("GStreamer's RTSP server is installed (scripts/install.sh test)");
+        let port = line.trim().parse().unwrap();
+        Self { child, port }
+    }
+
+    fn source(&self, credentials: Option<(&str, &str)>) -> Source {
+        let url = format!("rtsp://127.0.0.1:{}/stream", self.port);
+        Source {
+            url: Url::parse(&url).unwrap(),
+            credentials: credentials.map(|(name, word)| (name.to_owned(), word.to_owned())),
+            remote: SocketAddr::from(([127, 0, 0, 1], self.port)),
+        }
+    }
+
+    async fn line(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.port)).await.unwrap()
+    }
+}
+
+/// What a publisher brought.
+#[derive(Debug, Default)]
+struct Notes {
+    units: Vec<Unit>,
+    report: SessionReport,
+    ended: Option<Ended>,
+}
+
+impl Notes {
+    /// Of each picture: decode time and how much later it is shown.
+    fn times(&self) -> Vec<(i64, i32)> {
+        let times = self.units.iter().filter_map(|unit| match unit {
+            Unit::Video(picture) => Some((picture.dts_90k, picture.cts_90k)),
+            _ => None,
+        });
+        times.collect()
+    }
+}
+
+#[derive(Clone, Default)]
+struct NotingGate {
+    notes: Arc<Mutex<Notes>>,
+    changed: Arc<Notify>,
+}
+
+impl NotingGate {
+    /// Waits until enough pictures came.
+    async fn pictures(&self, count: usize) {
+        loop {
+            let pictures = |unit: &&Unit| matches!(unit, Unit::Video(_));
+            if self
+                .notes
+                .lock()
+                .unwrap()
+                .units
+                .iter()
+                .filter(pictures)
+                .count()
+                >= count
+            {
+                return;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+impl Gate for NotingGate {
+    type Session = NotingGate;
+
+    async fn admit(&self, _: PublishRequest) -> Result<Self, Refusal> {
+        Ok(self.clone())
+    }
+}
+
+impl PublishSession for NotingGate {
+    async fn deliver(&mut self, units: &mut Vec<Unit>) -> Result<(), Closed> {
+        self.notes.lock().unwrap().units.append(units);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    fn report(&mut self, report: SessionReport) {
+        self.notes.lock().unwrap().report = report;
+    }
+
+    async fn closed(&self) -> Closed {
+        std::future::pending().await
+    }
+
+    async fn end(self, how: Ended) {
+        self.notes.lock().unwrap().ended = Some(how);
+    }
+}
+
+fn orders() -> Orders {
+    Orders {
+        stop: CancellationToken::new(),
+        over: CancellationToken::new(),
+    }
+}
+
+/// Pulls until so many pictures came.
+async fn pulled(source: Source, way: Way<TcpStream>, pictures: usize) -> Result<Notes, Failure> {
+    let (gate, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
+    let enough = async {
+        gate.pictures(pictures).await;
+        orders.over.cancel();
+        std::future::pending::<()>().await;
+    };
+    let pulling = pull(source, way, &settings, &gate, &orders);
+    let ended = tokio::select! {
+        ended = tokio::time::timeout(DEADLINE, pulling) => ended.expect("in time"),
+        () = enough => unreachable!("it waits for the pull"),
+    };
+    ended?;
+    let notes = std::mem::take(&mut *gate.notes.lock().unwrap());
+    assert_eq!(notes.ended, Some(Ended::Clean));
+    Ok(notes)
+}
+
+/// Decode times grow, and no picture is decoded after it is shown; returns how many are shown out of order.
+fn check_times(notes: &Notes) -> usize {
+    let times = notes.times();
+    for pair in times.windows(2) {
+        assert!(pair[0].0 < pair[1].0, "{times:?}");
+    }
+    assert!(times.iter().all(|(_, cts_90k)| *cts_90k >= 0), "{times:?}");
+    times.iter().filter(|(_, cts_90k)| *cts_90k > 0).count()
+}
+
+fn codecs(notes: &Notes) -> (Option<VideoCodec>, Option<AudioCodec>) {
+    let video = notes.units.iter().find_map(|unit| match unit {
+        Unit::VideoConfig(config) => Some(config.codec),
+        _ => None,
+    });
+    let audio = notes.units.iter().find_map(|unit| match unit {
+        Unit::AudioConfig(config) => Some(config.codec),
+        _ => None,
+    });
+    (video, audio)
+}
+
+#[tokio::test]
+async fn h264_with_b_frames_and_aac_over_tcp() {
+    let launch = format!(
+        "( {PICTURE} ! x264enc bframes=3 b-adapt=false key-int-max=30 speed-preset=ultrafast ! \
+         rtph264pay name=pay0 pt=96 config-interval=-1 {SOUND} ! avenc_aac ! rtpmp4gpay name=pay1 pt=97 )"
+    );
+    let server = Server::start("tcp", &launch, "").await;
+    let way = Way::Tcp(server.line().await);
+    let notes = pulled(server.source(None), way, 90).await.unwrap();
+    let expected = (Some(VideoCodec::Avc), Some(AudioCodec::Aac));
+    assert_eq!(codecs(&notes), expected);
+    let reordered = check_times(&notes);
+    // Without a pyramid, only the reference of each group of four is decoded early.
+    assert!(reordered > 15, "{reordered} of {:?}", notes.times());
+    assert_eq!(notes.report.damaged, 0, "{:?}", notes.report);
+}
+
+#[tokio::test]
+async fn hevc_over_udp_with_other_sound_left_out() {
+    let launch = format!(
+        "( {PICTURE} ! x265enc key-int-max=30 speed-preset=ultrafast tune=zerolatency ! \
+         rtph265pay name=pay0 pt=96 config-interval=-1 {SOUND} ! audioresample ! audioconvert ! \
+         audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay1 pt=8 )"
+    );
+    let server = Server::start("udp", &launch, "").await;
+    let over_tcp = pulled(server.source(None), Way::Tcp(server.line().await), 1).await;
+    assert!(matches!(over_tcp, Err(Failure::WantsUdp)), "{over_tcp:?}");
+
+    let notes = pulled(server.source(None), Way::Udp, 60).await.unwrap();
+    assert_eq!(codecs(&notes), (Some(VideoCodec::Hevc), None));
+    check_times(&notes);
+    let words = "audio codec PCMA is not carried: choose AAC";
+    assert_eq!(notes.report.last_damage.as_deref(), Some(words));
+}
+
+#[tokio::test]
+async fn a_password_is_asked_for() {
+    let launch = format!(
+        "( {PICTURE} ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=30 ! rtph264pay name=pay0 pt=96 )"
+    );
+    let server = Server::start("tcp", &launch, "cam:secret").await;
+    let source = server.source(Some(("cam", "secret")));
+    let notes = pulled(source, Way::Tcp(server.line().await), 10)
+        .await
+        .unwrap();
+    assert_eq!(codecs(&notes), (Some(VideoCodec::Avc), None));
+
+    let source = server.source(Some(("cam", "wrong")));
+    let refused = pulled(source, Way::Tcp(server.line().await), 1).await;
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("user name and password"), "{error}");
+}
+
+#[tokio::test]
+async fn a_source_that_dies_is_noticed() {
+    let launch = format!(
+        "( {PICTURE} ! x264enc tune=zerolatency speed-preset=ultrafast ! rtph264pay name=pay0 pt=96 )"
+    );
+    let mut server = Server::start("tcp", &launch, "").await;
+    let (gate, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
+    let way = Way::Tcp(server.line().await);
+    let kill = async {
+        gate.pictures(20).await;
+        server.child.kill().await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let source = server_source(server.port);
+    tokio::select! {
+        ended = tokio::time::timeout(DEADLINE, pull(source, way, &settings, &gate, &orders)) => {
+            let _ = ended.expect("it ends");
+        }
+        () = kill => unreachable!("it waits for the pull"),
+    }
+    assert_eq!(gate.notes.lock().unwrap().ended, Some(Ended::Dropped));
+}
+
+fn server_source(port: u16) -> Source {
+    Source {
+        url: Url::parse(&format!("rtsp://127.0.0.1:{port}/stream")).unwrap(),
+        credentials: None,
+        remote: SocketAddr::from(([127, 0, 0, 1], port)),
+    }
+}
+
+#[tokio::test]
+async fn hostile_answers_end_the_pull() {
+    for answer in [
+        &b"HTTP/1.1 200 OK\r\n\r\n"[..],
+        b"RTSP/1.0 200 OK\r\nContent-Length: 9999999999\r\n\r\n",
+        b"RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-Type: application/sdp\r\nContent-Length: 4\r\n\r\nv=9\n",
+        b"$\x00\xff\xff",
+        b"",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let line = TcpStream::connect(address).await.unwrap();
+        let (mut peer, _) = listener.accept().await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut peer, answer).await.unwrap();
+        tokio::io::AsyncWriteExt::shutdown(&mut peer).await.unwrap();
+        let ended = pulled(server_source(address.port()), Way::Tcp(line), 1).await;
+        assert!(ended.is_err(), "{answer:?}");
+    }
+}

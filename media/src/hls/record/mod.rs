@@ -1,0 +1,29 @@
+//! Recordings: live's own init sections and fragments as flat MP4 files (ISO/IEC 14496-12), without re-encoding.
+//!
+//! ```text
+//! init sections ──► Described ─┐
+//!                              ├─► Movie ──► the header of a file; the fragments' payloads follow it as they are
+//! fragments ──────► Fragment ──┘
+//! ```
+//!
+//! What is read was written by this program, but a disk may have spoiled it: every length is checked, nothing is believed.
+//! [`Entry`] is the line that tells of a segment, so that a recording survives the process that makes it.
+
+mod boxes;
+mod described;
+mod event;
+mod fragment;
+mod index;
+mod movie;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    boxes::{BoxHeader, MOST_HEADER_BYTES},
+    described::{Described, Description, TrackKind},
+    event::EventPlaylist,
+    fragment::{Fragment, Run, Sample},
+    index::{Entry, SegmentEntry, decode, encode, signature},
+    movie::{MOST_SAMPLES, Movie, MovieHeader},
+};

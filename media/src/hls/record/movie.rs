@@ -1,0 +1,402 @@
+//! One flat MP4 file in the making: what its header says grows with every fragment, and the payloads are copied behind it.
+//!
+//! Decode times come from the fragments. A gap makes the sample before it last longer, and a track that begins late begins
+//! with an empty edit, so that sound and pictures keep their places.
+
+use bytes::Bytes;
+
+use super::{
+    super::{
+        boxes::{put_u16, put_u32, put_u64, put_zeros, write_box, write_full_box},
+        init::{IDENTITY, LANGUAGE_UNDETERMINED, write_dinf, write_hdlr},
+    },
+    Described, Fragment, Run, Sample, TrackKind,
+    tables::{Place, Tables},
+};
+
+/// Samples that one file should hold: some 14 hours of 30 pictures and 47 frames of sound a second. Their tables take at
+/// most 20 bytes each.
+pub const MOST_SAMPLES: usize = 4_000_000;
+/// Of `mvhd`: edits are as exact as pictures.
+const MOVIE_TIMESCALE: u32 = 90_000;
+
+/// An encoder shows no picture later than this after it is decoded.
+const MOST_ROOM_90K: u64 = 10 * 90_000;
+
+/// See the module documentation.
+#[derive(Debug, Default)]
+pub struct Movie {
+    tracks: Vec<Track>,
+    payload_bytes: u64,
+    samples: usize,
+    /// What follows lies this much later than its fragments say.
+    shift_90k: u64,
+    /// Another publisher session begins with the next picture.
+    is_joining: bool,
+}
+
+#[derive(Debug)]
+struct Track {
+    kind: TrackKind,
+    timescale: u32,
+    size: (u32, u32),
+    /// Sample entries, no two alike.
+    entries: Vec<Bytes>,
+    source: Option<Source>,
+    tables: Tables,
+    /// Decode time of the first sample.
+    first: u64,
+    /// The newest sample, whose duration is not known before the next one.
+    held: Option<Held>,
+    /// When the last picture shown so far is over.
+    shown_until: u64,
+}
+
+/// How the fragments at hand name a track.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    track: u32,
+    timescale: u32,
+    /// Number of its sample entry, from 1.
+    entry: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    at: u64,
+    /// As its fragment has it.
+    duration: u64,
+}
+
+/// Everything before the payload of a file, and what is said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovieHeader {
+    /// `ftyp`, `moov`, and the header of `mdat`.
+    pub bytes: Vec<u8>,
+    pub payload_bytes: u64,
+    pub duration_ms: i64,
+    /// Width and height in pixels as shown; `None` without pictures.
+    pub size: Option<(u32, u32)>,
+}
+
+impl MovieHeader {
+    /// Of the whole file.
+    pub fn file_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + self.payload_bytes
+    }
+}
+
+impl Movie {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The fragments that follow need this init section. The first one settles the tracks; a track that it lacks is left out.
+    pub fn describe(&mut self, described: &Described) {
+        if self.tracks.is_empty() {
+            self.tracks = described.tracks.iter().map(Track::new).collect();
+        }
+        for track in &mut self.tracks {
+            track.source = None;
+        }
+        for description in &described.tracks {
+            let kind = description.kind;
+            let free = |track: &&mut Track| track.kind == kind && track.source.is_none();
+            if let Some(track) = self.tracks.iter_mut().find(free) {
+                track.source = Some(Source {
+                    track: description.track,
+                    timescale: description.timescale,
+                    entry: track.entry(&description.entry),
+                });
+            }
+        }
+    }
+
+    /// What follows is another publisher session's, or behind a jump. Its pictures are shown after all before them: with
+    /// B-frames the last ones of a session that was cut off are shown beyond its end.
+    pub fn join(&mut self) {
+        self.is_joining = !self.is_empty();
+    }
+
+    /// Makes room for pictures that would be shown among those before them.
+    fn make_room(&mut self, fragment: &Fragment) {
+        for track in &self.tracks {
+            let of_track = |run: &&Run| track.source.is_some_and(|it| it.track == run.track);
+            let run = fragment.runs.iter().find(of_track);
+            let (Some(run), TrackKind::Video) = (run, track.kind) else {
+                continue;
+            };
+            let first = run
+                .samples
+                .first()
+                .map_or(0, |sample| i64::from(sample.cts));
+            let first = run.start.saturating_add_signed(first);
+            let timescale = track.source.map_or(track.timescale, |it| it.timescale);
+            let first_90k = rescaled(first, timescale, MOVIE_TIMESCALE) + self.shift_90k;
+            let until_90k = rescaled(track.shown_until, track.timescale, MOVIE_TIMESCALE);
+            self.shift_90k += until_90k.saturating_sub(first_90k).min(MOST_ROOM_90K);
+            self.is_joining = false;
+            return;
+        }
+    }
+
+    /// Adds a fragment whose `moof` has so many bytes and whose whole payload is copied behind those before it.
+    pub fn push(&mut self, fragment: &Fragment, moof_bytes: u64, payload_bytes: u64) {
+        let payload_at = moof_bytes + 8;
+        if self.is_joining {
+            self.make_room(fragment);
+        }
+        let shift_90k = self.shift_90k;
+        for run in &fragment.runs {
+            let of_run = |track: &&mut Track| track.source.is_some_and(|it| it.track == run.track);
+            let Some(track) = self.tracks.iter_mut().find(of_run) else {
+                continue;
+            };
+            let offset = self.payload_bytes + run.data_offset.saturating_sub(payload_at);
+            track.add(offset, run.start, shift_90k, &run.samples);
+            self.samples += run.samples.len();
+        }
+        self.payload_bytes += payload_bytes;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// Whether another file should begin with the next picture that needs no other.
+    pub fn is_full(&self) -> bool {
+        self.samples >= MOST_SAMPLES
+    }
+
+    /// Whether another file must begin.
+    pub fn is_overfull(&self) -> bool {
+        self.samples >= MOST_SAMPLES + MOST_SAMPLES / 4
+    }
+
+    /// Writes the header.
+    pub fn finish(mut self) -> MovieHeader {
+        self.tracks.retain(|track| !track.tables.is_empty());
+        self.tracks.iter_mut().for_each(Track::settle_last);
+        let base_90k = self.tracks.iter().map(Track::first_90k).min().unwrap_or(0);
+        let end_90k = self.tracks.iter().map(Track::end_90k).max().unwrap_or(0);
+        let duration_90k = end_90k.saturating_sub(base_90k);
+        let mut bytes = Vec::with_capacity(self.samples * 8 + 4_096);
+        let mut places = Vec::new();
+        write_box(&mut bytes, b"ftyp", |out| {
+            out.extend_from_slice(b"isom");
+            put_u32(out, 0x200);
+            out.extend_from_slice(b"isomiso6mp41");
+        });
+        write_box(&mut bytes, b"moov", |out| {
+            write_mvhd(out, duration_90k, self.tracks.len());
+            for (number, track) in (1..).zip(&self.tracks) {
+                track.write(out, number, base_90k, &mut places);
+            }
+        });
+        put_u32(&mut bytes, 1); // the size follows in 64 bits
+        bytes.extend_from_slice(b"mdat");
+        put_u64(&mut bytes, self.payload_bytes + 16);
+        let header_bytes = bytes.len() as u64;
+        for place in places {
+            place.shift(&mut bytes, header_bytes);
+        }
+        let video = self.tracks.iter().find(|it| it.kind == TrackKind::Video);
+        MovieHeader {
+            bytes,
+            payload_bytes: self.payload_bytes,
+            duration_ms: i64::try_from(duration_90k / 90).unwrap_or(i64::MAX),
+            size: video.map(|track| (track.size.0 >> 16, track.size.1 >> 16)),
+        }
+    }
+}
+
+impl Track {
+    fn new(description: &super::Description) -> Self {
+        Self {
+            kind: description.kind,
+            timescale: description.timescale,
+            size: description.size,
+            entries: Vec::new(),
+            source: None,
+            tables: Tables::default(),
+            first: 0,
+            held: None,
+            shown_until: 0,
+        }
+    }
+
+    /// The number of a sample entry, from 1.
+    fn entry(&mut self, entry: &Bytes) -> u32 {
+        let known = self.entries.iter().position(|it| it == entry);
+        let index = known.unwrap_or_else(|| {
+            self.entries.push(entry.clone());
+            self.entries.len() - 1
+        });
+        u32::try_from(index + 1).unwrap_or(u32::MAX)
+    }
+
+    fn add(&mut self, offset: u64, start: u64, shift_90k: u64, samples: &[Sample]) {
+        let Some(source) = self.source else { return };
+        let shift = rescaled(shift_90k, MOVIE_TIMESCALE, self.timescale);
+        self.tables.begin_chunk(offset, source.entry);
+        let mut ticks = start;
+        for sample in samples {
+            let wanted = self.scaled(ticks, source.timescale) + shift;
+            let at = self.settle(wanted);
+            let cts = i64::from(sample.cts) - i64::try_from(at - wanted).unwrap_or(0);
+            let cts = cts.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+            self.tables.add(sample, cts);
+            ticks = ticks.saturating_add(u64::from(sample.duration));
+            let end = self.scaled(ticks, source.timescale) + shift;
+            let duration = end.saturating_sub(wanted).max(1);
+            self.held = Some(Held { at, duration });
+            let shown = at.saturating_add_signed(i64::from(cts));
+            self.shown_until = self.shown_until.max(shown + duration);
+        }
+    }
+
+    /// From the source's ticks to the file's.
+    fn scaled(&self, ticks: u64, timescale: u32) -> u64 {
+        rescaled(ticks, timescale, self.timescale)
+    }
+
+    /// Gives the held sample its duration; where the next one lies, which is never before it.
+    fn settle(&mut self, at: u64) -> u64 {
+        let Some(held) = self.held else {
+            self.first = at;
+            return at;
+        };
+        let lasts = at.saturating_sub(held.at).clamp(1, u64::from(u32::MAX));
+        self.tables.lasts(lasts as u32);
+        held.at + lasts
+    }
+
+    fn settle_last(&mut self) {
+        if let Some(held) = &self.held {
+            let lasts = held.duration.clamp(1, u64::from(u32::MAX));
+            self.tables.lasts(lasts as u32);
+        }
+    }
+
+    fn first_90k(&self) -> u64 {
+        rescaled(self.first, self.timescale, MOVIE_TIMESCALE)
+    }
+
+    fn end(&self) -> u64 {
+        self.held.map_or(self.first, |held| held.at + held.duration)
+    }
+
+    fn end_90k(&self) -> u64 {
+        rescaled(self.end(), self.timescale, MOVIE_TIMESCALE)
+    }
+
+    fn write(&self, out: &mut Vec<u8>, number: u32, base_90k: u64, places: &mut Vec<Place>) {
+        let late_90k = self.first_90k().saturating_sub(base_90k);
+        let lasts_90k = self.end_90k().saturating_sub(self.first_90k());
+        let is_video = self.kind == TrackKind::Video;
+        write_box(out, b"trak", |out| {
+            self.write_tkhd(out, number, late_90k + lasts_90k);
+            if late_90k > 0 {
+                write_edts(out, late_90k, lasts_90k);
+            }
+            write_box(out, b"mdia", |out| {
+                write_mdhd(out, self.timescale, self.end().saturating_sub(self.first));
+                match self.kind {
+                    TrackKind::Video => write_hdlr(out, b"vide", b"video\0"),
+                    TrackKind::Audio => write_hdlr(out, b"soun", b"audio\0"),
+                }
+                write_box(out, b"minf", |out| {
+                    match self.kind {
+                        TrackKind::Video => {
+                            write_full_box(out, b"vmhd", 0, 1, |out| put_zeros(out, 8))
+                        }
+                        TrackKind::Audio => {
+                            write_full_box(out, b"smhd", 0, 0, |out| put_zeros(out, 4))
+                        }
+                    }
+                    write_dinf(out);
+                    write_box(out, b"stbl", |out| {
+                        write_full_box(out, b"stsd", 0, 0, |out| {
+                            put_u32(out, u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
+                            for entry in &self.entries {
+                                out.extend_from_slice(entry);
+                            }
+                        });
+                        self.tables.write(out, is_video, places);
+                    });
+                });
+            });
+        });
+    }
+
+    fn write_tkhd(&self, out: &mut Vec<u8>, number: u32, duration_90k: u64) {
+        const ACTIVE: u32 = 3;
+        write_full_box(out, b"tkhd", 1, ACTIVE, |out| {
+            put_zeros(out, 16); // creation and modification time
+            put_u32(out, number);
+            put_zeros(out, 4);
+            put_u64(out, duration_90k);
+            put_zeros(out, 8 + 4); // reserved, layer and group
+            put_u16(
+                out,
+                if self.kind == TrackKind::Audio {
+                    0x100
+                } else {
+                    0
+                },
+            );
+            put_zeros(out, 2);
+            IDENTITY.iter().for_each(|&value| put_u32(out, value));
+            put_u32(out, self.size.0);
+            put_u32(out, self.size.1);
+        });
+    }
+}
+
+fn write_mvhd(out: &mut Vec<u8>, duration_90k: u64, tracks: usize) {
+    write_full_box(out, b"mvhd", 1, 0, |out| {
+        put_zeros(out, 16); // creation and modification time
+        put_u32(out, MOVIE_TIMESCALE);
+        put_u64(out, duration_90k);
+        put_u32(out, 0x1_0000); // rate 1.0
+        put_u16(out, 0x100); // volume 1.0
+        put_zeros(out, 10);
+        IDENTITY.iter().for_each(|&value| put_u32(out, value));
+        put_zeros(out, 24);
+        put_u32(out, u32::try_from(tracks + 1).unwrap_or(u32::MAX)); // next track id
+    });
+}
+
+/// Nothing for a while, then the track from its beginning (ISO/IEC 14496-12 §8.6.6).
+fn write_edts(out: &mut Vec<u8>, late_90k: u64, lasts_90k: u64) {
+    write_box(out, b"edts", |out| {
+        write_full_box(out, b"elst", 1, 0, |out| {
+            put_u32(out, 2);
+            for (duration_90k, media_time) in [(late_90k, -1_i64), (lasts_90k, 0)] {
+                put_u64(out, duration_90k);
+                out.extend_from_slice(&media_time.to_be_bytes());
+                put_u32(out, 0x1_0000); // rate 1.0
+            }
+        });
+    });
+}
+
+fn write_mdhd(out: &mut Vec<u8>, timescale: u32, duration: u64) {
+    write_full_box(out, b"mdhd", 1, 0, |out| {
+        put_zeros(out, 16); // creation and modification time
+        put_u32(out, timescale);
+        put_u64(out, duration);
+        put_u16(out, LANGUAGE_UNDETERMINED);
+        put_u16(out, 0);
+    });
+}
+
+/// To the nearest tick.
+fn rescaled(ticks: u64, from: u32, to: u32) -> u64 {
+    if from == to {
+        return ticks;
+    }
+    let exact =
+        (u128::from(ticks) * u128::from(to) + u128::from(from) / 2) / u128::from(from.max(1));
+    u64::try_from(exact).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,73 @@
+//! `sluice srt-gateway`: the process that holds libsrt and its UDP port, started by the service. Not for people.
+//!
+//! Its standard input is the socket to the service, its standard output the UDP socket. Nothing is set up for it, no log and
+//! no runtime: it must have one thread until its sandbox is on.
+
+use std::{
+    io,
+    net::UdpSocket,
+    os::{fd::AsFd as _, unix::net::UnixStream},
+    process::ExitCode,
+    time::Duration,
+};
+
+use sluice_ingest::srt::gateway::{self, Options};
+use sluice_worker::sandbox::{self, Choice, limits::Bounds};
+
+use super::Error;
+
+/// Address space: what libsrt begins with ...
+const MEMORY: u64 = 4 << 30;
+/// ... and a connection's buffers and its thread's stack.
+const MEMORY_PER_CONNECTION: u64 = 32 << 20;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// srt.latency
+    #[arg(long, default_value_t = 400)]
+    latency_ms: u64,
+    /// srt.idle_timeout
+    #[arg(long, default_value_t = 5_000)]
+    idle_timeout_ms: u64,
+    /// live.read_beat
+    #[arg(long, default_value_t = 50)]
+    beat_ms: u64,
+    /// srt.max_connections
+    #[arg(long, default_value_t = 256)]
+    max_connections: usize,
+}
+
+/// Serves until the service closes the socket.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let control = io::stdin().as_fd().try_clone_to_owned();
+    let udp = io::stdout().as_fd().try_clone_to_owned();
+    let (control, udp) = match (control, udp) {
+        (Ok(control), Ok(udp)) => (UnixStream::from(control), UdpSocket::from(udp)),
+        _ => return Err(Error::Refused("the service starts the SRT gateway".into())),
+    };
+    if control.peer_addr().is_err() || udp.local_addr().is_err() {
+        return Err(Error::Refused("the service starts the SRT gateway".into()));
+    }
+    let connections = arguments.max_connections as u64;
+    let bounds = Bounds {
+        memory_bytes: MEMORY + MEMORY_PER_CONNECTION * connections,
+        // It can open no file (landlock); what it says on standard error may go into a long log.
+        file_bytes: u64::MAX,
+    };
+    // A layer that this kernel lacks is named by the doctor, with those of the workers.
+    sandbox::enter(Choice::ALL, bounds, None).map_err(|source| Error::Io {
+        action: "cannot enter the sandbox",
+        source,
+    })?;
+    let options = Options {
+        latency: Duration::from_millis(arguments.latency_ms),
+        idle_timeout: Duration::from_millis(arguments.idle_timeout_ms),
+        beat: Duration::from_millis(arguments.beat_ms),
+        max_connections: arguments.max_connections,
+    };
+    gateway::run(control, udp, options).map_err(|source| Error::Io {
+        action: "the SRT gateway cannot go on",
+        source,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

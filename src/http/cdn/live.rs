@@ -1,0 +1,149 @@
+//! Pictures of live inputs: `frame=live`, and the poster of a playback address.
+//!
+//! A delivery key is public. So who may see a live input's picture is decided as for its playlist, with the token beside.
+
+use std::sync::Arc;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{self, HeaderMap, HeaderValue},
+    web,
+};
+use sluice_actors::{
+    cdn::{Entry, Fetched, Key, NoFrame, Problem, Wanted},
+    live::Playback,
+};
+use sluice_media::variant::AcceptClass;
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use super::{
+    ATTEMPTS, accept_of,
+    answer::{Cached, Delivery},
+    missing,
+    parsed::Parsed,
+    spend,
+};
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    playback_access::{self, Keeping, LiveStream, Watched as _},
+    site::Cors,
+};
+
+/// How long a picture is good for, in seconds.
+pub(crate) const GOOD_FOR_S: u32 = 5;
+/// The poster, as a query.
+const POSTER: &str = "w=1280&format=jpg&q=86";
+/// The query's parameter with a playback token.
+const TOKEN: &str = "token";
+
+/// The newest picture of the input of that id.
+pub(super) async fn deliver(
+    state: &web::Data<AppState>,
+    request: &HttpRequest,
+    key: &Arc<Key>,
+    input_id: Uuid,
+    parsed: &Parsed,
+) -> Result<HttpResponse, ApiError> {
+    let playback = state
+        .live
+        .playback_of(input_id)
+        .filter(|playback| playback.account_id == key.account.id())
+        .ok_or_else(missing)?;
+    let token = form_urlencoded::parse(request.query_string().as_bytes())
+        .find_map(|(name, value)| (name == TOKEN).then_some(value));
+    let stream = LiveStream::now(playback);
+    let (cors, admitted) = playback_access::admit_beside(request, stream, token.as_deref()).await;
+    let viewer = admitted?;
+    let cache = match viewer.watched.terms().is_signed {
+        true => Keeping::Never,
+        false => Keeping::Seconds(GOOD_FOR_S),
+    };
+    let cache = HeaderValue::try_from(viewer.cache_control(cache)).map_err(ApiError::internal)?;
+    let spent = spend(state, request, key).await?;
+    let playback = &viewer.watched.playback;
+    let fetched = picture(state, playback, parsed, accept_of(request), Some(key)).await?;
+    let delivery = Delivery {
+        entry: &fetched.entry,
+        cached: match fetched.rendered {
+            true => Cached::Miss,
+            false => Cached::Hit,
+        },
+        cache,
+        is_negotiated: parsed.request.is_negotiated(),
+    };
+    let mut response = delivery.answer(request, key, spent)?;
+    narrow(response.headers_mut(), &cors);
+    Ok(response)
+}
+
+/// A delivery is open to every site, unless the input's owner names some.
+fn narrow(headers: &mut HeaderMap, cors: &Cors) {
+    if *cors == Cors::Everyone {
+        return;
+    }
+    headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN);
+    let vary = headers.get(header::VARY).cloned();
+    cors.apply(headers);
+    if let Some(vary) = vary {
+        headers.append(header::VARY, vary);
+    }
+}
+
+/// The newest picture of a stream, as its players show it before they begin.
+pub(in crate::http) async fn poster(
+    state: &AppState,
+    playback: &Playback,
+) -> Result<Arc<Entry>, ApiError> {
+    let parsed = Parsed::of(POSTER, &state.config.cdn.variants())?;
+    let fetched = picture(state, playback, &parsed, AcceptClass::default(), None).await?;
+    Ok(fetched.entry)
+}
+
+/// A variant of the newest picture; without a key, none's limit holds.
+async fn picture(
+    state: &AppState,
+    playback: &Playback,
+    parsed: &Parsed,
+    accept: AcceptClass,
+    key: Option<&Arc<Key>>,
+) -> Result<Fetched, ApiError> {
+    let images = &state.images;
+    for _ in 0..ATTEMPTS {
+        let source = images.live_frame(playback).await?;
+        let suited = parsed.on(&source);
+        let cache_key = suited.cache_key(accept);
+        if let Some(entry) = images.lookup(source.id, cache_key) {
+            return Ok(Fetched {
+                entry,
+                rendered: false,
+            });
+        }
+        let wanted = Wanted {
+            request: suited.request.clone(),
+            accept,
+            cache_key: cache_key.clone(),
+            source,
+        };
+        let fetched = match key {
+            Some(key) => images.fetch(wanted, key.clone()).await,
+            None => images.fetch_own(wanted).await,
+        };
+        match fetched {
+            Err(Problem::Stale) => {}
+            outcome => return Ok(outcome?),
+        }
+    }
+    Err(Problem::Busy.into())
+}
+
+impl From<NoFrame> for ApiError {
+    fn from(reason: NoFrame) -> Self {
+        match reason {
+            NoFrame::NotOnAir => Self::NotFound("live stream"),
+            NoFrame::NoPicture => Self::NotFound("picture of the live stream"),
+            NoFrame::Problem(problem) => problem.into(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `POST /api/live/inputs/{id}/playback-token`: leave to watch a live input for a time.
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{find, record::playback_url};
+use crate::http::{
+    answer::Time,
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, Reached, Write},
+    playback_token::issue,
+    video::{PlaybackTokenRequest, USUAL_TTL_S},
+};
+
+/// A token and addresses with it. Whoever has them may watch until they expire.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LivePlaybackToken {
+    /// A JWT (HS256) that stands in addresses in place of the playback id.
+    token: String,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Time,
+    hls_url: String,
+    web_rtc_url: Option<String>,
+    poster_url: String,
+}
+
+/// Make a playback token
+///
+/// Needed where `requireSignedPlayback` is true, and good for open inputs too. It cannot be taken back: make it short. A
+/// program that makes many mints them itself, with a playback key.
+#[utoipa::path(post, path = "/api/live/inputs/{id}/playback-token", tag = "live", request_body = PlaybackTokenRequest,
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "The token, and addresses with it", body = LivePlaybackToken)))]
+pub async fn playback_token(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<PlaybackTokenRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let wanted = request.checked()?;
+    let input = find(&state, caller.account_id(), *id).await?;
+    let lifetime_s = wanted.expires_in.unwrap_or(USUAL_TTL_S);
+    let issued = issue(&state, input.playback_id, lifetime_s, wanted.domains).await?;
+    Ok(HttpResponse::Ok().json(LivePlaybackToken {
+        expires_at: issued.expires_at,
+        hls_url: playback_url(&reached, &issued.token, "index.m3u8"),
+        web_rtc_url: None,
+        poster_url: playback_url(&reached, &issued.token, "poster.jpg"),
+        token: issued.token,
+    }))
+}

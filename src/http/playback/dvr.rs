@@ -1,0 +1,30 @@
+//! `?dvr=1`: the broadcast since its beginning, where it is recorded.
+
+use actix_web::HttpRequest;
+use sluice_actors::live::View;
+use url::form_urlencoded;
+
+use crate::http::error::ApiError;
+
+pub(super) const NAME: &str = "dvr";
+
+/// Whether the client asks for it.
+pub(super) fn is_asked(request: &HttpRequest) -> bool {
+    let query = request.query_string().as_bytes();
+    form_urlencoded::parse(query).any(|(name, value)| name == NAME && value == "1")
+}
+
+/// The playlist of all that was recorded; 404 when the broadcast is not recorded, or nothing is there yet.
+pub(super) fn playlist(view: &View) -> Result<actix_web::web::Bytes, ApiError> {
+    view.shelf
+        .tape()
+        .and_then(|tape| tape.playlist(view.window.is_ended()))
+        .ok_or(ApiError::NotFound("recording of the live stream"))
+}
+
+/// The query that the media playlist is to be asked with.
+pub(super) fn passed_on(view: &View, query: &str) -> Result<String, ApiError> {
+    playlist(view)?;
+    let separator = if query.is_empty() { '?' } else { '&' };
+    Ok(format!("{query}{separator}{NAME}=1"))
+}

@@ -1,0 +1,251 @@
+//! Who may watch: whoever knows a playback id, or has a token where one is needed; from its pages only, where its owner says
+//! which. The one place where that is decided, for every address of a live input, of a video stream and of their pictures.
+
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use sluice_actors::{
+    live::{self, Policy},
+    video,
+};
+use sluice_store::{credentials::is_playback_id, now_ms, video::Access};
+use uuid::Uuid;
+
+use super::{
+    context::AppState,
+    error::ApiError,
+    playback_token::{Leave, Refusal, TokenKeys, looks_like_token},
+    site::{self, Cors},
+};
+
+/// What an owner says of who may watch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms<'a> {
+    pub playback_id: &'a str,
+    pub account_id: Uuid,
+    /// A token is needed.
+    pub is_signed: bool,
+    /// Hosts whose pages may play; empty: all.
+    pub allowed_domains: &'a [String],
+}
+
+/// What can be watched.
+pub(super) trait Watched {
+    fn terms(&self) -> Terms<'_>;
+}
+
+/// A live input, with its terms as they are at this moment.
+#[derive(Debug)]
+pub(super) struct LiveStream {
+    pub playback: Arc<live::Playback>,
+    policy: Arc<Policy>,
+}
+
+impl LiveStream {
+    pub fn now(playback: Arc<live::Playback>) -> Self {
+        let policy = playback.policy();
+        Self { playback, policy }
+    }
+}
+
+impl Watched for LiveStream {
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            playback_id: &self.playback.playback_id,
+            account_id: self.playback.account_id,
+            is_signed: self.policy.signed,
+            allowed_domains: &self.policy.allowed_domains,
+        }
+    }
+}
+
+impl Watched for Arc<video::Playback> {
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            playback_id: &self.stream.playback_id,
+            account_id: self.stream.account_id,
+            is_signed: self.stream.access == Access::Signed,
+            allowed_domains: &self.stream.allowed_domains,
+        }
+    }
+}
+
+/// A viewer that was admitted.
+#[derive(Debug)]
+pub(super) struct Viewer<W> {
+    pub watched: W,
+    /// Seconds that are left of the token; `None` without one.
+    left_s: Option<i64>,
+}
+
+/// How long an answer is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// Its bytes never change.
+    Forever,
+    Hour,
+    /// An hour, and its bytes never change.
+    Settled,
+    Minute,
+    Seconds(u32),
+    /// It grows.
+    Moment,
+    /// It is made for this viewer alone.
+    Never,
+}
+
+impl<W> Viewer<W> {
+    /// The `Cache-Control`. What needs a token is kept by the viewer's own browser alone, and no longer than the token holds.
+    pub fn cache_control(&self, keeping: Keeping) -> String {
+        let (kept_s, more) = match keeping {
+            Keeping::Forever => (31_536_000, ", immutable"),
+            Keeping::Settled => (3_600, ", immutable"),
+            Keeping::Hour => (3_600, ""),
+            Keeping::Minute => (60, ""),
+            Keeping::Seconds(seconds) => (i64::from(seconds), ""),
+            Keeping::Moment => (1, ""),
+            Keeping::Never => return "no-store".to_owned(),
+        };
+        match self.left_s {
+            None => format!("public, max-age={kept_s}{more}"),
+            Some(left_s) => format!("private, max-age={}{more}", kept_s.min(left_s)),
+        }
+    }
+}
+
+/// Admits whoever asks for something by an address with `leave` in it, a playback id or a token in its place, and says what
+/// a browser may read of the answer, whichever it is. `find` gives what has that playback id.
+///
+/// 404 for an id that is unknown, 403 for a token that does not hold, for none where one is needed, and for a page that is
+/// not allowed.
+pub(super) async fn admit<W: Watched>(
+    request: &HttpRequest,
+    leave: &str,
+    find: impl AsyncFnOnce(&str) -> Result<W, ApiError>,
+) -> (Cors, Result<Viewer<W>, ApiError>) {
+    let found = async {
+        let token = match is_playback_id(leave) {
+            true => None,
+            false if looks_like_token(leave) => Some(read(AppState::of(request), leave).await?),
+            false => return Err(ApiError::NotFound("playback")),
+        };
+        let playback_id = token.as_ref().map_or(leave, |token| &token.grant.sub);
+        Ok((find(playback_id).await?, token))
+    };
+    match found.await {
+        Ok((watched, token)) => decide(request, watched, token),
+        Err(refusal) => (Cors::Everyone, Err(refusal)),
+    }
+}
+
+/// The same for an address that names what is watched in another way, with the token beside it.
+pub(super) async fn admit_beside<W: Watched>(
+    request: &HttpRequest,
+    watched: W,
+    token: Option<&str>,
+) -> (Cors, Result<Viewer<W>, ApiError>) {
+    let token = match token {
+        None => Ok(None),
+        Some(token) => read(AppState::of(request), token).await.map(Some),
+    };
+    match token {
+        Ok(token) => decide(request, watched, token),
+        Err(refusal) => (Cors::Everyone, Err(refusal)),
+    }
+}
+
+fn decide<W: Watched>(
+    request: &HttpRequest,
+    watched: W,
+    token: Option<Leave>,
+) -> (Cors, Result<Viewer<W>, ApiError>) {
+    let terms = watched.terms();
+    let (cors, allowed) = check_site(request, &terms, token.as_ref());
+    let admitted = allowed.and_then(|()| match &token {
+        Some(token) if !token.is_for(terms.playback_id, terms.account_id) => Err(wrong_token()),
+        None if terms.is_signed => Err(ApiError::NoPlayback {
+            code: "playback_token_required",
+            message: "this stream needs a playback token in place of the playback id: ask its owner for one",
+        }),
+        _ => Ok(token.as_ref().map(|token| (token.grant.exp - now_s()).max(0))),
+    });
+    let viewer = admitted.map(|left_s| Viewer { watched, left_s });
+    (cors, viewer)
+}
+
+/// What a token permits, if it holds.
+async fn read(state: &AppState, token: &str) -> Result<Leave, ApiError> {
+    let read = TokenKeys::of(state).await?.read(token, now_s());
+    read.map_err(|refusal| match refusal {
+        Refusal::Wrong => wrong_token(),
+        Refusal::Expired => ApiError::NoPlayback {
+            code: "playback_token_expired",
+            message: "the playback token has expired: ask for a new one",
+        },
+    })
+}
+
+fn wrong_token() -> ApiError {
+    ApiError::NoPlayback {
+        code: "playback_token_invalid",
+        message: "this is no playback token for this stream: ask the stream's owner for one",
+    }
+}
+
+/// The sites of the stream, and of the token where it names some.
+fn check_site(
+    request: &HttpRequest,
+    terms: &Terms<'_>,
+    token: Option<&Leave>,
+) -> (Cors, Result<(), ApiError>) {
+    let (cors, allowed) = site::check(request, terms.allowed_domains);
+    let narrower = token.map_or(&[][..], |token| &token.grant.dom);
+    if narrower.is_empty() || allowed.is_err() {
+        return (cors, allowed);
+    }
+    site::check(request, narrower)
+}
+
+fn now_s() -> i64 {
+    now_ms() / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn viewer(left_s: Option<i64>) -> Viewer<()> {
+        Viewer {
+            watched: (),
+            left_s,
+        }
+    }
+
+    #[test]
+    fn what_needs_a_token_is_kept_by_nobody_else_and_no_longer() {
+        let cases = [
+            (
+                Keeping::Forever,
+                "public, max-age=31536000, immutable",
+                "private, max-age=90, immutable",
+            ),
+            (
+                Keeping::Settled,
+                "public, max-age=3600, immutable",
+                "private, max-age=90, immutable",
+            ),
+            (Keeping::Minute, "public, max-age=60", "private, max-age=60"),
+            (
+                Keeping::Seconds(5),
+                "public, max-age=5",
+                "private, max-age=5",
+            ),
+            (Keeping::Moment, "public, max-age=1", "private, max-age=1"),
+            (Keeping::Never, "no-store", "no-store"),
+        ];
+        for (keeping, open, with_token) in cases {
+            assert_eq!(viewer(None).cache_control(keeping), open);
+            assert_eq!(viewer(Some(90)).cache_control(keeping), with_token);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Recordings: what is kept of a broadcast, from its first segment to the stored files and their video streams.
+//!
+//! - A row is begun with the broadcast, and outlives its input. Its owner writes through a lease of the kind [`KIND`] once the
+//!   broadcast is over.
+//! - A recording is ready when all its files are stored and their streams have ended, well or not: the files are what counts.
+
+use sqlx::{FromRow, query, query_as, query_scalar, types::Json};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error, Page, Tx,
+    live_inputs::LiveInput,
+    work::{self, Lane, Lease},
+};
+
+/// Of a recording's row in [`crate::work`].
+pub const KIND: &str = "recording";
+/// Recordings that [`end_lost`] ends at once.
+const MOST_ENDED: u32 = 1_000;
+/// The error code of a recording whose owner died too often.
+const CRASHED: &str = "crashed";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(type_name = "TEXT", rename_all = "lowercase")]
+pub enum RecordingStatus {
+    /// Its broadcast is on air, or waits for its encoder.
+    Recording,
+    /// Its files and streams are made.
+    Processing,
+    Ready,
+    Failed,
+}
+
+impl RecordingStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recording => "recording",
+            Self::Processing => "processing",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Ready | Self::Failed)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Recording {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    /// May be deleted.
+    pub input_id: Uuid,
+    pub input_name: String,
+    /// Of the input.
+    pub playback_id: String,
+    pub broadcast: String,
+    /// Whether the input's playback needed a token, and whose pages might play it, when the broadcast began.
+    pub is_signed: bool,
+    #[sqlx(json)]
+    pub allowed_domains: Vec<String>,
+    pub status: RecordingStatus,
+    /// Why nothing more was recorded before the broadcast's end.
+    pub stopped_reason: Option<String>,
+    /// Why it failed, or what it waits for.
+    pub error: Option<String>,
+    pub error_code: Option<String>,
+    pub is_stored: bool,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+    pub ready_at: Option<i64>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// One MP4 of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct RecordingFile {
+    pub recording_id: Uuid,
+    /// From 0.
+    pub number: u32,
+    /// `None`: deleted.
+    pub file_id: Option<Uuid>,
+    /// `None`: there is none, or it was deleted.
+    pub stream_id: Option<Uuid>,
+    pub filename: String,
+    pub size_bytes: i64,
+    pub duration_ms: i64,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub is_settled: bool,
+}
+
+/// Why a recording failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// A stable word.
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+/// Notes that a broadcast of this input is recorded; again is fine.
+pub async fn begin(
+    tx: &mut Tx<'_>,
+    input: &LiveInput,
+    broadcast: &str,
+    started_at: i64,
+) -> Result<(), Error> {
+    query(
+        "INSERT INTO recordings (id, account_id, input_id, input_name, playback_id, broadcast, is_signed,
+             allowed_domains, status, started_at, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $8, $9, 'recording', $7, $7, $7) ON CONFLICT (broadcast) DO NOTHING",
+    )
+    .bind(Uuid::now_v7())
+    .bind(input.account_id)
+    .bind(input.id)
+    .bind(&input.name)
+    .bind(&input.playback_id)
+    .bind(broadcast)
+    .bind(started_at)
+    .bind(input.require_signed_playback)
+    .bind(Json(&input.allowed_domains))
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Notes why nothing more is recorded; the first reason stays.
+pub async fn stopped(
+    tx: &mut Tx<'_>,
+    broadcast: &str,
+    reason: &str,
+    now_ms: i64,
+) -> Result<(), Error> {
+    query(
+        "UPDATE recordings SET stopped_reason = coalesce(stopped_reason, $2), updated_at = $3 WHERE broadcast = $1",
+    )
+    .bind(broadcast)
+    .bind(reason)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// The broadcast is over: its recording is to be worked on. Nothing when there is none, or it is already.
+pub async fn end(
+    tx: &mut Tx<'_>,
+    broadcast: &str,
+    ended_at: i64,
+    now_ms: i64,
+) -> Result<(), Error> {
+    let ended: Option<Recording> = query_as(
+        "UPDATE recordings SET status = 'processing', ended_at = max($2, started_at), updated_at = $3
+         WHERE broadcast = $1 AND status = 'recording' RETURNING *",
+    )
+    .bind(broadcast)
+    .bind(ended_at)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    if let Some(recording) = ended {
+        let (id, account_id) = (recording.id, recording.account_id);
+        work::enqueue(tx, KIND, id, account_id, Lane::Batch, now_ms).await?;
+    }
+    Ok(())
+}
+
+/// Ends recordings that were begun before that time and whose broadcasts are not among `keep`: their process died. Ends a
+/// bounded number and returns how many: repeat until none is left.
+pub async fn end_lost(
+    tx: &mut Tx<'_>,
+    keep: &[String],
+    before_ms: i64,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let keep = serde_json::to_string(keep).expect("texts become JSON");
+    let lost: Vec<String> = query_scalar(
+        "SELECT broadcast FROM recordings WHERE status = 'recording' AND started_at < $3
+             AND broadcast NOT IN (SELECT value FROM json_each($1)) LIMIT $2",
+    )
+    .bind(keep)
+    .bind(MOST_ENDED)
+    .bind(before_ms)
+    .fetch_all(tx.sqlite())
+    .await?;
+    for broadcast in &lost {
+        end(tx, broadcast, now_ms, now_ms).await?;
+    }
+    Ok(lost.len() as u64)
+}
+
+/// Without regard to the account, for actors.
+pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Error> {
+    query_as("SELECT * FROM recordings WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?
+        .ok_or(Error::NotFound("recording"))
+}
+
+/// `None` for a broadcast that nobody recorded.
+pub async fn by_broadcast(
+    db: &mut impl Connection,
+    broadcast: &str,
+) -> Result<Option<Recording>, Error> {
+    Ok(query_as("SELECT * FROM recordings WHERE broadcast = $1")
+        .bind(broadcast)
+        .fetch_optional(db.sqlite())
+        .await?)
+}
+
+/// The recordings of an input, newest first.
+pub async fn list(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    input_id: Uuid,
+    page: Page,
+) -> Result<Vec<Recording>, Error> {
+    let (created_at, id) = page.before();
+    Ok(query_as(
+        "SELECT * FROM recordings WHERE account_id = $1 AND input_id = $2 AND (created_at, id) < ($3, $4)
+         ORDER BY created_at DESC, id DESC LIMIT $5",
+    )
+    .bind(account_id)
+    .bind(input_id)
+    .bind(created_at)
+    .bind(id)
+    .bind(page.limit)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// A recording's files, in order.
+pub async fn files(db: &mut impl Connection, id: Uuid) -> Result<Vec<RecordingFile>, Error> {
+    Ok(
+        query_as("SELECT * FROM recording_files WHERE recording_id = $1 ORDER BY number")
+            .bind(id)
+            .fetch_all(db.sqlite())
+            .await?,
+    )
+}
+
+/// Notes a file that was just stored, with its stream if one is made of it. `Error::Conflict` when the lease is lost.
+pub async fn stored(tx: &mut Tx<'_>, lease: &Lease, file: &RecordingFile) -> Result<(), Error> {
+    work::progressed(tx, lease).await?;
+    query(
+        "INSERT INTO recording_files (recording_id, number, file_id, stream_id, filename, size_bytes, duration_ms, width,
+             height, is_settled)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    )
+    .bind(lease.id)
+    .bind(file.number)
+    .bind(file.file_id)
+    .bind(file.stream_id)
+    .bind(&file.filename)
+    .bind(file.size_bytes)
+    .bind(file.duration_ms)
+    .bind(file.width)
+    .bind(file.height)
+    .bind(file.is_settled)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Notes what a recording waits for, in words. `Error::Conflict` when the lease is lost.
+pub async fn waits(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    reason: Option<&Failure>,
+    now_ms: i64,
+) -> Result<(), Error> {
+    work::hold(tx, lease).await?;
+    query("UPDATE recordings SET error = $2, error_code = $3, updated_at = $4 WHERE id = $1")
+        .bind(lease.id)
+        .bind(reason.map(|reason| &reason.message))
+        .bind(reason.map(|reason| &reason.code))
+        .bind(now_ms)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+/// All files are stored; one without any is forgotten. The recording as it is then. `Error::Conflict` when the lease is lost.
+pub async fn finish(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    now_ms: i64,
+) -> Result<Option<Recording>, Error> {
+    work::finish(tx, lease).await?;
+    if files(tx, lease.id).await?.is_empty() {
+        query("DELETE FROM recordings WHERE id = $1")
+            .bind(lease.id)
+            .execute(tx.sqlite())
+            .await?;
+        return Ok(None);
+    }
+    query("UPDATE recordings SET is_stored = 1, error = NULL, error_code = NULL, updated_at = $2 WHERE id = $1")
+        .bind(lease.id)
+        .bind(now_ms)
+        .execute(tx.sqlite())
+        .await?;
+    settle(tx, lease.id, now_ms).await.map(Some)
+}
+
+/// Ends a recording as failed. `Error::Conflict` when the lease is lost.
+pub async fn fail(
+    tx: &mut Tx<'_>,
+    lease: &Lease,
+    failure: &Failure,
+    now_ms: i64,
+) -> Result<(), Error> {
+    work::finish(tx, lease).await?;
+    failed(tx, lease.id, failure, now_ms).await
+}
+
+/// Fails a recording whose row of [`work`] was given up.
+pub async fn give_up(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<(), Error> {
+    let failure = Failure {
+        code: CRASHED.to_owned(),
+        message: "the work on it was cut short three times".to_owned(),
+    };
+    failed(tx, id, &failure, now_ms).await
+}
+
+async fn failed(tx: &mut Tx<'_>, id: Uuid, failure: &Failure, now_ms: i64) -> Result<(), Error> {
+    query(
+        "UPDATE recordings SET status = 'failed', error = $2, error_code = $3, updated_at = $4
+         WHERE id = $1 AND status = 'processing'",
+    )
+    .bind(id)
+    .bind(&failure.message)
+    .bind(&failure.code)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// The stream made of a recording's file has ended or is deleted: the file with its recording, the first time this is said of
+/// it. `None` for a stream of something else.
+pub async fn stream_ended(
+    tx: &mut Tx<'_>,
+    stream_id: Uuid,
+    now_ms: i64,
+) -> Result<Option<(Recording, RecordingFile)>, Error> {
+    let settled: Option<RecordingFile> = query_as(
+        "UPDATE recording_files SET is_settled = 1 WHERE stream_id = $1 AND is_settled = 0 RETURNING *",
+    )
+    .bind(stream_id)
+    .fetch_optional(tx.sqlite())
+    .await?;
+    let Some(file) = settled else {
+        return Ok(None);
+    };
+    let recording = settle(tx, file.recording_id, now_ms).await?;
+    Ok(Some((recording, file)))
+}
+
+/// Makes a recording ready that waits for nothing any more.
+async fn settle(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Recording, Error> {
+    query(
+        "UPDATE recordings SET status = 'ready', ready_at = $2, updated_at = $2
+         WHERE id = $1 AND status = 'processing' AND is_stored = 1
+             AND NOT EXISTS (SELECT 1 FROM recording_files WHERE recording_id = $1 AND is_settled = 0)",
+    )
+    .bind(id)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    by_id(tx, id).await
+}
+
+#[cfg(test)]
+mod tests;
