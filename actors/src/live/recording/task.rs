@@ -311,6 +311,7 @@ impl Part {
             token_ttl_s: None,
             allowed_domains,
             allowance: self.allowance,
+            idempotency: None,
         };
         match video::create(tx, &new, now_ms).await? {
             Submitted::New(stream) => Ok(Some(stream)),
