@@ -19,7 +19,8 @@ use crate::support::{
 
 const PLAYED: Duration = Duration::from_secs(40);
 const LAUNCH: &str = "( videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=30/1 ! \
-    x264enc bframes=3 b-adapt=false key-int-max=30 speed-preset=ultrafast ! rtph264pay name=pay0 pt=96 config-interval=-1 \
+    x264enc bframes=3 b-adapt=false b-pyramid=true ref=4 key-int-max=30 speed-preset=veryfast ! \
+    video/x-h264,profile=main ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=-1 \
     audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2 ! avenc_aac ! rtpmp4gpay name=pay1 pt=97 )";
 
 /// A camera that wants a user name and password.

@@ -129,7 +129,9 @@ async fn follow<G: Gate>(
         () = orders.over.cancelled() => return Ok(()),
         () = orders.stop.cancelled() => return Ok(()),
     };
-    let encoder = demuxed.tool().map(|tool| shown(&format!("{tool:?}")));
+    let encoder = demuxed
+        .tool()
+        .map(|tool| shown(format!("{tool:?}").trim_matches('"')));
     let request = PublishRequest {
         protocol: Protocol::Rtsp,
         remote,

@@ -51,7 +51,7 @@ pub fn multivariant_playlist(window: &Window, query: &str) -> String {
     if let Some(rate) = info.frame_rate {
         put(&mut text, format_args!(",FRAME-RATE={rate:.3}"));
     }
-    text.push_str("\nmedia.m3u8\n");
+    put(&mut text, format_args!("\nmedia.m3u8{query}\n"));
     text
 }
 

@@ -80,7 +80,7 @@ fn check_fields(record: &Value) {
     assert_eq!(
         names(record),
         expected(
-            "id name status inputSlug playbackId enabled reconnectWindowSeconds requireSignedPlayback allowedDomains \
+            "id name status viewers inputSlug playbackId enabled reconnectWindowSeconds requireSignedPlayback allowedDomains \
              recordMode latency pullUrl streamKeyPrefix ingest playback lastStartedAt lastEndedAt createdAt updatedAt"
         )
     );
@@ -88,7 +88,7 @@ fn check_fields(record: &Value) {
     assert_eq!(names(&record["ingest"]), expected(ingest));
     assert_eq!(
         names(&record["playback"]),
-        expected("hlsUrl webRtcUrl playbackId")
+        expected("hlsUrl webRtcUrl posterUrl playbackId")
     );
     for pointer in ["/pullUrl", "/ingest/whipUrl", "/playback/webRtcUrl"] {
         assert_eq!(

@@ -91,6 +91,7 @@ pub(super) fn now_s() -> u64 {
 /// Each of these names the right stream.
 pub(super) fn bad_leaves(playback_id: &str, token: &str, key: &Key, revoked: &Key) -> Vec<Bad> {
     let claims = json!({"sub": playback_id, "exp": now_s() + 600});
+    let longer = json!({"sub": playback_id, "exp": now_s() + 9_000});
     let expired = json!({"sub": playback_id, "exp": now_s() - 1});
     let early = json!({"sub": playback_id, "exp": now_s() + 600, "nbf": now_s() + 500});
     let endless = json!({"sub": playback_id});
@@ -110,7 +111,7 @@ pub(super) fn bad_leaves(playback_id: &str, token: &str, key: &Key, revoked: &Ke
             "other claims",
             format!(
                 "{header}.{}.{signature}",
-                encode(claims.to_string().as_bytes())
+                encode(longer.to_string().as_bytes())
             ),
         ),
         ("alg none", none(json!({"alg": "none"}))),
@@ -348,7 +349,6 @@ impl Walk {
             &stream_key,
             API_KEY,
             delivery_key,
-            "%2e%2e",
             "x",
         ] {
             for (address, _) in &self.addresses {
