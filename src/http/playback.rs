@@ -219,7 +219,9 @@ pub async fn media(
         };
         // What has left the list is still there where the broadcast is recorded.
         let recorded = || view.shelf.tape()?.body(name);
-        let found = found.or_else(recorded).ok_or(ApiError::NotFound("segment"))?;
+        let found = found
+            .or_else(recorded)
+            .ok_or(ApiError::NotFound("segment"))?;
         // It never changes under its name.
         let cache = access.cache_control(Keeping::Settled);
         body::respond(&request, found, content_type, cache).await

@@ -124,7 +124,10 @@ async fn the_doctor_says_what_is_wrong() -> Result<(), Failure> {
         .data_dir(server.data_dir())
         .env("SLUICE_HTTP__LISTEN", &server.addresses().http.to_string())
         .env("SLUICE_RTMP__LISTEN", &server.addresses().rtmp.to_string())
-        .env("SLUICE_SRT__LISTEN", &server.addresses().srt.ok_or("no SRT")?.to_string());
+        .env(
+            "SLUICE_SRT__LISTEN",
+            &server.addresses().srt.ok_or("no SRT")?.to_string(),
+        );
     let report = well.succeed().await?;
     assert!(report.contains("held by the running service"), "{report}");
     assert!(report.contains("0 failed"), "{report}");

@@ -91,7 +91,11 @@ fn ranges(numbers: &[u32]) -> Vec<Vec<u32>> {
     let mut ranges: Vec<Vec<u32>> = Vec::new();
     for number in numbers {
         match ranges.last_mut() {
-            Some(range) if range.last().is_some_and(|last| last.abs_diff(*number) < 1_000) => {
+            Some(range)
+                if range
+                    .last()
+                    .is_some_and(|last| last.abs_diff(*number) < 1_000) =>
+            {
                 range.push(*number)
             }
             _ => ranges.push(vec![*number]),

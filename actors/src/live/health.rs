@@ -148,7 +148,13 @@ impl Health {
                 .window()
                 .part_target_90k()
                 .map(|ticks| f64::from(ticks) / 90.0),
-            recording: tape.map(|_| if stopped.is_some() { "stopped" } else { "recording" }),
+            recording: tape.map(|_| {
+                if stopped.is_some() {
+                    "stopped"
+                } else {
+                    "recording"
+                }
+            }),
             trouble: Trouble {
                 recording: stopped,
                 disk: broadcast.disk().error(),

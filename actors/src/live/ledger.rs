@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments, recordings};
+use sluice_store::{
+    Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments, recordings,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};

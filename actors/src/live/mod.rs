@@ -27,9 +27,9 @@ mod settings;
 mod shelf;
 pub mod srt;
 mod sync;
-mod viewers;
 #[cfg(test)]
 mod tests;
+mod viewers;
 
 use std::{
     path::PathBuf,

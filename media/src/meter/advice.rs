@@ -173,7 +173,10 @@ fn line(_: &Measured, context: &AdviceContext) -> Option<String> {
 
 fn damage(_: &Measured, context: &AdviceContext) -> Option<String> {
     // What a lossy line damaged is no matter of codecs; the line has a sentence of its own.
-    if context.line.is_some_and(|line| line.lost + line.discarded > 0) {
+    if context
+        .line
+        .is_some_and(|line| line.lost + line.discarded > 0)
+    {
         return None;
     }
     let units = match context.damaged_units {

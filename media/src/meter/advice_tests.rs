@@ -253,10 +253,31 @@ fn a_lossy_line_names_the_latency_to_set() {
     };
     assert_eq!(with(good), Vec::<String>::new());
     for (line, words) in [
-        (LineFacts { lost: 3, ..good }, ["3 packets were lost", "latency=800000"]),
-        (LineFacts { rtt_ms: 130.0, ..good }, ["round trip of 130 ms", "latency=550000"]),
-        (LineFacts { retransmitted: 200, ..good }, ["20 % of the packets", "Video Bitrate"]),
-        (LineFacts { discarded: 7, ..good }, ["7 packets arrived", "other work"]),
+        (
+            LineFacts { lost: 3, ..good },
+            ["3 packets were lost", "latency=800000"],
+        ),
+        (
+            LineFacts {
+                rtt_ms: 130.0,
+                ..good
+            },
+            ["round trip of 130 ms", "latency=550000"],
+        ),
+        (
+            LineFacts {
+                retransmitted: 200,
+                ..good
+            },
+            ["20 % of the packets", "Video Bitrate"],
+        ),
+        (
+            LineFacts {
+                discarded: 7,
+                ..good
+            },
+            ["7 packets arrived", "other work"],
+        ),
     ] {
         let said = with(line);
         assert_eq!(said.len(), 1, "{said:?}");

@@ -314,7 +314,7 @@ impl Part {
             idempotency: None,
         };
         match video::create(tx, &new, now_ms).await? {
-            Submitted::New(stream) => Ok(Some(stream)),
+            Submitted::New(stream) | Submitted::Known(stream) => Ok(Some(stream)),
             Submitted::UsedUp { .. } => {
                 warn!(recording = %recording.id, "no stream is made of it: the month's operations are used up");
                 Ok(None)

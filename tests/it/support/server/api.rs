@@ -209,7 +209,9 @@ impl Input {
     /// Server, stream id and passphrase, as pasted into an encoder.
     pub fn srt_url(&self) -> Result<String, Failure> {
         let url = self.record.pointer("/liveInput/ingest/srtUrl");
-        let url = url.and_then(Value::as_str).ok_or("the service has no SRT listener")?;
+        let url = url
+            .and_then(Value::as_str)
+            .ok_or("the service has no SRT listener")?;
         Ok(url.to_owned())
     }
 
