@@ -10,11 +10,14 @@ use std::{
 
 use reqwest::StatusCode;
 
-use crate::support::{
-    Failure, eventually,
-    images::{available, crafted, drawn, spoilt},
-    neighbour::Neighbour,
-    server::{Api, Fetched, Form, Server, Settings},
+use crate::{
+    support::{
+        Failure, eventually,
+        images::{available, crafted, drawn, spoilt},
+        neighbour::Neighbour,
+        server::{Api, Fetched, Form, Server, Settings},
+    },
+    worker::workers,
 };
 
 /// What is killed for its time is killed soon, and a sound picture has its time on a machine that is busy elsewhere:
@@ -173,22 +176,16 @@ fn check_answer(name: &str, answer: &Fetched) -> Result<(), Failure> {
 async fn check_settled(mut server: Server) -> Result<(), Failure> {
     server.nothing_temporary_is_left(SETTLED_WITHIN).await?;
     let service = server.process_id().ok_or("the service has ended")?;
+    let parent = format!("--parent {service} ");
     eventually("no worker too many", SETTLED_WITHIN, async || {
-        (children(service) <= WORKERS).then_some(())
+        let left = workers(|command| command.contains(&parent)).ok()?;
+        (left.len() <= WORKERS).then_some(())
     })
     .await?;
     assert!(server.is_running());
     let answer = convert(&server.api(), "plain.jpg", &drawn("plain.jpg")?).await?;
     answer.expect(200)?;
     Ok(())
-}
-
-/// Processes that any thread of this one has started and that are still there.
-fn children(process: u32) -> usize {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
-    let threads = threads.into_iter().flatten().flatten();
-    let lists = threads.filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok());
-    lists.map(|list| list.split_whitespace().count()).sum()
 }
 
 /// Somebody who converts a good picture.
