@@ -274,10 +274,10 @@ pub(super) async fn issue(
     })
 }
 
-/// Whether a text that is no playback id is meant as a token, and so refused rather than not found: of base64url and dots
-/// alone (RFC 7515 §3.1).
+/// Whether a text that is no playback id is meant as a token, and so refused rather than not found: of base64url, which some
+/// pad, and dots alone (RFC 7515 §3.1).
 pub(super) fn looks_like_token(text: &str) -> bool {
-    let is_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
     (text.contains('.') || text.starts_with("eyJ")) && text.chars().all(is_of_token)
 }
 
