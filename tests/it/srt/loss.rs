@@ -23,6 +23,8 @@ use crate::support::{
 
 const PLAYED: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(15);
+/// The goodbye of a caller (draft-sharabayko-srt §3.2.7), which it says only once.
+const SHUTDOWN: [u8; 2] = [0x80, 0x05];
 
 /// Carries one caller's packets both ways, and loses some. Ends when it is dropped.
 struct LossyLine {
@@ -32,7 +34,7 @@ struct LossyLine {
 }
 
 impl LossyLine {
-    /// Loses `percent` of the packets each way.
+    /// Loses `percent` of the packets each way, goodbyes apart: without one a broadcast ends with its reconnect window.
     async fn to(target: SocketAddr, percent: u64, mut dice: Dice) -> Result<Self, Failure> {
         let near = UdpSocket::bind("127.0.0.1:0").await?;
         let far = UdpSocket::bind("127.0.0.1:0").await?;
@@ -54,7 +56,7 @@ impl LossyLine {
                         (&back[..len], false)
                     }
                 };
-                if dice.below(100) < percent {
+                if dice.below(100) < percent && !packet.starts_with(&SHUTDOWN) {
                     counted.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
@@ -113,7 +115,7 @@ async fn what_a_line_loses_comes_again() -> Result<(), Failure> {
         seen.summary()
     );
     check_contiguous(&ranges[0], clip.first())?;
-    // The goodbye may be lost with the packets before it, which nobody sends again then.
+    // The packets before the goodbye may be lost, and nobody sends them again then.
     let missing = clip.frames() as usize - ranges[0].len();
     assert!(missing <= 15, "{missing} pictures are missing");
     Ok(())

@@ -1,7 +1,8 @@
 //! One flat MP4 file in the making: what its header says grows with every fragment, and the payloads are copied behind it.
 //!
-//! Decode times come from the fragments. A gap makes the sample before it last longer, and a track that begins late begins
-//! with an empty edit, so that sound and pictures keep their places.
+//! Decode times come from the fragments. A gap makes the sample before it last longer. Edits say when a track is shown:
+//! from its first picture, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
+//! cut off otherwise; a track that begins late begins with an empty edit, so that sound and pictures keep their places.
 
 use bytes::Bytes;
 
@@ -48,8 +49,14 @@ struct Track {
     first: u64,
     /// The newest sample, whose duration is not known before the next one.
     held: Option<Held>,
-    /// When the last picture shown so far is over.
-    shown_until: u64,
+    /// When the first picture or frame of sound is shown, and when the last one so far is over.
+    shown: Option<Shown>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    from: u64,
+    until: u64,
 }
 
 /// How the fragments at hand name a track.
@@ -133,7 +140,8 @@ impl Movie {
             let first = run.start.saturating_add_signed(first);
             let timescale = track.source.map_or(track.timescale, |it| it.timescale);
             let first_90k = rescaled(first, timescale, MOVIE_TIMESCALE) + self.shift_90k;
-            let until_90k = rescaled(track.shown_until, track.timescale, MOVIE_TIMESCALE);
+            let until = track.shown.map_or(0, |shown| shown.until);
+            let until_90k = rescaled(until, track.timescale, MOVIE_TIMESCALE);
             self.shift_90k += until_90k.saturating_sub(first_90k).min(MOST_ROOM_90K);
             self.is_joining = false;
             return;
@@ -177,9 +185,10 @@ impl Movie {
     pub fn finish(mut self) -> MovieHeader {
         self.tracks.retain(|track| !track.tables.is_empty());
         self.tracks.iter_mut().for_each(Track::settle_last);
-        let base_90k = self.tracks.iter().map(Track::first_90k).min().unwrap_or(0);
-        let end_90k = self.tracks.iter().map(Track::end_90k).max().unwrap_or(0);
-        let duration_90k = end_90k.saturating_sub(base_90k);
+        let spans = || self.tracks.iter().map(Track::shown_90k);
+        let base_90k = spans().map(|shown| shown.from).min().unwrap_or(0);
+        let until_90k = spans().map(|shown| shown.until).max().unwrap_or(0);
+        let duration_90k = until_90k.saturating_sub(base_90k);
         let mut bytes = Vec::with_capacity(self.samples * 8 + 4_096);
         let mut places = Vec::new();
         write_box(&mut bytes, b"ftyp", |out| {
@@ -221,7 +230,7 @@ impl Track {
             tables: Tables::default(),
             first: 0,
             held: None,
-            shown_until: 0,
+            shown: None,
         }
     }
 
@@ -250,8 +259,11 @@ impl Track {
             let end = self.scaled(ticks, source.timescale) + shift;
             let duration = end.saturating_sub(wanted).max(1);
             self.held = Some(Held { at, duration });
-            let shown = at.saturating_add_signed(i64::from(cts));
-            self.shown_until = self.shown_until.max(shown + duration);
+            let from = at.saturating_add_signed(i64::from(cts));
+            let until = from + duration;
+            let shown = self.shown.get_or_insert(Shown { from, until });
+            shown.from = shown.from.min(from);
+            shown.until = shown.until.max(until);
         }
     }
 
@@ -278,26 +290,32 @@ impl Track {
         }
     }
 
-    fn first_90k(&self) -> u64 {
-        rescaled(self.first, self.timescale, MOVIE_TIMESCALE)
+    /// On the movie's timescale.
+    fn shown_90k(&self) -> Shown {
+        let scaled = |ticks| rescaled(ticks, self.timescale, MOVIE_TIMESCALE);
+        Shown {
+            from: scaled(self.shown.map_or(self.first, |shown| shown.from)),
+            until: scaled(self.shown.map_or(self.end(), |shown| shown.until)),
+        }
     }
 
     fn end(&self) -> u64 {
         self.held.map_or(self.first, |held| held.at + held.duration)
     }
 
-    fn end_90k(&self) -> u64 {
-        rescaled(self.end(), self.timescale, MOVIE_TIMESCALE)
-    }
-
     fn write(&self, out: &mut Vec<u8>, number: u32, base_90k: u64, places: &mut Vec<Place>) {
-        let late_90k = self.first_90k().saturating_sub(base_90k);
-        let lasts_90k = self.end_90k().saturating_sub(self.first_90k());
+        let shown_90k = self.shown_90k();
+        let late_90k = shown_90k.from.saturating_sub(base_90k);
+        let lasts_90k = shown_90k.until.saturating_sub(shown_90k.from);
+        // Of the first picture, behind where the track's decode times begin.
+        let skipped = self
+            .shown
+            .map_or(0, |shown| shown.from.saturating_sub(self.first));
         let is_video = self.kind == TrackKind::Video;
         write_box(out, b"trak", |out| {
             self.write_tkhd(out, number, late_90k + lasts_90k);
-            if late_90k > 0 {
-                write_edts(out, late_90k, lasts_90k);
+            if late_90k > 0 || skipped > 0 {
+                write_edts(out, late_90k, lasts_90k, skipped);
             }
             write_box(out, b"mdia", |out| {
                 write_mdhd(out, self.timescale, self.end().saturating_sub(self.first));
@@ -367,13 +385,17 @@ fn write_mvhd(out: &mut Vec<u8>, duration_90k: u64, tracks: usize) {
     });
 }
 
-/// Nothing for a while, then the track from its beginning (ISO/IEC 14496-12 §8.6.6).
-fn write_edts(out: &mut Vec<u8>, late_90k: u64, lasts_90k: u64) {
+/// Nothing for a while, then the track from its first picture on (ISO/IEC 14496-12 §8.6.6). `skipped` is on the track's
+/// own timescale.
+fn write_edts(out: &mut Vec<u8>, late_90k: u64, lasts_90k: u64, skipped: u64) {
+    let media_time = i64::try_from(skipped).unwrap_or(i64::MAX);
+    let edits = [(late_90k, -1), (lasts_90k, media_time)];
+    let edits = &edits[usize::from(late_90k == 0)..];
     write_box(out, b"edts", |out| {
         write_full_box(out, b"elst", 1, 0, |out| {
-            put_u32(out, 2);
-            for (duration_90k, media_time) in [(late_90k, -1_i64), (lasts_90k, 0)] {
-                put_u64(out, duration_90k);
+            put_u32(out, edits.len() as u32);
+            for (duration_90k, media_time) in edits {
+                put_u64(out, *duration_90k);
                 out.extend_from_slice(&media_time.to_be_bytes());
                 put_u32(out, 0x1_0000); // rate 1.0
             }

@@ -210,6 +210,15 @@ fn a_session_is_shown_after_the_one_before_it() {
         .map(|run| (run.sample_count, run.sample_delta))
         .collect();
     assert_eq!(durations, [(1, 3_000), (1, 9_000), (2, 3_000)]);
+    // From the first picture that is shown to the end of the last one: a reader cuts off what lies behind.
+    let edits = moov.trak[0].edts.as_ref().unwrap().elst.as_ref().unwrap();
+    let edits: Vec<(u64, Option<u64>)> = edits
+        .entries
+        .iter()
+        .map(|edit| (edit.segment_duration, edit.media_time))
+        .collect();
+    assert_eq!(edits, [(18_000, Some(6_000))]);
+    assert_eq!(moov.mvhd.duration, 18_000);
 }
 
 #[test]
