@@ -10,9 +10,9 @@ use sluice_actors::{
     concern::Board,
     live::{
         Branch, Live, LiveGate,
-        listener::{self, Acceptor, Listener},
-        pull::{self, Pulls},
-        srt::{self, Passphrases, SrtGateway},
+        listener::{self, Acceptor},
+        pull,
+        srt::{self, Passphrases},
     },
     outbound,
     tree::{self, Add, Root},
@@ -155,7 +155,7 @@ impl Service {
                 sessions: ingest.sessions.clone(),
                 stop: stop.child_token(),
             };
-            add(&root, SrtGateway::concern(gateway)).await;
+            add(&root, srt::concern(gateway)).await;
         }
         let pulls = pull::Args {
             gate,
@@ -165,7 +165,7 @@ impl Service {
             sessions: ingest.sessions.clone(),
             stop: stop.child_token(),
         };
-        add(&root, Pulls::concern(pulls)).await;
+        add(&root, pull::concern(pulls)).await;
 
         let events = webhooks::Retention {
             keep: config.webhooks.keep,
@@ -374,9 +374,9 @@ async fn start_ingest(
             tls: Some(tls),
             ..plain.clone()
         };
-        add(root, Listener::concern("RTMPS listener", encrypted)).await;
+        add(root, listener::concern("RTMPS listener", encrypted)).await;
     }
-    add(root, Listener::concern("RTMP listener", plain)).await;
+    add(root, listener::concern("RTMP listener", plain)).await;
     Ok(Ingest {
         rtmp,
         rtmps,

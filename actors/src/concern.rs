@@ -27,6 +27,8 @@ use kameo::{
 };
 use serde::Serialize;
 
+use crate::looping::{self, Looping};
+
 /// Restarts inside [`RESTART_WINDOW`] before a concern is parked.
 pub const RESTART_BUDGET: u32 = 5;
 /// A child that lived this long since its last restart has its whole budget again.
@@ -34,6 +36,8 @@ pub const RESTART_WINDOW: Duration = Duration::from_secs(10);
 /// The first and the longest time a concern stays parked.
 pub const PARK_FIRST: Duration = Duration::from_secs(1);
 pub const PARK_LONGEST: Duration = Duration::from_secs(60);
+/// A loop sends its actor one message.
+const LOOP_MAILBOX: usize = 8;
 
 /// Spawns the concern's actor, supervised by the ward it is given.
 pub type Start = Arc<dyn Fn(ActorRef<Ward>) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -78,6 +82,16 @@ impl Concern {
             vital: false,
             start,
         }
+    }
+
+    /// A branch that is one loop, which is begun again after a panic.
+    pub fn of_loop<F>(name: &'static str, begin: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let begin = Arc::new(move || -> BoxFuture<'static, ()> { Box::pin(begin()) });
+        let args = looping::Args { name, begin };
+        Self::of::<Looping>(name, args, LOOP_MAILBOX, Door::default())
     }
 }
 

@@ -14,6 +14,7 @@ pub mod events;
 #[cfg(test)]
 mod fixtures;
 pub mod live;
+mod looping;
 pub mod meter;
 pub mod outbound;
 pub mod registry;

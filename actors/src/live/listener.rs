@@ -1,18 +1,10 @@
-//! `Listener`: accepts publishers on one socket.
+//! Accepts publishers on one socket.
 //!
 //! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the
-//! accept loop costs no stream. Its one message tells that the accept loop panicked; a connection beyond the permits is
-//! closed at once.
+//! accept loop costs no stream. A connection beyond the permits is closed at once.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use kameo::{
-    Actor,
-    actor::{ActorRef, Spawn, WeakActorRef},
-    error::{ActorStopReason, Infallible},
-    mailbox,
-    message::{Context, Message},
-};
 use sluice_ingest::{
     gate::{Gate, Protocol, PublishRequest, Refusal},
     rtmp::{self, RtmpSettings},
@@ -20,7 +12,6 @@ use sluice_ingest::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    task::AbortHandle,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -30,10 +21,7 @@ use super::{
     LiveGate, LiveSession,
     paced::{PaceSwitch, PacedStream},
 };
-use crate::{
-    Error,
-    concern::{Concern, RESTART_BUDGET, RESTART_WINDOW, Start},
-};
+use crate::{Error, concern::Concern};
 
 /// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -55,18 +43,6 @@ pub struct Args {
     pub sessions: TaskTracker,
     /// Ends every session politely.
     pub stop: CancellationToken,
-}
-
-/// The actor; see the module documentation.
-#[derive(Debug)]
-pub struct Listener {
-    accepting: AbortHandle,
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
 }
 
 /// Binds the address of a setting; a taken one is retried for 3 s, because a predecessor that was killed may hold it for
@@ -101,64 +77,9 @@ pub(super) async fn bind_with<S>(
     }
 }
 
-impl Listener {
-    /// The concern that runs a listener.
-    pub fn concern(name: &'static str, args: Args) -> Concern {
-        let start: Start = Arc::new(move |ward| {
-            let args = args.clone();
-            Box::pin(async move {
-                Self::supervise(&ward, args)
-                    .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
-                    .spawn_with_mailbox(mailbox::bounded(8))
-                    .await;
-            })
-        });
-        Concern {
-            name,
-            vital: false,
-            start,
-        }
-    }
-}
-
-impl Actor for Listener {
-    type Args = Args;
-    type Error = Infallible;
-
-    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let accepting = tokio::spawn(accept_all(args));
-        let handle = accepting.abort_handle();
-        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
-        tokio::spawn(async move {
-            if let Err(error) = accepting.await
-                && !error.is_cancelled()
-            {
-                let _ = me.tell(Crashed(error.to_string())).await;
-            }
-        });
-        Ok(Self { accepting: handle })
-    }
-
-    async fn on_stop(
-        &mut self,
-        _: WeakActorRef<Self>,
-        _: ActorStopReason,
-    ) -> Result<(), Infallible> {
-        self.accepting.abort();
-        Ok(())
-    }
-}
-
-/// The accept loop panicked.
-struct Crashed(String);
-
-impl Message<Crashed> for Listener {
-    type Reply = ();
-
-    /// Passes the panic on to the supervisor.
-    async fn handle(&mut self, Crashed(reason): Crashed, _: &mut Context<Self, ()>) {
-        panic!("the accept loop of a listener ended: {reason}");
-    }
+/// The concern that runs a listener.
+pub fn concern(name: &'static str, args: Args) -> Concern {
+    Concern::of_loop(name, move || accept_all(args.clone()))
 }
 
 async fn accept_all(args: Args) {

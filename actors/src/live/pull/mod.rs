@@ -1,8 +1,8 @@
-//! `Pulls`: fetches the inputs that have a `pullUrl` from their sources, each in a task of its own.
+//! Fetches the inputs that have a `pullUrl` from their sources, each in a task of its own.
 //!
 //! Survives a restart (in `Args`): nothing but the handles; the rows say what is to be pulled. May be lost: the connections,
-//! which are made anew inside their inputs' reconnect windows. Its one message tells that its loop panicked. A source that
-//! fails is tried again with back-off for as long as its row wants it, and gives way while an encoder publishes.
+//! which are made anew inside their inputs' reconnect windows. A source that fails is tried again with back-off for as long
+//! as its row wants it, and gives way while an encoder publishes.
 
 mod url;
 
@@ -15,17 +15,8 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use kameo::{
-    Actor,
-    actor::{ActorRef, WeakActorRef},
-    error::{ActorStopReason, Infallible},
-    message::{Context, Message},
-};
 use sluice_ingest::rtsp::{Failure, Orders, RtspSettings, Source, Way, pull};
-use tokio::{
-    task::AbortHandle,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -37,18 +28,17 @@ pub use url::{Fault, PullUrl, masked};
 
 use super::{Directory, LiveGate};
 use crate::{
-    concern::{Concern, Door},
+    concern::Concern,
     outbound::{Outbound, Target},
 };
 
 const NAME: &str = "RTSP pulls";
-const MAILBOX: usize = 8;
 /// A source that sent for so long was no failed try.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Whatever the settings say, a source is not tried more often.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the actor is started with, again after each restart.
+/// What the loop is started with, again after each restart.
 #[derive(Clone)]
 pub struct Args {
     pub gate: LiveGate,
@@ -60,63 +50,9 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// The actor; see the module documentation.
-#[derive(Debug)]
-pub struct Pulls {
-    running: AbortHandle,
-}
-
-impl Pulls {
-    /// The concern that pulls.
-    pub fn concern(args: Args) -> Concern {
-        Concern::of::<Self>(NAME, args, MAILBOX, Door::default())
-    }
-}
-
-impl Drop for Pulls {
-    fn drop(&mut self) {
-        self.running.abort();
-    }
-}
-
-impl Actor for Pulls {
-    type Args = Args;
-    type Error = Infallible;
-
-    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let running = tokio::spawn(follow_rows(args));
-        let handle = running.abort_handle();
-        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
-        tokio::spawn(async move {
-            if let Err(error) = running.await
-                && !error.is_cancelled()
-            {
-                let _ = me.tell(Crashed(error.to_string())).await;
-            }
-        });
-        Ok(Self { running: handle })
-    }
-
-    async fn on_stop(
-        &mut self,
-        _: WeakActorRef<Self>,
-        _: ActorStopReason,
-    ) -> Result<(), Infallible> {
-        self.running.abort();
-        Ok(())
-    }
-}
-
-/// The loop panicked.
-struct Crashed(String);
-
-impl Message<Crashed> for Pulls {
-    type Reply = ();
-
-    /// Passes the panic on to the supervisor.
-    async fn handle(&mut self, Crashed(reason): Crashed, _: &mut Context<Self, ()>) {
-        panic!("the loop of the RTSP pulls ended: {reason}");
-    }
+/// The concern that pulls.
+pub fn concern(args: Args) -> Concern {
+    Concern::of_loop(NAME, move || follow_rows(args.clone()))
 }
 
 /// A pull that runs until it is dropped.

@@ -1,8 +1,8 @@
-//! `SrtGateway`: keeps the gateway process running, tells it who may publish, and turns its connections into publishers.
+//! Keeps the SRT gateway's process running, tells it who may publish, and turns its connections into publishers.
 //!
 //! Survives a restart (in `Args`): the bound UDP socket, so that the port stays, and the running sessions. May be lost:
-//! the process with its connections, whose encoders reconnect. Its one message tells that its loop panicked. What the
-//! gateway sends is read at once and handed to bounded queues, so that no session holds another back.
+//! the process with its connections, whose encoders reconnect. What the gateway sends is read at once and handed to bounded
+//! queues, so that no session holds another back.
 
 mod calls;
 mod passphrase;
@@ -18,12 +18,6 @@ use std::{
 };
 
 use bytes::BytesMut;
-use kameo::{
-    Actor,
-    actor::{ActorRef, WeakActorRef},
-    error::{ActorStopReason, Infallible},
-    message::{Context, Message},
-};
 use sluice_ingest::srt::{
     SrtSettings,
     message::{FromGateway, Malformed},
@@ -32,7 +26,6 @@ use tokio::{
     io::AsyncReadExt as _,
     net::unix::OwnedReadHalf,
     sync::mpsc,
-    task::AbortHandle,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -43,13 +36,12 @@ pub use passphrase::Passphrases;
 use super::{Directory, LiveGate, listener::bind_with};
 use crate::{
     Error,
-    concern::{Board, Concern, Door},
+    concern::{Board, Concern},
 };
 use calls::Calls;
 use process::Process;
 
 const NAME: &str = "SRT gateway";
-const MAILBOX: usize = 8;
 /// Orders of sessions that may wait for the gateway; a session that ends waits for room.
 const ORDERS: usize = 256;
 /// What one read from the gateway may bring.
@@ -64,7 +56,7 @@ const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Failed starts in a row after which `/readyz` says so.
 const RED_AFTER: u32 = 3;
 
-/// What the actor is started with, again after each restart.
+/// What the loop is started with, again after each restart.
 #[derive(Clone)]
 pub struct Args {
     pub udp: Arc<UdpSocket>,
@@ -82,68 +74,14 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// The actor; see the module documentation.
-#[derive(Debug)]
-pub struct SrtGateway {
-    running: AbortHandle,
-}
-
-impl SrtGateway {
-    /// The concern that runs the gateway.
-    pub fn concern(args: Args) -> Concern {
-        Concern::of::<Self>(NAME, args, MAILBOX, Door::default())
-    }
+/// The concern that runs the gateway.
+pub fn concern(args: Args) -> Concern {
+    Concern::of_loop(NAME, move || keep_running(args.clone()))
 }
 
 /// Binds the UDP address of a setting, as [`bind`](super::listener::bind) does for TCP.
 pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<UdpSocket>, Error> {
     bind_with(setting, address, async || UdpSocket::bind(address)).await
-}
-
-impl Drop for SrtGateway {
-    fn drop(&mut self) {
-        self.running.abort();
-    }
-}
-
-impl Actor for SrtGateway {
-    type Args = Args;
-    type Error = Infallible;
-
-    async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
-        let running = tokio::spawn(keep_running(args));
-        let handle = running.abort_handle();
-        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
-        tokio::spawn(async move {
-            if let Err(error) = running.await
-                && !error.is_cancelled()
-            {
-                let _ = me.tell(Crashed(error.to_string())).await;
-            }
-        });
-        Ok(Self { running: handle })
-    }
-
-    async fn on_stop(
-        &mut self,
-        _: WeakActorRef<Self>,
-        _: ActorStopReason,
-    ) -> Result<(), Infallible> {
-        self.running.abort();
-        Ok(())
-    }
-}
-
-/// The loop panicked.
-struct Crashed(String);
-
-impl Message<Crashed> for SrtGateway {
-    type Reply = ();
-
-    /// Passes the panic on to the supervisor.
-    async fn handle(&mut self, Crashed(reason): Crashed, _: &mut Context<Self, ()>) {
-        panic!("the loop of the SRT gateway ended: {reason}");
-    }
 }
 
 /// Why a gateway is over.

@@ -10,10 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     concern::Ward,
-    live::{
-        inputs::Fall,
-        listener::{self, Listener},
-    },
+    live::{inputs::Fall, listener},
 };
 
 async fn reach(playback: &Playback, phase: Phase) {
@@ -87,7 +84,7 @@ fn each_panic_of_an_accept_loop_is_noticed() {
         sessions: TaskTracker::new(),
         stop: CancellationToken::new(),
     };
-    let start = Listener::concern("listener", args).start;
+    let start = listener::concern("listener", args).start;
     let ward = tree.block_on(async { Ward::spawn(start) });
     let timers = Builder::new_current_thread().enable_time().build().unwrap();
     timers.block_on(async {
