@@ -48,11 +48,7 @@ pub(crate) struct Clip {
 impl Clip {
     /// The clip of this total bitrate from `folder`, made there when it is missing.
     pub(crate) fn obtain(folder: &Path, bitrate_bps: u64) -> Result<Arc<Self>, Failure> {
-        let path = folder.join(format!("clip-{}k.flv", bitrate_bps / 1000));
-        if !path.exists() {
-            println!("making {} (once, under a minute)", path.display());
-            encode(&path, bitrate_bps)?;
-        }
+        let path = flv(folder, bitrate_bps)?;
         Ok(Arc::new(Self::read(
             &std::fs::read(&path)?,
             CLIP_SECONDS * 1000,
@@ -132,6 +128,44 @@ fn chunk_stream(kind: u8) -> u8 {
     }
 }
 
+/// The clip as MPEG-TS, for programs that send files.
+pub(crate) fn transport_stream(folder: &Path, bitrate_bps: u64) -> Result<PathBuf, Failure> {
+    let flv = flv(folder, bitrate_bps)?;
+    let path = flv.with_extension("ts");
+    if !path.exists() {
+        let mut command = Command::new("ffmpeg");
+        command
+            .args(["-nostdin", "-v", "error", "-y", "-i"])
+            .arg(&flv)
+            .args(["-c", "copy", "-f", "mpegts"]);
+        make(&mut command, &path)?;
+    }
+    Ok(path)
+}
+
+fn flv(folder: &Path, bitrate_bps: u64) -> Result<PathBuf, Failure> {
+    let path = folder.join(format!("clip-{}k.flv", bitrate_bps / 1000));
+    if !path.exists() {
+        println!("making {} (once, under a minute)", path.display());
+        encode(&path, bitrate_bps)?;
+    }
+    Ok(path)
+}
+
+/// Runs a program whose last argument is the file that it makes.
+fn make(command: &mut Command, path: &Path) -> Result<(), Failure> {
+    let unfinished = PathBuf::from(format!("{}.part", path.display()));
+    let status = command
+        .arg(&unfinished)
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|cause| format!("ffmpeg does not start: {cause}"))?;
+    if !status.success() {
+        return Err(format!("ffmpeg could not make {}: {status}", path.display()).into());
+    }
+    Ok(std::fs::rename(unfinished, path)?)
+}
+
 /// A moving test picture with noise, so that the rate is real and not filler, with two B-frames and a key frame each 2 s.
 fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
     let size = if bitrate_bps >= 3_000_000 {
@@ -141,8 +175,8 @@ fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
     };
     let video_bps = bitrate_bps.saturating_sub(AUDIO_BITRATE_BPS).to_string();
     let picture = format!("testsrc2=size={size}:rate={FRAMES_PER_SECOND},noise=alls=12:allf=t");
-    let unfinished = PathBuf::from(format!("{}.part", path.display()));
-    let status = Command::new("ffmpeg")
+    let mut command = Command::new("ffmpeg");
+    command
         .args([
             "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", &picture,
         ])
@@ -172,13 +206,6 @@ fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
             "-ac",
             "2",
         ])
-        .args(["-f", "flv"])
-        .arg(&unfinished)
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|cause| format!("ffmpeg does not start: {cause}"))?;
-    if !status.success() {
-        return Err(format!("ffmpeg could not make {}: {status}", path.display()).into());
-    }
-    Ok(std::fs::rename(unfinished, path)?)
+        .args(["-f", "flv"]);
+    make(&mut command, path)
 }

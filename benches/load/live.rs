@@ -1,4 +1,5 @@
-//! Scenario `live`: N RTMP publishers of one file, M low-latency HLS viewers, and the cost of both.
+//! Scenario `live`: N publishers of one file, M low-latency HLS viewers, and the cost of both. RTMP is sent by the harness itself,
+//! SRT by ffmpeg with the address that a user would paste; of SRT the gateway's cost counts too, and no part is timed.
 //!
 //! Two phases on the same broadcasts: *watched*, with a watcher on every stream and the viewers, gives the times of
 //! parts; *unwatched*, with the publishers alone, gives the cost of a stream. A peer gets the second phase.
@@ -11,6 +12,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use tokio::{
+    process::Command,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -18,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure,
-    clip::Clip,
+    clip::{self, Clip},
     peer,
     process::{Figures, Server},
     publisher::{self, SendLog, Target},
@@ -37,7 +39,13 @@ const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
-    /// RTMP publishers, each to an input of its own.
+    /// What the publishers speak.
+    #[arg(long, value_enum, default_value_t = Protocol::Rtmp)]
+    protocol: Protocol,
+    /// Records every broadcast.
+    #[arg(long)]
+    record: bool,
+    /// Publishers, each to an input of its own.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=500))]
     publishers: u16,
     /// Viewers, spread over the streams.
@@ -60,6 +68,12 @@ pub(crate) struct Options {
     only_peer: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Protocol {
+    Rtmp,
+    Srt,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Peer {
     Nginx,
@@ -68,6 +82,8 @@ enum Peer {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            protocol: Protocol::Rtmp,
+            record: false,
             publishers: 10,
             viewers: 10,
             seconds: 30,
@@ -86,8 +102,10 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     std::fs::create_dir_all(&folder)?;
     let clip = Clip::obtain(&folder, options.bitrate)?;
     println!(
-        "live: {} publishers of {:.1} Mbit/s, {} viewers, phases of {} s",
+        "live: {} publishers ({:?}{}) of {:.1} Mbit/s, {} viewers, phases of {} s",
         options.publishers,
+        options.protocol,
+        if options.record { ", recorded" } else { "" },
         options.bitrate as f64 / 1e6,
         options.viewers,
         options.seconds,
@@ -110,14 +128,25 @@ async fn measure_service(
     clip: &Arc<Clip>,
 ) -> Result<(), Failure> {
     let service = Service::start(program, folder).await?;
-    let inputs = service.create_inputs(options.publishers.into()).await?;
+    let record_mode = if options.record { "automatic" } else { "off" };
+    let inputs = service
+        .create_inputs(options.publishers.into(), record_mode)
+        .await?;
     sleep(SETTLE).await;
-    let idle = service.server.figures()?;
+    let idle = look(&service.server, options)?;
 
     // Watchers wait for their streams, so that they see the first part of each.
     let mut audience = Audience::gather(&inputs, options.viewers.into());
-    let targets = inputs.iter().map(|input| input.target.clone());
-    let publishers = Publishers::start(targets, clip, &audience.logs);
+    let publishers = match options.protocol {
+        Protocol::Rtmp => {
+            let targets = inputs.iter().map(|input| input.target.clone());
+            Publishers::start(targets, clip, &audience.logs)
+        }
+        Protocol::Srt => {
+            let file = clip::transport_stream(folder.parent().unwrap_or(folder), options.bitrate)?;
+            Publishers::start_srt(&inputs, &file)
+        }
+    };
     sleep(SPREAD + SETTLE).await;
     let watched = span(&service.server, options, &publishers).await?;
     let (mut timings, traffic) = audience.leave().await?;
@@ -131,7 +160,9 @@ async fn measure_service(
         &watched,
         inputs.len(),
     );
-    report::timings(&mut timings);
+    if options.protocol == Protocol::Rtmp {
+        report::timings(&mut timings);
+    }
     report::traffic(&traffic, options.viewers.into(), watched.lasted);
     report::cpu("sluice, publishers alone", &unwatched, inputs.len());
     let media_kib = options.bitrate / 8 * WINDOW_SECONDS / 1024;
@@ -169,15 +200,23 @@ async fn span(
     publishers: &Publishers,
 ) -> Result<Span, Failure> {
     let started = Instant::now();
-    let before = server.figures()?;
+    let before = look(server, options)?;
     sleep(Duration::from_secs(options.seconds)).await;
-    let after = server.figures()?;
+    let after = look(server, options)?;
     publishers.check()?;
     Ok(Span {
         before,
         after,
         lasted: started.elapsed(),
     })
+}
+
+/// SRT has a process of its own.
+fn look(server: &Server, options: &Options) -> Result<Figures, Failure> {
+    match options.protocol {
+        Protocol::Rtmp => server.figures(),
+        Protocol::Srt => server.tree_figures(),
+    }
 }
 
 /// All publishers of a run.
@@ -209,6 +248,34 @@ impl Publishers {
         Self {
             tasks,
             logs: logs.to_vec(),
+            stop,
+        }
+    }
+
+    /// One ffmpeg each, which sends the file again and again as it is.
+    fn start_srt(inputs: &[Input], file: &Path) -> Self {
+        let stop = CancellationToken::new();
+        let step = SPREAD / inputs.len() as u32;
+        let tasks = inputs.iter().zip(0..).map(|(input, number)| {
+            let mut command = Command::new("ffmpeg");
+            command
+                .args(["-nostdin", "-v", "error", "-re", "-stream_loop", "-1", "-i"])
+                .arg(file)
+                .args(["-c", "copy", "-f", "mpegts", &input.srt_url])
+                .kill_on_drop(true);
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                sleep(step * number).await;
+                let mut sending = command.spawn()?;
+                tokio::select! {
+                    ended = sending.wait() => Err(format!("ffmpeg ended: {}", ended?).into()),
+                    () = stop.cancelled() => Ok(sending.kill().await?),
+                }
+            })
+        });
+        Self {
+            tasks: tasks.collect(),
+            logs: Vec::new(),
             stop,
         }
     }

@@ -1,7 +1,7 @@
 //! A server process that the harness starts, and its figures from /proc, alone or with all that it has started.
 
 use std::{
-    net::TcpListener,
+    net::{TcpListener, UdpSocket},
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -154,4 +154,9 @@ fn kib(text: &str, name: &str) -> u64 {
 /// A loopback port that was free a moment ago.
 pub(crate) fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// The same of UDP.
+pub(crate) fn free_udp_port() -> Result<u16, Failure> {
+    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
 }

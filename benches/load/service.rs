@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     Failure,
     http::Client,
-    process::{Server, free_port},
+    process::{Server, free_port, free_udp_port},
     publisher::Target,
     viewer::Playback,
 };
@@ -33,6 +33,8 @@ pub(crate) struct Service {
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) target: Target,
+    /// As it would be pasted into an encoder.
+    pub(crate) srt_url: String,
     pub(crate) playback: Playback,
 }
 
@@ -53,13 +55,14 @@ impl Service {
         }
         let http = format!("127.0.0.1:{}", free_port()?);
         let rtmp = format!("127.0.0.1:{}", free_port()?);
+        let srt = format!("127.0.0.1:{}", free_udp_port()?);
         let mut command = Command::new(program);
         command
             .arg("serve")
             .current_dir(folder)
             .env("SLUICE_HTTP__LISTEN", &http)
             .env("SLUICE_RTMP__LISTEN", &rtmp)
-            .env("SLUICE_SRT__LISTEN", "127.0.0.1:0")
+            .env("SLUICE_SRT__LISTEN", &srt)
             .env("SLUICE_STORE__DATA_DIR", folder.join("data"))
             .env("SLUICE_BOOTSTRAP__API_KEY", API_KEY)
             .env("SLUICE_BOOTSTRAP__ADMIN_PASSWORD", ADMIN_PASSWORD)
@@ -88,12 +91,20 @@ impl Service {
     }
 
     /// Makes live inputs, one a request, as a client would.
-    pub(crate) async fn create_inputs(&self, count: usize) -> Result<Vec<Input>, Failure> {
+    pub(crate) async fn create_inputs(
+        &self,
+        count: usize,
+        record_mode: &str,
+    ) -> Result<Vec<Input>, Failure> {
         let mut client = Client::new(&self.http);
         let mut inputs = Vec::with_capacity(count);
         for number in 1..=count {
-            let body = format!(r#"{{"name":"load {number}","reconnectWindowSeconds":0}}"#);
-            let record = post_json(&mut client, "/api/live/inputs", &body).await?;
+            let body = json!({
+                "name": format!("load {number}"),
+                "reconnectWindowSeconds": 0,
+                "recordMode": record_mode,
+            });
+            let record = post_json(&mut client, "/api/live/inputs", &body.to_string()).await?;
             inputs.push(self.input(&record["liveInput"])?);
         }
         Ok(inputs)
@@ -127,6 +138,7 @@ impl Service {
                 app,
                 stream: text("/ingest/obsStreamKey")?.to_owned(),
             },
+            srt_url: text("/ingest/srtUrl")?.to_owned(),
             playback: Playback {
                 address: self.http.clone(),
                 folder: format!("/live/v1/{}/", text("/playbackId")?),

@@ -1,7 +1,7 @@
 //! `VideoAsset`: one stream, from where it stands to its end.
 //!
 //! ```text
-//! probe ─► renditions (rows) ─► poster, storyboard ─► segments, group by group ─► ready
+//! probe ─► renditions (rows) ─► poster ─► segments, group by group ─► storyboard ─► ready
 //! ```
 //!
 //! Nothing survives a restart but the rows, and the files as far as rows speak of them ([`crate::durable::owner`] holds the
@@ -84,8 +84,9 @@ impl RowTask for AssetTask {
 async fn walk(services: &Services, lease: &Lease) -> Result<(), Halt> {
     let mut asset = Asset::open(services, lease).await?;
     asset.plan().await?;
-    asset.picture().await?;
+    asset.take_poster().await?;
     asset.make().await?;
+    asset.take_storyboard().await?;
     asset.finish().await
 }
 

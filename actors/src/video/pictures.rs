@@ -1,4 +1,5 @@
-//! Pictures of a stream, made before its segments: the poster, and the storyboard with its map.
+//! Pictures of a stream: the poster, made before its segments, and the storyboard with its map, which comes with them where
+//! the source is decoded for them from its beginning on, and is made after them elsewhere.
 //!
 //! A source whose pictures cannot be taken is no reason to make no stream: then it has none.
 
@@ -40,26 +41,60 @@ const SHEET_FRAMES: f64 = 100.0;
 const SHEET_COLUMNS: u32 = 10;
 const SHEET_WIDTH: u32 = 160;
 const SHEET_QUALITY: u8 = 70;
+/// Image and map.
+pub(super) const STORYBOARD: [MediaFile; 2] =
+    [MediaFile::StoryboardImage, MediaFile::StoryboardMap];
 
 impl Asset<'_> {
-    /// Takes the pictures, once.
-    pub(super) async fn picture(&mut self) -> Result<(), Halt> {
-        let stream = self.stream();
-        if stream.width.is_none() || stream.has_poster || stream.has_storyboard {
+    /// Takes the poster, once.
+    pub(super) async fn take_poster(&mut self) -> Result<(), Halt> {
+        if self.stream().width.is_none() || self.stream().has_poster {
             return Ok(());
         }
-        let duration_s = stream.duration_ms.unwrap_or(0) as f64 / 1_000.0;
-        let poster_bytes = self
-            .taken(AvTask::Still(poster(duration_s)), &[MediaFile::Poster])
-            .await?;
-        let storyboard = [MediaFile::StoryboardImage, MediaFile::StoryboardMap];
-        let storyboard_bytes = self
-            .taken(AvTask::Sheet(sheet(duration_s)), &storyboard)
-            .await?;
-        let pictures = Pictures {
+        let task = AvTask::Still(poster(self.duration_s()));
+        let poster_bytes = self.taken(task, &[MediaFile::Poster]).await?;
+        self.note(Pictures {
             poster_bytes,
-            storyboard_bytes,
+            ..Pictures::default()
+        })
+        .await
+    }
+
+    /// Takes the storyboard from the source, unless it is there.
+    pub(super) async fn take_storyboard(&mut self) -> Result<(), Halt> {
+        let Some(sheet) = self.missing_sheet() else {
+            return Ok(());
         };
+        let storyboard_bytes = self.taken(AvTask::Sheet(sheet), &STORYBOARD).await?;
+        self.note(Pictures {
+            storyboard_bytes,
+            ..Pictures::default()
+        })
+        .await
+    }
+
+    /// Takes over the storyboard that came with the segments.
+    pub(super) async fn keep_storyboard(&mut self) -> Result<(), Halt> {
+        let storyboard_bytes = Some(self.bytes_of(&STORYBOARD).await?);
+        self.note(Pictures {
+            storyboard_bytes,
+            ..Pictures::default()
+        })
+        .await
+    }
+
+    /// The form of the storyboard, if it is to be made.
+    pub(super) fn missing_sheet(&self) -> Option<Sheet> {
+        let is_missing = self.stream().width.is_some() && !self.stream().has_storyboard;
+        is_missing.then(|| sheet(self.duration_s()))
+    }
+
+    fn duration_s(&self) -> f64 {
+        self.stream().duration_ms.unwrap_or(0) as f64 / 1_000.0
+    }
+
+    /// Makes the row say so.
+    async fn note(&mut self, pictures: Pictures) -> Result<(), Halt> {
         if pictures == Pictures::default() {
             return Ok(());
         }
@@ -91,11 +126,16 @@ impl Asset<'_> {
             }
             Err(stop) => return Err(stop.into()),
         }
+        Ok(Some(self.bytes_of(files).await?))
+    }
+
+    /// Makes files durable; their bytes.
+    async fn bytes_of(&self, files: &[MediaFile]) -> Result<u64, Halt> {
         let mut bytes = 0;
         for file in files {
             bytes += flushed(&self.folder, file.clone()).await?;
         }
-        Ok(Some(bytes))
+        Ok(bytes)
     }
 
     /// Runs work that shows no progress of its own, and tells where it stands while it waits: behind other streams for long.

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fs::File};
 
 use sluice_media::{
     av::{AvTask, Ladder, LadderAudio, LadderVideo, Report},
-    task::{Failure, FailureCode},
+    task::{Done, Failure, FailureCode},
 };
 use sluice_store::{
     now_ms, video,
@@ -19,7 +19,8 @@ use tracing::warn;
 use super::{
     asset::{Asset, Halt, ensure_room, file_of},
     boundary,
-    files::{flushed, lengths, open_at},
+    files::{flushed, lengths, open_at, open_empty},
+    pictures::STORYBOARD,
     playback::Playback,
 };
 use crate::{
@@ -64,9 +65,21 @@ impl Asset<'_> {
             .map(|track| (file_of(track), boundary::length(track, kept)))
             .collect();
         // The worker of an owner that lost the stream may write until it has been ended.
-        let files = with_patience(|| open_at(&self.folder, wanted.clone())).await?;
-        let ladder = ladder(&self.playback, kept);
-        self.run(ladder, files).await
+        let mut files = with_patience(|| open_at(&self.folder, wanted.clone())).await?;
+        let mut ladder = ladder(&self.playback, kept);
+        ladder.sheet = self.missing_sheet().filter(|_| kept == 0);
+        if ladder.sheet.is_some() {
+            for file in STORYBOARD {
+                files.push(open_empty(&self.folder, file).await?);
+            }
+        }
+        let renditions = ladder.renditions();
+        let done = self.run(ladder, files).await?;
+        // One that was not drawn is taken from the source.
+        match done.outputs.len() > renditions {
+            true => self.keep_storyboard().await,
+            false => Ok(()),
+        }
     }
 
     /// How many segments of pictures are there to go on behind.
@@ -96,7 +109,7 @@ impl Asset<'_> {
     }
 
     /// Runs the ladder and records what it makes meanwhile.
-    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<(), Halt> {
+    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, Halt> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
         let mut order = self.order(AvTask::Ladder(ladder), files);
         // Nobody hears it any more once the stream is deleted or the service stops.
@@ -117,7 +130,7 @@ impl Asset<'_> {
                 self.hear(report, &mut reports).await?;
             }
             return match done {
-                Ok(_) => Ok(()),
+                Ok(done) => Ok(done),
                 Err(Setback::Failed(failure)) => Err(failure.into()),
                 Err(stop) => Err(stop.into()),
             };
@@ -282,6 +295,7 @@ fn ladder(playback: &Playback, kept: u32) -> Ladder {
         }),
         segment_duration_s: playback.stream.segment_duration_s,
         resume: boundary::resume(&playback.tracks, kept),
+        sheet: None,
     }
 }
 

@@ -231,6 +231,7 @@ pub fn plan(
             audio,
             segment_duration_s,
             resume: None,
+            sheet: None,
         },
     })
 }

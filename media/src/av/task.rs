@@ -49,7 +49,10 @@ impl AvTask {
         match self {
             Self::Probe => 0,
             Self::Sheet(_) => 2,
-            Self::Ladder(ladder) => ladder.video.len() + usize::from(ladder.audio.is_some()),
+            Self::Ladder(ladder) => {
+                let sheet = if ladder.sheet.is_some() { 2 } else { 0 };
+                ladder.renditions() + sheet
+            }
             _ => 1,
         }
     }
@@ -228,6 +231,16 @@ pub struct Ladder {
     pub segment_duration_s: u32,
     /// Where an earlier attempt had come to; its files end there.
     pub resume: Option<Resume>,
+    /// A storyboard besides, drawn of the same decoded pictures: image and map are the last two outputs, and the last two of the
+    /// results. Where it does not come about, since pictures are copied, missing or before the resume, both stay empty.
+    pub sheet: Option<Sheet>,
+}
+
+impl Ladder {
+    /// Renditions that it makes.
+    pub fn renditions(&self) -> usize {
+        self.video.len() + usize::from(self.audio.is_some())
+    }
 }
 
 /// A rendition of the pictures.

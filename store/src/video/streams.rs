@@ -352,8 +352,8 @@ pub async fn pictured(
 ) -> Result<Stream, Error> {
     work::progressed(tx, lease).await?;
     let changed: Option<Stream> = query_as(
-        "UPDATE video_streams SET has_poster = $2, has_storyboard = $3, updated_at = $4
-         WHERE id = $1 AND has_poster = 0 AND has_storyboard = 0 RETURNING *",
+        "UPDATE video_streams SET has_poster = has_poster + $2, has_storyboard = has_storyboard + $3, updated_at = $4
+         WHERE id = $1 AND NOT (has_poster AND $2) AND NOT (has_storyboard AND $3) RETURNING *",
     )
     .bind(lease.id)
     .bind(pictures.poster_bytes.is_some())

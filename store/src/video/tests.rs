@@ -328,17 +328,27 @@ async fn stepping_back_forgets_sound_and_what_comes_behind() {
 async fn pictures_count_once() {
     let bench = Bench::new().await;
     let lease = bench.begun(bench.new_stream()).await;
-    let pictures = Pictures {
+    let poster = Pictures {
         poster_bytes: Some(30),
         storyboard_bytes: None,
     };
-    for is_first in [true, false] {
+    let storyboard = Pictures {
+        poster_bytes: None,
+        storyboard_bytes: Some(12),
+    };
+    for (pictures, is_noted, stored) in [
+        (poster, true, 30),
+        (poster, false, 30),
+        (storyboard, true, 42),
+        (storyboard, false, 42),
+        (poster, false, 42),
+    ] {
         let lease = lease.clone();
         let noted = bench
             .write(move |tx| Box::pin(async move { pictured(tx, &lease, pictures, NOW).await }))
             .await;
-        assert_eq!(noted.is_ok(), is_first);
-        assert_eq!(bench.stored().await, 30);
+        assert_eq!(noted.is_ok(), is_noted);
+        assert_eq!(bench.stored().await, stored);
     }
 }
 

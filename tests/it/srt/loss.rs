@@ -1,10 +1,11 @@
-//! A line that loses packets: what SRT is for.
+//! Lines that lose packets: what SRT is for. A line is a task between both ends and not `nft` in a network namespace: it needs
+//! no root, and loses the same packets in each run.
 
 use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -15,13 +16,14 @@ use tokio::{net::UdpSocket, task::JoinHandle};
 use crate::support::{
     Failure,
     dice::{Dice, seed},
-    encoder::Publish,
-    media::{Recipe, check_contiguous},
-    server::Server,
-    viewer::Viewer,
+    encoder::{Ffmpeg, Publish},
+    media::{Clip, Recipe, check_contiguous, check_contiguous_to_a_cut},
+    server::{Input, Server},
+    viewer::{Viewer, Viewing},
 };
 
-const PLAYED: Duration = Duration::from_secs(60);
+const MINUTE: u32 = 60;
+const PLAYED: Duration = Duration::from_secs(90);
 const SOON: Duration = Duration::from_secs(15);
 /// The goodbye of a caller (draft-sharabayko-srt §3.2.7), which it says only once.
 const SHUTDOWN: [u8; 2] = [0x80, 0x05];
@@ -29,6 +31,8 @@ const SHUTDOWN: [u8; 2] = [0x80, 0x05];
 /// Carries one caller's packets both ways, and loses some. Ends when it is dropped.
 struct LossyLine {
     address: SocketAddr,
+    /// Of a hundred packets each way.
+    percent: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
     carrying: JoinHandle<()>,
 }
@@ -40,7 +44,8 @@ impl LossyLine {
         let far = UdpSocket::bind("127.0.0.1:0").await?;
         far.connect(target).await?;
         let (address, lost) = (near.local_addr()?, Arc::new(AtomicU64::new(0)));
-        let counted = lost.clone();
+        let percent = Arc::new(AtomicU64::new(percent));
+        let (counted, share) = (lost.clone(), percent.clone());
         let carrying = tokio::spawn(async move {
             let (mut there, mut back) = ([0; 2048], [0; 2048]);
             let mut caller = None;
@@ -56,8 +61,8 @@ impl LossyLine {
                         (&back[..len], false)
                     }
                 };
-                if dice.below(100) < percent && !packet.starts_with(&SHUTDOWN) {
-                    counted.fetch_add(1, Ordering::Relaxed);
+                if dice.below(100) < share.load(Relaxed) && !packet.starts_with(&SHUTDOWN) {
+                    counted.fetch_add(1, Relaxed);
                     continue;
                 }
                 let _ = match (outward, caller) {
@@ -69,6 +74,7 @@ impl LossyLine {
         });
         Ok(Self {
             address,
+            percent,
             lost,
             carrying,
         })
@@ -81,42 +87,116 @@ impl Drop for LossyLine {
     }
 }
 
-/// Nothing is lost for good at 5 % each way and four hundred milliseconds.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_line_loses_comes_again() -> Result<(), Failure> {
-    let clip = Recipe::numbered(0).make()?;
-    let server = Server::start().await?;
-    let api = server.api();
-    let input = api.create(json!({})).await?;
-    let address = server.addresses().srt.ok_or("no SRT listener")?;
-    let line = LossyLine::to(address, 5, Dice::new(seed()?)).await?;
-    let url = input
-        .srt_url()?
-        .replace(&address.to_string(), &line.address.to_string());
-    let mut viewing = Viewer::new(&input.hls_url).start();
-    let mut encoder = Publish::new(&clip, &url)?.start()?;
-    let counted = |health: &Value| health["retransmittedPackets"].as_u64() >= Some(10);
-    let health = api
-        .wait_health(&input.id, "packets are sent again", SOON * 2, counted)
-        .await?;
-    assert_eq!(health["lostPackets"], 0, "{health}");
-    assert!(
-        encoder.wait(PLAYED).await?.success(),
-        "{}",
-        encoder.complaints()
-    );
-    let seen = viewing.until_ended(SOON).await?;
-    assert!(line.lost.load(Ordering::Relaxed) > 50, "the line is lossy");
-    let ranges = seen.numbers()?;
-    assert_eq!(
-        ranges.len(),
-        1,
-        "the session has gone on: {}",
-        seen.summary()
-    );
-    check_contiguous(&ranges[0], clip.first())?;
-    // The packets before the goodbye may be lost, and nobody sends them again then.
-    let missing = clip.frames() as usize - ranges[0].len();
+/// A broadcast of a whole clip over such a line, with a viewer from its beginning on.
+struct Sent {
+    server: Server,
+    input: Input,
+    line: LossyLine,
+    viewing: Viewing,
+    encoder: Ffmpeg,
+}
+
+impl Sent {
+    async fn over(percent: u64, clip: &Clip) -> Result<Self, Failure> {
+        let server = Server::start().await?;
+        let input = server.api().create(json!({})).await?;
+        let address = server.addresses().srt.ok_or("no SRT listener")?;
+        let line = LossyLine::to(address, percent, Dice::new(seed()? + percent)).await?;
+        let url = input
+            .srt_url()?
+            .replace(&address.to_string(), &line.address.to_string());
+        Ok(Self {
+            viewing: Viewer::new(&input.hls_url).start(),
+            encoder: Publish::new(clip, &url)?.start()?,
+            server,
+            input,
+            line,
+        })
+    }
+
+    /// What health says once it fits.
+    async fn health(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Result<Value, Failure> {
+        let api = self.server.api();
+        api.wait_health(&self.input.id, what, PLAYED, fits).await
+    }
+
+    /// The numbers of the pictures that were seen, without a discontinuity.
+    async fn seen(mut self) -> Result<Vec<u32>, Failure> {
+        assert!(
+            self.encoder.wait(PLAYED).await?.success(),
+            "{}",
+            self.encoder.complaints()
+        );
+        let seen = self.viewing.until_ended(SOON).await?;
+        assert!(self.line.lost.load(Relaxed) > 50, "the line is lossy");
+        let mut ranges = seen.numbers()?;
+        assert_eq!(
+            ranges.len(),
+            1,
+            "the session has gone on: {}",
+            seen.summary()
+        );
+        Ok(ranges.remove(0))
+    }
+}
+
+/// The packets before the goodbye may be lost, and nobody sends them again then.
+fn check_whole(numbers: &[u32], clip: &Clip) -> Result<(), Failure> {
+    check_contiguous(numbers, clip.first())?;
+    let missing = clip.frames() as usize - numbers.len();
     assert!(missing <= 15, "{missing} pictures are missing");
+    Ok(())
+}
+
+/// At 5 % each way and four hundred milliseconds nothing is lost for good in a minute.
+async fn what_is_lost_comes_again() -> Result<(), Failure> {
+    let clip = Recipe::numbered(0).lasting(MINUTE).make()?;
+    let sent = Sent::over(5, &clip).await?;
+    let is_late = |health: &Value| health["retransmittedPackets"].as_u64() >= Some(50);
+    let health = sent.health("packets are sent again", is_late).await?;
+    assert_eq!(health["lostPackets"], 0, "{health}");
+    check_whole(&sent.seen().await?, &clip)
+}
+
+/// At 10 % at most a thousandth of the pictures is.
+async fn a_tenth_costs_next_to_nothing() -> Result<(), Failure> {
+    let clip = Recipe::numbered(0).make()?;
+    let numbers = Sent::over(10, &clip).await?.seen().await?;
+    let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
+        return Err("no picture was seen".into());
+    };
+    let holes = (last - first + 1) as usize - numbers.len();
+    assert!(
+        holes * 1_000 <= numbers.len(),
+        "{holes} pictures are missing"
+    );
+    assert!(last + 15 >= clip.first() + clip.frames(), "up to {last}");
+    Ok(())
+}
+
+/// Three seconds at 30 % are survived, and nothing that comes after them is touched.
+async fn a_storm_passes() -> Result<(), Failure> {
+    let clip = Recipe::numbered(0).make()?;
+    let sent = Sent::over(0, &clip).await?;
+    let runs = |health: &Value| health["bytesReceived"].as_u64() > Some(100_000);
+    sent.health("the stream runs", runs).await?;
+    sent.line.percent.store(30, Relaxed);
+    // The length of the storm, not a wait for something.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    sent.line.percent.store(0, Relaxed);
+    let numbers = sent.seen().await?;
+    let calm = &numbers[numbers.len().saturating_sub(600)..];
+    let first = *calm.first().ok_or("no picture was seen")?;
+    check_contiguous_to_a_cut(calm, first)
+}
+
+/// Beside each other, since each takes as long as its clip.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lossy_lines_lose_no_broadcast() -> Result<(), Failure> {
+    tokio::try_join!(
+        what_is_lost_comes_again(),
+        a_tenth_costs_next_to_nothing(),
+        a_storm_passes()
+    )?;
     Ok(())
 }

@@ -155,7 +155,7 @@ impl Reel {
             if picture.at_s != last_s {
                 last_s = picture.at_s;
                 vips::check_animation(width, height, reel.rasters.len() as u32 + 1, limits)?;
-                let raster = developer.develop(&picture, Some(reduction.size))?;
+                let raster = developer.develop(&picture.sample, Some(reduction.size))?;
                 reel.rasters.push(raster);
                 reel.starts.push(reel.ticks);
             }

@@ -77,7 +77,8 @@ pub fn perform_within(task: &AvTask, clip: &Path, limits: &Limits) -> Result<Per
     let mut shares = Vec::new();
     let mut tell = |report| match report {
         Report::Working { share } => shares.push(share),
-        other => panic!("{other:?}"),
+        Report::Waiting { .. } => panic!("a worker does not wait"),
+        Report::Init { .. } | Report::Segment { .. } => {}
     };
     let done = av::perform(task, vec![input.into()], outputs, limits, &mut tell)?;
     let outputs: Vec<Vec<u8>> = files.iter_mut().map(content).collect();

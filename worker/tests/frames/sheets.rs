@@ -1,25 +1,32 @@
 //! Storyboards: every picture from its place, and a map that says where it is.
 
 use sluice_media::{
-    av::{AvTask, Sheet},
+    av::{
+        AvTask, Sheet,
+        ladder::{self, Profile, Rung},
+    },
     format::Format,
     task::{Encode, FailureCode, Limits},
 };
 
 use super::{
-    clips::{LIMITS, can_be_made, clip},
+    clips::{self, LIMITS, can_be_made, clip},
     material::{X264, counted, number, perform, perform_within, pixel, raster},
 };
-use sluice_worker::image::Raster;
+use sluice_worker::{av::probe, image::Raster};
 
 fn sheet(frames: u32, columns: u32, width: u32, format: Format) -> AvTask {
-    AvTask::Sheet(Sheet {
+    AvTask::Sheet(form(frames, columns, width, format))
+}
+
+fn form(frames: u32, columns: u32, width: u32, format: Format) -> Sheet {
+    Sheet {
         frames,
         columns,
         width,
         output: Encode::new(format, 95),
         image_name: "story board.png".into(),
-    })
+    }
 }
 
 /// One picture of it.
@@ -70,6 +77,39 @@ fn pictures_stand_where_the_map_says() {
         assert_eq!(performed.done.outputs[1].format, None);
         assert!(performed.shares.is_sorted() && performed.shares.len() >= 5);
     }
+}
+
+#[test]
+fn a_ladder_that_decodes_draws_the_same_one() {
+    if !can_be_made() {
+        return;
+    }
+    let clip = counted("climbed.mp4", X264);
+    let taken = perform(&sheet(5, 2, 32, Format::Png), &clip).expect("a storyboard");
+    let facts = probe::probe(&clips::input(&clip), &LIMITS).expect("facts");
+    let rung = |height| Rung {
+        height,
+        bitrate: None,
+    };
+    let profile = Profile::Custom(vec![rung(24), rung(48)]);
+    let mut ladder = ladder::plan(&facts, &profile, 2).expect("a plan").ladder;
+    ladder.sheet = Some(form(5, 2, 32, Format::Png));
+    let drawn = perform(&AvTask::Ladder(ladder.clone()), &clip).expect("a ladder");
+    assert_eq!(drawn.done.outputs.len(), 2 + 2);
+    assert_eq!(drawn.done.outputs[2..], taken.done.outputs);
+    assert_eq!(drawn.outputs[3], taken.outputs[1]);
+    let board = raster(&drawn.outputs[2], Format::Png);
+    let places = [(0, 0), (32, 0), (0, 24), (32, 24), (0, 48)];
+    let numbers = places.map(|place| number(&cell(&board, place, (32, 24))));
+    assert_eq!(numbers, [3, 9, 15, 21, 27]);
+
+    // Nothing is decoded of what is copied.
+    ladder.video.truncate(1);
+    ladder.video[0].copy = true;
+    let copied = perform(&AvTask::Ladder(ladder), &clip).expect("a ladder");
+    assert_eq!(copied.done.outputs.len(), 1);
+    assert!(!copied.outputs[0].is_empty());
+    assert!(copied.outputs[1..].iter().all(Vec::is_empty));
 }
 
 #[test]

@@ -81,6 +81,7 @@ mod tests {
             audio: None,
             segment_duration_s: 6,
             resume: None,
+            sheet: None,
         })
     }
 

@@ -19,8 +19,9 @@ async fn a_process_killed_after_any_group_goes_on_behind_it() {
         site.until_running(before + 2).await;
         assert!(!site.stream(stream.id).await.playable);
         site.workers.play(SEGMENTS as usize);
-        site.until_status(stream.id, StreamStatus::Ready).await;
+        let ready = site.until_status(stream.id, StreamStatus::Ready).await;
         site.check_whole(stream.id, SEGMENTS).await;
+        assert!(ready.has_poster && ready.has_storyboard);
         assert_eq!(site.workers.began.lock().unwrap()[before..], [0, done]);
         let left = site.workers.rounds.available_permits();
         site.workers.rounds.forget_permits(left);

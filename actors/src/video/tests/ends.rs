@@ -139,9 +139,12 @@ async fn sound_that_is_never_heard_is_left_out() {
     let stream = site.create().await;
     let ready = site.until_status(stream.id, StreamStatus::Ready).await;
     assert!(ready.playable);
-    let playback = site.playback(&stream).await;
-    let kinds: Vec<_> = playback.tracks.iter().map(|it| it.rendition.kind).collect();
-    assert_eq!(kinds, [RenditionKind::Video; 2]);
+    until("players see pictures alone", async || {
+        let playback = site.playback(&stream).await;
+        let kinds = playback.tracks.iter().map(|it| it.rendition.kind);
+        kinds.eq([RenditionKind::Video; 2])
+    })
+    .await;
     site.workers.without_pictures();
     let silent = site.create().await;
     let failed = site.until_status(silent.id, StreamStatus::Failed).await;

@@ -121,6 +121,7 @@ impl Fake {
         outputs: &[File],
         follow: &Follow,
     ) -> Result<Finished, Error> {
+        let (outputs, board) = outputs.split_at(ladder.renditions());
         let first = ladder.resume.map_or(0, |resume| resume.number);
         self.began.lock().unwrap().push(first);
         assert!(!self.is_deadly.load(SeqCst), "a test asked for this panic");
@@ -144,7 +145,11 @@ impl Fake {
             let share = (round + 1) as f32 / last as f32;
             follow.tell_from_async(Report::Working { share }).await;
         }
-        Ok(done(MediaFacts::default(), Vec::new()))
+        let drawn = board.iter().filter(|_| !self.is_blind.load(SeqCst));
+        let drawn = drawn.map(|file| file.write_all_at(b"picture", 0).unwrap());
+        let results = outputs.len() + drawn.count();
+        let facts = vec![OutputFacts::of(None, 0); results];
+        Ok(done(MediaFacts::default(), facts))
     }
 
     fn end_here(&self, round: u32) -> Result<(), Failure> {

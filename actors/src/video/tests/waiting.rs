@@ -12,7 +12,7 @@ use crate::{
     fixtures::Performer,
 };
 
-/// The workers of a site, behind a line in which storyboards wait until a test lets them through.
+/// The workers of a site, behind a line in which posters wait until a test lets them through.
 struct Line {
     workers: Arc<Fake>,
     turns: Semaphore,
@@ -20,9 +20,9 @@ struct Line {
 
 impl Performer for Line {
     async fn perform(&self, assignment: Assignment) -> Result<Finished, Error> {
-        let is_sheet =
-            matches!(&assignment.task, Task::Av(task) if matches!(**task, AvTask::Sheet(_)));
-        if is_sheet {
+        let is_poster =
+            matches!(&assignment.task, Task::Av(task) if matches!(**task, AvTask::Still(_)));
+        if is_poster {
             let waiting = Report::Waiting { place: 2 };
             assignment.follow.tell_from_async(waiting).await;
             self.turns.acquire().await.unwrap().forget();

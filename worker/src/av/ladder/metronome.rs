@@ -108,7 +108,7 @@ pub(super) fn keep_time(pad: &gst::Pad, clock: PictureClock, group: u32, offset:
 }
 
 /// On the running time; `None`: it has no time, or lies before the beginning.
-fn index(pad: &gst::Pad, buffer: &gst::BufferRef, clock: PictureClock) -> Option<u64> {
+pub(super) fn index(pad: &gst::Pad, buffer: &gst::BufferRef, clock: PictureClock) -> Option<u64> {
     let event = pad.sticky_event::<gst::event::Segment>(0)?;
     let segment = event.segment().downcast_ref::<gst::ClockTime>()?;
     let time = segment.to_running_time(buffer.pts()?)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! input ┬► pictures ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
-//!       │                                   └► scale ► x264 ► segments ─► file 1 …
+//!       │                         └► board  └► scale ► x264 ► segments ─► file 1 …
 //!       └► sound ────► stereo ────────────────────────► AAC ► segments ─► last file
 //! ```
 //!
@@ -11,6 +11,7 @@
 //! bytes are written. Of several failures the first counts, and it ends the rest.
 
 mod copy;
+mod drawing;
 mod encoder;
 mod metronome;
 mod pictures;
@@ -29,22 +30,27 @@ use sluice_media::{
     task::{Done, Failure, FailureCode, Limits, OutputFacts},
 };
 
-use self::{shelf::Shelf, work::Work};
-use super::{probe, source::Input};
+use self::{drawing::Drawing, shelf::Shelf, work::Work};
+use super::{MAX_OUTPUT, probe, source::Input};
+use crate::serve;
 
 /// A result that ends this much before its source does is a sign of damage: a twentieth, at least 1.5 s.
 const SHORTER_BY: i64 = 20;
 const SHORTER_BY_90K: i64 = 135_000;
 
-/// Makes the renditions of `input`; `outputs` are their files, pictures first.
+/// Makes the renditions of `input`; `outputs` are their files, pictures first, and those of the storyboard.
 pub fn perform(
     ladder: &Ladder,
     input: &Input,
-    outputs: Vec<OwnedFd>,
+    mut outputs: Vec<OwnedFd>,
     limits: &Limits,
     tell: &mut (dyn FnMut(Report) + Send),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
+    let board_files = outputs.split_off(ladder.renditions());
+    // A clip that none can be made of has its renditions all the same.
+    let sheet = ladder.sheet.as_ref();
+    let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
     let (work, reports) = Work::new();
     let mut shelves = Shelf::open_all(outputs, limits, &work)?;
     let sound_shelf = ladder.audio.and_then(|_| shelves.pop());
@@ -56,8 +62,8 @@ pub fn perform(
     thread::scope(|scope| {
         if let Some(plan) = plan {
             let part = work.part();
-            let (facts, shelves) = (&facts, &shelves);
-            scope.spawn(move || part.end(plan.perform(ladder, input, facts, shelves)));
+            let (facts, shelves, drawing) = (&facts, &shelves, drawing.as_ref());
+            scope.spawn(move || part.end(plan.perform(ladder, input, facts, shelves, drawing)));
         }
         if let (Some(audio), Some(shelf)) = (ladder.audio, &sound_shelf) {
             let part = work.part();
@@ -70,7 +76,13 @@ pub fn perform(
     work.failure().map_or(Ok(()), Err)?;
     shelves.extend(sound_shelf);
     check_length(&facts, &shelves)?;
-    Ok(done(ladder, facts, &shelves))
+    let mut done = done(ladder, facts, &shelves);
+    if let (Some(sheet), Some(board)) = (sheet, drawing.and_then(|it| it.take())) {
+        let (facts, bytes): (Vec<_>, _) = board.finish(sheet)?.into_iter().unzip();
+        serve::write_all(bytes, board_files, limits.max_output_bytes, MAX_OUTPUT)?;
+        done.outputs.extend(facts);
+    }
+    Ok(done)
 }
 
 /// Fails when no rendition reaches the end of its source.

@@ -22,7 +22,9 @@ use super::{
         sink::{filter, make},
         source::Input,
     },
-    copy, encoder, metronome,
+    copy,
+    drawing::Drawing,
+    encoder, metronome,
     shelf::Shelf,
     unit::{Taker, Unit, configuration, sink_to},
 };
@@ -81,13 +83,14 @@ impl Plan {
         }
     }
 
-    /// Makes all renditions of the pictures, from where the ladder resumes.
+    /// Makes all renditions of the pictures, from where the ladder resumes, and what is drawn of those that are decoded.
     pub(super) fn perform(
         self,
         ladder: &Ladder,
         input: &Input,
         facts: &MediaFacts,
         shelves: &[Arc<Shelf>],
+        drawing: Option<&Drawing>,
     ) -> Result<(), Failure> {
         let first = match ladder.resume {
             Some(resume) if self.cuts().start_90k(resume.number) == resume.at_90k => resume.number,
@@ -96,18 +99,29 @@ impl Plan {
         };
         match self {
             Self::Copy(copied) => copied.perform(input, facts, first, shelves),
-            Self::Encode(rhythm) => encode(&rhythm, first, ladder, input, facts, shelves),
+            Self::Encode(rhythm) => {
+                let drawing = drawing.filter(|_| first == 0);
+                let source = Source { input, facts };
+                encode(&rhythm, first, ladder, source, shelves, drawing)
+            }
         }
     }
+}
+
+/// What is encoded.
+#[derive(Clone, Copy)]
+struct Source<'s> {
+    input: &'s Input,
+    facts: &'s MediaFacts,
 }
 
 fn encode(
     rhythm: &Rhythm,
     first: u32,
     ladder: &Ladder,
-    input: &Input,
-    facts: &MediaFacts,
+    Source { input, facts }: Source<'_>,
     shelves: &[Arc<Shelf>],
+    drawing: Option<&Drawing>,
 ) -> Result<(), Failure> {
     let clock = PictureClock::new(rhythm.rate);
     let start_90k = rhythm.cuts.start_90k(first);
@@ -120,6 +134,9 @@ fn encode(
     if let Some(pad) = tee.static_pad("sink") {
         let offset = clock.nearest(start_90k);
         metronome::keep_time(&pad, clock, rhythm.groups.pictures, offset);
+        if let Some(drawing) = drawing {
+            drawing.watch(&pad, clock);
+        }
     }
     let mut makers = Vec::with_capacity(ladder.video.len());
     for (rung, shelf) in ladder.video.iter().zip(shelves) {

@@ -27,53 +27,88 @@ pub(super) fn perform(
     tell: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
-    let track = facts
-        .picture()
-        .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving picture"))?;
-    let grid = Grid::new(sheet, track.shown_size(), limits)?;
-    let duration_s = facts.duration_s().ok_or_else(|| {
-        Failure::new(
-            FailureCode::Impossible,
-            "nobody knows how long the file lasts, so pictures cannot be spread over it",
-        )
-    })?;
-    let raster = draw(&grid, duration_s, input, &facts, tell)?;
-    let image = vips::encode_raster(&raster, &sheet.output)?;
-    let image_facts = OutputFacts {
-        width: Some(raster.width),
-        height: Some(raster.height),
-        ..OutputFacts::of(Some(sheet.output.format), image.len())
-    };
-    let map = map::write(&grid, duration_s, &sheet.image_name).into_bytes();
-    let map_facts = OutputFacts::of(None, map.len());
-    let results = vec![(image_facts, image), (map_facts, map)];
+    let mut board = Board::new(sheet, &facts, limits)?;
+    draw(&mut board, input, &facts, tell)?;
+    let results = board.finish(sheet)?;
     still::write(facts, results, outputs, limits)
 }
 
 /// Every picture sought where it is; progress by pictures.
 fn draw(
-    grid: &Grid,
-    duration_s: f64,
+    board: &mut Board,
     input: &Input,
     facts: &MediaFacts,
     tell: &mut dyn FnMut(Report),
-) -> Result<Raster, Failure> {
+) -> Result<(), Failure> {
     let mut pictures = Pictures::open(input, facts)?;
     let mut developer = Developer::of(facts);
-    let mut canvas = grid.canvas();
-    for index in 0..grid.cells {
-        let at_s = middle(index, grid.cells, duration_s);
+    while let Some(at_s) = board.next_s() {
         let picture = pictures.at(at_s, tell)?.ok_or_else(still::no_picture)?;
-        let cell = developer.develop(&picture, Some(grid.cell))?;
-        grid.paste(&mut canvas, index, &cell);
+        board.paste(&developer.develop(&picture.sample, Some(board.cell()))?);
         tell(Report::Working {
-            share: (index + 1) as f32 / (grid.cells + 1) as f32,
+            share: board.next as f32 / (board.grid.cells + 1) as f32,
         });
     }
-    Ok(canvas)
+    Ok(())
 }
 
-/// The time of a picture: the middle of what it stands for.
-fn middle(index: u32, of: u32, duration_s: f64) -> f64 {
-    (f64::from(index) + 0.5) * duration_s / f64::from(of)
+/// A storyboard in the making.
+pub(super) struct Board {
+    grid: Grid,
+    duration_s: f64,
+    canvas: Raster,
+    /// Pictures that are there.
+    next: u32,
+}
+
+impl Board {
+    /// For the pictures of such a clip.
+    pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
+        let track = facts.picture().ok_or_else(|| {
+            Failure::new(FailureCode::Impossible, "the file has no moving picture")
+        })?;
+        let grid = Grid::new(sheet, track.shown_size(), limits)?;
+        let duration_s = facts.duration_s().ok_or_else(|| {
+            Failure::new(
+                FailureCode::Impossible,
+                "nobody knows how long the file lasts, so pictures cannot be spread over it",
+            )
+        })?;
+        Ok(Self {
+            canvas: grid.canvas(),
+            grid,
+            duration_s,
+            next: 0,
+        })
+    }
+
+    /// The time of the next picture, the middle of what it stands for; `None`: all are there.
+    pub(super) fn next_s(&self) -> Option<f64> {
+        let middle = (f64::from(self.next) + 0.5) * self.duration_s / f64::from(self.grid.cells);
+        (self.next < self.grid.cells).then_some(middle)
+    }
+
+    /// Width and height of a picture.
+    pub(super) fn cell(&self) -> (u32, u32) {
+        self.grid.cell
+    }
+
+    /// Puts the next picture in its place.
+    pub(super) fn paste(&mut self, picture: &Raster) {
+        self.grid.paste(&mut self.canvas, self.next, picture);
+        self.next += 1;
+    }
+
+    /// The image and its map.
+    pub(super) fn finish(self, sheet: &Sheet) -> Result<Vec<(OutputFacts, Vec<u8>)>, Failure> {
+        let image = vips::encode_raster(&self.canvas, &sheet.output)?;
+        let image_facts = OutputFacts {
+            width: Some(self.canvas.width),
+            height: Some(self.canvas.height),
+            ..OutputFacts::of(Some(sheet.output.format), image.len())
+        };
+        let map = map::write(&self.grid, self.duration_s, &sheet.image_name).into_bytes();
+        let map_facts = OutputFacts::of(None, map.len());
+        Ok(vec![(image_facts, image), (map_facts, map)])
+    }
 }

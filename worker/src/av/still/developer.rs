@@ -10,7 +10,7 @@ use sluice_media::{
     task::Failure,
 };
 
-use super::{hdr, pictures::Picture};
+use super::hdr;
 use crate::{av::internal, image::Raster};
 
 /// Red, green, blue.
@@ -40,10 +40,18 @@ impl Developer {
         }
     }
 
+    /// For pictures that were turned already.
+    pub fn upright() -> Self {
+        Self {
+            rotation: 0,
+            lab: None,
+        }
+    }
+
     /// The picture in that size, or in its own.
     pub fn develop(
         &mut self,
-        picture: &Picture,
+        picture: &gst::Sample,
         size: Option<(u32, u32)>,
     ) -> Result<Raster, Failure> {
         let from = info_of(picture)?;
@@ -89,9 +97,9 @@ impl Lab {
         })
     }
 
-    fn develop(&self, picture: &Picture) -> Result<Raster, Failure> {
+    fn develop(&self, picture: &gst::Sample) -> Result<Raster, Failure> {
         let unreadable = || internal("a decoded picture cannot be read");
-        let source = picture.sample.buffer().ok_or_else(unreadable)?;
+        let source = picture.buffer().ok_or_else(unreadable)?;
         let source = gst_video::VideoFrameRef::from_buffer_ref_readable(source, &self.from)
             .map_err(|_| unreadable())?;
         let mut buffer =
@@ -120,9 +128,8 @@ impl Lab {
     }
 }
 
-fn info_of(picture: &Picture) -> Result<gst_video::VideoInfo, Failure> {
+fn info_of(picture: &gst::Sample) -> Result<gst_video::VideoInfo, Failure> {
     picture
-        .sample
         .caps()
         .and_then(|caps| gst_video::VideoInfo::from_caps(caps).ok())
         .ok_or_else(|| internal("a decoded picture has no form"))

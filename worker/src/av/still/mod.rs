@@ -56,7 +56,7 @@ fn picture(
 ) -> Result<Raster, Failure> {
     let mut pictures = Pictures::open(input, facts)?;
     let picture = pictures.at(at_s, tell)?.ok_or_else(no_picture)?;
-    Developer::of(facts).develop(&picture, None)
+    Developer::of(facts).develop(&picture.sample, None)
 }
 
 fn cover(

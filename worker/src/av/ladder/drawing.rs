@@ -1,0 +1,98 @@
+//! The storyboard, drawn of the pictures on their way to the renditions, so that a source is decoded once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gst::prelude::*;
+use gstreamer as gst;
+use sluice_media::{
+    av::{MediaFacts, Sheet},
+    hls::vod::PictureClock,
+    task::{Failure, Limits},
+};
+
+use super::{
+    super::{internal, sheet::Board, still::Developer},
+    metronome,
+};
+use crate::image::Raster;
+
+/// A storyboard in the making, shared by whoever draws and whoever writes it.
+#[derive(Clone)]
+pub(super) struct Drawing(Arc<Mutex<State>>);
+
+struct State {
+    /// `None`: a picture could not be drawn, or all is done.
+    board: Option<Board>,
+    developer: Developer,
+}
+
+impl Drawing {
+    pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
+        Ok(Self(Arc::new(Mutex::new(State {
+            board: Some(Board::new(sheet, facts, limits)?),
+            developer: Developer::upright(),
+        }))))
+    }
+
+    /// Draws of what passes a pad: the pictures of a clock, from the first on, upright.
+    pub(super) fn watch(&self, pad: &gst::Pad, clock: PictureClock) {
+        let drawing = self.clone();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+            let buffer = info.buffer();
+            let seen =
+                buffer.and_then(|buffer| metronome::index(pad, buffer, clock).zip(info.buffer()));
+            if let Some((index, buffer)) = seen {
+                drawing.state().see(pad, buffer, index, clock);
+            }
+            gst::PadProbeReturn::Ok
+        });
+    }
+
+    /// The whole storyboard; `None` where a picture is missing.
+    pub(super) fn take(&self) -> Option<Board> {
+        let board = self.state().board.take();
+        board.filter(|board| board.next_s().is_none())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Draws a picture if it is the next one's, or that one never came.
+    fn see(&mut self, pad: &gst::Pad, buffer: &gst::Buffer, index: u64, clock: PictureClock) {
+        let Some(board) = &mut self.board else { return };
+        let mut drawn = None;
+        while let Some(at_s) = board.next_s()
+            && clock.nearest((at_s * 90_000.0) as i64) <= index
+        {
+            let picture = match drawn.take() {
+                Some(picture) => picture,
+                None => match develop(&mut self.developer, pad, buffer, board.cell()) {
+                    Ok(picture) => picture,
+                    // Whoever asked takes the pictures from the source then.
+                    Err(_) => {
+                        self.board = None;
+                        return;
+                    }
+                },
+            };
+            board.paste(&picture);
+            drawn = Some(picture);
+        }
+    }
+}
+
+fn develop(
+    developer: &mut Developer,
+    pad: &gst::Pad,
+    buffer: &gst::Buffer,
+    cell: (u32, u32),
+) -> Result<Raster, Failure> {
+    let caps = pad
+        .current_caps()
+        .ok_or_else(|| internal("a decoded picture has no form"))?;
+    let sample = gst::Sample::builder().buffer(buffer).caps(&caps).build();
+    developer.develop(&sample, Some(cell))
+}
