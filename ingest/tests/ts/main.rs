@@ -4,6 +4,7 @@ mod ffmpeg;
 mod lines;
 mod mux;
 mod never_panics;
+mod remux;
 mod rules;
 mod streams;
 
