@@ -43,7 +43,7 @@ pub struct OutputLimits {
     pub in_all: u32,
 }
 
-/// What to change; `None` leaves a field as it is.
+/// What to change; `None` leaves a field as it is. No `Debug`, for the secret in it.
 #[derive(Clone, Default)]
 pub struct OutputPatch {
     pub url: Option<String>,

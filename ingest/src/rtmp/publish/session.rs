@@ -300,10 +300,10 @@ impl Session {
             .find_map(command::bounded_text)
             .unwrap_or_else(|| "without a reason".to_owned());
         let Target { app, stream, .. } = &self.target;
-        let name = stream.split('?').next().unwrap_or_default();
+        let (name, query) = stream.split_once('?').unwrap_or((stream, ""));
         let instance = app.split_once('/').map_or("", |(_, instance)| instance);
         let mut shown = said;
-        for secret in [stream.as_str(), name, instance] {
+        for secret in [stream.as_str(), name, query, instance] {
             if !secret.is_empty() {
                 shown = shown.replace(secret, MASK);
             }
