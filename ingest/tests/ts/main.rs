@@ -1,5 +1,6 @@
 //! Transport streams as encoders, lines and attackers make them.
 
+mod call;
 mod ffmpeg;
 mod lines;
 mod mux;

@@ -12,7 +12,7 @@ const H264: &str = "-c:v libx264 -preset ultrafast -bf 3 -g 30 -x264-params b-ad
 const HEVC: &str = "-c:v libx265 -preset ultrafast -x265-params bframes=3:keyint=30:log-level=none";
 
 /// Units in the order in which an encoder sends them: by decode time.
-fn interleaved(demuxed: &Demuxed) -> Vec<Unit> {
+pub fn interleaved(demuxed: &Demuxed) -> Vec<Unit> {
     let pictures = demuxed.pictures.iter().map(|it| Unit::Video(it.clone()));
     let frames = demuxed.frames.iter().map(|it| Unit::Audio(it.clone()));
     let mut units: Vec<Unit> = pictures.chain(frames).collect();
