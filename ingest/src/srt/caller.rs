@@ -121,6 +121,12 @@ impl Caller {
         Ok(())
     }
 
+    /// Waits for the end of the connection, for when there is nothing to send. May be given up at any time.
+    pub async fn ended(&mut self) -> CallFailure {
+        while self.socket.next().await.is_some() {}
+        CallFailure::Ended
+    }
+
     /// Ends the stream once the receiver has had the time to take what was sent: most throw away what they still hold when
     /// a caller says goodbye.
     pub async fn close(mut self) {

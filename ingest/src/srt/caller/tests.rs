@@ -263,16 +263,11 @@ mod against_libsrt {
         let call = Caller::connect(with(remote, "a", Some(PASSPHRASE)), WITHIN);
         let (connection, caller) = tokio::join!(accepted(&listener), call);
         let mut caller = caller.unwrap();
+        caller.send(packets(0..1)).await.unwrap();
         drop(connection);
-        let noticed = async {
-            loop {
-                if let Err(failure) = caller.send(packets(0..1)).await {
-                    return failure;
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let failure = timeout(2 * IDLE_TIMEOUT, noticed).await.unwrap();
+        let failure = timeout(2 * IDLE_TIMEOUT, caller.ended()).await.unwrap();
         assert_eq!(failure, CallFailure::Ended);
+        let refused = caller.send(packets(1..2)).await;
+        assert_eq!(refused, Err(CallFailure::Ended));
     }
 }
