@@ -86,8 +86,7 @@ impl Sink {
                 let attended = publisher.attend().await;
                 attended.map_err(|failure| failure.to_string())
             }
-            // What the receiver says is the library's.
-            Self::Srt(_) => std::future::pending().await,
+            Self::Srt(call) => Err(call.caller.ended().await.to_string()),
         }
     }
 
