@@ -16,7 +16,7 @@ use crate::support::{
     encoder::Publish,
     http::free_port,
     media::{Clip, Recipe, check_contiguous_to_a_cut},
-    server::Server,
+    server::{Input, Server},
     viewer::Viewer,
 };
 
@@ -40,7 +40,7 @@ fn noise() -> Result<(Clip, TempDir), Failure> {
 
 /// Publishes the whole clip to the input, and checks that whoever watches it gets every picture.
 async fn is_not_felt(
-    source: &crate::support::server::Input,
+    source: &Input,
     meanwhile: impl AsyncFnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (clip, _folder) = noise()?;
@@ -137,14 +137,14 @@ async fn a_slow_target_gets_less() -> Result<(), Failure> {
     listening.decode().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_comes_back_gets_it_from_a_key_frame_on() -> Result<(), Failure> {
+/// The target is killed in mid-stream, and started again; `url` gives its address.
+async fn comes_back(url: impl Fn(&Input) -> Result<String, Failure>) -> Result<(), Failure> {
     let clip = Recipe::numbered(0).make()?;
     let server = sender().start().await?;
     let mut receiver = Server::start().await?;
     let source = server.api().create(json!({})).await?;
     let target = receiver.api().create(json!({})).await?;
-    let output = Output::add(&server, &source.id, &target.rtmp_url()).await?;
+    let output = Output::add(&server, &source.id, &url(&target)?).await?;
     let mut watching = Viewer::new(&target.hls_url).tolerate_outages().start();
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
     watching.until_pictures(60, PLAYED).await?;
@@ -163,6 +163,16 @@ async fn a_target_that_comes_back_gets_it_from_a_key_frame_on() -> Result<(), Fa
     assert_eq!(ranges.len(), 2, "{}", seen.summary());
     check_from_key_frame_to_a_cut(&ranges[0])?;
     check_from_key_frame_to_a_cut(&ranges[1])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_comes_back_gets_it_from_a_key_frame_on() -> Result<(), Failure> {
+    comes_back(|target| Ok(target.rtmp_url())).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_does_one_by_srt() -> Result<(), Failure> {
+    comes_back(Input::srt_url).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,7 @@ use crate::support::{
     encoder::Publish,
     http::free_port,
     media::{Recipe, check_contiguous, check_contiguous_to_a_cut, modern_ffmpeg},
-    server::{Server, Settings},
+    server::{Input, Server, Settings},
     skip,
     viewer::Viewer,
 };
@@ -22,7 +22,7 @@ async fn goes_on(
     server: &Server,
     receiver: &Server,
     recipe: Recipe,
-    url: impl Fn(&crate::support::server::Input) -> Result<String, Failure>,
+    url: impl Fn(&Input) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     let clip = recipe.lasting(12).make()?;
     let source = server.api().create(json!({})).await?;

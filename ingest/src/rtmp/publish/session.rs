@@ -545,6 +545,33 @@ mod tests {
         assert_eq!(session.output(), answer.output());
     }
 
+    proptest::proptest! {
+        /// A server may be anybody's.
+        #[test]
+        fn no_answer_is_survived_badly(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2048),
+            ahead in 0_usize..4,
+        ) {
+            let openings: [fn() -> Session; 4] = [
+                || Session::new(target(), |_| {}),
+                shaken,
+                publishing,
+                || {
+                    let mut session = shaken();
+                    session.reader.set_chunk_size(1).unwrap();
+                    session
+                },
+            ];
+            let mut session = openings[ahead]();
+            for piece in bytes.chunks(97) {
+                if hand(&mut session, piece).is_err() {
+                    break;
+                }
+            }
+            proptest::prop_assert!(session.reader.unfinished() <= LIMITS.unfinished);
+        }
+    }
+
     #[test]
     fn a_window_of_nothing_is_survived() {
         let mut session = publishing();
