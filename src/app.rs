@@ -11,7 +11,7 @@ use sluice_actors::{
     live::{
         Branch, Live, LiveGate,
         listener::{self, Acceptor},
-        pull,
+        pull, restream,
         srt::{self, Passphrases},
     },
     outbound,
@@ -127,6 +127,7 @@ impl Service {
         let live = branch.live(inputs.clone());
         let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into())?;
         media.images.load().await?;
+        media.restreams.load().await?;
         for concern in media.concerns() {
             add(&root, concern).await;
         }
@@ -166,6 +167,12 @@ impl Service {
             stop: stop.child_token(),
         };
         add(&root, pull::concern(pulls)).await;
+        let site = restream::Site {
+            directory: branch.directory(),
+            sessions: ingest.sessions.clone(),
+            stop: stop.child_token(),
+        };
+        add(&root, media.restreams.concern(site)).await;
 
         let events = webhooks::Retention {
             keep: config.webhooks.keep,

@@ -15,7 +15,8 @@ use prometheus_client::{
 /// The counters of the image workers at the moment of a scrape.
 pub use sluice_actors::compute::PoolStatus;
 use sluice_actors::{
-    cdn::CdnStatistics, convert::Counts, video as streams, webhooks::WebhookStatistics, workflow,
+    cdn::CdnStatistics, convert::Counts, live::restream::OutputStatus, video as streams,
+    webhooks::WebhookStatistics, workflow,
 };
 /// The counters of the store at the moment of a scrape.
 pub use sluice_store::Statistics;
@@ -87,6 +88,7 @@ pub struct Metrics {
     live_inputs: Family<Status, Gauge>,
     live_bitrate: Gauge,
     live_viewers: Gauge,
+    live_outputs: Family<Status, Gauge>,
     store_commits: Gauge,
     store_failures: Gauge,
     store_waiting: Gauge,
@@ -114,6 +116,7 @@ impl Default for Metrics {
             live_inputs: Family::default(),
             live_bitrate: Gauge::default(),
             live_viewers: Gauge::default(),
+            live_outputs: Family::default(),
             store_commits: Gauge::default(),
             store_failures: Gauge::default(),
             store_waiting: Gauge::default(),
@@ -159,6 +162,11 @@ impl Metrics {
             "live_viewers",
             "Players that watch live streams",
             self.live_viewers.clone(),
+        );
+        registry.register(
+            "live_outputs",
+            "Outputs of live inputs by what they do now",
+            self.live_outputs.clone(),
         );
         registry.register(
             "live_bitrate_bps",
@@ -314,6 +322,16 @@ impl Metrics {
     /// Notes what webhooks have done and what waits for them, before a scrape.
     pub fn webhooks(&self, backlog: &Backlog, done: WebhookStatistics, now_ms: i64) {
         self.webhooks.show(backlog, done, now_ms);
+    }
+
+    /// Notes what outputs do, before a scrape.
+    pub fn outputs(&self, counts: [(OutputStatus, u64); 4]) {
+        for (status, count) in counts {
+            let status = status.as_str();
+            self.live_outputs
+                .get_or_create(&Status { status })
+                .set(signed(count));
+        }
     }
 
     /// Notes what has become of workflow runs and what waits, before a scrape.

@@ -21,8 +21,7 @@ use sluice_actors::{
     cdn::CdnSettings,
     compute::{ComputeSettings, VideoSettings},
     convert::ConvertSettings,
-    live::LiveSettings,
-    live::recording::RecordingSettings,
+    live::{LiveSettings, recording::RecordingSettings, restream::RestreamSettings},
     outbound::OutboundSettings,
     video::StreamSettings,
     webhooks::WebhookSettings,
@@ -56,6 +55,7 @@ pub struct Config {
     pub video: VideoSettings,
     pub streams: StreamSettings,
     pub recordings: RecordingSettings,
+    pub restream: RestreamSettings,
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
@@ -83,6 +83,7 @@ impl Default for Config {
             video: VideoSettings::default(),
             streams: StreamSettings::default(),
             recordings: RecordingSettings::default(),
+            restream: RestreamSettings::default(),
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
@@ -219,6 +220,7 @@ impl Config {
         self.video.check()?;
         self.streams.check()?;
         self.recordings.check()?;
+        self.restream.check()?;
         self.convert.check()?;
         self.cdn.check()?;
         self.webhooks.check()?;

@@ -240,13 +240,16 @@ impl Default for Log {
 }
 
 impl Log {
-    /// The filter, with what it would let through unasked: at `debug` the transport of agents' tools writes whole messages,
-    /// secrets among them.
+    /// The filter, with what it would let through unasked: at `debug` the transport of agents' tools and the handshake of
+    /// SRT write whole messages, secrets among them.
     pub fn directives(&self) -> String {
-        match self.filter.contains("rmcp") {
-            true => self.filter.clone(),
-            false => format!("{},rmcp=off", self.filter),
+        let mut directives = self.filter.clone();
+        for crate_name in ["rmcp", "srt_protocol", "srt_tokio"] {
+            if !self.filter.contains(crate_name) {
+                directives.push_str(&format!(",{crate_name}=off"));
+            }
         }
+        directives
     }
 
     pub(super) fn check(&self) -> Result<(), String> {

@@ -166,12 +166,18 @@ fn the_printed_settings_can_be_read_again_and_hold_no_secret() {
 }
 
 #[test]
-fn messages_of_agents_are_logged_only_when_they_are_asked_for() {
+fn messages_with_secrets_are_logged_only_when_they_are_asked_for() {
     for (filter, directives) in [
-        ("debug", "debug,rmcp=off"),
-        ("", ",rmcp=off"),
-        ("info,rmcp=debug", "info,rmcp=debug"),
-        ("trace,rmcp::service=info", "trace,rmcp::service=info"),
+        ("debug", "debug,rmcp=off,srt_protocol=off,srt_tokio=off"),
+        ("", ",rmcp=off,srt_protocol=off,srt_tokio=off"),
+        (
+            "info,rmcp=debug",
+            "info,rmcp=debug,srt_protocol=off,srt_tokio=off",
+        ),
+        (
+            "trace,rmcp::service=info,srt_tokio::socket=info",
+            "trace,rmcp::service=info,srt_tokio::socket=info,srt_protocol=off",
+        ),
     ] {
         let log = Log {
             filter: filter.to_owned(),

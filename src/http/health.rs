@@ -170,6 +170,7 @@ pub async fn metrics(
         }
     }
     state.metrics.delivery(&state.images.statistics());
+    state.metrics.outputs(state.restreams.counts());
     let text = state.metrics.scrape(
         state.live.on_air(),
         state.store.statistics(),

@@ -75,6 +75,8 @@ table::routes! {
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
     "/api/live/inputs/{id}/recordings" => GET live_inputs::recordings;
     "/api/live/inputs/{id}/clips"      => POST live_inputs::clip;
+    "/api/live/inputs/{id}/outputs"    => GET live_inputs::outputs, POST live_inputs::add_output;
+    "/api/live/inputs/{id}/outputs/{outputId}" => GET live_inputs::output, PATCH live_inputs::change_output, DELETE live_inputs::remove_output;
     "/api/live/inputs/{id}/playback-token" => POST live_inputs::playback_token;
     "/api/playback-keys"               => GET playback_keys::list, POST playback_keys::create;
     "/api/playback-keys/{id}"          => DELETE playback_keys::revoke;

@@ -27,6 +27,7 @@ pub mod live_connections;
 pub mod live_inputs;
 pub mod live_segments;
 pub mod operations;
+pub mod outputs;
 pub mod playback_keys;
 pub mod presets;
 pub mod recordings;

@@ -17,6 +17,7 @@ mod outbound;
 mod playback_access;
 mod publish;
 mod recording;
+mod restream;
 mod rtsp;
 mod smoke;
 mod srt;

@@ -416,6 +416,7 @@ impl Message<Begin> for LiveInput {
             broadcast.begin_session(now_ms);
         }
         self.meter.begin_session(now_ms);
+        self.args.playback.tap().begin_session();
         self.sessions += 1;
         self.deadline_ms = None;
         self.phase = if self.view.as_ref().is_some_and(|view| view.is_playable()) {
@@ -446,6 +447,7 @@ impl Message<Deliver> for LiveInput {
             return;
         }
         let now_ms = unix_ms();
+        self.args.playback.tap().put(&deliver.units);
         if let Some(broadcast) = &mut self.broadcast {
             for unit in deliver.units {
                 self.meter.observe(&unit, now_ms);

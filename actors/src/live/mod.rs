@@ -22,6 +22,7 @@ mod playback;
 pub mod pull;
 pub mod recording;
 mod recovery;
+pub mod restream;
 mod session;
 mod settings;
 mod shelf;

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::{
     Health, InputStatus, Times,
+    restream::tap::Tap,
     shelf::Shelf,
     viewers::{PlayId, Viewers},
 };
@@ -118,6 +119,8 @@ pub struct Playback {
     /// Why the input's source is not pulled at the moment.
     pull_trouble: ArcSwapOption<String>,
     viewers: Viewers,
+    /// What the encoder sends, for outputs.
+    tap: Arc<Tap>,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
     fence: AtomicI64,
@@ -144,6 +147,7 @@ impl Playback {
             health: ArcSwapOption::empty(),
             pull_trouble: ArcSwapOption::empty(),
             viewers: Viewers::default(),
+            tap: Arc::default(),
             last_started_ms: AtomicI64::new(row.last_started_at.unwrap_or(NEVER)),
             last_ended_ms: AtomicI64::new(row.last_ended_at.unwrap_or(NEVER)),
             fence: AtomicI64::new(row.fence),
@@ -211,11 +215,16 @@ impl Playback {
         reconnect_until_ms: Option<i64>,
         view: Option<Arc<View>>,
     ) {
+        self.tap.set_air(phase.into());
         self.state.send_replace(Arc::new(Published {
             phase,
             reconnect_until_ms,
             view,
         }));
+    }
+
+    pub(super) fn tap(&self) -> Arc<Tap> {
+        Arc::clone(&self.tap)
     }
 
     /// The fence of the next broadcast: the ledger raises the row's in the same steps.

@@ -208,6 +208,11 @@ impl Writer {
         self
     }
 
+    pub fn boolean(&mut self, value: bool) -> &mut Self {
+        self.bytes.extend([marker::BOOLEAN, u8::from(value)]);
+        self
+    }
+
     /// Texts beyond 65 535 bytes are cut; we have none.
     pub fn string(&mut self, text: &str) -> &mut Self {
         self.bytes.push(marker::STRING);
@@ -217,6 +222,15 @@ impl Writer {
     /// An object whose properties `fill` writes by [`Writer::name`] and a value each.
     pub fn object(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.bytes.push(marker::OBJECT);
+        fill(self);
+        self.bytes.extend([0, 0, marker::OBJECT_END]);
+        self
+    }
+
+    /// What metadata is written as; `fill` as of [`Writer::object`]. Its count is a hint that nobody relies on.
+    pub fn ecma_array(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        self.bytes.push(marker::ECMA_ARRAY);
+        self.bytes.extend([0; 4]);
         fill(self);
         self.bytes.extend([0, 0, marker::OBJECT_END]);
         self
@@ -311,6 +325,9 @@ mod tests {
         writer.string("_result").number(1.5).null().object(|o| {
             o.name("list").strings(&["avc1", "hvc1"]);
         });
+        writer.ecma_array(|o| {
+            o.name("stereo").boolean(true);
+        });
         let expected = vec![
             Value::String("_result".into()),
             Value::Number(1.5),
@@ -322,6 +339,7 @@ mod tests {
                     Value::String("hvc1".into()),
                 ]),
             )]),
+            Value::Object(vec![("stereo".into(), Value::Boolean(true))]),
         ];
         assert_eq!(read(&writer.into_bytes()).unwrap(), expected);
     }

@@ -4,7 +4,7 @@
 //! sockets. Whatever the bytes are, they cost their own connection and nothing else: every length is checked against a
 //! bound, memory grows with what arrived, and nothing recurses by foreign depth.
 //!
-//! [`serve`] and [`RtmpSettings`] are what others use. The pure parts are public for the benches and the fuzz targets.
+//! [`serve`], [`RtmpSettings`] and, the other way round, [`publish`] are what others use. The pure parts are public for the benches and the fuzz targets.
 
 pub mod amf0;
 pub mod chunk;
@@ -14,6 +14,7 @@ mod connection;
 pub mod flv;
 mod handshake;
 pub mod message;
+pub mod publish;
 pub mod session;
 mod settings;
 mod writer;

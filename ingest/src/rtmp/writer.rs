@@ -1,4 +1,4 @@
-//! The outbound side: messages to chunks. What we send is small and rare, so every message has a full header.
+//! The outbound side: messages to chunks. Every message has a full header: answers are rare, and of media it is 12 bytes.
 
 use super::{
     amf0,
@@ -10,6 +10,10 @@ use super::{
 const CONTROL: u8 = 2;
 const COMMAND: u8 = 3;
 const CHUNK_SIZE: u32 = 4096;
+/// In the 24-bit time field: the value stands in the extended field, which every chunk of the message repeats.
+const EXTENDED: u32 = 0xFF_FFFF;
+/// The longest message, by its 24-bit length field.
+pub(crate) const LONGEST_MESSAGE: usize = 0xFF_FFFF;
 
 /// Collects the bytes to send.
 #[derive(Debug)]
@@ -68,12 +72,44 @@ impl Writer {
     pub(crate) fn command(&mut self, stream_id: u32, fill: impl FnOnce(&mut amf0::Writer)) {
         let mut payload = amf0::Writer::new();
         fill(&mut payload);
-        self.message(
-            COMMAND,
-            kind::COMMAND_AMF0,
+        let header = Header {
+            chunk_stream: COMMAND,
+            kind: kind::COMMAND_AMF0,
             stream_id,
-            &payload.into_bytes(),
-        );
+            timestamp_ms: 0,
+        };
+        self.message(header, &payload.into_bytes(), &[]);
+    }
+
+    /// A message whose payload is `head` and `body`, together at most [`LONGEST_MESSAGE`].
+    pub(crate) fn message(&mut self, header: Header, head: &[u8], body: &[u8]) {
+        let length = u32::try_from(head.len() + body.len()).expect("bounded by the caller");
+        let time = header.timestamp_ms.to_be_bytes();
+        let extended: &[u8] = match header.timestamp_ms {
+            EXTENDED.. => &time,
+            _ => &[],
+        };
+        let output = &mut self.output;
+        output.push(header.chunk_stream);
+        output.extend(&header.timestamp_ms.min(EXTENDED).to_be_bytes()[1..]);
+        output.extend(&length.to_be_bytes()[1..]);
+        output.push(header.kind);
+        output.extend(header.stream_id.to_le_bytes());
+        output.extend(extended);
+        let mut room = self.chunk_size;
+        for mut piece in [head, body] {
+            while !piece.is_empty() {
+                if room == 0 {
+                    output.push(0xC0 | header.chunk_stream);
+                    output.extend(extended);
+                    room = self.chunk_size;
+                }
+                let (fits, rest) = piece.split_at(piece.len().min(room));
+                output.extend(fits);
+                room -= fits.len();
+                piece = rest;
+            }
+        }
     }
 
     fn user_control(&mut self, event: u16, value: u32) {
@@ -83,23 +119,25 @@ impl Writer {
     }
 
     fn control(&mut self, kind: u8, payload: &[u8]) {
-        self.message(CONTROL, kind, 0, payload);
+        let header = Header {
+            chunk_stream: CONTROL,
+            kind,
+            stream_id: 0,
+            timestamp_ms: 0,
+        };
+        self.message(header, payload, &[]);
     }
+}
 
-    fn message(&mut self, chunk_stream: u8, kind: u8, stream_id: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).expect("our messages are small");
-        self.output.push(chunk_stream);
-        self.output.extend([0; 3]);
-        self.output.extend(&length.to_be_bytes()[1..]);
-        self.output.push(kind);
-        self.output.extend(stream_id.to_le_bytes());
-        for (index, piece) in payload.chunks(self.chunk_size).enumerate() {
-            if index > 0 {
-                self.output.push(0xC0 | chunk_stream);
-            }
-            self.output.extend(piece);
-        }
-    }
+/// What stands before a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    /// 2 to 63.
+    pub(crate) chunk_stream: u8,
+    /// One of [`kind`].
+    pub(crate) kind: u8,
+    pub(crate) stream_id: u32,
+    pub(crate) timestamp_ms: u32,
 }
 
 #[cfg(test)]
@@ -131,5 +169,30 @@ mod tests {
             messages.push((message.kind, message.stream_id, message.payload.len()));
         }
         assert_eq!(messages, [(20, 1, 303), (3, 0, 4), (4, 0, 6)]);
+    }
+
+    #[test]
+    fn late_times_are_repeated_in_every_chunk() {
+        let mut writer = Writer::new();
+        let header = Header {
+            chunk_stream: 6,
+            kind: kind::VIDEO,
+            stream_id: 1,
+            timestamp_ms: EXTENDED + 5,
+        };
+        let body: Vec<u8> = (0..300).map(|i| i as u8).collect();
+        writer.message(header, &[7; 5], &body);
+        let mut input = BytesMut::from(&writer.output()[..]);
+        let mut reader = ChunkReader::new(ChunkLimits {
+            chunk_streams: 4,
+            command: 0,
+            media: 1 << 10,
+            unfinished: 1 << 10,
+            reserve: 0,
+        });
+        let message = reader.next(&mut input).unwrap().expect("it is whole");
+        assert_eq!(message.timestamp_ms, EXTENDED + 5);
+        assert_eq!(message.payload, [&[7; 5][..], &body].concat());
+        assert!(input.is_empty());
     }
 }

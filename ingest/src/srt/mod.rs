@@ -1,4 +1,4 @@
-//! SRT ingest: MPEG transport streams over lossy lines.
+//! SRT: MPEG transport streams over lossy lines.
 //!
 //! libsrt is C, so it runs in a process of its own, the gateway: it has the UDP port and one socket to the service, over
 //! which the service pushes the [`table`] of admitted stream ids and passphrases, and gets back payloads and statistics
@@ -8,7 +8,10 @@
 //! encoder ──UDP──▶ gateway (libsrt) ── messages ──▶ service: session ── demuxer ── units ──▶ Gate
 //!                     ▲── table, orders ───────────────┘
 //! ```
+//!
+//! The other way, a stream goes out to a listener that its owner chose ([`caller`]): safe code, in the service.
 
+pub mod caller;
 #[cfg(feature = "libsrt")]
 pub mod gateway;
 #[cfg(feature = "libsrt")]

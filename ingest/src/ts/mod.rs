@@ -9,6 +9,7 @@ mod audio_frame;
 mod clock;
 mod continuity;
 mod damage;
+pub mod mux;
 mod packet;
 mod pes;
 mod program;

@@ -5,5 +5,6 @@ mod ffmpeg;
 mod hostile;
 mod never_panics;
 mod publish;
+mod restream;
 mod session;
 mod support;

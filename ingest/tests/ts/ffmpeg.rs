@@ -88,3 +88,14 @@ pub fn decoded_pictures(path: &Path) -> Vec<String> {
         .map(|hash| hash.trim().to_owned())
         .collect()
 }
+
+/// What ffmpeg says of a file, at the level of warnings, while it reads all of it.
+pub fn complaints(path: &Path) -> String {
+    let output = Command::new("ffmpeg")
+        .args(["-hide_banner", "-nostdin", "-loglevel", "warning", "-i"])
+        .arg(path)
+        .args(["-map", "0", "-f", "null", "-"])
+        .output()
+        .expect("ffmpeg starts");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,9 +1,11 @@
 //! Transport streams as encoders, lines and attackers make them.
 
+mod call;
 mod ffmpeg;
 mod lines;
 mod mux;
 mod never_panics;
+mod remux;
 mod rules;
 mod streams;
 

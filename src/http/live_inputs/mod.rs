@@ -4,6 +4,7 @@
 //! tried again until they know, and the answer does not wait for it.
 
 mod health;
+mod outputs;
 mod record;
 mod recordings;
 mod request;
@@ -22,6 +23,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use health::LiveInputHealth;
+pub use outputs::{
+    __path_add_output, __path_change_output, __path_output, __path_outputs, __path_remove_output,
+    add_output, change_output, output, outputs, remove_output,
+};
 pub use record::LiveInputRecord;
 use record::{Record, Shown};
 pub use recordings::{__path_clip, __path_recordings, clip, recordings};
@@ -207,6 +212,7 @@ pub async fn delete(
         .write(move |tx| Box::pin(async move { live_inputs::delete(tx, account_id, id).await }))
         .await?;
     tell::deleted(&state, id).await;
+    state.restreams.input_removed(id);
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -233,6 +239,14 @@ pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiEr
     };
     let playback = state.live.playback_of(input_id);
     health["trouble"]["pull"] = playback.and_then(|it| it.pull_trouble()).into();
+    if let Value::Array(advice) = &mut health["advice"] {
+        let troubles = state.restreams.troubles(input_id).into_iter();
+        advice.extend(troubles.map(|(url, reason)| {
+            Value::from(format!(
+                "the output to {url} does not go out and is tried again: {reason}"
+            ))
+        }));
+    }
     Ok(health)
 }
 

@@ -8,6 +8,7 @@ mod files;
 mod framework;
 mod jobs;
 mod live_inputs;
+mod outputs;
 mod served;
 mod session;
 mod source_url;

@@ -9,6 +9,7 @@ use sluice_store::{
     live_connections::{self, LiveConnection},
     live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
     live_segments::{self, NewLiveSegment},
+    outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
 };
 use uuid::Uuid;
 
@@ -612,4 +613,67 @@ async fn a_connection_is_taken_out_once_and_survives_its_input() {
     assert_eq!(lost, std::slice::from_ref(&connection));
     let take = store.write(move |tx| Box::pin(live_connections::take(tx, id)));
     assert_eq!(take.await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_are_bounded_and_go_with_their_input() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let (one, _) = add_input(&store, account, NOW).await;
+    let (other, _) = add_input(&store, account, NOW).await;
+    let limits = OutputLimits {
+        of_input: 2,
+        in_all: 3,
+    };
+    let add = async |input_id| {
+        let new = NewOutput {
+            input_id,
+            url: "rtmp://cdn.test/live/key".into(),
+            enabled: true,
+        };
+        store
+            .write(move |tx| Box::pin(outputs::create(tx, new, limits, NOW)))
+            .await
+    };
+    let first = add(one.id).await.unwrap();
+    let second = add(one.id).await.unwrap();
+    assert!(matches!(add(one.id).await, Err(Error::Conflict(_))));
+    add(other.id).await.unwrap();
+    assert!(matches!(add(other.id).await, Err(Error::Conflict(_))));
+    assert!(!format!("{first:?}").contains("live/key"));
+
+    let id = first.id;
+    let patch = OutputPatch {
+        enabled: Some(false),
+        ..OutputPatch::default()
+    };
+    let (input, elsewhere) = (one.id, other.id);
+    let theirs = patch.clone();
+    let refused = store
+        .write(move |tx| Box::pin(outputs::patch(tx, elsewhere, id, theirs, NOW + 1)))
+        .await;
+    assert!(matches!(refused, Err(Error::NotFound("output"))));
+    let patched = store
+        .write(move |tx| Box::pin(outputs::patch(tx, input, id, patch, NOW + 1)))
+        .await
+        .unwrap();
+    let expected = Output {
+        enabled: false,
+        updated_at: NOW + 1,
+        ..first
+    };
+    assert_eq!(patched, expected);
+    let mut db = store.read().await.unwrap();
+    let listed = outputs::list(&mut db, one.id).await.unwrap();
+    assert_eq!(listed, [second, patched]);
+    drop(db);
+
+    store
+        .write(move |tx| Box::pin(live_inputs::delete(tx, account, input)))
+        .await
+        .unwrap();
+    let mut db = store.read().await.unwrap();
+    let left = outputs::all(&mut db).await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].input_id, other.id);
 }

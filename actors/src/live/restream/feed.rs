@@ -1,0 +1,316 @@
+//! What a target gets of what an encoder sends: configurations first, then from a key frame on, with times that rise.
+//!
+//! Pure. One feed for each connection to a target; the encoder behind it may change.
+
+use std::sync::Arc;
+
+use sluice_media::{
+    codec::{AudioConfig, VideoConfig},
+    unit::{AudioUnit, CLOCK_90K, Unit, VideoUnit},
+};
+
+use super::{
+    tap::{Item, Tracks},
+    timeline::{Kind, Timeline},
+};
+
+/// How long sound waits for the picture that may come with it.
+const VIDEO_WAIT_90K: i64 = CLOCK_90K;
+
+/// See the module documentation.
+#[derive(Debug, Default)]
+pub struct Feed {
+    tracks: Arc<Tracks>,
+    sent_video: Option<Arc<VideoConfig>>,
+    sent_audio: Option<Arc<AudioConfig>>,
+    timeline: Timeline,
+    /// A decoder has begun, and everything goes on.
+    is_open: bool,
+    /// Of the first sound without a picture.
+    waits_since_90k: Option<i64>,
+    /// Of the key frame that it was opened with, until sound has come up to it.
+    opened_90k: Option<i64>,
+    /// Something was left out, and more is until the next key frame.
+    is_behind: bool,
+    dropped: u64,
+}
+
+impl Feed {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Units that were left out because the target was too slow.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// So many items were not to be had any more.
+    pub fn miss(&mut self, items: u64) {
+        if items > 0 {
+            self.dropped += items;
+            self.is_behind = true;
+            self.close();
+        }
+    }
+
+    /// Appends to `units` what the target is to get.
+    pub fn push(&mut self, item: Item, units: &mut Vec<Unit>) {
+        self.follow(&item.tracks);
+        let is_wanted = match &item.unit {
+            Unit::Video(picture) => self.wants_picture(picture),
+            Unit::Audio(sound) => self.wants_sound(sound),
+            Unit::VideoConfig(_) | Unit::AudioConfig(_) => return,
+        };
+        if !is_wanted {
+            self.dropped += u64::from(self.is_behind);
+            return;
+        }
+        self.is_behind = false;
+        self.announce(units);
+        units.push(match item.unit {
+            Unit::Video(picture) => Unit::Video(self.placed(picture)),
+            Unit::Audio(sound) => Unit::Audio(AudioUnit {
+                pts_90k: self.timeline.place(Kind::Audio, sound.pts_90k, 0),
+                ..sound
+            }),
+            configuration => configuration,
+        });
+    }
+
+    fn close(&mut self) {
+        self.is_open = false;
+        self.waits_since_90k = None;
+    }
+
+    fn follow(&mut self, tracks: &Arc<Tracks>) {
+        if Arc::ptr_eq(&self.tracks, tracks) {
+            return;
+        }
+        if self.tracks.session != tracks.session {
+            self.timeline.break_off();
+            self.close();
+        } else if self.tracks.video != tracks.video {
+            self.close();
+        }
+        self.tracks = Arc::clone(tracks);
+    }
+
+    fn wants_picture(&mut self, picture: &VideoUnit) -> bool {
+        if !self.is_open && picture.key {
+            self.is_open = true;
+            self.opened_90k = Some(picture.dts_90k);
+        }
+        self.is_open
+    }
+
+    /// Sound from before the key frame would stand before the line's beginning.
+    fn wants_sound(&mut self, sound: &AudioUnit) -> bool {
+        if !self.is_open {
+            return self.tracks.video.is_none() && self.has_waited(sound.pts_90k);
+        }
+        let is_early = |opened: i64| (opened - VIDEO_WAIT_90K..opened).contains(&sound.pts_90k);
+        if self.opened_90k.is_some_and(is_early) {
+            return false;
+        }
+        self.opened_90k = None;
+        true
+    }
+
+    fn has_waited(&mut self, pts_90k: i64) -> bool {
+        let since = *self.waits_since_90k.get_or_insert(pts_90k);
+        self.is_open = pts_90k.abs_diff(since) >= VIDEO_WAIT_90K as u64;
+        self.is_open
+    }
+
+    /// Configurations that the target does not have yet.
+    fn announce(&mut self, units: &mut Vec<Unit>) {
+        let Tracks { video, audio, .. } = self.tracks.as_ref();
+        if let Some(video) = video
+            .as_ref()
+            .filter(|it| self.sent_video.as_ref() != Some(it))
+        {
+            self.sent_video = Some(Arc::clone(video));
+            units.push(Unit::VideoConfig(Arc::clone(video)));
+        }
+        if let Some(audio) = audio
+            .as_ref()
+            .filter(|it| self.sent_audio.as_ref() != Some(it))
+        {
+            self.sent_audio = Some(Arc::clone(audio));
+            units.push(Unit::AudioConfig(Arc::clone(audio)));
+        }
+    }
+
+    fn placed(&mut self, picture: VideoUnit) -> VideoUnit {
+        let (time_90k, delay_90k) = (picture.dts_90k, i64::from(picture.cts_90k));
+        VideoUnit {
+            dts_90k: self.timeline.place(Kind::Video, time_90k, delay_90k),
+            ..picture
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use sluice_media::codec::AudioCodec;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn opus(channels: u8) -> Arc<AudioConfig> {
+        let mut head = b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0".to_vec();
+        head[9] = channels;
+        let config = AudioConfig::parse(AudioCodec::Opus, head.into());
+        Arc::new(config.expect("an identification header"))
+    }
+
+    fn video(width: u16) -> Arc<VideoConfig> {
+        Arc::new(VideoConfig {
+            codec: sluice_media::codec::VideoCodec::Avc,
+            record: Bytes::new(),
+            width,
+            height: 90,
+            pixel_aspect: (1, 1),
+            frame_rate: None,
+            nal_length_size: 4,
+            codecs: String::new(),
+            profile: String::new(),
+            level: String::new(),
+            bit_depth: 8,
+            may_reorder: None,
+        })
+    }
+
+    /// One word for each unit that came out.
+    struct Script {
+        feed: Feed,
+        tracks: Arc<Tracks>,
+    }
+
+    impl Script {
+        fn new(tracks: Tracks) -> Self {
+            Self {
+                feed: Feed::new(),
+                tracks: Arc::new(tracks),
+            }
+        }
+
+        fn push(&mut self, unit: Unit) -> Vec<String> {
+            let mut units = Vec::new();
+            let item = Item {
+                tracks: Arc::clone(&self.tracks),
+                unit,
+                arrived: Instant::now(),
+            };
+            self.feed.push(item, &mut units);
+            let word = |unit: &Unit| match unit {
+                Unit::VideoConfig(config) => format!("picture is {} wide", config.width),
+                Unit::AudioConfig(config) => format!("sound has {} channels", config.channels),
+                Unit::Video(picture) => format!("picture at {}", picture.dts_90k),
+                Unit::Audio(sound) => format!("sound at {}", sound.pts_90k),
+            };
+            units.iter().map(word).collect()
+        }
+
+        fn picture(&mut self, dts_90k: i64, key: bool) -> Vec<String> {
+            self.push(Unit::Video(VideoUnit {
+                dts_90k,
+                cts_90k: 0,
+                key,
+                data: Bytes::new(),
+            }))
+        }
+
+        fn sound(&mut self, pts_90k: i64) -> Vec<String> {
+            let data = Bytes::new();
+            self.push(Unit::Audio(AudioUnit { pts_90k, data }))
+        }
+    }
+
+    fn both(session: u64) -> Tracks {
+        Tracks {
+            session,
+            video: Some(video(160)),
+            audio: Some(opus(2)),
+        }
+    }
+
+    const NOTHING: [&str; 0] = [];
+
+    #[test]
+    fn it_begins_with_configurations_and_a_key_frame() {
+        let mut script = Script::new(both(1));
+        assert_eq!(script.sound(9_000), NOTHING);
+        assert_eq!(script.picture(9_000, false), NOTHING);
+        assert_eq!(
+            script.picture(12_000, true),
+            [
+                "picture is 160 wide",
+                "sound has 2 channels",
+                "picture at 0"
+            ]
+        );
+        // Sound of what was shown before it.
+        assert_eq!(script.sound(11_000), NOTHING);
+        assert_eq!(script.sound(12_500), ["sound at 500"]);
+        assert_eq!(script.picture(15_000, false), ["picture at 3000"]);
+        assert_eq!(script.feed.dropped(), 0);
+    }
+
+    #[test]
+    fn sound_alone_waits_a_second_for_its_picture() {
+        let mut script = Script::new(Tracks {
+            audio: Some(opus(1)),
+            ..Tracks::default()
+        });
+        assert_eq!(script.sound(0), NOTHING);
+        assert_eq!(script.sound(89_999), NOTHING);
+        assert_eq!(script.sound(90_000), ["sound has 1 channels", "sound at 0"]);
+        assert_eq!(script.sound(91_000), ["sound at 1000"]);
+    }
+
+    #[test]
+    fn what_was_missed_is_left_out_up_to_the_next_key_frame() {
+        let mut script = Script::new(both(1));
+        script.picture(0, true);
+        script.feed.miss(5);
+        assert_eq!(script.picture(30_000, false), NOTHING);
+        assert_eq!(script.sound(30_000), NOTHING);
+        assert_eq!(script.picture(33_000, true), ["picture at 33000"]);
+        assert_eq!(script.feed.dropped(), 7);
+    }
+
+    #[test]
+    fn another_encoder_goes_on_the_same_line() {
+        let mut script = Script::new(both(1));
+        script.picture(900_000, true);
+        script.sound(900_900);
+        script.tracks = Arc::new(Tracks {
+            video: Some(video(320)),
+            ..both(2)
+        });
+        assert_eq!(script.picture(0, false), NOTHING);
+        assert_eq!(
+            script.picture(3_000, true),
+            ["picture is 320 wide", "picture at 3900"]
+        );
+        assert_eq!(script.sound(3_100), ["sound at 4000"]);
+    }
+
+    #[test]
+    fn another_configuration_waits_for_its_key_frame() {
+        let mut script = Script::new(both(1));
+        script.picture(0, true);
+        script.tracks = Arc::new(Tracks {
+            video: Some(video(320)),
+            ..both(1)
+        });
+        assert_eq!(script.picture(3_000, false), NOTHING);
+        assert_eq!(
+            script.picture(6_000, true),
+            ["picture is 320 wide", "picture at 6000"]
+        );
+    }
+}

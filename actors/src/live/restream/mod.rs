@@ -1,0 +1,248 @@
+//! Outputs: what an input sends goes on to other platforms, each of them supervised alone.
+//!
+//! Survives a restart: the rows and what is known of each output ([`Restreams`]), like the directory of inputs. May be lost:
+//! the connections, which are made anew. An output reads its input's [`Tap`], and no input ever waits for it.
+//!
+//! ```text
+//! LiveInput ── units ──▶ Tap ◀── reads ── Work ─▶ Feed ─▶ Sink ══▶ target     one Work for each enabled output
+//! ```
+
+mod feed;
+mod progress;
+mod settings;
+mod sink;
+pub(super) mod tap;
+mod task;
+mod timeline;
+mod url;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use sluice_store::{
+    Store,
+    outputs::{self, Output},
+};
+use tokio::sync::watch;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use uuid::Uuid;
+
+pub use progress::{OutputStatus, Report};
+pub use settings::RestreamSettings;
+pub use url::{Fault, MASK, OutputUrl, masked};
+
+use self::{progress::Progress, task::Work};
+use super::Directory;
+use crate::{Error, concern::Concern, outbound::Outbound};
+
+const NAME: &str = "outputs";
+
+/// The handle of all outputs: cheap to clone, safe to hold in a request handler.
+#[derive(Clone)]
+pub struct Restreams {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    settings: Arc<RestreamSettings>,
+    store: Store,
+    outbound: Outbound,
+    entries: Mutex<HashMap<Uuid, Entry>>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    row: Arc<Output>,
+    /// Another one when the row says something else: whoever works for the old one is not wanted any more.
+    progress: Arc<Progress>,
+}
+
+impl fmt::Debug for Restreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restreams").finish_non_exhaustive()
+    }
+}
+
+impl Restreams {
+    pub fn new(settings: RestreamSettings, store: Store, outbound: Outbound) -> Self {
+        Self {
+            parts: Arc::new(Parts {
+                settings: Arc::new(settings),
+                store,
+                outbound,
+                entries: Mutex::default(),
+                changes: watch::Sender::default(),
+            }),
+        }
+    }
+
+    /// Reads all rows, before the concern starts.
+    pub async fn load(&self) -> Result<(), Error> {
+        let rows = outputs::all(&mut self.parts.store.read().await?).await?;
+        rows.into_iter().for_each(|row| self.changed(row));
+        Ok(())
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<Uuid, Entry>> {
+        let entries = self.parts.entries.lock();
+        entries.expect("no panic under this lock")
+    }
+
+    /// A row was committed like this; it holds at once.
+    pub fn changed(&self, row: Output) {
+        let mut entries = self.entries();
+        let same_work =
+            |entry: &&Entry| entry.row.url == row.url && entry.row.enabled == row.enabled;
+        let progress = match entries.get(&row.id).filter(same_work) {
+            Some(entry) => Arc::clone(&entry.progress),
+            None => Arc::new(Progress::new()),
+        };
+        let entry = Entry {
+            progress,
+            row: Arc::new(row),
+        };
+        entries.insert(entry.row.id, entry);
+        drop(entries);
+        self.tell();
+    }
+
+    /// A row is gone.
+    pub fn removed(&self, output_id: Uuid) {
+        self.entries().remove(&output_id);
+        self.tell();
+    }
+
+    /// An input is gone with all its rows.
+    pub fn input_removed(&self, input_id: Uuid) {
+        self.entries()
+            .retain(|_, entry| entry.row.input_id != input_id);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.parts.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// What an output does now.
+    pub fn report(&self, output_id: Uuid) -> Report {
+        let entries = self.entries();
+        let entry = entries.get(&output_id);
+        entry.map_or_else(Report::default, |entry| entry.progress.report())
+    }
+
+    /// Outputs of an input that do not go out at the moment: their addresses, masked, and why.
+    pub fn troubles(&self, input_id: Uuid) -> Vec<(String, String)> {
+        let entries = self.entries();
+        let mut troubles: Vec<_> = entries
+            .values()
+            .filter(|entry| entry.row.input_id == input_id)
+            .filter_map(|entry| {
+                let report = entry.progress.report();
+                let is_idle = report.status == OutputStatus::Idle;
+                let reason = report.last_error.filter(|_| !is_idle)?;
+                Some((masked(&entry.row.url), reason))
+            })
+            .collect();
+        troubles.sort();
+        troubles
+    }
+
+    /// How many outputs do what, for metrics.
+    pub fn counts(&self) -> [(OutputStatus, u64); 4] {
+        let entries = self.entries();
+        OutputStatus::ALL.map(|status| {
+            let statuses = entries.values().map(|it| it.progress.report().status);
+            (status, statuses.filter(|it| *it == status).count() as u64)
+        })
+    }
+
+    /// The concern that keeps a task for each enabled output.
+    pub fn concern(&self, site: Site) -> Concern {
+        let restreams = self.clone();
+        Concern::of_loop(NAME, move || follow_rows(restreams.clone(), site.clone()))
+    }
+}
+
+/// What outputs need of the process beside their handle.
+#[derive(Clone)]
+pub struct Site {
+    pub directory: Arc<Directory>,
+    pub sessions: TaskTracker,
+    /// Ends every output; their inputs' broadcasts wait for the next process.
+    pub stop: CancellationToken,
+}
+
+/// A task that ends when this is dropped.
+struct Running {
+    progress: Arc<Progress>,
+    _over: DropGuard,
+}
+
+/// Starts and ends tasks as the rows say.
+async fn follow_rows(restreams: Restreams, site: Site) {
+    let mut rows = restreams.parts.changes.subscribe();
+    let mut inputs = site.directory.follow();
+    let mut running: HashMap<Uuid, Running> = HashMap::new();
+    loop {
+        rows.mark_unchanged();
+        inputs.mark_unchanged();
+        let wanted: HashMap<Uuid, Entry> = restreams
+            .entries()
+            .iter()
+            .filter(|(_, entry)| entry.row.enabled)
+            .map(|(id, entry)| (*id, entry.clone()))
+            .collect();
+        running.retain(|id, task| {
+            let wanted = wanted.get(id);
+            wanted.is_some_and(|entry| {
+                let is_known = site.directory.by_input(entry.row.input_id).is_some();
+                is_known && Arc::ptr_eq(&entry.progress, &task.progress)
+            })
+        });
+        for (id, entry) in wanted {
+            if !running.contains_key(&id)
+                && let Some(task) = start(&restreams, &site, entry)
+            {
+                running.insert(id, task);
+            }
+        }
+        tokio::select! {
+            changed = rows.changed() => if changed.is_err() {
+                return;
+            },
+            changed = inputs.changed() => if changed.is_err() {
+                return;
+            },
+            () = site.stop.cancelled() => return,
+        }
+    }
+}
+
+/// `None` while its input is not known.
+fn start(restreams: &Restreams, site: &Site, entry: Entry) -> Option<Running> {
+    let playback = site.directory.by_input(entry.row.input_id)?;
+    let over = CancellationToken::new();
+    let work = Work {
+        output_id: entry.row.id,
+        url: entry.row.url.clone(),
+        tap: playback.tap(),
+        progress: Arc::clone(&entry.progress),
+        outbound: restreams.parts.outbound.clone(),
+        settings: Arc::clone(&restreams.parts.settings),
+        over: over.clone(),
+        stop: site.stop.clone(),
+    };
+    site.sessions.spawn(work.run());
+    Some(Running {
+        progress: entry.progress,
+        _over: over.drop_guard(),
+    })
+}

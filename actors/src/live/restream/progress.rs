@@ -1,0 +1,159 @@
+//! What is known of an output at a moment: written by its task, read by whoever asks.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use crate::live::unix_ms;
+
+/// What an output does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputStatus {
+    /// It is turned off, or nothing is on air.
+    #[default]
+    Idle,
+    Connecting,
+    /// The target takes the stream.
+    Live,
+    /// It did not work and is tried again, or the encoder is waited for.
+    Waiting,
+}
+
+impl OutputStatus {
+    pub const ALL: [Self; 4] = [Self::Idle, Self::Connecting, Self::Live, Self::Waiting];
+
+    /// The lower-case name used in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Connecting => "connecting",
+            Self::Live => "live",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// A moment's facts. Counters begin with the service, and anew when address or `enabled` change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub status: OutputStatus,
+    /// Unix milliseconds.
+    pub since_ms: Option<i64>,
+    /// Why the last try failed, until one does not.
+    pub last_error: Option<String>,
+    /// Tries after the first.
+    pub retries: u64,
+    pub sent_bytes: u64,
+    /// Left out because the target was too slow.
+    pub dropped_units: u64,
+    /// How old what was sent last was then.
+    pub lag_ms: u64,
+}
+
+/// See the module documentation.
+#[derive(Debug)]
+pub(super) struct Progress {
+    state: Mutex<State>,
+    retries: AtomicU64,
+    sent_bytes: AtomicU64,
+    dropped_units: AtomicU64,
+    lag_ms: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    status: OutputStatus,
+    since_ms: i64,
+    last_error: Option<String>,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                status: OutputStatus::Idle,
+                since_ms: unix_ms(),
+                last_error: None,
+            }),
+            retries: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            dropped_units: AtomicU64::new(0),
+            lag_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic under this lock")
+    }
+
+    pub(super) fn enter(&self, status: OutputStatus) {
+        let mut state = self.state();
+        if state.status != status {
+            state.status = status;
+            state.since_ms = unix_ms();
+        }
+        if status == OutputStatus::Live {
+            state.last_error = None;
+        } else {
+            self.lag_ms.store(0, Relaxed);
+        }
+    }
+
+    pub(super) fn fail(&self, reason: String) {
+        self.state().last_error = Some(reason);
+        self.retries.fetch_add(1, Relaxed);
+        self.enter(OutputStatus::Waiting);
+    }
+
+    pub(super) fn sent(&self, bytes: u64) {
+        self.sent_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(super) fn lags(&self, lag: Duration) {
+        self.lag_ms.store(lag.as_millis() as u64, Relaxed);
+    }
+
+    pub(super) fn dropped(&self, units: u64) {
+        self.dropped_units.fetch_add(units, Relaxed);
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let state = self.state();
+        Report {
+            status: state.status,
+            since_ms: Some(state.since_ms),
+            last_error: state.last_error.clone(),
+            retries: self.retries.load(Relaxed),
+            sent_bytes: self.sent_bytes.load(Relaxed),
+            dropped_units: self.dropped_units.load(Relaxed),
+            lag_ms: self.lag_ms.load(Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_is_told_until_it_works() {
+        let progress = Progress::new();
+        progress.enter(OutputStatus::Connecting);
+        progress.fail("nobody is there".to_owned());
+        progress.lags(Duration::from_millis(7));
+        progress.enter(OutputStatus::Connecting);
+        let report = progress.report();
+        assert_eq!(report.last_error.as_deref(), Some("nobody is there"));
+        assert_eq!(
+            (report.status, report.lag_ms),
+            (OutputStatus::Connecting, 0)
+        );
+        progress.enter(OutputStatus::Live);
+        let report = progress.report();
+        assert_eq!((report.last_error, report.retries), (None, 1));
+    }
+}

@@ -1,0 +1,130 @@
+//! Where units go: a publish by RTMP, or a call by SRT with MPEG-TS.
+
+use std::net::SocketAddr;
+
+use bytes::BytesMut;
+use sluice_ingest::{
+    rtmp::publish::{self, Publisher},
+    srt::caller::Caller,
+    ts::mux::Muxer,
+};
+use sluice_media::unit::Unit;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{
+    RestreamSettings,
+    url::{OutputUrl, Way},
+};
+use crate::outbound::{Outbound, Target};
+
+/// A socket to a server, encrypted or not.
+pub(super) trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+
+/// A target that takes the stream. Errors are in words for the person who gave its address.
+pub(super) enum Sink {
+    Rtmp(Box<Publisher<Box<dyn Line>>>),
+    Srt(Box<Call>),
+}
+
+pub(super) struct Call {
+    caller: Caller,
+    muxer: Muxer,
+    packets: BytesMut,
+}
+
+impl Sink {
+    /// Dials what was checked, and asks to publish.
+    pub(super) async fn open(
+        url: &OutputUrl,
+        outbound: &Outbound,
+        settings: &RestreamSettings,
+    ) -> Result<Self, String> {
+        let target = url.target(outbound).map_err(|it| it.to_string())?;
+        match url.way() {
+            Way::Rtmp { app, stream } => {
+                let destination = publish::Target {
+                    app: app.clone(),
+                    stream: stream.clone(),
+                    tc_url: url.tc_url(app),
+                };
+                let line = outbound.connect_to(&target).await.map_err(told)?;
+                let line: Box<dyn Line> = Box::new(line);
+                let opened = Publisher::open(line, destination, settings.patience()).await;
+                let publisher = opened.map_err(|failure| failure.to_string())?;
+                Ok(Self::Rtmp(Box::new(publisher)))
+            }
+            Way::Srt(options) => {
+                let remote = remote(&target, url.port(), outbound).await?;
+                let called = options.clone().for_remote(remote);
+                let called = Caller::connect(called, settings.answer_timeout).await;
+                Ok(Self::Srt(Box::new(Call {
+                    caller: called.map_err(|failure| failure.to_string())?,
+                    muxer: Muxer::new(),
+                    packets: BytesMut::new(),
+                })))
+            }
+        }
+    }
+
+    /// Sends units as [`Publisher::send`] does; returns the bytes sent.
+    pub(super) async fn send(&mut self, units: &[Unit]) -> Result<u64, String> {
+        match self {
+            Self::Rtmp(publisher) => {
+                let sent = publisher.send(units).await;
+                sent.map_err(|failure| failure.to_string())
+            }
+            Self::Srt(call) => call.send(units).await,
+        }
+    }
+
+    /// As [`Publisher::attend`].
+    pub(super) async fn attend(&mut self) -> Result<(), String> {
+        match self {
+            Self::Rtmp(publisher) => {
+                let attended = publisher.attend().await;
+                attended.map_err(|failure| failure.to_string())
+            }
+            Self::Srt(call) => Err(call.caller.ended().await.to_string()),
+        }
+    }
+
+    /// Ends the target's stream politely.
+    pub(super) async fn close(self) {
+        match self {
+            Self::Rtmp(publisher) => publisher.close().await,
+            Self::Srt(call) => {
+                let Call { caller, .. } = *call;
+                caller.close().await;
+            }
+        }
+    }
+}
+
+impl Call {
+    async fn send(&mut self, units: &[Unit]) -> Result<u64, String> {
+        for unit in units {
+            let pushed = self.muxer.push(unit, &mut self.packets);
+            pushed.map_err(|unsupported| unsupported.to_string())?;
+        }
+        let packets = self.packets.split().freeze();
+        let bytes = packets.len() as u64;
+        let sent = self.caller.send(packets).await;
+        sent.map_err(|failure| failure.to_string())?;
+        Ok(bytes)
+    }
+}
+
+/// Where the host is now: an address that was checked.
+async fn remote(target: &Target, port: u16, outbound: &Outbound) -> Result<SocketAddr, String> {
+    let addresses = outbound.addresses_of(target).await.map_err(told)?;
+    let first = addresses.first().ok_or("its name has no address")?;
+    Ok(SocketAddr::new(*first, port))
+}
+
+/// The connector speaks of HTTP.
+fn told(error: crate::outbound::Error) -> String {
+    let text = error.to_string();
+    text.replacen("https://", "", 1).replacen("http://", "", 1)
+}

@@ -1,0 +1,195 @@
+//! One output at work: waits for its input, connects, sends, and tries again.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::{
+    RestreamSettings,
+    feed::Feed,
+    progress::{OutputStatus, Progress},
+    sink::Sink,
+    tap::{Air, Taken, Tap},
+    url::OutputUrl,
+};
+use crate::outbound::Outbound;
+
+/// A target that took the stream for so long was no failed try.
+const STEADY_AFTER: Duration = Duration::from_secs(30);
+/// Whatever the settings say, a target is not tried more often.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// What an output is made of.
+pub(super) struct Work {
+    pub(super) output_id: Uuid,
+    pub(super) url: String,
+    pub(super) tap: Arc<Tap>,
+    pub(super) progress: Arc<Progress>,
+    pub(super) outbound: Outbound,
+    pub(super) settings: Arc<RestreamSettings>,
+    /// It was removed, changed or turned off.
+    pub(super) over: CancellationToken,
+    /// The service ends; its broadcasts wait for the next process, and so do their targets.
+    pub(super) stop: CancellationToken,
+}
+
+/// How a try came to its end without an error.
+enum End {
+    /// The broadcast is over.
+    Broadcast,
+    Ordered,
+    /// Ordered, and the target does not hear a goodbye.
+    Cut,
+}
+
+impl Work {
+    /// Works until it is told to end.
+    pub(super) async fn run(self) {
+        let mut failures = 0;
+        while self.on_air().await {
+            let started = Instant::now();
+            // A panic costs this try.
+            let tried = AssertUnwindSafe(self.try_once()).catch_unwind().await;
+            let outcome = tried.unwrap_or_else(|_| Err("the service has a fault".to_owned()));
+            let reason = match outcome {
+                Ok(End::Ordered | End::Cut) => break,
+                Ok(End::Broadcast) => {
+                    failures = 0;
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            if started.elapsed() > STEADY_AFTER {
+                failures = 0;
+            }
+            failures += 1;
+            let pause = pause_after(&self.settings, failures);
+            warn!(output = %self.output_id, reason, ?pause, "an output is tried again");
+            self.progress.fail(reason);
+            tokio::select! {
+                () = sleep(pause) => {}
+                // Nothing is to be sent any more.
+                _ = self.tap.until(&[Air::Off]) => {}
+                () = self.ordered() => break,
+            }
+        }
+        self.progress.enter(OutputStatus::Idle);
+    }
+
+    async fn ordered(&self) {
+        tokio::select! {
+            () = self.over.cancelled() => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+
+    /// Waits until there is something to send; `false` when it is told to end.
+    async fn on_air(&self) -> bool {
+        loop {
+            let wanted: &[Air] = match self.tap.air() {
+                Air::Sending => &[Air::Sending],
+                Air::Silent => {
+                    self.progress.enter(OutputStatus::Waiting);
+                    &[Air::Sending, Air::Off]
+                }
+                Air::Off => {
+                    self.progress.enter(OutputStatus::Idle);
+                    &[Air::Sending, Air::Silent]
+                }
+            };
+            let air = tokio::select! {
+                biased;
+                () = self.ordered() => return false,
+                air = self.tap.until(wanted) => air,
+            };
+            if air == Air::Sending {
+                return true;
+            }
+        }
+    }
+
+    /// One connection to the target, from its beginning to its end.
+    async fn try_once(&self) -> Result<End, String> {
+        let url = OutputUrl::parse(&self.url).map_err(|fault| fault.to_string())?;
+        self.progress.enter(OutputStatus::Connecting);
+        let opened = tokio::select! {
+            biased;
+            () = self.ordered() => return Ok(End::Ordered),
+            opened = Sink::open(&url, &self.outbound, &self.settings) => opened,
+        };
+        let mut sink = opened?;
+        info!(output = %self.output_id, "an output is live");
+        self.progress.enter(OutputStatus::Live);
+        let end = self.feed(&mut sink).await?;
+        // When the service ends, its targets are to wait for the next one, as for any encoder that breaks off.
+        if !(matches!(end, End::Cut) || self.stop.is_cancelled()) {
+            sink.close().await;
+        }
+        Ok(end)
+    }
+
+    async fn feed(&self, sink: &mut Sink) -> Result<End, String> {
+        let mut follower = self.tap.follow(self.settings.buffer);
+        let mut feed = Feed::new();
+        let (mut items, mut units) = (Vec::new(), Vec::new());
+        loop {
+            let taken = tokio::select! {
+                biased;
+                () = self.ordered() => return Ok(End::Ordered),
+                attended = sink.attend() => {
+                    attended?;
+                    None
+                }
+                taken = follower.next(&mut items) => Some(taken),
+            };
+            let dropped = feed.dropped();
+            match taken {
+                Some(Taken::Over) => return Ok(End::Broadcast),
+                Some(Taken::Items { missed }) => feed.miss(missed),
+                None => {}
+            }
+            let arrived = items.last().map(|item| item.arrived);
+            for item in items.drain(..) {
+                feed.push(item, &mut units);
+            }
+            self.progress.dropped(feed.dropped() - dropped);
+            let bytes = tokio::select! {
+                biased;
+                sent = sink.send(&units) => sent?,
+                () = self.ordered() => return Ok(End::Cut),
+            };
+            units.clear();
+            self.progress.sent(bytes);
+            if let Some(arrived) = arrived {
+                self.progress.lags(arrived.elapsed());
+            }
+        }
+    }
+}
+
+/// Doubles from the first pause to the longest.
+fn pause_after(settings: &RestreamSettings, failures: u32) -> Duration {
+    settings
+        .retry_first
+        .max(LEAST_PAUSE)
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(settings.retry_longest.max(LEAST_PAUSE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_end() {
+        let settings = RestreamSettings::default();
+        let pauses: Vec<u64> = (1..=7)
+            .map(|it| pause_after(&settings, it).as_secs())
+            .collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Publishing to another server: what an encoder does, with units that are there already.
+//!
+//! [`Publisher`] is the thin driver between a socket and the state machine. It reads beside what it sends, so that pings are
+//! answered and a refusal is heard; every wait has a bound.
+
+mod session;
+mod tag;
+
+use std::{io, time::Duration};
+
+use bytes::BytesMut;
+use sluice_media::unit::Unit;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::timeout,
+};
+
+pub use session::Target;
+
+use self::session::Session;
+use crate::Error;
+
+/// Free space that a read is given.
+const READ: usize = 4 << 10;
+/// How long the server may take to read our goodbye: closing at once would reset the connection, and it would lose that.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why nothing can be published, in words for the person who gave the address. The stream key is in none of them.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("it refused the stream: {0}")]
+    Refused(String),
+    #[error("it ended the stream: {0}")]
+    Ended(String),
+    #[error("it closed the connection")]
+    Closed,
+    #[error("{what} took longer than {limit:?}")]
+    TimedOut { what: &'static str, limit: Duration },
+    #[error("the stream cannot go by RTMP: {0}")]
+    Protocol(#[from] Error),
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// How long the server may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From the connection to leave to publish.
+    pub answer: Duration,
+    /// For taking what is sent.
+    pub write: Duration,
+}
+
+/// A publish that was admitted.
+#[derive(Debug)]
+pub struct Publisher<S> {
+    socket: S,
+    session: Session,
+    input: BytesMut,
+    patience: Patience,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
+    /// Everything from the handshake to leave to publish.
+    pub async fn open(socket: S, target: Target, patience: Patience) -> Result<Self, Failure> {
+        let mut publisher = Self {
+            socket,
+            session: Session::new(target, |buffer| {
+                // The handshake's random bytes guard nothing; zeros would do.
+                let _ = getrandom::fill(buffer);
+            }),
+            input: BytesMut::new(),
+            patience,
+        };
+        let asking = timeout(patience.answer, publisher.ask());
+        asking.await.map_err(|_| Failure::TimedOut {
+            what: "the answer to publish",
+            limit: patience.answer,
+        })??;
+        Ok(publisher)
+    }
+
+    async fn ask(&mut self) -> Result<(), Failure> {
+        while !self.session.is_publishing() {
+            self.flush().await?;
+            self.read().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends units, whose times must rise from 0 on, and whatever answers wait; returns the bytes sent. Not to be dropped
+    /// half way: the connection is of no use then.
+    pub async fn send(&mut self, units: &[Unit]) -> Result<u64, Failure> {
+        for unit in units {
+            self.session.push(unit)?;
+        }
+        self.flush().await
+    }
+
+    /// Reads what the server says until there is something to be answered, by [`Publisher::send`]. May be dropped at any time.
+    pub async fn attend(&mut self) -> Result<(), Failure> {
+        while self.session.output().is_empty() {
+            self.read().await?;
+        }
+        Ok(())
+    }
+
+    /// Says goodbye, and waits a moment for the server to have heard it.
+    pub async fn close(mut self) {
+        self.session.say_goodbye();
+        let goodbye = timeout(LINGER, async {
+            self.flush().await?;
+            self.socket.shutdown().await?;
+            loop {
+                self.input.clear();
+                self.input.reserve(READ);
+                if self.socket.read_buf(&mut self.input).await? == 0 {
+                    return Ok::<(), Failure>(());
+                }
+            }
+        });
+        // Whatever happens here, the connection is over.
+        let _ = goodbye.await;
+    }
+
+    async fn read(&mut self) -> Result<(), Failure> {
+        self.input.reserve(READ);
+        match self.socket.read_buf(&mut self.input).await? {
+            0 => Err(Failure::Closed),
+            len => self.session.receive(len, &mut self.input),
+        }
+    }
+
+    async fn flush(&mut self) -> Result<u64, Failure> {
+        let output = self.session.output();
+        let len = output.len() as u64;
+        if len == 0 {
+            return Ok(0);
+        }
+        let (limit, socket) = (self.patience.write, &mut self.socket);
+        let written = timeout(limit, async {
+            socket.write_all(output).await?;
+            socket.flush().await
+        })
+        .await;
+        output.clear();
+        let what = "taking the stream";
+        written.map_err(|_| Failure::TimedOut { what, limit })??;
+        Ok(len)
+    }
+}

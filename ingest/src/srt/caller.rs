@@ -1,0 +1,192 @@
+//! An SRT caller: sends a transport stream to a listener elsewhere.
+//!
+//! The protocol is `srt-tokio`'s, which runs in a task of its own for each connection: whatever a peer does to it ends that
+//! connection, and nothing else. As the protocol has it, what a bad line cannot carry in time is lost, so that sending never
+//! falls behind. The socket is connected to the peer: datagrams from elsewhere never arrive, and a closed port is noticed at
+//! once.
+
+mod failure;
+mod options;
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    ops::RangeInclusive,
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use srt_tokio::{
+    SrtSocket,
+    options::{ByteCount, KeySize, Passphrase, SocketOptions},
+};
+use tokio::{
+    net::UdpSocket,
+    time::{sleep, timeout},
+};
+
+pub use self::{failure::CallFailure, options::CallOptions};
+use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
+use crate::gate::Hidden;
+
+/// Seven transport packets, which is what every receiver takes.
+const MESSAGE_BYTES: usize = 7 * 188;
+/// The peer's silence after which it counts as gone.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the connection may take no message; it always does, but for a machine that is stuck.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a receiver may be late with the last that it gives out.
+const CLOSE_MARGIN: Duration = Duration::from_millis(250);
+/// How long the end may take beyond what is on its way.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Packets in flight and in wait of a retransmission: 10 s of 25 Mbit/s.
+const SEND_BUFFER_PACKETS: u64 = 25_600;
+/// Of a datagram without headers, by which the buffer is counted.
+const PACKET_BYTES: u64 = 1456;
+/// Messages of the peer that are thrown away at a time; the rest come with the next packets that are sent.
+const MAX_DISCARDED: usize = 256;
+/// What SRT allows of a passphrase.
+const PASSPHRASE_BYTES: RangeInclusive<usize> = 10..=79;
+
+/// Whom to call, and what to say. `Debug` hides the secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SrtTarget {
+    /// The address that was checked.
+    pub remote: SocketAddr,
+    pub stream_id: Option<String>,
+    pub passphrase: Option<String>,
+    /// What the line has to repair losses; SRT takes the larger of both sides.
+    pub latency: Duration,
+}
+
+impl fmt::Debug for SrtTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SrtTarget")
+            .field("remote", &self.remote)
+            .field("stream_id", &self.stream_id.as_ref().map(|_| Hidden))
+            .field("passphrase", &self.passphrase.as_ref().map(|_| Hidden))
+            .field("latency", &self.latency)
+            .finish()
+    }
+}
+
+/// A connection to a listener. Ends when dropped, without waiting for what is on its way.
+#[derive(Debug)]
+pub struct Caller {
+    socket: SrtSocket,
+}
+
+impl Caller {
+    /// Calls, and comes back with a connection on which media may be sent, within this time.
+    pub async fn connect(target: SrtTarget, within: Duration) -> Result<Self, CallFailure> {
+        let options = socket_options(&target, within)?;
+        let udp = connected(target.remote)
+            .await
+            .map_err(|error| CallFailure::of_call(&error, within))?;
+        let call = SrtSocket::builder()
+            .set(|it| *it = options)
+            .socket(udp)
+            .call(target.remote, target.stream_id.as_deref());
+        // The handshake of the library gives up on some answers by a panic.
+        match timeout(within, AssertUnwindSafe(call).catch_unwind()).await {
+            Ok(Ok(Ok(socket))) => Ok(Self { socket }),
+            Ok(Ok(Err(error))) => Err(CallFailure::of_call(&error, within)),
+            Ok(Err(_)) => Err(CallFailure::NotUnderstood),
+            Err(_) => Err(CallFailure::Unanswered { within }),
+        }
+    }
+
+    /// The latency that both sides agreed on.
+    pub fn latency(&self) -> Duration {
+        let settings = self.socket.settings();
+        // libsrt answers with its own in the place of the other direction.
+        let (there, back) = (settings.send_tsbpd_latency, settings.recv_tsbpd_latency);
+        there.max(back)
+    }
+
+    /// Sends whole transport packets. They come out at the other end as far apart as they go in here.
+    pub async fn send(&mut self, mut packets: Bytes) -> Result<(), CallFailure> {
+        self.discard_received()?;
+        let now = Instant::now();
+        while !packets.is_empty() {
+            let message = packets.split_to(packets.len().min(MESSAGE_BYTES));
+            match timeout(SEND_TIMEOUT, self.socket.feed((now, message))).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(CallFailure::Ended),
+                Err(_) => return Err(CallFailure::Stuck),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the connection, for when there is nothing to send. May be given up at any time.
+    pub async fn ended(&mut self) -> CallFailure {
+        while self.socket.next().await.is_some() {}
+        CallFailure::Ended
+    }
+
+    /// Ends the stream once the receiver has had the time to take what was sent: most throw away what they still hold when
+    /// a caller says goodbye.
+    pub async fn close(mut self) {
+        // A receiver's clock lags by what the handshake took.
+        let lag = self.socket.settings().rtt.min(CLOSE_TIMEOUT);
+        sleep(self.latency() + lag + CLOSE_MARGIN).await;
+        let patience = 2 * self.latency() + CLOSE_TIMEOUT;
+        let _ = timeout(patience, self.socket.close_and_finish()).await;
+    }
+
+    /// Takes what the peer sends, which is of no use, but would hold the connection up. Fails once the connection is over.
+    fn discard_received(&mut self) -> Result<(), CallFailure> {
+        for _ in 0..MAX_DISCARDED {
+            match self.socket.next().now_or_never() {
+                Some(Some(_)) => {}
+                Some(None) => return Err(CallFailure::Ended),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A socket that hears nobody but the peer.
+async fn connected(remote: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match remote {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(remote).await?;
+    Ok(socket)
+}
+
+fn socket_options(target: &SrtTarget, within: Duration) -> Result<SocketOptions, CallFailure> {
+    check(target.stream_id.as_deref(), target.passphrase.as_deref())?;
+    let mut options = SocketOptions::default();
+    options.connect.timeout = within;
+    options.session.peer_idle_timeout = IDLE_TIMEOUT;
+    options.sender.peer_latency = target.latency;
+    options.receiver.latency = target.latency;
+    options.sender.buffer_size = ByteCount(SEND_BUFFER_PACKETS * PACKET_BYTES);
+    if let Some(passphrase) = &target.passphrase {
+        let passphrase = Passphrase::try_from(passphrase.clone());
+        options.encryption.passphrase = Some(passphrase.map_err(|_| CallFailure::PASSPHRASE)?);
+        // Every receiver knows AES-128.
+        options.encryption.key_size = KeySize::AES128;
+    }
+    Ok(options)
+}
+
+fn check(stream_id: Option<&str>, passphrase: Option<&str>) -> Result<(), CallFailure> {
+    if passphrase.is_some_and(|it| !PASSPHRASE_BYTES.contains(&it.len())) {
+        return Err(CallFailure::PASSPHRASE);
+    }
+    if stream_id.is_some_and(|it| it.len() > MAX_STREAM_ID_BYTES) {
+        return Err(CallFailure::STREAM_ID);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! Audio frames as PES packets hold them: AAC behind an ADTS header (ISO/IEC 13818-7 §6.2), Opus behind its control header,
+//! MP3 as it is.
+
+use sluice_media::codec::{AudioCodec, AudioConfig, OpusHead};
+
+use super::{Unsupported, pes::StreamId};
+
+const ADTS_HEADER_BYTES: usize = 7;
+/// The length field has 13 bits, and counts the header.
+const MAX_ADTS_BYTES: usize = (1 << 13) - 1;
+/// ISO/IEC 14496-3 table 1.18.
+const SAMPLE_RATES: [u32; 13] = [
+    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+    7_350,
+];
+/// MPEG-1's lowest sample rate; MPEG-2's are below.
+const MPEG_1_FROM_HZ: u32 = 32_000;
+/// The channel mappings of Vorbis (RFC 7845 §5.1.1.2): coupled streams and decoded channels, by the number of channels.
+const OPUS_LAYOUTS: [(u8, &[u8]); 8] = [
+    (0, &[0]),
+    (1, &[0, 1]),
+    (1, &[0, 2, 1]),
+    (2, &[0, 1, 2, 3]),
+    (2, &[0, 4, 1, 2, 3]),
+    (2, &[0, 4, 1, 2, 3, 5]),
+    (2, &[0, 4, 1, 2, 3, 5, 6]),
+    (3, &[0, 6, 1, 2, 3, 4, 5, 7]),
+];
+
+/// Writes the frames of one configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frames {
+    Adts(Adts),
+    Mp3 {
+        is_mpeg_1: bool,
+    },
+    Opus {
+        /// Of Vorbis' layout with so many.
+        channels: u8,
+    },
+}
+
+/// What an ADTS header repeats of the AudioSpecificConfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Adts {
+    /// The object type less 1.
+    profile: u8,
+    rate_index: u8,
+    /// 1–7.
+    channels: u8,
+}
+
+impl Frames {
+    pub(super) fn new(config: &AudioConfig) -> Result<Self, Unsupported> {
+        match config.codec {
+            AudioCodec::Aac => Adts::new(&config.record).map(Self::Adts),
+            AudioCodec::Mp3 => Ok(Self::Mp3 {
+                is_mpeg_1: config.sample_rate >= MPEG_1_FROM_HZ,
+            }),
+            AudioCodec::Opus => match config.opus_head() {
+                Some(head) if has_usual_layout(&head) => Ok(Self::Opus {
+                    channels: head.channels,
+                }),
+                _ => Err(Unsupported {
+                    what: "Opus with a channel layout of its own",
+                    choose: "mono, stereo or 5.1 at the encoder",
+                }),
+            },
+        }
+    }
+
+    pub(super) fn codec(&self) -> AudioCodec {
+        match self {
+            Self::Adts(_) => AudioCodec::Aac,
+            Self::Mp3 { .. } => AudioCodec::Mp3,
+            Self::Opus { .. } => AudioCodec::Opus,
+        }
+    }
+
+    pub(super) fn stream_id(&self) -> StreamId {
+        match self {
+            Self::Adts(_) | Self::Mp3 { .. } => StreamId::Audio,
+            Self::Opus { .. } => StreamId::Private,
+        }
+    }
+
+    /// Appends a frame; `None` for one that is empty or too long for its header.
+    pub(super) fn write(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        if frame.is_empty() {
+            return None;
+        }
+        match self {
+            Self::Adts(adts) => out.extend(adts.header(frame.len())?),
+            Self::Mp3 { .. } => {}
+            Self::Opus { .. } => put_opus_header(frame.len(), out),
+        }
+        out.extend_from_slice(frame);
+        Some(())
+    }
+}
+
+impl Adts {
+    /// Reads an AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1). HE-AAC goes as its core, in which decoders find the rest.
+    fn new(record: &[u8]) -> Result<Self, Unsupported> {
+        const SBR: u8 = 5;
+        const PS: u8 = 29;
+        let refused = |what| Unsupported {
+            what,
+            choose: "AAC-LC in mono, stereo or 5.1 at the encoder",
+        };
+        let mut bits = Bits::new(record);
+        let mut object_type = bits.take(5) as u8;
+        let rate_index = read_rate_index(&mut bits).ok_or(refused("AAC of this sample rate"))?;
+        let channels = bits.take(4) as u8;
+        if matches!(object_type, SBR | PS) {
+            read_rate_index(&mut bits);
+            object_type = bits.take(5) as u8;
+        }
+        let has_short_frames = bits.take(1) == 1;
+        if !(1..=4).contains(&object_type) {
+            return Err(refused("this kind of AAC"));
+        }
+        if !(1..=7).contains(&channels) {
+            return Err(refused("AAC with a channel layout of its own"));
+        }
+        if has_short_frames {
+            return Err(refused("AAC in frames of 960 samples"));
+        }
+        Ok(Self {
+            profile: object_type - 1,
+            rate_index,
+            channels,
+        })
+    }
+
+    fn header(&self, frame_bytes: usize) -> Option<[u8; ADTS_HEADER_BYTES]> {
+        let total = ADTS_HEADER_BYTES + frame_bytes;
+        if total > MAX_ADTS_BYTES {
+            return None;
+        }
+        let Self {
+            profile,
+            rate_index,
+            channels,
+        } = *self;
+        Some([
+            0xff,
+            // MPEG-4, no CRC.
+            0xf1,
+            profile << 6 | rate_index << 2 | channels >> 2,
+            channels << 6 | (total >> 11) as u8,
+            (total >> 3) as u8,
+            // The buffer fullness of a variable bit rate, and one block.
+            (total << 5) as u8 | 0x1f,
+            0xfc,
+        ])
+    }
+}
+
+/// `None` for a rate that the table does not have.
+fn read_rate_index(bits: &mut Bits) -> Option<u8> {
+    const ESCAPE: u32 = 15;
+    let index = match bits.take(4) {
+        ESCAPE => {
+            let rate = bits.take(24);
+            SAMPLE_RATES.iter().position(|known| *known == rate)?
+        }
+        index => index as usize,
+    };
+    (index < SAMPLE_RATES.len()).then_some(index as u8)
+}
+
+/// The first bits of a record, and zeros behind its end.
+struct Bits {
+    value: u128,
+}
+
+impl Bits {
+    fn new(record: &[u8]) -> Self {
+        let mut bytes = [0; 16];
+        let known = record.len().min(bytes.len());
+        bytes[..known].copy_from_slice(&record[..known]);
+        Self {
+            value: u128::from_be_bytes(bytes),
+        }
+    }
+
+    /// 1 to 32 of them.
+    fn take(&mut self, count: u32) -> u32 {
+        let taken = (self.value >> (u128::BITS - count)) as u32;
+        self.value <<= count;
+        taken
+    }
+}
+
+/// Whether the number of channels says it all.
+fn has_usual_layout(head: &OpusHead) -> bool {
+    let Some(mapping) = &head.mapping else {
+        return true;
+    };
+    let layout = usize::from(head.channels)
+        .checked_sub(1)
+        .and_then(|at| OPUS_LAYOUTS.get(at));
+    layout.is_some_and(|(coupled, table)| {
+        mapping.family <= 1
+            && mapping.coupled == *coupled
+            && mapping.streams + mapping.coupled == head.channels
+            && mapping.table[..table.len()] == **table
+    })
+}
+
+/// "Opus in MPEG-TS", as ffmpeg and GStreamer read it: a prefix, and the length in bytes of 255.
+fn put_opus_header(frame_bytes: usize, out: &mut Vec<u8>) {
+    out.extend([0x7f, 0xe0]);
+    out.extend(std::iter::repeat_n(0xff, frame_bytes / 0xff));
+    out.push((frame_bytes % 0xff) as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::ts::{
+        audio_frame::{self, Read},
+        tables::AudioFormat,
+    };
+
+    fn aac(record: &[u8]) -> Result<Frames, Unsupported> {
+        let record = Bytes::copy_from_slice(record);
+        Frames::new(&AudioConfig::parse(AudioCodec::Aac, record).unwrap())
+    }
+
+    fn opus(record: &[u8]) -> Result<Frames, Unsupported> {
+        let record = Bytes::copy_from_slice(record);
+        Frames::new(&AudioConfig::parse(AudioCodec::Opus, record).unwrap())
+    }
+
+    #[test]
+    fn aac_becomes_the_adts_that_says_the_same() {
+        for (record, profile, rate_index, channels) in [
+            (&[0x11, 0x90][..], 1, 3, 2),               // LC, 48 kHz, stereo
+            (&[0x12, 0x08], 1, 4, 1),                   // LC, 44.1 kHz, mono
+            (&[0x2b, 0x11, 0x88, 0x00], 1, 6, 2),       // HE, 24 to 48 kHz
+            (&[0xeb, 0x09, 0x88, 0x00], 1, 6, 1),       // HE v2
+            (&[0x11, 0xb0], 1, 3, 6),                   // 5.1
+            (&[0x17, 0x80, 0x5d, 0xc0, 0x10], 1, 3, 2), // 48 kHz written out
+        ] {
+            let expected = Adts {
+                profile,
+                rate_index,
+                channels,
+            };
+            assert_eq!(aac(record), Ok(Frames::Adts(expected)), "{record:02x?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_header_is_refused_in_words() {
+        for (refused, words) in [
+            (aac(&[0x11, 0x94]), "AAC in frames of 960 samples"),
+            (
+                aac(&[0x17, 0x80, 0x52, 0x08, 0x10]),
+                "AAC of this sample rate",
+            ),
+            (aac(&[0x11, 0xd8]), "AAC with a channel layout of its own"),
+            (
+                opus(b"OpusHead\x01\x02\0\0\x80\xbb\0\0\0\0\x01\x02\0\0\x01"),
+                "Opus with a channel layout of its own",
+            ),
+        ] {
+            let said = refused.unwrap_err().to_string();
+            assert!(said.starts_with(words), "{said}");
+            assert!(said.contains("cannot be sent in MPEG-TS: choose"), "{said}");
+        }
+    }
+
+    #[test]
+    fn frames_are_read_back() {
+        let adts = aac(&[0x11, 0x90]).unwrap();
+        let opus = opus(b"OpusHead\x01\x02\0\0\x80\xbb\0\0\0\0\0").unwrap();
+        let formats = [
+            (adts, AudioFormat::Adts, MAX_ADTS_BYTES - ADTS_HEADER_BYTES),
+            (opus, AudioFormat::Opus { channels: 2 }, 2000),
+        ];
+        for (frames, format, longest) in formats {
+            for length in [1, 254, 255, 256, 510, longest] {
+                let frame = vec![0xab; length];
+                let mut bytes = Vec::new();
+                frames.write(&frame, &mut bytes).unwrap();
+                let Ok(Read::Frame(found)) = audio_frame::read(format, &bytes) else {
+                    panic!("{format:?} {length}");
+                };
+                assert_eq!(bytes[found.body.clone()], frame);
+                assert_eq!(found.body.end, bytes.len());
+            }
+            assert_eq!(frames.write(&[], &mut Vec::new()), None);
+        }
+        let too_long = vec![0; MAX_ADTS_BYTES];
+        assert_eq!(adts.write(&too_long, &mut Vec::new()), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! What arrived is published again: to our own server, which must see the same units.
+
+use std::{path::Path, time::Duration};
+
+use sluice_ingest::{
+    gate::{Ended, Refusal},
+    rtmp::publish::{Failure, Patience, Publisher, Target},
+};
+use sluice_media::unit::Unit;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{
+    ffmpeg,
+    support::{DEADLINE, Notes, NotingGate, Server},
+};
+
+const PATIENCE: Patience = Patience {
+    answer: DEADLINE,
+    write: DEADLINE,
+};
+const SECRET: &str = "slug.svc_live_secret";
+
+fn target(server: &Server) -> Target {
+    Target {
+        app: "live".to_owned(),
+        stream: SECRET.to_owned(),
+        tc_url: format!("rtmp://{}/live", server.address),
+    }
+}
+
+async fn open(server: &Server) -> Result<Publisher<TcpStream>, Failure> {
+    let socket = TcpStream::connect(server.address).await.unwrap();
+    Publisher::open(socket, target(server), PATIENCE).await
+}
+
+/// Publishes a clip of these codecs by ffmpeg, and what arrived of it again.
+async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ffmpeg::source(program, folder.path(), codecs).await;
+    let gate = NotingGate::new();
+    let mut server = Server::start(&gate).await;
+    let url = server.url("live", SECRET);
+    let run = ffmpeg::run(program, &["-i", &source, "-c", "copy", "-f", "flv", &url]).await;
+    assert!(run.status.success(), "{}", ffmpeg::stderr(&run));
+    server.outcome().await.unwrap();
+    let first = gate.notes();
+
+    let gate = NotingGate::new();
+    let mut server = Server::start(&gate).await;
+    let mut publisher = open(&server).await.unwrap();
+    let mut sent = 0;
+    for units in first.units.chunks(7) {
+        sent += publisher.send(units).await.unwrap();
+    }
+    publisher.close().await;
+    server.outcome().await.unwrap();
+    let second = gate.notes();
+    let received = second.report.as_ref().unwrap().bytes_received;
+    assert!(sent > 0 && sent < received, "{sent} of {received} bytes");
+    (first, second)
+}
+
+/// A unit's place in the comparison, without its type's `Debug` of many bytes.
+fn facts(units: &[Unit], video: bool) -> Vec<(i64, i64, bool, bytes::Bytes)> {
+    let fact = |unit: &Unit| match unit {
+        Unit::VideoConfig(config) if video => Some((0, 0, false, config.record.clone())),
+        Unit::AudioConfig(config) if !video => Some((0, 0, false, config.record.clone())),
+        Unit::Video(unit) if video => {
+            let cts_90k = i64::from(unit.cts_90k);
+            Some((unit.dts_90k, cts_90k, unit.key, unit.data.clone()))
+        }
+        Unit::Audio(unit) if !video => Some((unit.pts_90k, 0, false, unit.data.clone())),
+        _ => None,
+    };
+    units.iter().filter_map(fact).collect()
+}
+
+fn assert_same(first: &Notes, second: &Notes) {
+    for video in [true, false] {
+        let (first, second) = (facts(&first.units, video), facts(&second.units, video));
+        assert!(first.len() > 30, "{} units", first.len());
+        assert!(first == second, "units differ (video: {video})");
+    }
+    assert_eq!(second.ends, [Ended::Clean]);
+    let report = second.report.as_ref().unwrap();
+    assert_eq!((report.damaged, &report.last_damage), (0, &None));
+    assert_eq!(report.encoder.as_deref(), Some("Sluice"));
+}
+
+#[tokio::test]
+async fn h264_and_aac_go_on_as_they_came() {
+    let codecs = ["-c:v", "libx264", "-bf", "2", "-g", "30", "-c:a", "aac"];
+    let (first, second) = published_twice(Path::new(ffmpeg::DEBIAN), &codecs).await;
+    assert_same(&first, &second);
+}
+
+#[tokio::test]
+async fn mp3_goes_on_as_it_came() {
+    let codecs = ["-c:v", "libx264", "-g", "30", "-c:a", "libmp3lame"];
+    let (first, second) = published_twice(Path::new(ffmpeg::DEBIAN), &codecs).await;
+    assert_same(&first, &second);
+}
+
+#[tokio::test]
+async fn the_codecs_of_enhanced_rtmp_go_on_as_they_came() {
+    let Some(program) = ffmpeg::current().await else {
+        eprintln!("SKIPPED: HEVC, AV1 and Opus, for want of a current ffmpeg");
+        return;
+    };
+    for codecs in [
+        [
+            "-c:v", "libx265", "-g", "30", "-c:a", "aac", "-tag:v", "hvc1",
+        ],
+        [
+            "-c:v",
+            "libsvtav1",
+            "-g",
+            "30",
+            "-c:a",
+            "libopus",
+            "-preset",
+            "12",
+        ],
+    ] {
+        let (first, second) = published_twice(&program, &codecs).await;
+        assert_same(&first, &second);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_in_the_words_of_the_server() {
+    let gate = NotingGate::refusing(Refusal::Unauthorized);
+    let server = Server::start(&gate).await;
+    let refusal = open(&server).await.unwrap_err().to_string();
+    assert!(
+        refusal.contains(Refusal::Unauthorized.message()),
+        "{refusal}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_ends_the_publish_is_heard() {
+    let gate = NotingGate::new();
+    let server = Server::start(&gate).await;
+    let mut publisher = open(&server).await.unwrap();
+    gate.close_all();
+    let ended = async {
+        loop {
+            // Answers of the server to what came before.
+            publisher.attend().await?;
+            publisher.send(&[]).await?;
+        }
+    };
+    let ended: Result<(), Failure> = tokio::time::timeout(DEADLINE, ended).await.unwrap();
+    assert!(matches!(ended, Err(Failure::Ended(_))), "{ended:?}");
+}
+
+/// It accepts, and never says a word.
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_waited_for_within_bounds() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap())
+        .await
+        .unwrap();
+    let target = Target {
+        app: "live".to_owned(),
+        stream: SECRET.to_owned(),
+        tc_url: "rtmp://silent.test/live".to_owned(),
+    };
+    let patience = Patience {
+        answer: Duration::from_secs(10),
+        ..PATIENCE
+    };
+    let failure = Publisher::open(socket, target, patience).await.unwrap_err();
+    assert!(matches!(failure, Failure::TimedOut { .. }), "{failure}");
+}

@@ -1,0 +1,262 @@
+//! Outputs of a live input: the platforms that its stream goes on to.
+//!
+//! As with inputs, the row is committed first; the outputs then know it at once.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use sluice_actors::{
+    live::restream::{MASK, OutputUrl, masked},
+    outbound::Outbound,
+};
+use sluice_store::{
+    live_inputs, now_ms,
+    outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::find;
+use crate::http::{
+    answer::{Success, Time},
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, Read, Write},
+};
+
+/// An output to be made.
+#[derive(Deserialize, ToSchema)]
+pub struct NewLiveOutputRequest {
+    /// `rtmp://host/app/key`, `rtmps://host/app/key` or `srt://host:port?streamid=…&passphrase=…&latency=…` (milliseconds).
+    #[schema(example = "rtmps://live.example.com/app/key")]
+    url: String,
+    /// Whether the stream goes there (true).
+    enabled: Option<bool>,
+}
+
+/// The fields to change.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct ChangeLiveOutput {
+    /// Another target; from the answer on.
+    url: Option<String>,
+    /// `false` ends the target's stream; from the answer on.
+    enabled: Option<bool>,
+}
+
+/// An output and what it does now. Counters begin with the service, and anew when `url` or `enabled` change.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveOutputRecord {
+    id: Uuid,
+    live_input_id: Uuid,
+    /// The stream key, stream id and passphrase show `••••` but in the answer of create.
+    url: String,
+    enabled: bool,
+    /// `idle` (turned off, or nothing is on air), `connecting`, `live` or `waiting` (to be tried again, or for the encoder).
+    status: &'static str,
+    /// When it came to that status.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    since: Option<Time>,
+    /// Why the last try failed; null once one does not.
+    last_error: Option<String>,
+    /// Tries after a failed one.
+    retries: u64,
+    sent_bytes: u64,
+    /// Pictures and audio frames left out because the target was too slow.
+    dropped_units: u64,
+    /// How old the media were that were sent last.
+    lag_ms: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LiveOutputAnswer {
+    output: LiveOutputRecord,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LiveOutputList {
+    outputs: Vec<LiveOutputRecord>,
+}
+
+fn record(state: &AppState, row: Output, url: String) -> LiveOutputRecord {
+    let report = state.restreams.report(row.id);
+    LiveOutputRecord {
+        id: row.id,
+        live_input_id: row.input_id,
+        url,
+        enabled: row.enabled,
+        status: report.status.as_str(),
+        since: report.since_ms.map(Time),
+        last_error: report.last_error,
+        retries: report.retries,
+        sent_bytes: report.sent_bytes,
+        dropped_units: report.dropped_units,
+        lag_ms: report.lag_ms,
+        created_at: Time(row.created_at),
+        updated_at: Time(row.updated_at),
+    }
+}
+
+fn masked_record(state: &AppState, row: Output) -> LiveOutputRecord {
+    let url = masked(&row.url);
+    record(state, row, url)
+}
+
+fn answer(state: &AppState, row: Output) -> HttpResponse {
+    HttpResponse::Ok().json(LiveOutputAnswer {
+        output: masked_record(state, row),
+    })
+}
+
+/// List the outputs of a live input
+#[utoipa::path(get, path = "/api/live/inputs/{id}/outputs", tag = "live",
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses((status = 200, description = "All of them, newest first, their secrets masked", body = LiveOutputList)))]
+pub async fn outputs(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let input = find(&state, caller.account_id(), *id).await?;
+    let rows = outputs::list(&mut state.store.read().await?, input.id).await?;
+    let outputs = rows
+        .into_iter()
+        .map(|row| masked_record(&state, row))
+        .collect();
+    Ok(HttpResponse::Ok().json(LiveOutputList { outputs }))
+}
+
+/// Send a live input on
+///
+/// To another platform or server, from now on and with every broadcast, without re-encoding. A target that cannot be reached
+/// is tried again; none ever delays the input or its other outputs.
+#[utoipa::path(post, path = "/api/live/inputs/{id}/outputs", tag = "live", request_body = NewLiveOutputRequest,
+    params(("id" = Uuid, Path, description = "The input's id")),
+    responses(
+        (status = 201, description = "The output, its address in plain for the only time", body = LiveOutputAnswer),
+        (status = 409, description = "The input, or the service, has as many as it may", body = crate::http::error::ErrorBody)))]
+pub async fn add_output(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+    Body(request): Body<NewLiveOutputRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, input_id) = (caller.account_id(), *id);
+    let url = checked(&state.outbound, request.url).await?;
+    let settings = &state.config.restream;
+    let limits = OutputLimits {
+        of_input: settings.max_outputs_per_input,
+        in_all: settings.max_outputs,
+    };
+    let new = NewOutput {
+        input_id,
+        url,
+        enabled: request.enabled.unwrap_or(true),
+    };
+    let _in_order = state.live_changes.lock().await;
+    let row = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move {
+                live_inputs::get(tx, account_id, input_id).await?;
+                outputs::create(tx, new, limits, now_ms()).await
+            })
+        })
+        .await?;
+    state.restreams.changed(row.clone());
+    let url = row.url.clone();
+    Ok(HttpResponse::Created().json(LiveOutputAnswer {
+        output: record(&state, row, url),
+    }))
+}
+
+/// Show an output
+#[utoipa::path(get, path = "/api/live/inputs/{id}/outputs/{outputId}", tag = "live",
+    params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
+    responses((status = 200, description = "The output, its secrets masked", body = LiveOutputAnswer)))]
+pub async fn output(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    path: web::Path<(Uuid, Uuid)>,
+) -> Result<HttpResponse, ApiError> {
+    let (input_id, id) = path.into_inner();
+    let input = find(&state, caller.account_id(), input_id).await?;
+    let row = outputs::get(&mut state.store.read().await?, input.id, id).await?;
+    Ok(answer(&state, row))
+}
+
+/// Change an output
+///
+/// Only the fields given change. The masked address of a record that is sent back leaves it as it is.
+#[utoipa::path(patch, path = "/api/live/inputs/{id}/outputs/{outputId}", tag = "live", request_body = ChangeLiveOutput,
+    params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
+    responses((status = 200, description = "The output as it is now", body = LiveOutputAnswer)))]
+pub async fn change_output(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    path: web::Path<(Uuid, Uuid)>,
+    Body(request): Body<ChangeLiveOutput>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, (input_id, id)) = (caller.account_id(), path.into_inner());
+    find(&state, account_id, input_id).await?;
+    let row = outputs::get(&mut state.store.read().await?, input_id, id).await?;
+    let url = match request.url.filter(|url| *url != masked(&row.url)) {
+        Some(url) => Some(checked(&state.outbound, url).await?),
+        None => None,
+    };
+    let patch = OutputPatch {
+        url,
+        enabled: request.enabled,
+    };
+    let _in_order = state.live_changes.lock().await;
+    let row = state
+        .store
+        .write(move |tx| {
+            Box::pin(async move { outputs::patch(tx, input_id, id, patch, now_ms()).await })
+        })
+        .await?;
+    state.restreams.changed(row.clone());
+    Ok(answer(&state, row))
+}
+
+/// Remove an output
+///
+/// Ends the target's stream.
+#[utoipa::path(delete, path = "/api/live/inputs/{id}/outputs/{outputId}", tag = "live",
+    params(("id" = Uuid, Path, description = "The input's id"), ("outputId" = Uuid, Path, description = "The output's id")),
+    responses((status = 200, description = "Removed", body = Success)))]
+pub async fn remove_output(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    path: web::Path<(Uuid, Uuid)>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, (input_id, id)) = (caller.account_id(), path.into_inner());
+    find(&state, account_id, input_id).await?;
+    let _in_order = state.live_changes.lock().await;
+    state
+        .store
+        .write(move |tx| Box::pin(async move { outputs::delete(tx, input_id, id).await }))
+        .await?;
+    state.restreams.removed(id);
+    Ok(HttpResponse::Ok().json(Success::default()))
+}
+
+/// 400 for what is no address of a target, and for one whose host is or now resolves to a refused address.
+async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> {
+    let invalid = |reason: String| ApiError::Invalid(format!("url: {reason}"));
+    if text.contains(MASK) {
+        let reason = "it is masked: give the whole address, with its secrets";
+        return Err(invalid(reason.to_owned()));
+    }
+    let url = OutputUrl::parse(&text).map_err(|fault| invalid(fault.to_string()))?;
+    let checked = match url.target(outbound) {
+        Ok(target) => outbound.probe_peer(&target).await,
+        Err(refusal) => Err(refusal),
+    };
+    checked.map_err(|refusal| invalid(refusal.to_string()))?;
+    Ok(text)
+}
