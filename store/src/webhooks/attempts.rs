@@ -107,12 +107,14 @@ struct Outcome(
 );
 
 /// The outcomes of claims that still hold. Whether an attempt counts, and when the next one is, stands in `due_at`: a delivery
-/// that only waits is `retrying` without a new time.
+/// that only waits is `retrying` without a new time. Behind an endpoint that was deleted meanwhile, nothing waits any more.
 const OUTCOMES: &str = "WITH held AS MATERIALIZED (
          SELECT d.seq, o.value ->> 2 AS number, o.value ->> 3 AS ended_at, o.value ->> 4 AS http_status, o.value ->> 5 AS preview,
-             o.value ->> 6 AS error, o.value ->> 7 AS status, o.value ->> 8 AS due_at
+             o.value ->> 6 AS error, o.value ->> 8 AS due_at,
+             iif(o.value ->> 7 = 'retrying' AND e.deleted_at IS NOT NULL, 'failed', o.value ->> 7) AS status
          FROM json_each($1) o CROSS JOIN webhook_deliveries d
-             ON d.id = unhex(o.value ->> 0) AND d.fence = o.value ->> 1 AND d.status = 'delivering') ";
+             ON d.id = unhex(o.value ->> 0) AND d.fence = o.value ->> 1 AND d.status = 'delivering'
+         CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id) ";
 
 impl From<&Attempted> for Outcome {
     fn from(attempted: &Attempted) -> Self {

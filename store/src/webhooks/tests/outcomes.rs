@@ -53,6 +53,29 @@ async fn an_outcome_moves_the_delivery_on() {
     }
 }
 
+/// Its attempt was under way when its endpoint was deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_waits_for_a_deleted_endpoint() {
+    use DeliveryStatus::{Delivered, Failed};
+    for (next, status) in [
+        (Next::Delivered, Delivered),
+        (Next::RetryAt(NOW + 5_000), Failed),
+        (Next::Wait, Failed),
+        (Next::Failed, Failed),
+    ] {
+        let world = World::new().await;
+        let id = world.endpoint(&["*"]).await;
+        world.event(NOW).await;
+        let claimed = world.claim_one(id, NOW).await;
+        world.delete(id).await;
+        assert_eq!(world.record(vec![ended(&claimed, next)]).await, 1);
+        let delivery = world.deliveries().await.remove(0);
+        let facts = (delivery.status, delivery.ended_at);
+        assert_eq!(facts, (status, Some(NOW + 50)), "{next:?}");
+        assert_eq!(delivery.next_attempt_at(), None);
+    }
+}
+
 /// Whoever lost a claim changes nothing, and those beside it in the same batch are recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_claim_is_passed_over() {
