@@ -184,21 +184,23 @@ fn adts_config([rate, channels, ..]: [u8; 4]) -> Result<AudioConfig, Damage> {
     AudioConfig::parse(AudioCodec::Aac, Bytes::copy_from_slice(&record)).map_err(Damage::Media)
 }
 
+/// The channel mappings of Vorbis (RFC 7845 §5.1.1.2): coupled streams and decoded channels, by the number of channels.
+pub(super) const OPUS_LAYOUTS: [(u8, &[u8]); 8] = [
+    (0, &[0]),
+    (1, &[0, 1]),
+    (1, &[0, 2, 1]),
+    (2, &[0, 1, 2, 3]),
+    (2, &[0, 4, 1, 2, 3]),
+    (2, &[0, 4, 1, 2, 3, 5]),
+    (2, &[0, 4, 1, 2, 3, 5, 6]),
+    (3, &[0, 6, 1, 2, 3, 4, 5, 7]),
+];
+
 /// The identification header for a channel configuration code of the descriptor: 1 to 8 are Vorbis' layouts.
 fn opus_config(channels: u8) -> Result<AudioConfig, Damage> {
-    const LAYOUTS: [(u8, &[u8]); 8] = [
-        (0, &[0]),
-        (1, &[0, 1]),
-        (1, &[0, 2, 1]),
-        (2, &[0, 1, 2, 3]),
-        (2, &[0, 4, 1, 2, 3]),
-        (2, &[0, 4, 1, 2, 3, 5]),
-        (2, &[0, 4, 1, 2, 3, 5, 6]),
-        (3, &[0, 6, 1, 2, 3, 4, 5, 7]),
-    ];
     let layout = usize::from(channels)
         .checked_sub(1)
-        .and_then(|at| LAYOUTS.get(at));
+        .and_then(|at| OPUS_LAYOUTS.get(at));
     let Some((coupled, table)) = layout else {
         let name = "Opus with a channel layout of its own".into();
         return Err(Damage::AudioCodec { name });

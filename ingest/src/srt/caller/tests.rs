@@ -44,8 +44,8 @@ fn check(received: &[u8], count: u32) {
     assert_eq!(ends, (Some(0), Some(count - 1)));
 }
 
-#[tokio::test]
-async fn packets_arrive_in_order_and_the_end_is_seen() {
+/// Both ends of a line on this machine.
+async fn connected() -> (SrtSocket, Caller) {
     let socket = local_socket();
     let remote = socket.local_addr().unwrap();
     let listening = SrtSocket::builder()
@@ -53,7 +53,12 @@ async fn packets_arrive_in_order_and_the_end_is_seen() {
         .socket(UdpSocket::from_std(socket).unwrap())
         .listen();
     let (listener, caller) = tokio::join!(listening, Caller::connect(target(remote), WITHIN));
-    let (mut listener, mut caller) = (listener.unwrap(), caller.unwrap());
+    (listener.unwrap(), caller.unwrap())
+}
+
+#[tokio::test]
+async fn packets_arrive_in_order_and_the_end_is_seen() {
+    let (mut listener, mut caller) = connected().await;
     assert_eq!(caller.latency(), LATENCY);
 
     let sending = async {
@@ -77,14 +82,7 @@ async fn packets_arrive_in_order_and_the_end_is_seen() {
 
 #[tokio::test]
 async fn a_peer_that_ends_is_noticed() {
-    let socket = local_socket();
-    let remote = socket.local_addr().unwrap();
-    let listening = SrtSocket::builder()
-        .local(remote)
-        .socket(UdpSocket::from_std(socket).unwrap())
-        .listen();
-    let (listener, caller) = tokio::join!(listening, Caller::connect(target(remote), WITHIN));
-    let mut caller = caller.unwrap();
+    let (listener, mut caller) = connected().await;
     drop(listener);
     let noticed = async {
         loop {

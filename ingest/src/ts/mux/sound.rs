@@ -3,7 +3,7 @@
 
 use sluice_media::codec::{AudioCodec, AudioConfig, OpusHead};
 
-use super::{Unsupported, pes::StreamId};
+use super::{super::audio_frame::OPUS_LAYOUTS, Unsupported, pes::StreamId};
 
 const ADTS_HEADER_BYTES: usize = 7;
 /// The length field has 13 bits, and counts the header.
@@ -15,17 +15,6 @@ const SAMPLE_RATES: [u32; 13] = [
 ];
 /// MPEG-1's lowest sample rate; MPEG-2's are below.
 const MPEG_1_FROM_HZ: u32 = 32_000;
-/// The channel mappings of Vorbis (RFC 7845 §5.1.1.2): coupled streams and decoded channels, by the number of channels.
-const OPUS_LAYOUTS: [(u8, &[u8]); 8] = [
-    (0, &[0]),
-    (1, &[0, 1]),
-    (1, &[0, 2, 1]),
-    (2, &[0, 1, 2, 3]),
-    (2, &[0, 4, 1, 2, 3]),
-    (2, &[0, 4, 1, 2, 3, 5]),
-    (2, &[0, 4, 1, 2, 3, 5, 6]),
-    (3, &[0, 6, 1, 2, 3, 4, 5, 7]),
-];
 
 /// Writes the frames of one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
