@@ -7,7 +7,7 @@
 use gst::prelude::*;
 use gstreamer as gst;
 
-use super::source;
+use super::{scaler, source};
 
 /// What graphs are made of.
 const PLUMBING: &[&str] = &[
@@ -60,8 +60,8 @@ const FILTERS: &[&str] = &[
     "videocrop",
     "videoflip",
     "videorate",
-    "videoscale",
     "volume",
+    scaler::FACTORY,
 ];
 
 /// What takes containers apart, and tags before and behind streams.
@@ -245,7 +245,6 @@ const NEEDED: &[&str] = &[
     "videoconvert",
     "videoflip",
     "videorate",
-    "videoscale",
     "vp8dec",
     "vp9dec",
     "vp9enc",

@@ -14,6 +14,7 @@ pub mod graph;
 mod ladder;
 mod open;
 pub mod probe;
+mod scaler;
 mod sheet;
 pub mod sink;
 pub mod source;

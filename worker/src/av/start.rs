@@ -1,4 +1,4 @@
-//! The start of GStreamer, before the sandbox: plug-ins are looked up, our source is made known, the rest is removed.
+//! The start of GStreamer, before the sandbox: plug-ins are looked up, our elements are made known, the rest is removed.
 //!
 //! Afterwards the process has one thread and no child: looking at plug-ins that the registry does not know is done by a
 //! helper program of GStreamer's own, which has ended by then. Plug-ins are loaded when they are first used, from folders
@@ -12,7 +12,7 @@ use std::{
 
 use gstreamer as gst;
 
-use super::{allow, source};
+use super::{allow, scaler, source};
 
 /// The variable by which GStreamer finds its registry.
 pub const REGISTRY_VARIABLE: &str = "GST_REGISTRY";
@@ -34,6 +34,7 @@ pub fn start(registry: &Path) -> io::Result<()> {
     gst::init().map_err(io::Error::other)?;
     gst::log::remove_default_log_function();
     source::register().map_err(io::Error::other)?;
+    scaler::register().map_err(io::Error::other)?;
     allow::enforce();
     *started = true;
     Ok(())

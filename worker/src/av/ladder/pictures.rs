@@ -18,7 +18,7 @@ use super::{
     super::{
         drive,
         graph::{BranchKind, Graph, Want},
-        internal,
+        internal, scaler,
         sink::{filter, make},
         source::Input,
     },
@@ -229,12 +229,10 @@ fn add_rung(
     queue.set_property("max-size-buffers", WAITING_PICTURES);
     queue.set_property("max-size-bytes", 0_u32);
     queue.set_property("max-size-time", 0_u64);
-    let scale = make("videoscale")?;
-    scale.set_property("add-borders", false);
     let maker = Arc::new(Mutex::new(Maker::new(rhythm, first, shelf)));
     let chain = [
         queue,
-        scale,
+        make(scaler::FACTORY)?,
         filter(&size)?,
         encoder::h264(rung, rhythm.groups)?,
         filter(&encoder::h264_caps(rung))?,

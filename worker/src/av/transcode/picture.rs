@@ -13,9 +13,9 @@ use sluice_media::{
 };
 
 use super::{encoder::caps, mark::Mark, tone};
-use crate::av::sink::make;
+use crate::av::{scaler, sink::make};
 
-/// Threads of a conversion or a scaling; the encoder takes the rest.
+/// Threads of a conversion; the encoder takes the rest.
 const MOST_THREADS: usize = 4;
 
 /// The elements, the first of which takes any picture.
@@ -24,7 +24,7 @@ pub fn chain(
     adjust: &Adjust,
     mark: Option<Mark>,
 ) -> Result<Vec<gst::Element>, Failure> {
-    let mut elements = vec![converter("videoconvert")?, caps(&form(picture))?];
+    let mut elements = vec![converter()?, caps(&form(picture))?];
     if picture.deinterlace {
         elements.push(deinterlacer()?);
     }
@@ -69,9 +69,7 @@ fn shape(shape: &Shape, elements: &mut Vec<gst::Element>) -> Result<(), Failure>
         )?);
     }
     let (width, height) = shape.coded_size();
-    let scaler = converter("videoscale")?;
-    scaler.set_property("add-borders", false);
-    elements.push(scaler);
+    elements.push(make(scaler::FACTORY)?);
     elements.push(caps(&format!(
         "video/x-raw,width={width},height={height},pixel-aspect-ratio=1/1"
     ))?);
@@ -113,9 +111,9 @@ fn direction(turn: u16) -> &'static str {
     }
 }
 
-fn converter(factory: &str) -> Result<gst::Element, Failure> {
+fn converter() -> Result<gst::Element, Failure> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let element = make(factory)?;
+    let element = make("videoconvert")?;
     element.set_property("n-threads", threads.min(MOST_THREADS) as u32);
     Ok(element)
 }
