@@ -1,8 +1,17 @@
-//! Links libsrt into whoever asked for the gateway.
+//! Links libsrt into whoever asked for the gateway: the build that its development package names.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if std::env::var_os("CARGO_FEATURE_LIBSRT").is_some() {
-        println!("cargo::rustc-link-lib=srt");
+    #[cfg(feature = "libsrt")]
+    link();
+}
+
+#[cfg(feature = "libsrt")]
+fn link() {
+    let found = pkg_config::Config::new()
+        .atleast_version("1.5.1")
+        .probe("srt");
+    if let Err(error) = found {
+        panic!("libsrt is missing (Debian: libsrt-gnutls-dev): {error}");
     }
 }

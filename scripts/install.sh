@@ -49,11 +49,16 @@ want_typeface() { # want_typeface FILE PACKAGE…
         || { shift; wanted="$wanted $*"; }
 }
 
-# libsrt, and not one of Debian's older builds: those write beyond their stack before anybody has shown a key.
+# libsrt, and not one of Debian's older builds: those write beyond their stack before anybody has shown a key. With GnuTLS:
+# the build with OpenSSL deciphers without the processor's AES, which doubles what a stream costs.
 srt=1.5.1-1+deb12u2
 want_srt() {
-    pkg-config --atleast-version=1.5.1 srt || { wanted="$wanted libsrt-openssl-dev"; return 0; }
+    pkg-config --atleast-version=1.5.1 srt || { wanted="$wanted libsrt-gnutls-dev"; return 0; }
     has dpkg-query || return 0
+    # shellcheck disable=SC2016 # a format of dpkg-query
+    case $(dpkg-query --show --showformat '${db:Status-Abbrev}' libsrt-openssl-dev 2>/dev/null) in
+        ii*) wanted="$wanted libsrt-gnutls-dev"; return 0 ;;
+    esac
     for library in libsrt1.5-openssl libsrt1.5-gnutls; do
         # shellcheck disable=SC2016 # a format of dpkg-query
         found=$(dpkg-query --show --showformat '${Version}' "$library" 2>/dev/null) || continue
