@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use url::Url;
 
 use super::transmit::Transmit;
 use crate::support::{
@@ -10,7 +11,7 @@ use crate::support::{
     encoder::Publish,
     ffprobe::probe,
     media::{Recipe, check_contiguous, check_contiguous_to_a_cut, modern_ffmpeg},
-    server::Server,
+    server::{Input, Server, Settings},
     skip,
     viewer::Viewer,
 };
@@ -102,6 +103,52 @@ async fn hevc_arrives_too() -> Result<(), Failure> {
     let ranges = seen.numbers()?;
     assert_eq!(ranges.len(), 1, "one session is one range");
     check_contiguous(&ranges[0], clip.first())
+}
+
+/// Publishes a clip to its end, and what ffprobe finds in the playlist.
+async fn codecs_of(publish: Publish, input: &Input) -> Result<Vec<String>, Failure> {
+    let viewing = Viewer::new(&input.hls_url).start();
+    let mut encoder = publish.start()?;
+    assert!(
+        encoder.wait(PLAYED).await?.success(),
+        "{}",
+        encoder.complaints()
+    );
+    let seen = viewing.until_ended(SOON).await?;
+    assert_eq!(seen.numbers()?.len(), 1, "one session is one range");
+    let streams = probe(&input.hls_url).await?;
+    Ok(streams.into_iter().map(|stream| stream.codec).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opus_and_mp3_arrive_too() -> Result<(), Failure> {
+    let clip = Recipe::numbered(0).lasting(6).make()?;
+    let server = Server::start().await?;
+    for (encoder, codec) in [("libopus", "opus"), ("libmp3lame", "mp3")] {
+        let input = server.api().create(json!({})).await?;
+        let publish = Publish::new(&clip, &input.srt_url()?)?.with_sound(encoder);
+        assert_eq!(codecs_of(publish, &input).await?, ["h264", codec]);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_key_and_the_newer_internet_protocol_will_do() -> Result<(), Failure> {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        skip("SRT over IPv6", "this machine has no ::1");
+        return Ok(());
+    }
+    let clip = Recipe::numbered(0).lasting(6).make()?;
+    let settings = Settings::new().env("SLUICE_SRT__LISTEN", "[::]:0");
+    let server = settings.start().await?;
+    for host in ["[::1]", "127.0.0.1"] {
+        let input = server.api().create(json!({})).await?;
+        let mut url = Url::parse(&input.srt_url()?)?;
+        url.set_host(Some(host))?;
+        let publish = Publish::new(&clip, &format!("{url}&pbkeylen=32"))?;
+        assert_eq!(codecs_of(publish, &input).await?, ["h264", "aac"]);
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

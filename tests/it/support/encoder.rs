@@ -31,6 +31,7 @@ pub struct Publish {
     url: String,
     looped: bool,
     start_s: Option<f64>,
+    sound: Option<&'static str>,
 }
 
 impl Publish {
@@ -43,6 +44,7 @@ impl Publish {
             url: url.to_owned(),
             looped: false,
             start_s: None,
+            sound: None,
         };
         if clip.recipe.needs_modern_ffmpeg() {
             publish.by_modern_ffmpeg()
@@ -68,6 +70,12 @@ impl Publish {
         self
     }
 
+    /// Encodes the sound anew, by ffmpeg's name of an encoder.
+    pub fn with_sound(mut self, encoder: &'static str) -> Self {
+        self.sound = Some(encoder);
+        self
+    }
+
     pub fn start(&self) -> Result<Ffmpeg, Failure> {
         let mut command = Command::new(&self.program);
         command.args(["-nostdin", "-hide_banner", "-v", "warning"]);
@@ -79,6 +87,9 @@ impl Publish {
         }
         command.args(["-re", "-i"]).arg(&self.flv);
         command.args(["-c", "copy"]);
+        if let Some(encoder) = self.sound {
+            command.args(["-c:a", encoder]);
+        }
         if self.url.starts_with("srt:") {
             command.args(["-f", "mpegts"]);
         } else {
