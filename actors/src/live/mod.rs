@@ -8,6 +8,7 @@
 //!    └───────────── units (bounded mailbox) ───────▲  └── parts ──▶ disk thread (segment files, window journal)
 //! ```
 
+pub mod address;
 mod admission;
 mod broadcast;
 mod connections;

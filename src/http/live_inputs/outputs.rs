@@ -5,7 +5,10 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use sluice_actors::{
-    live::restream::{MASK, OutputUrl, masked},
+    live::{
+        address::MASK,
+        restream::{OutputUrl, masked},
+    },
     outbound::Outbound,
 };
 use sluice_store::{

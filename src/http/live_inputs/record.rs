@@ -1,15 +1,12 @@
 //! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
 
 use serde::Serialize;
-use sluice_actors::live::{InputStatus, pull::masked};
+use sluice_actors::live::{InputStatus, address::MASK, pull::masked};
 use sluice_store::live_inputs::LiveInput;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::http::{answer::Time, context::AppState, extract::Reached};
-
-/// What stands in place of a secret outside create and rotate.
-const MASK: &str = "••••";
 
 /// Whether the record may show the stream key.
 #[derive(Clone, Copy)]

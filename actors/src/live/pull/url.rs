@@ -2,23 +2,20 @@
 
 use url::{Position, Url};
 
-use crate::outbound::{Outbound, Refusal, Target};
+use crate::{
+    live::address::{self, MASK, Malformed},
+    outbound::{Outbound, Refusal, Target},
+};
 
-/// The longest address.
-const MAX_BYTES: usize = 2048;
 /// RFC 2326 §3.2, and the port that is registered for RTSP in TLS.
 const RTSP_PORT: u16 = 554;
 const RTSPS_PORT: u16 = 322;
-/// What stands in place of a secret.
-const MASK: &str = "••••";
 
 /// What is wrong with an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    #[error("it must have at most {MAX_BYTES} bytes")]
-    TooLong,
-    #[error("it must not hold spaces, control characters or backslashes; encode them")]
-    Character,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
     #[error("expected an address such as rtsp://camera.example.com/stream")]
     Syntax,
     #[error("it must begin with rtsp:// or rtsps://")]
@@ -41,13 +38,7 @@ pub struct PullUrl {
 impl PullUrl {
     /// Reads an address; where it leads is not checked here.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        if text.len() > MAX_BYTES {
-            return Err(Fault::TooLong);
-        }
-        if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
-            return Err(Fault::Character);
-        }
-        let mut url = Url::parse(text).map_err(|_| Fault::Syntax)?;
+        let mut url = address::read(text)?.ok_or(Fault::Syntax)?;
         let is_tls = match url.scheme() {
             "rtsp" => false,
             "rtsps" => true,
@@ -154,12 +145,15 @@ mod tests {
             ("rtsp:///live", Fault::Syntax),
             ("rtsp://cam:0/", Fault::Syntax),
             ("cam/live", Fault::Syntax),
-            ("rtsp://cam/a b", Fault::Character),
+            ("rtsp://cam/a b", Fault::Malformed(Malformed::Character)),
         ] {
             assert_eq!(PullUrl::parse(text).err(), Some(fault), "{text}");
         }
-        let long = format!("rtsp://cam/{}", "x".repeat(MAX_BYTES));
-        assert_eq!(PullUrl::parse(&long).err(), Some(Fault::TooLong));
+        let long = format!("rtsp://cam/{}", "x".repeat(address::MAX_BYTES));
+        assert_eq!(
+            PullUrl::parse(&long).err(),
+            Some(Fault::Malformed(Malformed::TooLong))
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ use uuid::Uuid;
 
 pub use progress::{OutputStatus, Report};
 pub use settings::RestreamSettings;
-pub use url::{Fault, MASK, OutputUrl, masked};
+pub use url::{Fault, OutputUrl, masked};
 
 use self::{progress::Progress, task::Work};
 use super::Directory;

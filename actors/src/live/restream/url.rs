@@ -5,28 +5,23 @@
 
 use std::fmt;
 
+use crate::{
+    live::address::{self, MASK, Malformed},
+    outbound::{Outbound, Refusal, Target},
+};
 use sluice_ingest::srt::caller::{CallFailure, CallOptions};
-use url::Url;
 
-use crate::outbound::{Outbound, Refusal, Target};
-
-/// The longest address.
-const MAX_BYTES: usize = 2048;
 /// As registered; Facebook and others take RTMPS at HTTPS's port.
 const RTMP_PORT: u16 = 1935;
 const RTMPS_PORT: u16 = 443;
 /// Parameters of an SRT address that are no secrets.
 const SHOWN: [&str; 5] = ["latency", "mode", "pbkeylen", "pkt_size", "transtype"];
-/// What stands in place of a secret.
-pub const MASK: &str = "••••";
 
 /// What is wrong with an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    #[error("it must have at most {MAX_BYTES} bytes")]
-    TooLong,
-    #[error("it must not hold spaces, control characters or backslashes; encode them")]
-    Character,
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
     #[error("expected an address such as rtmp://live.example.com/app/key")]
     Syntax,
     #[error("it must begin with rtmp://, rtmps:// or srt://")]
@@ -73,13 +68,7 @@ pub struct OutputUrl {
 impl OutputUrl {
     /// Reads an address; where it leads is not checked here.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        if text.len() > MAX_BYTES {
-            return Err(Fault::TooLong);
-        }
-        if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
-            return Err(Fault::Character);
-        }
-        let url = Url::parse(text).map_err(|_| Fault::Syntax)?;
+        let url = address::read(text)?.ok_or(Fault::Syntax)?;
         let (scheme, default_port) = match url.scheme() {
             "rtmp" => ("rtmp", Some(RTMP_PORT)),
             "rtmps" => ("rtmps", Some(RTMPS_PORT)),
@@ -239,14 +228,17 @@ mod tests {
             ("rtmp://h/live/", Fault::NoKey),
             ("rtmp://h/live/?key", Fault::NoKey),
             ("rtmp://h//key", Fault::NoKey),
-            ("rtmp://h/live/a b", Fault::Character),
+            ("rtmp://h/live/a b", Fault::Malformed(Malformed::Character)),
             ("rtmp://u:p@h/live/key", Fault::UserInformation),
             ("srt://h?streamid=a", Fault::NoPort),
         ] {
             assert_eq!(OutputUrl::parse(text).err(), Some(fault), "{text}");
         }
-        let long = format!("rtmp://h/live/{}", "x".repeat(MAX_BYTES));
-        assert_eq!(OutputUrl::parse(&long).err(), Some(Fault::TooLong));
+        let long = format!("rtmp://h/live/{}", "x".repeat(address::MAX_BYTES));
+        assert_eq!(
+            OutputUrl::parse(&long).err(),
+            Some(Fault::Malformed(Malformed::TooLong))
+        );
         let refused = OutputUrl::parse("srt://h:1?mode=listener");
         assert!(matches!(refused, Err(Fault::Srt(_))));
     }
