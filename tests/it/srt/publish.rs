@@ -107,7 +107,7 @@ async fn hevc_arrives_too() -> Result<(), Failure> {
 
 /// Publishes a clip to its end, and what ffprobe finds in the playlist.
 async fn codecs_of(publish: Publish, input: &Input) -> Result<Vec<String>, Failure> {
-    let viewing = Viewer::new(&input.hls_url).start();
+    let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = publish.start()?;
     assert!(
         encoder.wait(PLAYED).await?.success(),
