@@ -33,6 +33,7 @@ pub mod presets;
 pub mod recordings;
 pub mod sessions;
 pub mod storage;
+pub mod tus;
 pub mod uploads;
 pub mod users;
 pub mod variants;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     Error, Store, Tx, Work, blobs, broadcasts, idempotency, jobs,
     live_segments::{self, MOST_DELETED},
-    sessions, uploads, video,
+    sessions, tus, uploads, video,
 };
 
 /// How long a turn should hold the writer.
@@ -46,7 +46,8 @@ async fn sweep_files(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(uploads::delete_expired(tx, now_ms, rows))
     })
     .await?;
-    Ok(uploads + blobs::sweep(store, now_ms).await?)
+    let resumable = tus::sweep(store, now_ms).await?;
+    Ok(uploads + resumable + blobs::sweep(store, now_ms).await?)
 }
 
 /// Lets go of results that have expired, of old idempotency keys and of jobs that ended long ago.
