@@ -9,6 +9,7 @@
 
 pub mod accounts;
 pub mod api_keys;
+pub mod archive;
 pub mod backup;
 pub mod blob;
 pub mod blobs;
