@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
-    rate_limit::RateLimit, sign_in::Attempts,
+    rate_limit::RateLimit, sign_in::Attempts, tus::Turns,
 };
 use crate::{config::Config, mcp, metrics::Metrics};
 
@@ -176,6 +176,8 @@ pub struct AppState {
     pub(crate) calls: mcp::Calls,
     /// Permits for requests that receive files.
     pub(super) uploading: Arc<Semaphore>,
+    /// Who works on which resumable upload.
+    pub(super) turns: Arc<Turns>,
     /// Cancelled when the service stops: viewers that wait are answered at once.
     pub closing: CancellationToken,
     pub(super) rate_limit: RateLimit,
@@ -207,6 +209,7 @@ impl AppState {
             followers: Followers::new(config.webhooks.max_followers),
             calls: mcp::Calls::new(config.mcp.max_calls),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
+            turns: Arc::default(),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
             closing: CancellationToken::new(),
             config,

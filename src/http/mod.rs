@@ -11,6 +11,7 @@ mod cdn;
 mod cdn_presets;
 pub(crate) mod context;
 mod convert;
+mod cors;
 mod delivery_keys;
 mod docs;
 mod downloads;
@@ -44,6 +45,7 @@ mod site;
 mod source_url;
 mod table;
 mod tools;
+mod tus;
 pub(crate) mod uploads;
 mod usage;
 mod video;
@@ -88,6 +90,8 @@ table::routes! {
     "/api/uploads"                     => POST uploads::create;
     "/api/uploads/complete"            => POST uploads::complete;
     "/api/uploads/{id}/content"        => PUT uploads::put, OPTIONS uploads::preflight;
+    "/api/uploads/tus"                 => POST tus::create, OPTIONS tus::offer;
+    "/api/uploads/tus/{id}"            => GET tus::show, PATCH tus::append, DELETE tus::end, POST tus::overridden, OPTIONS tus::offer_here;
     "/api/downloads/{token}"           => GET downloads::fetch;
 
     "/api/delivery-keys"               => GET delivery_keys::list, POST delivery_keys::create;

@@ -12,6 +12,7 @@ mod outputs;
 mod served;
 mod session;
 mod source_url;
+mod tus;
 mod video;
 mod webhooks;
 mod workflows;

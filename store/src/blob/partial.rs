@@ -87,6 +87,32 @@ impl Partial {
         Ok(progress)
     }
 
+    /// Reads what was written from there on, on the blocking pool.
+    pub async fn digest<D: Send + 'static>(
+        &mut self,
+        from: u64,
+        mut digest: D,
+        update: fn(&mut D, &[u8]),
+    ) -> Result<D, Error> {
+        let file = self.reader().await?;
+        let path = self.path.clone();
+        self.blobs
+            .blocking(move || {
+                let (mut piece, mut at) = (vec![0; PIECE], from);
+                loop {
+                    let count = file
+                        .read_at(&mut piece, at)
+                        .map_err(Error::file("cannot read", &path))?;
+                    if count == 0 {
+                        return Ok(digest);
+                    }
+                    update(&mut digest, &piece[..count]);
+                    at += count as u64;
+                }
+            })
+            .await
+    }
+
     /// What was written so far, opened for reading only, with a position of its own.
     pub async fn reader(&mut self) -> Result<File, Error> {
         self.appender.flush().await?;
