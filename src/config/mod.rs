@@ -3,6 +3,7 @@
 //! `config/default.toml` is manual and default at once. Each crate owns its section and the checks of it; this module
 //! composes them, and refuses what it does not know: a misspelt key in the file must not be a silent default.
 
+mod archive;
 mod environment;
 mod plan;
 mod sections;
@@ -31,6 +32,7 @@ use sluice_ingest::{rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
+pub use archive::Archive;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
 pub use sluice_actors::outbound::Cidr;
@@ -51,6 +53,7 @@ pub struct Config {
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
+    pub archive: Archive,
     pub worker: ComputeSettings,
     pub video: VideoSettings,
     pub streams: StreamSettings,
@@ -79,6 +82,7 @@ impl Default for Config {
             live: LiveSettings::default(),
             store: StoreSettings::default(),
             uploads: Uploads::default(),
+            archive: Archive::default(),
             worker: ComputeSettings::default(),
             video: VideoSettings::default(),
             streams: StreamSettings::default(),
@@ -212,6 +216,7 @@ impl Config {
         sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
         self.uploads.check()?;
+        self.archive.check()?;
         self.sign_in.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;

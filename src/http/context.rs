@@ -29,7 +29,7 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
+    archive, error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
     rate_limit::RateLimit, sign_in::Attempts, tus::Turns,
 };
 use crate::{config::Config, mcp, metrics::Metrics};
@@ -168,6 +168,8 @@ pub struct AppState {
     pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
+    /// Places for archives that are sent.
+    pub(super) archives: archive::Places,
     /// Permits for viewers that wait for a part or a state.
     pub(super) waiting_viewers: Semaphore,
     /// Places for clients that follow events.
@@ -208,6 +210,7 @@ impl AppState {
             live_changes: Mutex::new(()),
             followers: Followers::new(config.webhooks.max_followers),
             calls: mcp::Calls::new(config.mcp.max_calls),
+            archives: archive::Places::new(&config.archive),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             turns: Arc::default(),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),

@@ -6,6 +6,7 @@
 
 pub mod address;
 mod answer;
+mod archive;
 mod bytes;
 mod cdn;
 mod cdn_presets;
@@ -87,6 +88,7 @@ table::routes! {
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
+    "/api/folders/{id}/zip"            => GET archive::download;
     "/api/uploads"                     => POST uploads::create;
     "/api/uploads/complete"            => POST uploads::complete;
     "/api/uploads/{id}/content"        => PUT uploads::put, OPTIONS uploads::preflight;

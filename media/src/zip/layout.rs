@@ -92,6 +92,11 @@ impl Layout {
         self.files.len() as u32
     }
 
+    /// Of the file of that number.
+    pub fn size(&self, file: u32) -> u64 {
+        self.files[file as usize].size
+    }
+
     /// Goes through `len` bytes from `start`, as far as there are any.
     pub fn cursor(&self, start: u64, len: u64) -> Cursor {
         Cursor::new(self, start, len)
