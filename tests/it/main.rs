@@ -27,3 +27,4 @@ mod video;
 mod webhooks;
 mod worker;
 mod workflows;
+mod zip;
