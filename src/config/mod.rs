@@ -6,6 +6,7 @@
 mod environment;
 mod plan;
 mod sections;
+mod shares;
 
 use std::{
     collections::BTreeMap,
@@ -33,6 +34,7 @@ use sluice_store::StoreSettings;
 
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
+pub use shares::Shares;
 pub use sluice_actors::outbound::Cidr;
 
 /// The manual of all settings, and their defaults.
@@ -59,6 +61,7 @@ pub struct Config {
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
+    pub shares: Shares,
     pub webhooks: WebhookSettings,
     pub workflows: WorkflowSettings,
     pub mcp: Mcp,
@@ -87,6 +90,7 @@ impl Default for Config {
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
+            shares: Shares::default(),
             webhooks: WebhookSettings::default(),
             workflows: WorkflowSettings::default(),
             mcp: Mcp::default(),
@@ -213,6 +217,7 @@ impl Config {
         self.srt.check()?;
         self.uploads.check()?;
         self.sign_in.check()?;
+        self.shares.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;
         self.live.check()?;
