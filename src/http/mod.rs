@@ -154,6 +154,7 @@ table::routes! {
     "/assets/{file}"                   => GET docs::asset;
     "/live/{playbackId}"               => GET docs::player;
     "/video/{playbackId}"              => GET docs::watch;
+    "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;
 }
 
 #[cfg(test)]

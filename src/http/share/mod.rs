@@ -10,6 +10,7 @@ mod gate;
 mod guesses;
 mod listing;
 mod owner;
+mod page;
 mod password;
 mod reader;
 mod request;
@@ -20,6 +21,7 @@ use sluice_store::{Error, Store, shares};
 use tokio::sync::Semaphore;
 
 pub use owner::{__path_create, __path_revoke, __path_show, create, revoke, show};
+pub use page::{__path_enter_password, __path_open_page, enter_password, open_page};
 pub use reader::{
     __path_browse, __path_download, __path_preview, __path_unlock, browse, download, preview,
     unlock,

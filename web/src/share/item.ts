@@ -6,9 +6,8 @@ export interface Item {
   id: string;
   kind: Kind;
   name: string;
-  /** Type and size, as a person reads them. */
+  /** Type, size and measures, as a person reads them. */
   facts: string;
-  mimeType: string;
   /** The bytes, to be shown; null where they may only be downloaded. */
   inlineUrl: string | null;
   /** The bytes, to be kept; null where that is not allowed. */
@@ -29,14 +28,20 @@ export function readItem(entry: HTMLElement): Item {
     id: dataset.id ?? "",
     kind: isKind(dataset.kind) ? dataset.kind : "other",
     name: entry.querySelector(".file-name")?.textContent?.trim() ?? "",
-    facts: entry.querySelector(".file-facts")?.textContent?.trim() ?? "",
-    mimeType: dataset.mime ?? "",
+    facts: [entry.querySelector(".file-facts")?.textContent?.trim(), dataset.pixels]
+      .filter(Boolean)
+      .join(" · "),
     inlineUrl: dataset.inline ?? null,
     downloadUrl: download?.href ?? null,
     previewUrl: shownPicture(entry),
-    largeUrl: dataset.large ?? null,
-    streamUrl: dataset.hls ?? null,
+    largeUrl: dataset.preview ? `${dataset.preview}?w=${largeWidth()}` : null,
+    streamUrl: dataset.stream ?? null,
   };
+}
+
+/** Of the previews that the service makes, the smallest that fills the screen. */
+function largeWidth(): number {
+  return Math.max(screen.width, screen.height) * devicePixelRatio > 1400 ? 2560 : 1280;
 }
 
 function isKind(word: string | undefined): word is Kind {

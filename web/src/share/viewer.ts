@@ -43,7 +43,8 @@ export class Viewer {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
     if (!(event.target instanceof Element) || !event.target.closest(".file-open")) return;
     const entry = event.target.closest<HTMLElement>(".file");
-    if (!entry) return;
+    // What cannot be shown is downloaded, as its link says.
+    if (!entry || entry.dataset.kind === "other") return;
     event.preventDefault();
     history.pushState({ viewer: true }, "", `#${entry.dataset.id}`);
     this.pushed = true;
@@ -118,8 +119,8 @@ export class Viewer {
   private describe(item: Item, entry: HTMLElement): void {
     const { page, files, paging } = this;
     const number = [...files.children].indexOf(entry) + 1;
-    const total = files.dataset.total ?? String(files.childElementCount);
-    const position = `${number.toLocaleString("en")} of ${Number(total).toLocaleString("en")}`;
+    const here = files.childElementCount.toLocaleString("en");
+    const position = `${number.toLocaleString("en")} of ${here}${paging.hasMore ? "+" : ""}`;
     page.name.textContent = item.name;
     page.facts.textContent = `${position} · ${item.facts}`;
     page.viewerAnnouncement.textContent = `${item.name}, ${position}`;
