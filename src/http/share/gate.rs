@@ -173,7 +173,8 @@ mod tests {
     #[tokio::test]
     async fn a_withdrawn_body_ends_in_an_error() {
         let (gate, chunk) = (Arc::new(Gate::default()), Bytes::from_static(b"x"));
-        let endless = futures_util::stream::repeat(Ok::<_, std::io::Error>(chunk));
+        let endless =
+            futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()));
         let response = HttpResponse::Ok().streaming(endless);
         let leave = gate.enter("a");
         let mut body = bound(response, withdrawn(leave, None)).into_body();
