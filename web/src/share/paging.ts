@@ -15,7 +15,7 @@ export class Paging {
     { rootMargin: AHEAD },
   );
 
-  /** @param onAdded the number of files that came, and of those that are here now */
+  /** @param onAdded is told the number of files that came, and of those that are here now */
   constructor(
     private readonly files: HTMLElement,
     private readonly onAdded: (added: number, here: number) => void,
@@ -48,9 +48,10 @@ export class Paging {
       this.add(new DOMParser().parseFromString(await response.text(), "text/html"));
       return true;
     } catch {
-      // The link stays: by it, a person tries again or learns what has become of the folder.
+      // By the link itself, a person tries again or learns what has become of the folder.
       link.dataset.failed = "";
       link.removeAttribute("aria-busy");
+      link.textContent = "The rest could not be loaded: try again";
       return false;
     }
   }
