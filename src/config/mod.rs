@@ -7,6 +7,7 @@ mod archive;
 mod environment;
 mod plan;
 mod sections;
+mod shares;
 
 use std::{
     collections::BTreeMap,
@@ -35,6 +36,7 @@ use sluice_store::StoreSettings;
 pub use archive::Archive;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
+pub use shares::Shares;
 pub use sluice_actors::outbound::Cidr;
 
 /// The manual of all settings, and their defaults.
@@ -62,6 +64,7 @@ pub struct Config {
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
+    pub shares: Shares,
     pub webhooks: WebhookSettings,
     pub workflows: WorkflowSettings,
     pub mcp: Mcp,
@@ -91,6 +94,7 @@ impl Default for Config {
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
+            shares: Shares::default(),
             webhooks: WebhookSettings::default(),
             workflows: WorkflowSettings::default(),
             mcp: Mcp::default(),
@@ -218,6 +222,7 @@ impl Config {
         self.uploads.check()?;
         self.archive.check()?;
         self.sign_in.check()?;
+        self.shares.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;
         self.live.check()?;

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     archive, error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
-    rate_limit::RateLimit, sign_in::Attempts, tus::Turns,
+    rate_limit::RateLimit, share::Shares, sign_in::Attempts, tus::Turns,
 };
 use crate::{config::Config, mcp, metrics::Metrics};
 
@@ -184,6 +184,8 @@ pub struct AppState {
     pub closing: CancellationToken,
     pub(super) rate_limit: RateLimit,
     pub(super) attempts: Attempts,
+    /// What handlers of links have in common.
+    pub(crate) shares: Shares,
     password_checks: Semaphore,
     stage: AtomicU8,
 }
@@ -202,6 +204,7 @@ impl AppState {
         Self {
             rate_limit: RateLimit::new(now),
             attempts: Attempts::new(config.sign_in.attempts, config.sign_in.window),
+            shares: Shares::new(&config.shares),
             password_checks: Semaphore::new(PASSWORD_CHECKS),
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),

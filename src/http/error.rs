@@ -55,6 +55,18 @@ pub enum ApiError {
         code: &'static str,
         message: &'static str,
     },
+    /// The one answer to a link that is unknown, malformed, revoked or expired, or whose folder is gone (404).
+    #[error("This link is no longer available.")]
+    ShareUnavailable,
+    /// The link does not permit it, or not yet (403).
+    #[error("{message}")]
+    NoShare {
+        code: &'static str,
+        message: &'static str,
+    },
+    /// As many downloads have begun as the link allows (410).
+    #[error("as many downloads have begun as this link allows: ask its owner for another one")]
+    ShareUsedUp,
     #[error("{0} not found")]
     NotFound(&'static str),
     /// A field of a request for something else names no stored file (404).
@@ -187,7 +199,8 @@ impl ApiError {
                 Some("not_found")
             }
             Self::NotReady { .. } => Some("not_ready"),
-            Self::NoPlayback { code, .. } => Some(code),
+            Self::NoPlayback { code, .. } | Self::NoShare { code, .. } => Some(code),
+            Self::ShareUsedUp => Some("download_limit_reached"),
             Self::TooLarge(_) => Some("too_large"),
             Self::UnsupportedType(_) => Some("unsupported_type"),
             Self::Undecodable(_) => Some("undecodable"),
@@ -271,8 +284,11 @@ impl ResponseError for ApiError {
         match self {
             Self::Invalid(_) | Self::InvalidDefinition { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) | Self::NoPlayback { .. } => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NoPlayback { .. } | Self::NoShare { .. } => {
+                StatusCode::FORBIDDEN
+            }
             Self::NotFound(_)
+            | Self::ShareUnavailable
             | Self::NoSuchFile { .. }
             | Self::NotReady { .. }
             | Self::NoSuchTool { .. } => StatusCode::NOT_FOUND,
@@ -281,7 +297,7 @@ impl ResponseError for ApiError {
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
             Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
             Self::Conflict(_) | Self::Crossed { .. } => StatusCode::CONFLICT,
-            Self::CursorExpired | Self::Gone(_) => StatusCode::GONE,
+            Self::CursorExpired | Self::Gone(_) | Self::ShareUsedUp => StatusCode::GONE,
             Self::Locked(_) => StatusCode::LOCKED,
             Self::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
             Self::ChecksumMismatch => StatusCode::from_u16(460).expect("a status has three digits"),

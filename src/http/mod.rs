@@ -40,6 +40,7 @@ mod range;
 mod rate_limit;
 mod server;
 mod session;
+pub(crate) mod share;
 mod sign_in;
 mod signing;
 mod site;
@@ -89,6 +90,12 @@ table::routes! {
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
     "/api/folders/{id}/zip"            => GET archive::download;
+    "/api/folders/{id}/share"          => GET share::show, POST share::create, DELETE share::revoke;
+    "/api/share/folder/{token}"        => GET share::browse;
+    "/api/share/folder/{token}/unlock" => POST share::unlock;
+    "/api/share/folder/{token}/zip"    => GET share::zip;
+    "/api/share/folder/{token}/files/{fileId}" => GET share::download;
+    "/api/share/folder/{token}/files/{fileId}/preview" => GET share::preview;
     "/api/uploads"                     => POST uploads::create;
     "/api/uploads/complete"            => POST uploads::complete;
     "/api/uploads/{id}/content"        => PUT uploads::put, OPTIONS uploads::preflight;
@@ -154,6 +161,7 @@ table::routes! {
     "/assets/{file}"                   => GET docs::asset;
     "/live/{playbackId}"               => GET docs::player;
     "/video/{playbackId}"              => GET docs::watch;
+    "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;
 }
 
 #[cfg(test)]

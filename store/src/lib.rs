@@ -33,6 +33,7 @@ pub mod playback_keys;
 pub mod presets;
 pub mod recordings;
 pub mod sessions;
+pub mod shares;
 pub mod storage;
 pub mod tus;
 pub mod uploads;

@@ -19,6 +19,7 @@ mod publish;
 mod recording;
 mod restream;
 mod rtsp;
+mod share;
 mod smoke;
 mod srt;
 mod support;

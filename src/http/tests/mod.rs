@@ -11,6 +11,7 @@ mod live_inputs;
 mod outputs;
 mod served;
 mod session;
+mod share_page;
 mod source_url;
 mod tus;
 mod video;
