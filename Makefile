@@ -1,5 +1,5 @@
 # The two commands: `make run` and `make test`. `make help` lists the rest.
-# Everything that is built or fetched lands in target/, web/node_modules, web/dist and the node_modules of tests/browser and tests/mcp.
+# Everything that is built or fetched lands in target/, web/node_modules, web/dist and the node_modules of tests/browser, tests/mcp and tests/tus.
 
 SHELL := /bin/sh
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin
@@ -83,7 +83,11 @@ tests/mcp/node_modules/.installed: tests/mcp/package-lock.json | needs-build
 	cd tests/mcp && { $(NPM_CI); }
 	@touch $@
 
-test-rust: needs-test web tests/browser/node_modules/.installed tests/mcp/node_modules/.installed
+tests/tus/node_modules/.installed: tests/tus/package-lock.json | needs-build
+	cd tests/tus && { $(NPM_CI); }
+	@touch $@
+
+test-rust: needs-test web tests/browser/node_modules/.installed tests/mcp/node_modules/.installed tests/tus/node_modules/.installed
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 test-web: web

@@ -24,6 +24,7 @@ mod smoke;
 mod srt;
 mod support;
 mod tls;
+mod tus;
 mod video;
 mod webhooks;
 mod worker;

@@ -11,7 +11,7 @@ use actix_web::{
     error::PayloadError,
     web::{self, Bytes},
 };
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use sluice_store::{
     Error as StoreError,
     blob::Partial,
@@ -39,6 +39,9 @@ use crate::{
 
 /// A slow line is brought to the disk so often, however little came.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
+
+/// As much as lies in the buffers of a connection when its request is called off.
+const LEFTOVER: usize = 128 * 1024;
 
 /// How far an upload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,7 @@ pub(super) async fn receive(
         standing: Standing::of(&upload),
         upload,
         room,
+        leftover: LEFTOVER,
     };
     reception.run(chunk, payload).await
 }
@@ -162,6 +166,8 @@ struct Reception<'a> {
     saved_at: Instant,
     /// The length that it may get.
     room: u64,
+    /// Bytes that it still takes once it is called off.
+    leftover: usize,
 }
 
 /// Why no more bytes come.
@@ -200,18 +206,9 @@ impl Reception<'_> {
 
     /// Appends the body. An error means that nothing counts of what came since the last save.
     async fn fill(&mut self, mut payload: Payload, saves: bool) -> Result<Ending, ApiError> {
-        let state = self.state;
-        let patience = state.config.uploads.idle_timeout;
-        let most_unsaved = state.config.uploads.checkpoint.as_u64();
-        let mut body = payload.by_ref();
+        let most_unsaved = self.state.config.uploads.checkpoint.as_u64();
         loop {
-            let piece = tokio::select! {
-                biased;
-                () = self.turn.ended() => return Ok(Ending::CutOff(taken_over())),
-                () = state.closing.cancelled() => return Ok(Ending::CutOff(stopping())),
-                piece = next_piece(&mut body, patience) => piece,
-            };
-            let bytes = match piece_of(piece, patience) {
+            let bytes = match self.next(&mut payload).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(Ending::Whole),
                 Err(error) => return Ok(Ending::CutOff(error)),
@@ -226,6 +223,30 @@ impl Reception<'_> {
             if saves && is_due && self.partial.len() < self.room {
                 self.save().await?;
             }
+        }
+    }
+
+    /// The next bytes. Once the request is called off, only what has arrived already, and not much of it.
+    async fn next(&mut self, payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
+        let patience = self.state.config.uploads.idle_timeout;
+        let mut body = payload.by_ref();
+        let waited = tokio::select! {
+            biased;
+            () = self.turn.ended() => Err(taken_over()),
+            () = self.state.closing.cancelled() => Err(stopping()),
+            piece = next_piece(&mut body, patience) => Ok(piece),
+        };
+        let called_off = match waited {
+            Ok(piece) => return piece_of(piece, patience),
+            Err(error) => error,
+        };
+        let arrived = body.next().now_or_never().flatten();
+        match arrived {
+            Some(Ok(bytes)) if bytes.len() <= self.leftover => {
+                self.leftover -= bytes.len();
+                Ok(Some(bytes))
+            }
+            _ => Err(called_off),
         }
     }
 
