@@ -62,7 +62,8 @@ fn numbers_are_digits_that_fit() {
 
 #[test]
 fn a_creation_says_how_much_comes_or_that_it_will() {
-    let cases: [(&[(&str, &str)], Option<Option<u64>>); 7] = [
+    type Given<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Given, Option<Option<u64>>); 7] = [
         (&[("upload-length", "5")], Some(Some(5))),
         (&[("upload-length", "0")], Some(Some(0))),
         (&[("upload-defer-length", "1")], Some(None)),
