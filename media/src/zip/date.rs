@@ -9,8 +9,9 @@ pub(super) fn dos(seconds: u32) -> (u16, u16) {
     let seconds = seconds.max(DOS_EPOCH);
     let (year, month, day) = civil(seconds / SECONDS_PER_DAY);
     let of_day = seconds % SECONDS_PER_DAY;
-    let time = of_day / 3600 << 11 | of_day / 60 % 60 << 5 | of_day % 60 / 2;
-    let date = (year - 1980) << 9 | month << 5 | day;
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let time = (hour << 11) | (minute << 5) | (second / 2);
+    let date = ((year - 1980) << 9) | (month << 5) | day;
     (time as u16, date as u16)
 }
 
@@ -47,8 +48,8 @@ mod tests {
         ];
         for (seconds, (year, month, day), (hour, minute, second)) in cases {
             let expected = (
-                hour << 11 | minute << 5 | second / 2,
-                (year - 1980) << 9 | month << 5 | day,
+                (hour << 11) | (minute << 5) | (second / 2),
+                ((year - 1980) << 9) | (month << 5) | day,
             );
             assert_eq!(dos(seconds), expected, "{seconds}");
         }

@@ -208,7 +208,7 @@ fn fill_in_length(out: &mut [u8], at: usize, from: usize) {
 
 fn attributes(entry: &Entry) -> u32 {
     match entry.is_folder {
-        true => FOLDER_MODE << 16 | DOS_FOLDER,
+        true => (FOLDER_MODE << 16) | DOS_FOLDER,
         false => FILE_MODE << 16,
     }
 }
