@@ -228,7 +228,8 @@ mod tests {
         drop(lent);
         assert_eq!((&part[..], buffers.locked().len()), (&b"el"[..], 0));
         drop(part);
-        assert_eq!(buffers.take().as_ptr(), place);
+        let again = buffers.take();
+        assert_eq!(again.as_ptr(), place);
     }
 
     #[test]

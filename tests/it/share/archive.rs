@@ -23,8 +23,9 @@ async fn a_reader_gets_what_the_owner_gets() -> Result<(), Failure> {
     let archive = shared.api.fetch(&shared.path("/zip")).await?.expect(200)?;
     let key = format!("Bearer {API_KEY}");
     let owners = format!("/api/folders/{}/zip", shared.folder);
-    let owners = shared.api.fetch_with(&owners, &[("authorization", &key)]);
-    let owners = owners.await?.expect(200)?;
+    let headers = [("authorization", key.as_str())];
+    let owners = shared.api.fetch_with(&owners, &headers).await?;
+    let owners = owners.expect(200)?;
     assert!(archive.bytes == owners.bytes && archive.bytes.len() > 150_000);
     assert_eq!(archive.header("etag"), owners.header("etag"));
     for (header, expected) in [
