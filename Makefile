@@ -1,5 +1,5 @@
 # The two commands: `make run` and `make test`. `make help` lists the rest.
-# Everything that is built or fetched lands in target/, web/node_modules, web/dist and the node_modules of tests/browser and tests/mcp.
+# Everything that is built or fetched lands in target/, web/node_modules, web/dist and the node_modules of tests/browser, tests/mcp and tests/tus.
 
 SHELL := /bin/sh
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin
@@ -21,7 +21,7 @@ web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 
 .NOTPARALLEL:
 .PHONY: help run build test corpus bench bench-peers fmt lint web needs-build needs-test needs-bench needs-quality needs-peers \
-        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-quality
+        test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -37,7 +37,7 @@ test: needs-test lint test-rust test-web test-browser test-proxies ## all checks
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
 	$(CARGO) test --locked --test corpus -- --nocapture
 
-bench: bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
+bench: bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
 
 bench-peers: needs-peers build ## image delivery interleaved with the servers that registries have: oximg, ipx, thumbor
 	$(CARGO) bench --locked --bench load -- cdn-miss-unique --peers
@@ -83,7 +83,11 @@ tests/mcp/node_modules/.installed: tests/mcp/package-lock.json | needs-build
 	cd tests/mcp && { $(NPM_CI); }
 	@touch $@
 
-test-rust: needs-test web tests/browser/node_modules/.installed tests/mcp/node_modules/.installed
+tests/tus/node_modules/.installed: tests/tus/package-lock.json | needs-build
+	cd tests/tus && { $(NPM_CI); }
+	@touch $@
+
+test-rust: needs-test web tests/browser/node_modules/.installed tests/mcp/node_modules/.installed tests/tus/node_modules/.installed
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 test-web: web
@@ -118,6 +122,9 @@ bench-workflows: needs-bench build
 bench-video: needs-bench build
 	$(CARGO) bench --locked --bench load -- transcode
 	$(CARGO) bench --locked --bench load -- ladder
+
+bench-zip: needs-bench build
+	$(CARGO) bench --locked --bench load -- zip
 
 bench-quality: needs-quality build
 	$(CARGO) bench --locked --bench load -- photographs

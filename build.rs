@@ -6,13 +6,23 @@ use std::{fs, path::Path};
 const PLACEHOLDER: &str = "<!doctype html><meta charset=\"utf-8\"><title>Sluice</title>\
     <p>The front end was not built into this program. Run <code>make build</code>.</p>\n";
 
+/// Pages that the service fills.
+const FRAME: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title><!--title--></title><main><!--main--></main>\n";
+
 fn main() {
     let folder = Path::new("web/dist");
-    for page in ["player.html", "watch.html", "docs.html"] {
+    let pages = [
+        ("player.html", PLACEHOLDER),
+        ("watch.html", PLACEHOLDER),
+        ("docs.html", PLACEHOLDER),
+        ("share.html", FRAME),
+        ("notice.html", FRAME),
+    ];
+    for (page, placeholder) in pages {
         let path = folder.join(page);
         if !path.exists() {
             fs::create_dir_all(folder).expect("web/dist can be made");
-            fs::write(&path, PLACEHOLDER).expect("web/dist can be written");
+            fs::write(&path, placeholder).expect("web/dist can be written");
         }
     }
     println!("cargo::rerun-if-changed=web/dist");

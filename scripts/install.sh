@@ -151,6 +151,9 @@ test_needs() {
     want python3 python3
     want pip3 python3-pip
     want curl curl
+    want unzip unzip
+    want 7z p7zip-full
+    want bsdtar libarchive-tools
     want php php-cli
     want srt-live-transmit srt-tools
     want_rtsp_server

@@ -323,6 +323,7 @@ impl Service {
         self.state.closing.cancel();
         self.http.stop(true).await;
         bounded("image delivery", self.state.images.close()).await;
+        bounded("links", self.state.shares.flush(&self.state.store)).await;
         self.state.webhooks.close().await;
         bounded("workflow runs", self.state.workflows.close()).await;
         bounded("recordings", self.state.recordings.close()).await;

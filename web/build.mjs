@@ -18,10 +18,20 @@ const entryPoints = [
   "src/player/player.ts",
   "src/watch/watch.ts",
   "src/docs/docs.ts",
+  "src/share/share.ts",
+  "src/share/stream.ts",
   "src/styles/player.css",
   "src/styles/docs.css",
+  "src/styles/share.css",
+  "src/styles/notice.css",
 ];
-const pages = ["pages/player.html", "pages/watch.html", "pages/docs.html"];
+const pages = [
+  "pages/player.html",
+  "pages/watch.html",
+  "pages/docs.html",
+  "pages/share.html",
+  "pages/notice.html",
+];
 const copied = ["pages/favicon.svg"];
 
 if (process.argv.includes("--test")) {

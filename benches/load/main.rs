@@ -21,6 +21,7 @@ mod video;
 mod viewer;
 mod webhooks;
 mod workflows;
+mod zip;
 
 use clap::{Parser, Subcommand};
 
@@ -61,6 +62,8 @@ enum Scenario {
     Ladder(video::LadderOptions),
     /// Workflow runs of resize, conversion and storage, each waited for: what the engine costs beside the operations.
     Workflows(workflows::Options),
+    /// A folder of photographs as one archive, beside nginx with a file of the same size.
+    Zip(zip::Options),
 }
 
 fn main() -> Result<(), Failure> {
@@ -85,6 +88,7 @@ fn main() -> Result<(), Failure> {
             Scenario::Transcode(options) => video::transcode(&options).await,
             Scenario::Ladder(options) => video::ladder(&options).await,
             Scenario::Workflows(options) => workflows::run(&options).await,
+            Scenario::Zip(options) => zip::run(&options).await,
         }
     })
 }

@@ -1,5 +1,5 @@
-//! What media is: formats, operations, delivery requests, access units, codec configurations, the HLS packager. Pure: no I/O,
-//! no async task, no actor.
+//! What media is: formats, operations, delivery requests, access units, codec configurations, the HLS packager, the layout of
+//! archives. Pure: no I/O, no async task, no actor.
 //!
 //! Everything here takes foreign bytes and a time, and gives values back. It never panics on what it is given, and
 //! allocates by what arrived, never by a length that was declared.
@@ -18,5 +18,6 @@ pub mod task;
 pub mod unit;
 pub mod variant;
 pub mod workflow;
+pub mod zip;
 
 pub use error::Error;

@@ -3,9 +3,11 @@
 //! `config/default.toml` is manual and default at once. Each crate owns its section and the checks of it; this module
 //! composes them, and refuses what it does not know: a misspelt key in the file must not be a silent default.
 
+mod archive;
 mod environment;
 mod plan;
 mod sections;
+mod shares;
 
 use std::{
     collections::BTreeMap,
@@ -31,8 +33,10 @@ use sluice_ingest::{rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
+pub use archive::Archive;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
+pub use shares::Shares;
 pub use sluice_actors::outbound::Cidr;
 
 /// The manual of all settings, and their defaults.
@@ -51,6 +55,7 @@ pub struct Config {
     pub live: LiveSettings,
     pub store: StoreSettings,
     pub uploads: Uploads,
+    pub archive: Archive,
     pub worker: ComputeSettings,
     pub video: VideoSettings,
     pub streams: StreamSettings,
@@ -59,6 +64,7 @@ pub struct Config {
     pub convert: ConvertSettings,
     pub cdn: CdnSettings,
     pub sign_in: SignIn,
+    pub shares: Shares,
     pub webhooks: WebhookSettings,
     pub workflows: WorkflowSettings,
     pub mcp: Mcp,
@@ -79,6 +85,7 @@ impl Default for Config {
             live: LiveSettings::default(),
             store: StoreSettings::default(),
             uploads: Uploads::default(),
+            archive: Archive::default(),
             worker: ComputeSettings::default(),
             video: VideoSettings::default(),
             streams: StreamSettings::default(),
@@ -87,6 +94,7 @@ impl Default for Config {
             convert: ConvertSettings::default(),
             cdn: CdnSettings::default(),
             sign_in: SignIn::default(),
+            shares: Shares::default(),
             webhooks: WebhookSettings::default(),
             workflows: WorkflowSettings::default(),
             mcp: Mcp::default(),
@@ -212,7 +220,9 @@ impl Config {
         sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
         self.uploads.check()?;
+        self.archive.check()?;
         self.sign_in.check()?;
+        self.shares.check()?;
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;
         self.live.check()?;

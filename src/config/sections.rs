@@ -119,6 +119,11 @@ pub struct Uploads {
     /// How long a direct upload may take from its making to its completion.
     #[serde(with = "duration")]
     pub keep_unfinished: Duration,
+    /// Unfinished resumable uploads of an account.
+    pub max_unfinished: u64,
+    /// Bytes of a resumable upload that a crash may cost: so many arrive before they are brought to the disk.
+    #[serde(with = "size")]
+    pub checkpoint: ByteSize,
     /// How long the `download_url` of a stored file works.
     #[serde(with = "duration")]
     pub link_lifetime: Duration,
@@ -133,6 +138,8 @@ impl Default for Uploads {
             max_fields: 100,
             max_text: ByteSize::kib(64),
             keep_unfinished: Duration::from_secs(24 * 3600),
+            max_unfinished: 1000,
+            checkpoint: ByteSize::mib(16),
             link_lifetime: Duration::from_secs(5 * 60),
         }
     }
@@ -148,6 +155,12 @@ impl Uploads {
         }
         if !(1024..=16 << 20).contains(&self.max_text.as_u64()) {
             return Err("uploads.max_text must be between 1 KiB and 16 MiB".into());
+        }
+        if self.max_unfinished == 0 {
+            return Err("uploads.max_unfinished must be at least 1".into());
+        }
+        if self.checkpoint.as_u64() < 256 << 10 {
+            return Err("uploads.checkpoint must be at least 256 KiB".into());
         }
         for (key, value) in [
             ("uploads.idle_timeout", self.idle_timeout),

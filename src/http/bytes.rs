@@ -37,6 +37,33 @@ pub(super) async fn respond(
     bytes: &StoredBytes,
     cache: &'static str,
 ) -> Result<HttpResponse, ApiError> {
+    let shown_as = match is_shown(&bytes.mime_type) {
+        true => ShownAs::Inline,
+        false => ShownAs::Attachment,
+    };
+    respond_as(request, state, bytes, cache, shown_as).await
+}
+
+/// What a browser does with bytes that it follows a link to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownAs {
+    /// For what [`is_shown`] only.
+    Inline,
+    Attachment,
+}
+
+/// [`respond`], with the disposition chosen.
+pub(super) async fn respond_as(
+    request: &HttpRequest,
+    state: &AppState,
+    bytes: &StoredBytes,
+    cache: &'static str,
+    shown_as: ShownAs,
+) -> Result<HttpResponse, ApiError> {
+    let disposition = match shown_as {
+        ShownAs::Inline => "inline",
+        ShownAs::Attachment => "attachment",
+    };
     let (tag, modified) = (format!("\"{}\"", bytes.blob), http_date(bytes.modified_at));
     let modified_text = modified.to_string();
     if is_unchanged(request, &tag, modified) {
@@ -61,20 +88,19 @@ pub(super) async fn respond(
         .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
         .insert_header((
             header::CONTENT_DISPOSITION,
-            filename::content_disposition(shown_as(&bytes.mime_type), &bytes.filename),
+            filename::content_disposition(disposition, &bytes.filename),
         ));
     let file = Arc::new(state.store.blobs().open(&bytes.blob).await?);
     Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
 }
 
-/// `inline` or `attachment`; SVG can carry script, and so can everything that is a document to a browser.
-fn shown_as(mime_type: &str) -> &'static str {
-    let is_safe = match mime_type.split_once('/') {
+/// Whether it may be shown in place: SVG can carry script, and so can everything that is a document to a browser.
+pub(super) fn is_shown(mime_type: &str) -> bool {
+    match mime_type.split_once('/') {
         Some(("image", kind)) => !kind.starts_with("svg"),
         Some(("audio" | "video", _)) => true,
         _ => mime_type == "application/pdf",
-    };
-    if is_safe { "inline" } else { "attachment" }
+    }
 }
 
 /// RFC 9110 §13.1.2 and §13.1.3: the entity tag decides where there is one, else the date.
@@ -123,18 +149,18 @@ mod tests {
     #[test]
     fn only_what_cannot_act_is_shown() {
         let cases = [
-            ("image/png", "inline"),
-            ("image/svg+xml", "attachment"),
-            ("video/mp4", "inline"),
-            ("audio/mpeg", "inline"),
-            ("application/pdf", "inline"),
-            ("text/html", "attachment"),
-            ("text/plain", "attachment"),
-            ("application/octet-stream", "attachment"),
-            ("", "attachment"),
+            ("image/png", true),
+            ("image/svg+xml", false),
+            ("video/mp4", true),
+            ("audio/mpeg", true),
+            ("application/pdf", true),
+            ("text/html", false),
+            ("text/plain", false),
+            ("application/octet-stream", false),
+            ("", false),
         ];
         for (mime_type, expected) in cases {
-            assert_eq!(shown_as(mime_type), expected, "{mime_type}");
+            assert_eq!(is_shown(mime_type), expected, "{mime_type}");
         }
     }
 

@@ -29,8 +29,8 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
-    rate_limit::RateLimit, sign_in::Attempts,
+    archive, error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
+    rate_limit::RateLimit, share::Shares, sign_in::Attempts, tus::Turns,
 };
 use crate::{config::Config, mcp, metrics::Metrics};
 
@@ -168,6 +168,8 @@ pub struct AppState {
     pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(super) live_changes: Mutex<()>,
+    /// Places for archives that are sent.
+    pub(super) archives: archive::Places,
     /// Permits for viewers that wait for a part or a state.
     pub(super) waiting_viewers: Semaphore,
     /// Places for clients that follow events.
@@ -176,10 +178,14 @@ pub struct AppState {
     pub(crate) calls: mcp::Calls,
     /// Permits for requests that receive files.
     pub(super) uploading: Arc<Semaphore>,
+    /// Who works on which resumable upload.
+    pub(super) turns: Arc<Turns>,
     /// Cancelled when the service stops: viewers that wait are answered at once.
     pub closing: CancellationToken,
     pub(super) rate_limit: RateLimit,
     pub(super) attempts: Attempts,
+    /// What handlers of links have in common.
+    pub(crate) shares: Shares,
     password_checks: Semaphore,
     stage: AtomicU8,
 }
@@ -198,6 +204,7 @@ impl AppState {
         Self {
             rate_limit: RateLimit::new(now),
             attempts: Attempts::new(config.sign_in.attempts, config.sign_in.window),
+            shares: Shares::new(&config.shares),
             password_checks: Semaphore::new(PASSWORD_CHECKS),
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
@@ -206,7 +213,9 @@ impl AppState {
             live_changes: Mutex::new(()),
             followers: Followers::new(config.webhooks.max_followers),
             calls: mcp::Calls::new(config.mcp.max_calls),
+            archives: archive::Places::new(&config.archive),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
+            turns: Arc::default(),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
             closing: CancellationToken::new(),
             config,

@@ -113,6 +113,12 @@ pub async fn asset(
     Ok(answer(&request, embedded, None))
 }
 
+/// A page that the service fills before it answers with it.
+pub(super) fn frame(name: &str) -> Option<String> {
+    let embedded = Front::get(name)?;
+    String::from_utf8(embedded.data.into_owned()).ok()
+}
+
 fn page(request: &HttpRequest, name: &str, policy: &'static str) -> Result<HttpResponse, ApiError> {
     let embedded = Front::get(name).ok_or(ApiError::NotFound("page"))?;
     Ok(answer(request, embedded, Some(policy)))

@@ -55,6 +55,18 @@ pub enum ApiError {
         code: &'static str,
         message: &'static str,
     },
+    /// The one answer to a link that is unknown, malformed, revoked or expired, or whose folder is gone (404).
+    #[error("This link is no longer available.")]
+    ShareUnavailable,
+    /// The link does not permit it, or not yet (403).
+    #[error("{message}")]
+    NoShare {
+        code: &'static str,
+        message: &'static str,
+    },
+    /// As many downloads have begun as the link allows (410).
+    #[error("as many downloads have begun as this link allows: ask its owner for another one")]
+    ShareUsedUp,
     #[error("{0} not found")]
     NotFound(&'static str),
     /// A field of a request for something else names no stored file (404).
@@ -87,6 +99,20 @@ pub enum ApiError {
         /// All of them, with the warnings.
         problems: Value,
     },
+    /// The client speaks another version of tus, or none (412).
+    #[error("send `Tus-Resumable: {version}`, the version of tus that is spoken here")]
+    OtherVersion { version: &'static str },
+    /// The bytes are not those that the client computed a checksum of (460, of tus).
+    #[error(
+        "the bytes do not have the checksum of Upload-Checksum: none of them was kept, send them again"
+    )]
+    ChecksumMismatch,
+    /// Somebody else is at work on it (423).
+    #[error("{0}; try again")]
+    Locked(&'static str),
+    /// It was there, and is not kept any longer (410).
+    #[error("{0}")]
+    Gone(&'static str),
     /// What follows a client's cursor is gone (410).
     #[error("the events after this cursor are no longer kept: begin again without a cursor")]
     CursorExpired,
@@ -173,7 +199,8 @@ impl ApiError {
                 Some("not_found")
             }
             Self::NotReady { .. } => Some("not_ready"),
-            Self::NoPlayback { code, .. } => Some(code),
+            Self::NoPlayback { code, .. } | Self::NoShare { code, .. } => Some(code),
+            Self::ShareUsedUp => Some("download_limit_reached"),
             Self::TooLarge(_) => Some("too_large"),
             Self::UnsupportedType(_) => Some("unsupported_type"),
             Self::Undecodable(_) => Some("undecodable"),
@@ -181,6 +208,9 @@ impl ApiError {
             Self::DeliveriesUsedUp { .. } => Some("deliveries_used_up"),
             Self::Unprocessable { code, .. } => Some(code),
             Self::StorageUsedUp { .. } => Some("storage_used_up"),
+            Self::ChecksumMismatch => Some("checksum_mismatch"),
+            Self::Locked(_) => Some("locked"),
+            Self::Gone(_) => Some("gone"),
             Self::CursorExpired => Some("cursor_expired"),
             Self::InvalidDefinition { .. } => Some("invalid_definition"),
             _ => None,
@@ -231,6 +261,10 @@ impl ApiError {
                     .ok()
                     .map(|range| (header::CONTENT_RANGE, range))
             }
+            Self::OtherVersion { version } => Some((
+                HeaderName::from_static("tus-version"),
+                HeaderValue::from_static(version),
+            )),
             Self::MethodNotAllowed { allow, .. } => HeaderValue::from_str(allow)
                 .ok()
                 .map(|allow| (header::ALLOW, allow)),
@@ -250,8 +284,11 @@ impl ResponseError for ApiError {
         match self {
             Self::Invalid(_) | Self::InvalidDefinition { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) | Self::NoPlayback { .. } => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NoPlayback { .. } | Self::NoShare { .. } => {
+                StatusCode::FORBIDDEN
+            }
             Self::NotFound(_)
+            | Self::ShareUnavailable
             | Self::NoSuchFile { .. }
             | Self::NotReady { .. }
             | Self::NoSuchTool { .. } => StatusCode::NOT_FOUND,
@@ -260,7 +297,10 @@ impl ResponseError for ApiError {
             Self::Timeout(_) => StatusCode::REQUEST_TIMEOUT,
             Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
             Self::Conflict(_) | Self::Crossed { .. } => StatusCode::CONFLICT,
-            Self::CursorExpired => StatusCode::GONE,
+            Self::CursorExpired | Self::Gone(_) | Self::ShareUsedUp => StatusCode::GONE,
+            Self::Locked(_) => StatusCode::LOCKED,
+            Self::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
+            Self::ChecksumMismatch => StatusCode::from_u16(460).expect("a status has three digits"),
             Self::TooLarge(_) | Self::StorageUsedUp { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedType(_) | Self::Undecodable(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany { .. } | Self::DeliveriesUsedUp { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -304,6 +344,7 @@ impl From<sluice_store::Error> for ApiError {
             Store::NotFound(what) => Self::NotFound(what),
             Store::Invalid(message) => Self::Invalid(message),
             Store::Conflict(message) => Self::Conflict(message),
+            Store::Gone(message) => Self::Gone(message),
             Store::Full => Self::NoSpace,
             Store::OverQuota {
                 used_bytes,

@@ -217,6 +217,7 @@ pub async fn delete(
                 Box::pin(async move { folders::delete_empty(tx, account_id, id).await })
             });
             emptied.await?;
+            state.shares.folders_deleted(&state.store).await?;
         }
         Some(_) => {
             return Err(ApiError::Invalid(
@@ -242,6 +243,7 @@ async fn delete_with_contents(
             state.images.purge_file(file_id).await;
         }
         if emptied.is_gone {
+            state.shares.folders_deleted(&state.store).await?;
             return Ok(());
         }
     }

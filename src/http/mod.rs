@@ -6,11 +6,13 @@
 
 pub mod address;
 mod answer;
+mod archive;
 mod bytes;
 mod cdn;
 mod cdn_presets;
 pub(crate) mod context;
 mod convert;
+mod cors;
 mod delivery_keys;
 mod docs;
 mod downloads;
@@ -38,12 +40,14 @@ mod range;
 mod rate_limit;
 mod server;
 mod session;
+pub(crate) mod share;
 mod sign_in;
 mod signing;
 mod site;
 mod source_url;
 mod table;
 mod tools;
+mod tus;
 pub(crate) mod uploads;
 mod usage;
 mod video;
@@ -85,9 +89,18 @@ table::routes! {
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
+    "/api/folders/{id}/zip"            => GET archive::download;
+    "/api/folders/{id}/share"          => GET share::show, POST share::create, DELETE share::revoke;
+    "/api/share/folder/{token}"        => GET share::browse;
+    "/api/share/folder/{token}/unlock" => POST share::unlock;
+    "/api/share/folder/{token}/zip"    => GET share::zip;
+    "/api/share/folder/{token}/files/{fileId}" => GET share::download;
+    "/api/share/folder/{token}/files/{fileId}/preview" => GET share::preview;
     "/api/uploads"                     => POST uploads::create;
     "/api/uploads/complete"            => POST uploads::complete;
     "/api/uploads/{id}/content"        => PUT uploads::put, OPTIONS uploads::preflight;
+    "/api/uploads/tus"                 => POST tus::create, OPTIONS tus::offer;
+    "/api/uploads/tus/{id}"            => GET tus::show, PATCH tus::append, DELETE tus::end, POST tus::overridden, OPTIONS tus::offer_here;
     "/api/downloads/{token}"           => GET downloads::fetch;
 
     "/api/delivery-keys"               => GET delivery_keys::list, POST delivery_keys::create;
@@ -148,6 +161,7 @@ table::routes! {
     "/assets/{file}"                   => GET docs::asset;
     "/live/{playbackId}"               => GET docs::player;
     "/video/{playbackId}"              => GET docs::watch;
+    "/share/folder/{token}"            => GET share::open_page, POST share::enter_password;
 }
 
 #[cfg(test)]

@@ -83,14 +83,18 @@ impl Attempts {
     }
 }
 
-/// Long names are cut, so that an entry is small; one household's IPv6 network counts as one address.
+/// Long names are cut, so that an entry is small.
 fn pair(user: &str, address: Option<IpAddr>) -> Pair {
     let user = user.trim().to_ascii_lowercase().chars().take(64).collect();
-    let network = address.map(|address| match address {
+    (user, network(address))
+}
+
+/// What counts as one client: an IPv4 address, or one household's IPv6 network.
+pub(super) fn network(address: Option<IpAddr>) -> Option<IpAddr> {
+    address.map(|address| match address {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
         v4 => v4,
-    });
-    (user, network)
+    })
 }
 
 #[cfg(test)]

@@ -19,6 +19,10 @@ pub(super) enum Purpose {
     PlaybackKey,
     /// The secret of an account's own key for such tokens.
     PlaybackSigningKey,
+    /// The token of a folder's link.
+    Share,
+    /// That the password of a link was shown.
+    ShareUnlock,
 }
 
 impl Purpose {
@@ -29,6 +33,8 @@ impl Purpose {
             Self::Upload => b"sluice upload 1\0",
             Self::PlaybackKey => b"sluice playback key 1\0",
             Self::PlaybackSigningKey => b"sluice playback signing key 1\0",
+            Self::Share => b"sluice share 1\0",
+            Self::ShareUnlock => b"sluice share unlock 1\0",
         }
     }
 }

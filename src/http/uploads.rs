@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use super::{
     context::AppState,
+    cors::allow_origin,
     error::ApiError,
     extract::{Body, Caller, Reached, Write},
     filename,
@@ -227,21 +228,6 @@ pub async fn preflight(request: HttpRequest, state: web::Data<AppState>) -> Http
         }
     }
     response
-}
-
-/// Whether the page that asks is of `http.cors_origins`; the answer says so to its browser.
-fn allow_origin(request: &HttpRequest, state: &AppState, response: &mut HttpResponse) -> bool {
-    let headers = response.headers_mut();
-    headers.append(header::VARY, HeaderValue::from_static("origin"));
-    let Some(origin) = request.headers().get(header::ORIGIN) else {
-        return false;
-    };
-    let is_listed = |listed: &String| listed.trim_end_matches('/').as_bytes() == origin.as_bytes();
-    let is_allowed = state.config.http.cors_origins.iter().any(is_listed);
-    if is_allowed {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    }
-    is_allowed
 }
 
 async fn receive(

@@ -14,6 +14,9 @@ pub enum Error {
     /// The rows are in a state that forbids the change.
     #[error("{0}")]
     Conflict(String),
+    /// It was there, and is not kept any longer.
+    #[error("{0}")]
+    Gone(&'static str),
     /// Nothing was changed; the same call may succeed later.
     #[error("the database is busy: {0}")]
     Busy(String),

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{Connection, Error, Page, Tx, files};
 
 /// How deep folders may lie in each other.
-const MAX_DEPTH: i64 = 100;
+pub(crate) const MAX_DEPTH: i64 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Folder {

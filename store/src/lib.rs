@@ -9,6 +9,7 @@
 
 pub mod accounts;
 pub mod api_keys;
+pub mod archive;
 pub mod backup;
 pub mod blob;
 pub mod blobs;
@@ -32,7 +33,9 @@ pub mod playback_keys;
 pub mod presets;
 pub mod recordings;
 pub mod sessions;
+pub mod shares;
 pub mod storage;
+pub mod tus;
 pub mod uploads;
 pub mod users;
 pub mod variants;

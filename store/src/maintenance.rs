@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     Error, Store, Tx, Work, blobs, broadcasts, idempotency, jobs,
     live_segments::{self, MOST_DELETED},
-    sessions, uploads, video,
+    sessions, shares, tus, uploads, video,
 };
 
 /// How long a turn should hold the writer.
@@ -21,12 +21,16 @@ const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 /// Newest segments that are kept of a broadcast on air.
 const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
-/// Deletes expired sessions and uploads, the segments of broadcasts that ended long ago, all but the newest of those on
+/// Deletes expired sessions, shares and uploads, the segments of broadcasts that ended long ago, all but the newest of those on
 /// air, segments and folders that belong to no video stream, and blobs that nothing has named for long; returns how many
 /// rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let sessions = in_turns(store, move |tx, rows| {
         Box::pin(sessions::delete_expired(tx, now_ms, rows))
+    })
+    .await?;
+    let shares = in_turns(store, move |tx, rows| {
+        Box::pin(shares::delete_expired(tx, now_ms, rows))
     })
     .await?;
     let ended_before = now_ms - SEGMENTS_KEPT_MS;
@@ -37,7 +41,7 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let media = segments + sweep_on_air(store).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
     let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
-    Ok(sessions + media + jobs + streams + sweep_files(store, now_ms).await?)
+    Ok(sessions + shares + media + jobs + streams + sweep_files(store, now_ms).await?)
 }
 
 /// Lets go of unfinished uploads, and then of the blobs that nothing names any more.
@@ -46,7 +50,8 @@ async fn sweep_files(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(uploads::delete_expired(tx, now_ms, rows))
     })
     .await?;
-    Ok(uploads + blobs::sweep(store, now_ms).await?)
+    let resumable = tus::sweep(store, now_ms).await?;
+    Ok(uploads + resumable + blobs::sweep(store, now_ms).await?)
 }
 
 /// Lets go of results that have expired, of old idempotency keys and of jobs that ended long ago.

@@ -17,8 +17,11 @@ const FLAGS = [
   "--autoplay-policy=document-user-activation-required",
 ];
 
-/** @returns {Promise<{page: import("playwright-core").Page, close: () => Promise<void>}>} */
-export async function openChromium({ width = 1280, height = 800, scheme = "light" } = {}) {
+/**
+ * @param options what Playwright takes beside, such as `javaScriptEnabled` and `hasTouch`
+ * @returns {Promise<{page: import("playwright-core").Page, close: () => Promise<void>}>}
+ */
+export async function openChromium({ width = 1280, height = 800, scheme = "light", ...options } = {}) {
   const profile = mkdtempSync(join(tmpdir(), "sluice-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -26,6 +29,7 @@ export async function openChromium({ width = 1280, height = 800, scheme = "light
     args: FLAGS,
     viewport: { width, height },
     colorScheme: scheme,
+    ...options,
   });
   const close = async () => {
     await context.close();

@@ -3,6 +3,8 @@
 //! One browser at a time: two would fight for the processor and with the encoders. A page is opened once in a scenario
 //! and never reloaded, whatever happens to the service.
 
+mod share_page;
+
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use reqwest::{Method, StatusCode};

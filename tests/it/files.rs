@@ -49,7 +49,7 @@ pub(crate) async fn download(api: &Api, file: &Value) -> Result<Vec<u8>, Failure
 }
 
 /// Bytes that look like none before them, by a number.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
+pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
         state ^= state << 13;

@@ -1,6 +1,6 @@
 //! `/mcp` as agents meet it: the official clients, the conformance suite, and what no client would send.
 
-mod agent;
+pub(crate) mod agent;
 mod clients;
 mod conformance;
 mod messages;

@@ -17,15 +17,16 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{
-    contestant::{Contestant, Variant},
-    measure::{Work, round},
-};
 pub(crate) use self::{
+    contestant::nginx,
     conversion::{Options as ConvertOptions, run as convert},
     crops::Crops,
     equal::{Options as EqualOptions, run as equal},
     measure::Tally,
+};
+use self::{
+    contestant::{Contestant, Variant},
+    measure::{Work, round},
 };
 use crate::{Failure, http::Client, process, report, service::workplace};
 

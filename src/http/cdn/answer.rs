@@ -9,8 +9,8 @@ use actix_web::{
     web::Bytes,
 };
 use sluice_actors::{
-    cdn::{Entry, Key},
-    meter::{Delivered, Quota, Spent},
+    cdn::Entry,
+    meter::{Account, Delivered, Quota, Spent},
 };
 
 use crate::http::{
@@ -40,6 +40,8 @@ pub(super) struct Delivery<'a> {
     pub cache: HeaderValue,
     /// Whether another client may get another format here.
     pub is_negotiated: bool,
+    /// Whether any site may read it, and where the month's quota stands.
+    pub is_public: bool,
 }
 
 impl Delivery<'_> {
@@ -47,14 +49,14 @@ impl Delivery<'_> {
     pub fn answer(
         self,
         request: &HttpRequest,
-        key: &Key,
+        account: &Account,
         spent: Spent,
     ) -> Result<HttpResponse, ApiError> {
         let entry = self.entry;
         let (etag, modified) = (text(&entry.etag), text(&entry.last_modified));
         if is_unchanged(request, etag, http_date(entry.modified_ms())) {
             let response = HttpResponse::NotModified().finish();
-            return Ok(self.complete(response, key, spent, 0));
+            return Ok(self.complete(response, account, spent, 0));
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
@@ -79,14 +81,14 @@ impl Delivery<'_> {
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("inline"),
         );
-        Ok(self.complete(response, key, spent, sent))
+        Ok(self.complete(response, account, spent, sent))
     }
 
     /// What a 304 says, too (RFC 9110 §15.4.5).
     fn complete(
         self,
         mut response: HttpResponse,
-        key: &Key,
+        account: &Account,
         spent: Spent,
         sent: u64,
     ) -> HttpResponse {
@@ -94,21 +96,24 @@ impl Delivery<'_> {
             Cached::Hit => (Delivered::Hit, "hit"),
             Cached::Miss => (Delivered::Miss, "miss"),
         };
-        key.account.delivered(how, sent);
+        account.delivered(how, sent);
         let headers = response.headers_mut();
         headers.insert(header::ETAG, value(&self.entry.etag));
         headers.insert(header::LAST_MODIFIED, value(&self.entry.last_modified));
-        headers.insert(CACHE_TAG, value(&self.entry.cache_tag));
         headers.insert(header::CACHE_CONTROL, self.cache);
-        headers.insert(
-            header::ACCESS_CONTROL_ALLOW_ORIGIN,
-            HeaderValue::from_static("*"),
-        );
         headers.insert(X_CACHE, HeaderValue::from_static(x_cache));
         if self.is_negotiated {
             headers.insert(header::VARY, HeaderValue::from_static("Accept"));
         }
-        show_quota(&spent.keep(), headers);
+        let quota = spent.keep();
+        if self.is_public {
+            headers.insert(CACHE_TAG, value(&self.entry.cache_tag));
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_ORIGIN,
+                HeaderValue::from_static("*"),
+            );
+            show_quota(&quota, headers);
+        }
         response
     }
 }

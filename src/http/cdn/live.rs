@@ -61,7 +61,7 @@ pub(super) async fn deliver(
         false => Keeping::Seconds(GOOD_FOR_S),
     };
     let cache = HeaderValue::try_from(viewer.cache_control(cache)).map_err(ApiError::internal)?;
-    let spent = spend(state, request, key).await?;
+    let spent = spend(state, request, &key.account).await?;
     let playback = &viewer.watched.playback;
     let fetched = picture(state, playback, parsed, accept_of(request), Some(key)).await?;
     let delivery = Delivery {
@@ -72,8 +72,9 @@ pub(super) async fn deliver(
         },
         cache,
         is_negotiated: parsed.request.is_negotiated(),
+        is_public: true,
     };
-    let mut response = delivery.answer(request, key, spent)?;
+    let mut response = delivery.answer(request, &key.account, spent)?;
     narrow(response.headers_mut(), &cors);
     Ok(response)
 }

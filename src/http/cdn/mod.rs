@@ -7,6 +7,7 @@ mod address;
 mod answer;
 mod live;
 mod parsed;
+mod preview;
 mod purge;
 mod stats;
 
@@ -20,13 +21,14 @@ use actix_web::{
 };
 use sluice_actors::{
     cdn::{Key, Problem, Wanted},
-    meter::Refusal,
+    meter::{Account, Refusal, Spent},
 };
 use sluice_media::variant::AcceptClass;
 use std::sync::Arc;
 use uuid::Uuid;
 
 pub(super) use live::{GOOD_FOR_S, poster};
+pub(super) use preview::preview;
 pub use purge::{__path_purge, purge};
 pub use stats::{__path_stats, stats};
 
@@ -180,21 +182,22 @@ async fn deliver_for(
             .lookup(file_id, cache_key)
             .filter(|entry| entry.account_id == key.account.id());
         if let Some(entry) = published {
-            let spent = spend(state, request, key).await?;
+            let spent = spend(state, request, &key.account).await?;
             let delivery = Delivery {
                 entry: &entry,
                 cached: Cached::Hit,
                 cache,
                 is_negotiated: parsed.request.is_negotiated(),
+                is_public: true,
             };
-            return delivery.answer(request, key, spent);
+            return delivery.answer(request, &key.account, spent);
         }
         let source = images
             .source(file_id)
             .await?
             .filter(|source| source.account_id == key.account.id())
             .ok_or_else(missing)?;
-        let spent = spend(state, request, key).await?;
+        let spent = spend(state, request, &key.account).await?;
         let suited = parsed.on(&source);
         let wanted = Wanted {
             request: suited.request.clone(),
@@ -213,8 +216,9 @@ async fn deliver_for(
                     },
                     cache,
                     is_negotiated: parsed.request.is_negotiated(),
+                    is_public: true,
                 };
-                return delivery.answer(request, key, spent);
+                return delivery.answer(request, &key.account, spent);
             }
             Err(Problem::Stale) => {}
             Err(problem) => return Err(problem.into()),
@@ -257,9 +261,9 @@ fn accept_of(request: &HttpRequest) -> AcceptClass {
 async fn spend(
     state: &AppState,
     request: &HttpRequest,
-    key: &Key,
-) -> Result<sluice_actors::meter::Spent, ApiError> {
-    let refusal = match state.images.meter().spend(&key.account).await {
+    account: &Arc<Account>,
+) -> Result<Spent, ApiError> {
+    let refusal = match state.images.meter().spend(account).await {
         Ok(spent) => return Ok(spent),
         Err(refusal) => refusal,
     };

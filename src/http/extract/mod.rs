@@ -13,6 +13,6 @@ pub use caller::{
     Admin, Authentication, Caller, Credential, Identity, Read, SessionCaller, SignedIn, Write,
 };
 pub(crate) use page::page;
-pub(in crate::http) use page::row_count;
 pub use page::{PageQuery, Pagination, next_cursor};
+pub(in crate::http) use page::{cursor_text, read_cursor, row_count};
 pub use reached::Reached;

@@ -36,7 +36,7 @@ pub(crate) fn page(query: &str, limit: u32) -> Result<Page, ApiError> {
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "limit" => page.limit = row_count(&value)?,
-            "cursor" if !value.is_empty() => page.after = Some(cursor(&value)?),
+            "cursor" if !value.is_empty() => page.after = Some(read_cursor(&value)?),
             _ => {}
         }
     }
@@ -52,7 +52,7 @@ pub(in crate::http) fn row_count(text: &str) -> Result<u32, ApiError> {
 }
 
 /// `{created_at in hexadecimal}-{id}`
-fn cursor(text: &str) -> Result<Cursor, ApiError> {
+pub(in crate::http) fn read_cursor(text: &str) -> Result<Cursor, ApiError> {
     text.split_once('-')
         .and_then(|(created_at, id)| {
             Some(Cursor {
@@ -70,8 +70,12 @@ fn cursor(text: &str) -> Result<Cursor, ApiError> {
 /// The cursor of the next page, when `rows` filled this one.
 pub fn next_cursor<T>(rows: &[T], page: Page, position: impl Fn(&T) -> Cursor) -> Option<String> {
     let last = rows.last().filter(|_| rows.len() == page.limit as usize)?;
-    let Cursor { created_at, id } = position(last);
-    Some(format!("{created_at:x}-{}", id.simple()))
+    Some(cursor_text(position(last)))
+}
+
+/// What [`read_cursor`] reads.
+pub(in crate::http) fn cursor_text(Cursor { created_at, id }: Cursor) -> String {
+    format!("{created_at:x}-{}", id.simple())
 }
 
 /// Where a page lies in its list, for lists that can be counted.

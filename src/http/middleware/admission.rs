@@ -36,7 +36,8 @@ pub async fn admit(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let is_mcp = crate::mcp::is_below(request.path());
-    let is_counted = is_mcp || request.path().starts_with("/api/");
+    let is_api = request.path().starts_with("/api/") && !is_share(request.path());
+    let is_counted = is_mcp || is_api;
     if !is_counted && request.path() != "/metrics" {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
@@ -76,6 +77,11 @@ pub async fn admit(
         show(standing, response.headers_mut());
     }
     Ok(response)
+}
+
+/// Readers of a link are nobody, also those who are signed in: nothing of theirs is counted or shown.
+fn is_share(path: &str) -> bool {
+    path.starts_with("/api/share/")
 }
 
 /// The credential that counts: Bearer, then `x-api-key`, then the session cookie where one is taken. The first that is

@@ -144,11 +144,15 @@ fn route_of(request: &HttpRequest) -> Option<Cow<'static, str>> {
 /// Gives an error that the framework made the body of all errors; its headers stay.
 fn in_json(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let status = response.status();
-    let is_json = response
+    let is_ours = response
         .headers()
         .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
-    if is_json || !(status.is_client_error() || status.is_server_error()) {
+        .is_some_and(|value| {
+            // The framework's own are plain text.
+            let kinds = [&b"application/json"[..], b"text/html"];
+            kinds.iter().any(|kind| value.as_bytes().starts_with(kind))
+        });
+    if is_ours || !(status.is_client_error() || status.is_server_error()) {
         return response;
     }
     response.map_body(|head, _| {

@@ -9,11 +9,15 @@ use crate::http::ROUTES;
 /// Routes whose addresses carry their own permission.
 const SIGNED: [&str; 2] = ["/api/uploads/{id}/content", "/api/downloads/{token}"];
 
-/// Every route of `/api` but sign-in and [`SIGNED`] ones, with an id where it takes one.
+/// Addresses that hold a link's token.
+const SHARES: &str = "/api/share/";
+
+/// Every route of `/api` but sign-in, [`SIGNED`] and [`SHARES`], with an id where it takes one.
 fn guarded() -> impl Iterator<Item = (&'static str, String)> {
     ROUTES
         .iter()
-        .filter(|(path, _)| path.starts_with("/api/") && !SIGNED.contains(path))
+        .filter(|(path, _)| path.starts_with("/api/") && !path.starts_with(SHARES))
+        .filter(|(path, _)| !SIGNED.contains(path))
         .flat_map(|(path, methods)| methods.iter().map(move |method| (*method, *path)))
         .filter(|route| *route != ("POST", "/api/session"))
         .map(|(method, path)| {

@@ -4,8 +4,10 @@
 //! - A file stays while a row of [`crate::blobs`] names it; who has a [`Sealed`] keeps the bytes by a link of its own.
 //! - Everything that blocks runs on tokio's blocking pool behind `store.file_work` permits.
 
+mod appender;
 mod hash;
 mod orphan;
+mod partial;
 mod scratch;
 mod spool;
 
@@ -21,6 +23,7 @@ use tokio::sync::Semaphore;
 use crate::{Error, StoreSettings, folder};
 
 pub use hash::BlobHash;
+pub use partial::{Partial, Progress};
 pub use scratch::{Scratch, Scratched};
 pub use spool::{HEAD_BYTES, Sealed, Spool};
 
@@ -29,6 +32,7 @@ pub(crate) use orphan::Shelf;
 const BLOBS: &str = "blobs";
 const TEMPORARY: &str = "tmp";
 const SCRATCH: &str = "scratch";
+const PARTIAL: &str = "partial";
 
 /// What is known of a blob once its bytes are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,7 @@ struct Shared {
     blobs: PathBuf,
     temporary: PathBuf,
     scratch: PathBuf,
+    partial: PathBuf,
     settings: StoreSettings,
     /// For files hashed, written and flushed at a time.
     permits: Arc<Semaphore>,
@@ -73,6 +78,7 @@ impl Blobs {
                 blobs: folder_in(&settings.data_dir),
                 temporary: settings.data_dir.join(TEMPORARY),
                 scratch: settings.data_dir.join(SCRATCH),
+                partial: settings.data_dir.join(PARTIAL),
                 permits: Arc::new(Semaphore::new(settings.file_work)),
                 settings: settings.clone(),
                 position: Mutex::default(),
@@ -86,6 +92,7 @@ impl Blobs {
             blobs,
             temporary,
             scratch,
+            partial,
             ..
         } = &*self.shared;
         folder::create_private(blobs)?;
@@ -95,6 +102,7 @@ impl Blobs {
         // A blob's name is durable only when the folder that holds it is.
         folder::sync_folder(blobs)?;
         folder::create_private(scratch)?;
+        folder::create_private(partial)?;
         folder::create_private(temporary)?;
         let leftovers = fs::read_dir(temporary).map_err(Error::file("cannot list", temporary))?;
         for entry in leftovers {

@@ -1,63 +1,44 @@
 //! A temporary file on its way to become a blob: written by an upload or a worker, hashed on the way, sealed at the end.
 //!
-//! Memory is bounded by [`PIECE`] for each spool, whatever the length of the file.
+//! Memory is bounded for each spool, whatever the length of the file.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::Write,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    fs::{self, File},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 
-use super::{Blob, BlobHash, Blobs};
+use super::{
+    Blob, Blobs,
+    appender::{Appender, PIECE, Writer},
+};
 use crate::Error;
 
 /// Bytes from the beginning of a file that are kept for recognising its format.
 pub const HEAD_BYTES: usize = 4096;
-/// Bytes gathered before they are hashed and written at once.
-const PIECE: usize = 256 * 1024;
 
 /// A temporary file; dropping it removes the file.
 #[derive(Debug)]
 pub struct Spool {
     blobs: Blobs,
     link: Temporary,
-    /// `None` while it is on the blocking pool, and for good when a write was cut short.
-    writer: Option<Writer>,
-    gathered: Vec<u8>,
+    appender: Appender,
     head: Vec<u8>,
     written: u64,
     /// Somebody else has a descriptor to write with: what was hashed on the way does not count.
     is_shared: bool,
 }
 
-/// The file with what is known of the bytes written so far.
-struct Writer {
-    file: File,
-    sha256: Sha256,
-    crc32: crc32fast::Hasher,
-}
-
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Spool {
     pub(super) async fn create(blobs: Blobs) -> Result<Self, Error> {
         let at = blobs.clone();
-        let (link, writer) = blobs.blocking(move || Writer::create(&at)).await?;
+        let (link, writer) = blobs.blocking(move || temporary_writer(&at)).await?;
         Ok(Self {
+            appender: Appender::new(blobs.clone(), link.0.clone(), writer),
             blobs,
             link,
-            writer: Some(writer),
-            gathered: Vec::new(),
             head: Vec::new(),
             written: 0,
             is_shared: false,
@@ -69,16 +50,7 @@ impl Spool {
         let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..missing]);
         self.written += bytes.len() as u64;
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let taken = rest.len().min(PIECE - self.gathered.len());
-            self.gathered.extend_from_slice(&rest[..taken]);
-            rest = &rest[taken..];
-            if self.gathered.len() == PIECE {
-                self.flush().await?;
-            }
-        }
-        Ok(())
+        self.appender.write(&bytes).await
     }
 
     /// Bytes given to [`Spool::write`]; what a worker wrote shows in the sealed blob.
@@ -99,7 +71,7 @@ impl Spool {
     /// duplicates. [`Spool::seal`] makes the blob of a copy then: whoever kept a descriptor cannot change it any more.
     pub fn file(&mut self) -> Result<File, Error> {
         self.is_shared = true;
-        let file = &self.writer.as_ref().ok_or_else(cut_short)?.file;
+        let file = &self.appender.writer()?.file;
         file.try_clone().map_err(Error::file(
             "cannot duplicate the descriptor of",
             &self.link.0,
@@ -108,7 +80,7 @@ impl Spool {
 
     /// What was written so far, opened for reading only, with a position of its own.
     pub async fn reader(&mut self) -> Result<File, Error> {
-        self.flush().await?;
+        self.appender.flush().await?;
         let path = self.link.0.clone();
         self.blobs
             .blocking(move || File::open(&path).map_err(Error::file("cannot open", path)))
@@ -117,16 +89,16 @@ impl Spool {
 
     /// Makes a blob of it: hashed, flushed to the disk and under its name when this returns. It counts once
     /// [`crate::blobs::record`] has written its row.
-    pub async fn seal(mut self) -> Result<Sealed, Error> {
-        self.flush().await?;
-        let writer = self.writer.take().ok_or_else(cut_short)?;
+    pub async fn seal(self) -> Result<Sealed, Error> {
         let Self {
             blobs,
             link,
+            appender,
             head,
             is_shared,
             ..
         } = self;
+        let writer = appender.into_writer().await?;
         let at = blobs.clone();
         blobs
             .blocking(move || match is_shared {
@@ -138,73 +110,13 @@ impl Spool {
             })
             .await
     }
-
-    /// Hashes and writes what was gathered.
-    async fn flush(&mut self) -> Result<(), Error> {
-        let mut writer = self.writer.take().ok_or_else(cut_short)?;
-        if self.gathered.is_empty() {
-            self.writer = Some(writer);
-            return Ok(());
-        }
-        let mut piece = std::mem::take(&mut self.gathered);
-        let (at, path) = (self.blobs.clone(), self.link.0.clone());
-        let (writer, piece) = self
-            .blobs
-            .blocking(move || {
-                writer.take(&piece, &at, &path)?;
-                piece.clear();
-                Ok((writer, piece))
-            })
-            .await?;
-        self.writer = Some(writer);
-        self.gathered = piece;
-        Ok(())
-    }
 }
 
-impl Writer {
-    fn create(blobs: &Blobs) -> Result<(Temporary, Self), Error> {
-        blobs.check_space()?;
-        let path = blobs.temporary_path();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(Error::write("cannot create", &path))?;
-        let writer = Self {
-            file,
-            sha256: Sha256::new(),
-            crc32: crc32fast::Hasher::new(),
-        };
-        Ok((Temporary(path), writer))
-    }
-
-    fn take(&mut self, piece: &[u8], blobs: &Blobs, path: &Path) -> Result<(), Error> {
-        blobs.check_space()?;
-        self.sha256.update(piece);
-        self.crc32.update(piece);
-        self.file
-            .write_all(piece)
-            .map_err(Error::write("cannot write", path))
-    }
-
-    fn finish(self, path: &Path) -> Result<Blob, Error> {
-        let size = length(&self.file, path)?;
-        Ok(Blob {
-            hash: BlobHash(self.sha256.finalize().into()),
-            size,
-            crc32: self.crc32.finalize(),
-        })
-    }
-}
-
-fn length(file: &File, path: &Path) -> Result<u64, Error> {
-    let metadata = file
-        .metadata()
-        .map_err(Error::file("cannot measure", path))?;
-    Ok(metadata.len())
+/// A writer to a new temporary file; blocks.
+fn temporary_writer(blobs: &Blobs) -> Result<(Temporary, Writer), Error> {
+    let path = blobs.temporary_path();
+    let writer = Writer::create(blobs, &path)?;
+    Ok((Temporary(path), writer))
 }
 
 /// Flushed through a descriptor of its own: the one that wrote may be gone already.
@@ -214,7 +126,13 @@ fn sync(path: &Path) -> Result<(), Error> {
         .map_err(Error::write("cannot flush", path))
 }
 
-fn placed(blobs: &Blobs, link: Temporary, blob: Blob, head: Vec<u8>) -> Result<Sealed, Error> {
+/// Flushes a finished file and gives it its blob's name; blocks.
+pub(super) fn placed(
+    blobs: &Blobs,
+    link: Temporary,
+    blob: Blob,
+    head: Vec<u8>,
+) -> Result<Sealed, Error> {
     sync(&link.0)?;
     blobs.place(&link.0, &blob)?;
     Ok(Sealed {
@@ -228,7 +146,7 @@ fn placed(blobs: &Blobs, link: Temporary, blob: Blob, head: Vec<u8>) -> Result<S
 /// A blob of what somebody else wrote to a file that may lie at `path`, read from its beginning without moving its position;
 /// blocks.
 pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<Sealed, Error> {
-    let (link, mut writer) = Writer::create(blobs)?;
+    let (link, mut writer) = temporary_writer(blobs)?;
     let (mut head, mut size) = (Vec::new(), 0);
     let mut piece = vec![0; PIECE];
     loop {
@@ -246,10 +164,6 @@ pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<S
     }
     let blob = writer.finish(&link.0)?;
     placed(blobs, link, blob, head)
-}
-
-fn cut_short() -> Error {
-    Error::Internal("a spool was used on after a write that failed or was given up".into())
 }
 
 /// A blob whose bytes are on the disk under its name. Until it is dropped a link of its own keeps them, so that a sweep
@@ -283,7 +197,7 @@ impl Sealed {
 
 /// A name in the folder of temporary files, removed when it is dropped.
 #[derive(Debug)]
-struct Temporary(PathBuf);
+pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {

@@ -264,6 +264,29 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Stream, Error> 
         .ok_or(Error::NotFound("stream"))
 }
 
+/// A stream that plays one of the files asked for.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Showing {
+    pub source_file_id: Uuid,
+    pub playback_id: String,
+    pub access: Access,
+    pub token_ttl_s: Option<u32>,
+}
+
+/// Streams of these files that are ready and play on every site, the newest of a file last.
+pub async fn showing(db: &mut impl Connection, file_ids: &[Uuid]) -> Result<Vec<Showing>, Error> {
+    let ids: Vec<String> = file_ids.iter().map(|id| id.simple().to_string()).collect();
+    let ids = serde_json::to_string(&ids).expect("texts are JSON");
+    Ok(query_as(
+        "SELECT v.source_file_id, v.playback_id, v.access, v.token_ttl_s
+         FROM json_each($1) j CROSS JOIN video_streams v ON v.source_file_id = unhex(j.value)
+         WHERE v.status = 'ready' AND v.allowed_domains = '[]' ORDER BY v.created_at, v.id",
+    )
+    .bind(ids)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
 /// Without regard to the account, for players. `Error::NotFound` for an unknown one.
 pub async fn by_playback_id(db: &mut impl Connection, playback_id: &str) -> Result<Stream, Error> {
     query_as("SELECT * FROM video_streams WHERE playback_id = $1")

@@ -16,7 +16,7 @@ use crate::{
     support::{NOW, add_account, store},
 };
 
-async fn add_folder(
+pub(crate) async fn add_folder(
     store: &Store,
     account_id: Uuid,
     name: &str,
@@ -32,7 +32,7 @@ async fn add_folder(
         .await
 }
 
-async fn move_folder(
+pub(crate) async fn move_folder(
     store: &Store,
     account_id: Uuid,
     id: Uuid,
@@ -49,7 +49,7 @@ async fn move_folder(
         .await
 }
 
-async fn change(
+pub(crate) async fn change(
     store: &Store,
     account_id: Uuid,
     id: Uuid,

@@ -12,6 +12,7 @@ mod live;
 mod locked_database;
 mod people;
 mod scratch;
+mod shares;
 mod support;
 mod work;
 mod writer;

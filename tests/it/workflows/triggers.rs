@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 use super::{
     ENDED, Workflow, chain, create, entry, node, nodes, output, run, runs, set_active, wait_ended,
 };
-use crate::support::{
-    Failure, eventually, http,
-    images::svg,
-    json::text,
-    server::{Api, Form, Server, Settings},
+use crate::{
+    support::{
+        Failure, eventually, http,
+        images::svg,
+        json::text,
+        server::{Api, Form, Server, Settings},
+    },
+    tus::Upload,
 };
 
 async fn folder(api: &Api, name: &str, parent: Option<&str>) -> Result<String, Failure> {
@@ -102,6 +105,11 @@ async fn every_way_of_uploading_runs_the_folders_workflow_once() -> Result<(), F
     }
     wait_runs(&api, &workflow, 2).await?;
 
+    let named = [("filename", "train.svg"), ("folderId", &inbox)];
+    let train = Upload::make(&api, svg("white").len(), &named).await?;
+    train.send(0, svg("white")).await?;
+    wait_runs(&api, &workflow, 3).await?;
+
     // The result of a conversion is no upload.
     let converted = Form::new()
         .file("file", "converted.svg", &svg("green"))
@@ -114,11 +122,11 @@ async fn every_way_of_uploading_runs_the_folders_workflow_once() -> Result<(), F
         .await?
         .expect(200)?;
     upload_into(&api, &inbox, "last.svg", &svg("black")).await?;
-    wait_runs(&api, &workflow, 3).await?;
+    wait_runs(&api, &workflow, 4).await?;
     let mut names = files_in(&api, &done).await?;
     names.sort();
-    assert_eq!(names, ["form.png", "last.png", "signed.png"]);
-    assert_eq!(api.operations_used().await?, 3 + 1);
+    assert_eq!(names, ["form.png", "last.png", "signed.png", "train.png"]);
+    assert_eq!(api.operations_used().await?, 4 + 1);
     Ok(())
 }
 

@@ -47,6 +47,11 @@ impl Api {
         }
     }
 
+    /// Where the service is: `http://127.0.0.1:…`.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Any call; the status and the JSON, null for an empty body.
     pub async fn call(
         &self,

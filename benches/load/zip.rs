@@ -1,0 +1,335 @@
+//! Scenario `zip`: a folder of photographs as one archive, beside nginx with a file of the same size.
+//!
+//! One client takes both in turn, and does nothing with what it gets. The system's memory holds the files when it is large
+//! enough for both; then the figures are those of the servers, else those of the disk.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use serde_json::Value;
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+
+use crate::{
+    Failure,
+    http::Client,
+    image::nginx,
+    process::Figures,
+    report::share,
+    service::{Service, with_key, workplace},
+    upload::{form, form_headers},
+};
+
+const SILENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const READ_BYTES: usize = 256 * 1024;
+/// Uploads at a time.
+const UPLOADS: u32 = 8;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    /// Files in the folder.
+    #[arg(long, default_value_t = 17_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+    /// Bytes of the smallest file ...
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(8..=100_000_000))]
+    smallest: u32,
+    /// ... and of the largest; their sizes are spread evenly.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(8..=100_000_000))]
+    largest: u32,
+    /// Whole downloads from each server, in turn.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Downloads that are cut off after their first byte, for the times until it.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    starts: u32,
+    /// The program to measure.
+    #[arg(long, default_value = "target/release/sluice")]
+    program: PathBuf,
+}
+
+/// How a download went.
+#[derive(Clone, Copy, Debug)]
+struct Download {
+    status: u16,
+    /// As the head says.
+    length: u64,
+    received: u64,
+    first_byte: Duration,
+    lasted: Duration,
+}
+
+impl Download {
+    fn gigabytes_per_second(&self) -> f64 {
+        self.received as f64 / 1e9 / self.lasted.as_secs_f64()
+    }
+}
+
+/// Runs the scenario and prints its figures.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    if options.smallest > options.largest {
+        return Err("--smallest is more than --largest".into());
+    }
+    let (root, scratch) = workplace()?;
+    let service = Service::start(&root.join(&options.program), scratch.path()).await?;
+    let started = Instant::now();
+    let folder = fill(&service, options).await?;
+    println!(
+        "zip: {} files of {} to {} bytes, stored in {:.0} s",
+        options.files,
+        options.smallest,
+        options.largest,
+        started.elapsed().as_secs_f64()
+    );
+    let ours = Source {
+        address: service.address().to_owned(),
+        path: format!("/api/folders/{folder}/zip"),
+        headers: with_key("application/json"),
+    };
+    let idle = service.server.figures()?;
+    let length = starts(&ours, options.starts).await?;
+
+    let files = scratch.path().join("files");
+    std::fs::create_dir_all(&files)?;
+    write_noise(files.join("archive.zip"), length).await??;
+    let peer = nginx(root, scratch.path(), &files).await?;
+    let theirs = Source {
+        address: peer.address.clone(),
+        path: "/archive.zip".to_owned(),
+        headers: String::new(),
+    };
+    // What is not in memory yet comes there, as far as it fits.
+    whole(&ours, length).await?;
+    whole(&theirs, length).await?;
+    let mut ratios = Vec::new();
+    let mut peak_kib = 0;
+    for round in 1..=options.rounds {
+        let before = service.server.figures()?;
+        let (mine, most_kib) = watched(&service, &ours, length).await?;
+        let after = service.server.figures()?;
+        let nginx = whole(&theirs, length).await?;
+        let ratio = mine.gigabytes_per_second() / nginx.gigabytes_per_second();
+        println!(
+            "  round {round}          {:.2} GB/s in {:.2} s of processor time, nginx {:.2} GB/s: {ratio:.2} ×",
+            mine.gigabytes_per_second(),
+            cpu(before, after).as_secs_f64(),
+            nginx.gigabytes_per_second(),
+        );
+        ratios.push(ratio);
+        peak_kib = peak_kib.max(most_kib);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "  throughput       {:.2} × nginx, the median",
+        ratios[ratios.len() / 2]
+    );
+    println!(
+        "  memory           {:.1} MiB idle, {:.1} MiB at most while sending",
+        idle.resident_kib as f64 / 1024.0,
+        peak_kib as f64 / 1024.0
+    );
+    Ok(())
+}
+
+fn cpu(before: Figures, after: Figures) -> Duration {
+    after.cpu.saturating_sub(before.cpu)
+}
+
+/// Makes the folder and its files; its id.
+async fn fill(service: &Service, options: &Options) -> Result<String, Failure> {
+    let folder = service
+        .post("/api/folders", r#"{"name":"photographs"}"#)
+        .await?;
+    let folder = folder["folder"]["id"]
+        .as_str()
+        .ok_or("no folder")?
+        .to_owned();
+    let mut uploads = JoinSet::new();
+    for first in 0..UPLOADS {
+        let (options, folder) = (options.clone(), folder.clone());
+        let mut client = Client::new(service.address());
+        uploads.spawn(async move {
+            for number in (first..options.files).step_by(UPLOADS as usize) {
+                upload(&mut client, &options, &folder, number).await?;
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(uploaded) = uploads.join_next().await {
+        uploaded??;
+    }
+    Ok(folder)
+}
+
+async fn upload(
+    client: &mut Client,
+    options: &Options,
+    folder: &str,
+    number: u32,
+) -> Result<(), Failure> {
+    let spread = u64::from(options.largest - options.smallest) + 1;
+    // A step that has no divisor in common with most spreads goes through the sizes in no order.
+    let size = u64::from(options.smallest) + u64::from(number) * 7_919 % spread;
+    let mut bytes = vec![0; size as usize];
+    noise(u64::from(number), &mut bytes);
+    let body = form(
+        "file",
+        &format!("IMG_{number:05}.jpg"),
+        &bytes,
+        &[("folderId", folder)],
+    );
+    let answer = client.post("/api/files", &form_headers(), &body).await?;
+    match answer.status {
+        201 => Ok(()),
+        status => {
+            let refusal: Value = serde_json::from_slice(&answer.body)?;
+            Err(format!("storing a file: {status} {refusal}").into())
+        }
+    }
+}
+
+/// Bytes that nothing can make fewer.
+fn noise(seed: u64, bytes: &mut [u8]) {
+    let mut state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    for chunk in bytes.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+fn write_noise(path: PathBuf, length: u64) -> JoinHandle<Result<(), Failure>> {
+    spawn_blocking(move || {
+        let mut file = std::fs::File::create(path)?;
+        let mut piece = vec![0; 1 << 20];
+        let mut left = length;
+        while left > 0 {
+            noise(left, &mut piece);
+            let count = left.min(piece.len() as u64);
+            file.write_all(&piece[..count as usize])?;
+            left -= count;
+        }
+        file.sync_all()?;
+        Ok(())
+    })
+}
+
+/// Prints the times to the first byte, of the whole and at 90 %; the archive's length.
+async fn starts(ours: &Source, count: u32) -> Result<u64, Failure> {
+    let length = ours.download("", Some(1)).await?.length;
+    for (title, headers) in [
+        ("first byte", String::new()),
+        (
+            "resume at 90 %",
+            format!("Range: bytes={}-\r\n", length / 10 * 9),
+        ),
+    ] {
+        let mut times = Vec::new();
+        for _ in 0..count {
+            times.push(ours.download(&headers, Some(1)).await?.first_byte);
+        }
+        times.sort_unstable();
+        let at = |part| share(&times, part).as_secs_f64() * 1000.0;
+        println!(
+            "  {title:<16} median {:.0} ms, most {:.0} ms",
+            at(0.5),
+            at(1.0)
+        );
+    }
+    println!("  length           {:.2} GB", length as f64 / 1e9);
+    Ok(length)
+}
+
+async fn whole(source: &Source, length: u64) -> Result<Download, Failure> {
+    let download = source.download("", None).await?;
+    if download.status != 200 || download.received != length {
+        return Err(format!("{}: {download:?} instead of {length} bytes", source.path).into());
+    }
+    Ok(download)
+}
+
+/// A whole download, and the most memory that the service had during it, in KiB.
+async fn watched(
+    service: &Service,
+    ours: &Source,
+    length: u64,
+) -> Result<(Download, u64), Failure> {
+    let mut most_kib = 0;
+    let mut download = std::pin::pin!(whole(ours, length));
+    loop {
+        tokio::select! {
+            download = &mut download => return Ok((download?, most_kib)),
+            () = tokio::time::sleep(LOOK_AGAIN) => {
+                most_kib = most_kib.max(service.server.figures()?.resident_kib);
+            }
+        }
+    }
+}
+
+/// Something to download.
+#[derive(Clone, Debug)]
+struct Source {
+    address: String,
+    path: String,
+    /// Whole lines, each with its line end.
+    headers: String,
+}
+
+impl Source {
+    /// Up to so many bytes of the body, on a connection and a thread of its own.
+    async fn download(&self, headers: &str, most: Option<u64>) -> Result<Download, Failure> {
+        let request = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}{headers}\r\n",
+            self.path, self.address, self.headers
+        );
+        let address = self.address.clone();
+        spawn_blocking(move || read(&address, &request, most)).await?
+    }
+}
+
+fn read(address: &str, request: &str, most: Option<u64>) -> Result<Download, Failure> {
+    let mut connection = TcpStream::connect(address)?;
+    connection.set_read_timeout(Some(SILENCE))?;
+    let started = Instant::now();
+    connection.write_all(request.as_bytes())?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut filled = 0;
+    let body_at = loop {
+        let count = connection.read(&mut buffer[filled..])?;
+        if count == 0 {
+            return Err("the answer ends in its head".into());
+        }
+        filled += count;
+        if let Some(end) = buffer[..filled].windows(4).position(|it| it == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let head = std::str::from_utf8(&buffer[..body_at])?.to_ascii_lowercase();
+    let status = head.get(9..12).unwrap_or_default().parse()?;
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok())
+        .ok_or("no length")?;
+    let mut received = (filled - body_at) as u64;
+    let mut first_byte = (received > 0).then(|| started.elapsed());
+    while received < most.unwrap_or(length).min(length) {
+        let count = connection.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        first_byte.get_or_insert_with(|| started.elapsed());
+        received += count as u64;
+    }
+    Ok(Download {
+        status,
+        length,
+        received,
+        first_byte: first_byte.unwrap_or_default(),
+        lasted: started.elapsed(),
+    })
+}

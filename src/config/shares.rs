@@ -1,0 +1,61 @@
+//! `[shares]`: links to folders.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sluice_media::setting::duration;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shares {
+    /// Different tokens that open no link, for one address inside `guess_window`.
+    pub guesses: u32,
+    #[serde(with = "duration")]
+    pub guess_window: Duration,
+    /// Wrong passwords for one link from one address inside `password_window`, then 429.
+    pub password_attempts: u32,
+    #[serde(with = "duration")]
+    pub password_window: Duration,
+    /// How long a cookie stands for the password.
+    #[serde(with = "duration")]
+    pub unlock_lifetime: Duration,
+    /// Files that are added up for the size of a folder.
+    pub max_counted: u32,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self {
+            guesses: 50,
+            guess_window: Duration::from_secs(10 * 60),
+            password_attempts: 10,
+            password_window: Duration::from_secs(15 * 60),
+            unlock_lifetime: Duration::from_secs(12 * 3600),
+            max_counted: 1_000_000,
+        }
+    }
+}
+
+impl Shares {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !(1..=1_000).contains(&self.guesses) {
+            return Err("shares.guesses must be between 1 and 1000".into());
+        }
+        if self.password_attempts == 0 {
+            return Err("shares.password_attempts must be at least 1".into());
+        }
+        if self.max_counted == 0 {
+            return Err("shares.max_counted must be at least 1".into());
+        }
+        for (key, value) in [
+            ("shares.guess_window", self.guess_window),
+            ("shares.password_window", self.password_window),
+            ("shares.unlock_lifetime", self.unlock_lifetime),
+        ] {
+            if value.as_secs() == 0 {
+                return Err(format!("{key} must be at least 1s"));
+            }
+        }
+        Ok(())
+    }
+}

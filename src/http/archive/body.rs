@@ -1,0 +1,246 @@
+//! The bytes of an archive, as the client takes them.
+//!
+//! Files are opened some at a time shortly before they are sent, when it is looked whether they are still there. What the
+//! system has in its memory is read at once, on the thread that sends it; what must come from the disk is read on the
+//! blocking pool. Buffers are used again.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, IoSliceMut},
+    os::unix::fs::FileExt as _,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use actix_web::web::Bytes;
+use futures_util::stream;
+use rustix::io::{ReadWriteFlags, preadv2};
+use sluice_media::zip::{Cursor, Piece};
+use sluice_store::{Store, archive};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::listing::Listing;
+
+/// Bytes read at a time. With a header before it, a piece fits into the buffer that the server keeps for a connection.
+const PIECE_BYTES: usize = 60 * 1024;
+/// Files that are opened ahead of the reader ...
+const AHEAD: usize = 16;
+/// ... and bytes in them, but for the last one's.
+const AHEAD_BYTES: u64 = 8 << 20;
+/// Buffers that are kept to be used again.
+const KEPT: usize = 4;
+
+/// Part of an archive, for as long as somebody takes it. Ends in an error when a file is gone.
+pub(super) fn pieces(
+    store: Store,
+    listing: Listing,
+    start: u64,
+    len: u64,
+    place: OwnedSemaphorePermit,
+) -> impl stream::Stream<Item = io::Result<Bytes>> {
+    let sending = Sending {
+        cursor: listing.layout.cursor(start, len),
+        store,
+        listing,
+        opened: VecDeque::new(),
+        reading: None,
+        buffers: Buffers::default(),
+        _place: place,
+    };
+    stream::try_unfold(sending, |mut sending| async move {
+        let piece = sending.next().await?;
+        Ok(piece.map(|piece| (piece, sending)))
+    })
+}
+
+struct Sending {
+    store: Store,
+    listing: Listing,
+    cursor: Cursor,
+    /// Files that come next, by number.
+    opened: VecDeque<(u32, Arc<File>)>,
+    reading: Option<Reading>,
+    buffers: Buffers,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What is left of a file.
+struct Reading {
+    file: Arc<File>,
+    offset: u64,
+    left: u64,
+}
+
+impl Sending {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        if let Some(reading) = self.reading.take() {
+            return self.read(reading).await.map(Some);
+        }
+        match self.cursor.next(&self.listing.layout) {
+            None => Ok(None),
+            Some(Piece::Bytes(headers)) => Ok(Some(headers.into())),
+            Some(Piece::Contents { file, offset, len }) => {
+                let reading = Reading {
+                    file: self.open(file, len).await?,
+                    offset,
+                    left: len,
+                };
+                self.read(reading).await.map(Some)
+            }
+        }
+    }
+
+    /// The file of that number, of which so many bytes are sent; and those that come after it.
+    async fn open(&mut self, number: u32, len: u64) -> io::Result<Arc<File>> {
+        if let Some((next, file)) = self.opened.pop_front()
+            && next == number
+        {
+            return Ok(file);
+        }
+        let numbers = self.ahead(number, len);
+        let ids: Vec<_> = numbers
+            .iter()
+            .map(|&number| self.listing.ids[number as usize])
+            .collect();
+        let files = archive::open(&self.store, &ids).await;
+        let files = files.map_err(io::Error::other)?;
+        self.opened = numbers
+            .into_iter()
+            .zip(files.into_iter().map(Arc::new))
+            .collect();
+        match self.opened.pop_front() {
+            Some((_, file)) => Ok(file),
+            None => {
+                let id = self.listing.ids[number as usize];
+                tracing::info!(file = %id, "an archive ends short: a file of it is gone");
+                Err(io::Error::from(io::ErrorKind::NotFound))
+            }
+        }
+    }
+
+    /// This file's number and the next ones', as far as they are sent; empty files are in their headers.
+    fn ahead(&self, number: u32, len: u64) -> Vec<u32> {
+        let layout = &self.listing.layout;
+        let mut left = self.cursor.left().min(AHEAD_BYTES.saturating_sub(len));
+        let mut numbers = vec![number];
+        for next in number + 1..layout.files() {
+            if left == 0 || numbers.len() == AHEAD {
+                break;
+            }
+            if layout.size(next) > 0 {
+                numbers.push(next);
+                left = left.saturating_sub(layout.size(next));
+            }
+        }
+        numbers
+    }
+
+    async fn read(&mut self, reading: Reading) -> io::Result<Bytes> {
+        let Reading { file, offset, left } = reading;
+        let wanted = left.min(PIECE_BYTES as u64) as usize;
+        let mut buffer = self.buffers.take();
+        let read = match read_cached(&file, &mut buffer[..wanted], offset) {
+            Some(read) => read,
+            None => {
+                let reading = file.clone();
+                let read = tokio::task::spawn_blocking(move || {
+                    reading.read_exact_at(&mut buffer[..wanted], offset)?;
+                    Ok::<_, io::Error>(buffer)
+                });
+                buffer = read.await.map_err(io::Error::other)??;
+                wanted
+            }
+        };
+        let left = left - read as u64;
+        self.reading = (left > 0).then_some(Reading {
+            file,
+            offset: offset + read as u64,
+            left,
+        });
+        Ok(self.buffers.lend(buffer, read))
+    }
+}
+
+/// What of these bytes is in memory, without waiting for the disk; `None` when nothing is, or nobody can tell.
+fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> Option<usize> {
+    let mut buffers = [IoSliceMut::new(buffer)];
+    let read = preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT);
+    read.ok().filter(|&read| read > 0)
+}
+
+/// Buffers of [`PIECE_BYTES`] that come back when what was read into them has been sent.
+#[derive(Clone, Default)]
+struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Buffers {
+    fn take(&self) -> Vec<u8> {
+        let kept = self.locked().pop();
+        kept.unwrap_or_else(|| vec![0; PIECE_BYTES])
+    }
+
+    /// The first bytes of the buffer.
+    fn lend(&self, buffer: Vec<u8>, len: usize) -> Bytes {
+        let lent = Bytes::from_owner(Lent {
+            buffer,
+            home: self.clone(),
+        });
+        lent.slice(..len)
+    }
+
+    /// The lock guards one move.
+    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Lent {
+    buffer: Vec<u8>,
+    home: Buffers,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut kept = self.home.locked();
+        if kept.len() < KEPT {
+            kept.push(std::mem::take(&mut self.buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_used_again() {
+        let buffers = Buffers::default();
+        let mut buffer = buffers.take();
+        buffer[..5].copy_from_slice(b"hello");
+        let place = buffer.as_ptr();
+        let lent = buffers.lend(buffer, 5);
+        let part = lent.slice(1..3);
+        drop(lent);
+        assert_eq!((&part[..], buffers.locked().len()), (&b"el"[..], 0));
+        drop(part);
+        let again = buffers.take();
+        assert_eq!(again.as_ptr(), place);
+    }
+
+    #[test]
+    fn what_is_in_memory_is_read_at_once() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[7; 1000]).unwrap();
+        let mut buffer = [0; 600];
+        // Not every file system can tell.
+        if let Some(read) = read_cached(&file, &mut buffer, 900) {
+            assert_eq!((read, buffer[99], buffer[100]), (100, 7, 0));
+        }
+        assert_eq!(read_cached(&file, &mut buffer, 1000), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Folders as one download: a ZIP archive that is computed and never stored.
+//!
+//! Every request lists the folder anew, and that list is what it sends. The same files under the same names give the same
+//! bytes and the same entity tag, so that a download goes on where it stopped, at any offset and after a restart. A file that
+//! is deleted meanwhile ends the answer short of its length, and the next request gets another archive.
+
+mod body;
+mod listing;
+mod places;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    body::SizedStream,
+    http::header::{self},
+    web,
+};
+use sluice_store::folders;
+use uuid::Uuid;
+
+use super::{
+    bytes::{if_range_holds, is_known},
+    context::AppState,
+    error::ApiError,
+    extract::{Caller, Read},
+    filename,
+    range::Asked,
+};
+use listing::Listing;
+
+pub(super) use places::Places;
+
+/// It is made anew for each request: who has it asks before using it.
+const CACHE: &str = "private, no-cache";
+
+/// Download a folder
+///
+/// A ZIP archive of all that lies in it and below, not compressed, with a length, an entity tag and ranges: a download that
+/// broke off goes on where it stopped (`curl -C -`). Names are such that every system can extract them.
+#[utoipa::path(get, path = "/api/folders/{id}/zip", tag = "folders",
+    params(("id" = Uuid, Path, description = "The folder's id")),
+    responses(
+        (status = 200, description = "The archive", content_type = "application/zip", body = Vec<u8>),
+        (status = 206, description = "The range asked for", content_type = "application/zip", body = Vec<u8>),
+        (status = 304, description = "Unchanged"),
+        (status = 413, description = "Too many files and folders for one archive", body = super::error::ErrorBody),
+        (status = 416, description = "No such range", body = super::error::ErrorBody),
+        (status = 503, description = "Too many archives at a time", body = super::error::ErrorBody)))]
+pub async fn download(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let account_id = caller.account_id();
+    let folder = folders::get(&mut state.store.read().await?, account_id, *id).await?;
+    respond(&request, &state, account_id, folder.id, &folder.name).await
+}
+
+/// 200, 206, 304 or 416 with the folder's archive. Who asks may have all that is in the folder.
+pub(super) async fn respond(
+    request: &HttpRequest,
+    state: &AppState,
+    account_id: Uuid,
+    folder_id: Uuid,
+    name: &str,
+) -> Result<HttpResponse, ApiError> {
+    let place = state.archives.place()?;
+    let listing = Listing::of(state, account_id, folder_id).await?;
+    let (tag, total) = (listing.tag.clone(), listing.layout.len());
+    if is_known(request, &tag) == Some(true) {
+        return Ok(HttpResponse::NotModified()
+            .insert_header((header::ETAG, tag))
+            .insert_header((header::CACHE_CONTROL, CACHE))
+            .finish());
+    }
+    let asked = match if_range_holds(request, &tag, &tag) {
+        true => Asked::of(request, total),
+        false => Asked::Whole,
+    };
+    let mut response = HttpResponse::Ok();
+    let (start, len) = asked.begin(&mut response, total)?;
+    let name = format!("{name}.zip");
+    response
+        .insert_header((header::CONTENT_TYPE, "application/zip"))
+        .insert_header((header::ETAG, tag))
+        .insert_header((header::CACHE_CONTROL, CACHE))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
+        .insert_header((
+            header::CONTENT_DISPOSITION,
+            filename::content_disposition("attachment", &name),
+        ));
+    let pieces = body::pieces(state.store.clone(), listing, start, len, place);
+    Ok(response.body(SizedStream::new(len, pieces)))
+}

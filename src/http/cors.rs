@@ -1,0 +1,27 @@
+//! Which pages of other origins may read an answer of the API: those of `http.cors_origins`, where they bring bytes.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{self, HeaderValue},
+};
+
+use super::context::AppState;
+
+/// Whether the page that asks is of `http.cors_origins`; the answer says so to its browser.
+pub(super) fn allow_origin(
+    request: &HttpRequest,
+    state: &AppState,
+    response: &mut HttpResponse,
+) -> bool {
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    let Some(origin) = request.headers().get(header::ORIGIN) else {
+        return false;
+    };
+    let is_listed = |listed: &String| listed.trim_end_matches('/').as_bytes() == origin.as_bytes();
+    let is_allowed = state.config.http.cors_origins.iter().any(is_listed);
+    if is_allowed {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    is_allowed
+}

@@ -1,0 +1,174 @@
+//! Who may look: whoever shows a link's token, and has shown its password where it has one.
+//!
+//! Unknown, malformed, revoked, expired and its folder gone are one: the token is hashed and looked up once, whatever it is, and
+//! the answer is [`ApiError::ShareUnavailable`]. So neither the answer nor its time tells them apart.
+
+use std::{net::IpAddr, sync::Arc, time::Instant};
+
+use actix_web::{
+    FromRequest, HttpRequest, HttpResponse,
+    dev::Payload,
+    http::{
+        Method,
+        header::{self, HeaderName, HeaderValue},
+    },
+    web,
+};
+use futures_util::future::LocalBoxFuture;
+use sluice_store::{
+    credentials, now_ms,
+    shares::{self, Share},
+};
+use uuid::Uuid;
+
+use super::{
+    gate::{self, Leave},
+    password,
+};
+use crate::http::{context::AppState, error::ApiError, extract::Reached};
+
+/// The path's parameter with the token.
+const TOKEN: &str = "token";
+const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// A reader who was let in by a link. Holds the link's leave: keep it, or an answer [bound](Self::bound) by it, as long as
+/// anything is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct ShareAccess {
+    pub(super) share: Share,
+    folder_name: String,
+    /// As it stands in addresses.
+    token: String,
+    pub(super) reached: Reached,
+    /// Whether bytes are sent, and so anything is to be counted.
+    pub(super) is_head: bool,
+    leave: Arc<Leave>,
+}
+
+/// A link whose password has not been shown.
+#[derive(Debug)]
+pub(in crate::http) struct LockedShare(pub(super) ShareAccess);
+
+/// What a token opens.
+#[derive(Debug)]
+pub(in crate::http) enum Entered {
+    Open(ShareAccess),
+    Locked(LockedShare),
+}
+
+/// Looks the request's token up. [`ApiError::ShareUnavailable`] for whatever opens nothing.
+pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, ApiError> {
+    let state = AppState::of(request);
+    let token = request.match_info().get(TOKEN).unwrap_or_default();
+    let token_hash = credentials::hash(token);
+    let leave = state.shares.gate.enter(&token_hash);
+    let mut db = state.store.read().await?;
+    let found = shares::by_token_hash(&mut db, &token_hash).await?;
+    let found = found.filter(|found| !found.share.has_expired(now_ms()));
+    let reached = Reached::of(request);
+    let missed = found.is_none().then_some(token_hash.as_str());
+    let guesses = &state.shares.guesses;
+    let is_over = guesses.is_over(reached.client, missed, Instant::now());
+    let found = found.filter(|_| !is_over);
+    let found = found.ok_or(ApiError::ShareUnavailable)?;
+    let access = ShareAccess {
+        share: found.share,
+        folder_name: found.folder_name,
+        token: token.to_owned(),
+        reached,
+        is_head: request.method() == Method::HEAD,
+        leave,
+    };
+    let is_open = match access.share.password_hash {
+        None => true,
+        Some(_) => password::was_shown(request, &mut db, access.share.id).await?,
+    };
+    Ok(match is_open {
+        true => Entered::Open(access),
+        false => Entered::Locked(LockedShare(access)),
+    })
+}
+
+impl FromRequest for ShareAccess {
+    type Error = ApiError;
+    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            match enter(&request).await? {
+                Entered::Open(access) => Ok(access),
+                Entered::Locked(_) => Err(ApiError::NoShare {
+                    code: "password_required",
+                    message: "this link needs its password: post it to …/unlock first",
+                }),
+            }
+        })
+    }
+}
+
+impl ShareAccess {
+    pub(in crate::http) fn account_id(&self) -> Uuid {
+        self.share.account_id
+    }
+
+    /// The shared folder.
+    pub(in crate::http) fn folder_id(&self) -> Uuid {
+        self.share.folder_id
+    }
+
+    pub(in crate::http) fn folder_name(&self) -> &str {
+        &self.folder_name
+    }
+
+    pub(in crate::http) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    pub(in crate::http) fn client(&self) -> Option<IpAddr> {
+        self.reached.client
+    }
+
+    /// The address of the reader's API with this behind it, such as `/zip`; without anything, that of the listing.
+    pub(in crate::http) fn url(&self, rest: &str) -> String {
+        api_url(&self.reached.address.base, &self.token, rest)
+    }
+
+    /// The address of the page.
+    pub(in crate::http) fn page_url(&self) -> String {
+        page_url(&self.reached.address.base, &self.token)
+    }
+
+    /// Resolves when the link is revoked or expires, or its folder is gone.
+    pub(in crate::http) fn withdrawn(&self) -> impl Future<Output = ()> + 'static {
+        gate::withdrawn(self.leave.clone(), self.share.expires_at)
+    }
+
+    /// The answer as it is sent under the link: it ends short when the link is withdrawn, and its address, which holds the
+    /// token, goes nowhere else.
+    pub(in crate::http) fn bound(&self, mut response: HttpResponse) -> HttpResponse {
+        let headers = response.headers_mut();
+        headers.insert(
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        );
+        headers.insert(ROBOTS, HeaderValue::from_static("noindex, nofollow"));
+        gate::bound(response, self.withdrawn())
+    }
+
+    /// Counts a look at the whole folder.
+    pub(super) fn note_view(&self, state: &web::Data<AppState>) {
+        if !self.is_head {
+            state.shares.counts.note_view(state, self.share.id);
+        }
+    }
+}
+
+/// An address of the reader's API below `base`.
+pub(super) fn api_url(base: &str, token: &str, rest: &str) -> String {
+    format!("{base}/api/share/folder/{token}{rest}")
+}
+
+pub(super) fn page_url(base: &str, token: &str) -> String {
+    format!("{base}/share/folder/{token}")
+}

@@ -1,0 +1,75 @@
+//! Folder shares: a link by which whoever has it looks through a folder (decisions.md §10).
+//!
+//! The owner makes, shows and revokes the link of a folder ([`owner`]). A reader shows nothing but the link's token: every
+//! handler of a reader takes a [`ShareAccess`], and whatever is wrong with a link is answered alike ([`access`]). Bytes run
+//! under the link's leave ([`gate`]) and end when it is withdrawn.
+
+mod access;
+mod counts;
+mod gate;
+mod guesses;
+mod listing;
+mod owner;
+mod page;
+mod password;
+mod reader;
+mod request;
+
+use std::sync::Arc;
+
+use sluice_store::{Error, Store, shares};
+use tokio::sync::Semaphore;
+
+pub use owner::{__path_create, __path_revoke, __path_show, create, revoke, show};
+pub use page::{__path_enter_password, __path_open_page, enter_password, open_page};
+pub use reader::{
+    __path_browse, __path_download, __path_preview, __path_unlock, __path_zip, browse, download,
+    preview, unlock, zip,
+};
+
+use self::{counts::Counts, gate::Gate, guesses::Guesses, listing::KnownTotals};
+use super::sign_in::Attempts;
+use crate::config;
+
+/// Passwords of links that are checked at a time: those of the dashboard must not wait behind strangers' guesses.
+const PASSWORD_CHECKS: usize = 1;
+/// Links under way that are looked up at a time.
+const LOOKED_UP: usize = 1_000;
+
+/// What the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
+pub struct Shares {
+    gate: Arc<Gate>,
+    guesses: Guesses,
+    attempts: Attempts,
+    password_checks: Semaphore,
+    counts: Counts,
+    totals: KnownTotals,
+}
+
+impl Shares {
+    pub fn new(settings: &config::Shares) -> Self {
+        Self {
+            gate: Arc::default(),
+            guesses: Guesses::new(settings.guesses, settings.guess_window),
+            attempts: Attempts::new(settings.password_attempts, settings.password_window),
+            password_checks: Semaphore::new(PASSWORD_CHECKS),
+            counts: Counts::default(),
+            totals: KnownTotals::default(),
+        }
+    }
+
+    /// Folders were deleted, and that is committed: what runs under their links ends.
+    pub(super) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
+        for some in self.gate.entered().chunks(LOOKED_UP) {
+            for token_hash in shares::gone(&mut store.read().await?, some).await? {
+                self.gate.withdraw(&token_hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is only noted in memory. Also before the store closes.
+    pub async fn flush(&self, store: &Store) {
+        self.counts.flush(store).await;
+    }
+}

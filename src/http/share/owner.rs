@@ -1,0 +1,176 @@
+//! `/api/folders/{id}/share`: the link of a folder, for its owner.
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use sluice_store::{
+    Secret, credentials, folders, now_ms,
+    shares::{self, NewShare, Share},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    access::{api_url, page_url},
+    request::NewShareRequest,
+};
+use crate::http::{
+    answer::{Success, Time},
+    context::AppState,
+    error::ApiError,
+    extract::{Body, Caller, Reached, Read, Write},
+    signing::{self, Purpose, Signer},
+};
+
+/// A folder's link.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShareRecord {
+    folder_id: Uuid,
+    /// Whoever has it may look.
+    token: String,
+    /// The page.
+    url: String,
+    /// Everything in one archive.
+    zip_url: String,
+    /// Null: never.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    has_password: bool,
+    /// Null: any number.
+    download_limit: Option<u32>,
+    /// False: for looking only.
+    allow_download: bool,
+    /// Looks at the beginning of the shared folder.
+    view_count: i64,
+    /// Downloads that were begun, of files and archives.
+    download_count: i64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ShareAnswer {
+    share: ShareRecord,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ShareOrNone {
+    /// Null: the folder has no link, or it has expired.
+    share: Option<ShareRecord>,
+}
+
+impl ShareRecord {
+    fn of(share: Share, signer: &Signer, reached: &Reached) -> Self {
+        let (token, base) = (token(signer, share.id), &reached.address.base);
+        Self {
+            folder_id: share.folder_id,
+            url: page_url(base, &token),
+            zip_url: api_url(base, &token, "/zip"),
+            token,
+            expires_at: share.expires_at.map(Time),
+            created_at: Time(share.created_at),
+            has_password: share.password_hash.is_some(),
+            download_limit: share.download_limit,
+            allow_download: share.allow_download,
+            view_count: share.view_count,
+            download_count: share.download_count,
+        }
+    }
+}
+
+/// 32 bytes that nobody without the installation's key can tell from random ones, and that it can make again.
+fn token(signer: &Signer, share_id: Uuid) -> String {
+    signing::encode(&signer.sign(Purpose::Share, share_id.as_bytes()))
+}
+
+/// Show a folder's link
+#[utoipa::path(get, path = "/api/folders/{id}/share", tag = "shares",
+    params(("id" = Uuid, Path, description = "The folder's id")),
+    responses((status = 200, description = "The link, or null", body = ShareOrNone)))]
+pub async fn show(
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    state.shares.flush(&state.store).await;
+    let mut db = state.store.read().await?;
+    let share = shares::of_folder(&mut db, caller.account_id(), *id, now_ms()).await?;
+    let signer = Signer::of(&mut db).await?;
+    let share = share.map(|share| ShareRecord::of(share, &signer, &reached));
+    Ok(HttpResponse::Ok().json(ShareOrNone { share }))
+}
+
+/// Share a folder
+///
+/// Makes a link by which whoever has it looks through the folder and what lies below, without an account. An earlier link of the
+/// folder stops working.
+#[utoipa::path(post, path = "/api/folders/{id}/share", tag = "shares", request_body = NewShareRequest,
+    params(("id" = Uuid, Path, description = "The folder's id")),
+    responses((status = 201, description = "The link", body = ShareAnswer)))]
+pub async fn create(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    Body(request): Body<NewShareRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let terms = request.checked(now_ms())?;
+    let mut db = state.store.read().await?;
+    folders::get(&mut db, caller.account_id(), *id).await?;
+    let signer = Signer::of(&mut db).await?;
+    drop(db);
+    let password_hash = match terms.password {
+        Some(password) => Some(hashed(&state, password).await?),
+        None => None,
+    };
+    let share_id = Uuid::now_v7();
+    let new = NewShare {
+        id: share_id,
+        account_id: caller.account_id(),
+        folder_id: *id,
+        token_hash: credentials::hash(&token(&signer, share_id)),
+        password_hash,
+        download_limit: terms.download_limit,
+        allow_download: terms.allow_download,
+        expires_at: terms.expires_at,
+    };
+    let made = state
+        .store
+        .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
+        .await?;
+    if let Some(replaced) = made.replaced {
+        state.shares.gate.withdraw(&replaced.token_hash);
+    }
+    Ok(HttpResponse::Created().json(ShareAnswer {
+        share: ShareRecord::of(made.share, &signer, &reached),
+    }))
+}
+
+async fn hashed(state: &AppState, password: Secret) -> Result<credentials::PasswordHash, ApiError> {
+    let _permit = state.password_permit().await?;
+    let hashed = tokio::task::spawn_blocking(move || credentials::hash_password(&password));
+    Ok(hashed.await.map_err(ApiError::internal)??)
+}
+
+/// Revoke a folder's link
+///
+/// Downloads under way end within a second.
+#[utoipa::path(delete, path = "/api/folders/{id}/share", tag = "shares",
+    params(("id" = Uuid, Path, description = "The folder's id")),
+    responses((status = 200, description = "There is no link any more", body = Success)))]
+pub async fn revoke(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: web::Path<Uuid>,
+) -> Result<HttpResponse, ApiError> {
+    let (account_id, id) = (caller.account_id(), *id);
+    let revoked = state
+        .store
+        .write(move |tx| Box::pin(async move { shares::delete(tx, account_id, id).await }))
+        .await?;
+    if let Some(share) = revoked {
+        state.shares.gate.withdraw(&share.token_hash);
+    }
+    Ok(HttpResponse::Ok().json(Success::default()))
+}

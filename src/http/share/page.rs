@@ -1,0 +1,243 @@
+//! `/share/folder/{token}`: a shared folder as a person sees it. Complete HTML, which scripts make comfortable and nothing more.
+//!
+//! What users stored appears as escaped text ([`html`]) and as pictures and media; nothing of it runs here. A link that opens
+//! nothing is answered with one page, whatever is wrong with it.
+
+mod folder;
+mod frame;
+mod html;
+mod words;
+
+use actix_web::{
+    HttpRequest, HttpResponse, HttpResponseBuilder, ResponseError as _,
+    http::{
+        StatusCode,
+        header::{self, HeaderName, HeaderValue},
+    },
+    web,
+};
+use sluice_store::Secret;
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use self::{
+    folder::{Asked, View},
+    frame::Frame,
+    html::Html,
+};
+use super::{
+    access::{Entered, ShareAccess, enter},
+    listing::listing,
+    password,
+};
+use crate::http::{context::AppState, error::ApiError, extract::camel_case};
+
+/// Everything comes from this site and nothing is inline. The player's buffers are blobs.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; \
+     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+/// What a form with a password may hold.
+const MAX_FORM_BYTES: usize = 8 * 1024;
+
+/// Look through a shared folder
+///
+/// A page; `folderId`, `cursor` and `view` (`grid` or `list`) are parts of its own links. Every link that is not available is
+/// answered with the same page.
+#[utoipa::path(get, path = "/share/folder/{token}", tag = "pages", security(()), params(
+    ("token" = String, Path, description = "The link's token"),
+    ("folderId" = Option<Uuid>, Query, description = "A folder below the shared one; without it that"),
+    ("cursor" = Option<String>, Query, description = "As the link to the next page has it"),
+    ("view" = Option<String>, Query, description = "`grid` (the usual one) or `list`"),
+), responses(
+    (status = 200, description = "The folder, or a form for the link's password", body = String, content_type = "text/html"),
+    (status = 404, description = "The link is not available, or the folder is not in it", body = String, content_type = "text/html")))]
+pub async fn open_page(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+    let page = match enter(&request).await {
+        Ok(Entered::Open(access)) => folder_page(&request, &state, &access).await,
+        Ok(Entered::Locked(_)) => password_page(StatusCode::OK, None),
+        Err(error) => Err(error),
+    };
+    page.unwrap_or_else(sorry)
+}
+
+/// Show a link's password on its page
+///
+/// What the form on the page sends. The answer leads back to the page, with cookies that stand for the password.
+#[utoipa::path(post, path = "/share/folder/{token}", tag = "pages", security(()),
+    params(("token" = String, Path, description = "The link's token")),
+    request_body(content = String, content_type = "application/x-www-form-urlencoded", description = "`password`"),
+    responses(
+        (status = 303, description = "To the page", headers(("Set-Cookie" = String, description = "For this link"))),
+        (status = 403, description = "Not the password: the form again", body = String, content_type = "text/html"),
+        (status = 404, description = "The link is not available", body = String, content_type = "text/html"),
+        (status = 429, description = "Too many wrong passwords", body = String, content_type = "text/html")))]
+pub async fn enter_password(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    body: web::Payload,
+) -> HttpResponse {
+    take_password(&request, &state, body)
+        .await
+        .unwrap_or_else(sorry)
+}
+
+async fn take_password(
+    request: &HttpRequest,
+    state: &AppState,
+    body: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let entered = enter(request).await?;
+    let mut response = HttpResponse::SeeOther();
+    response
+        .insert_header((header::LOCATION, own_address(request)))
+        .insert_header((header::CACHE_CONTROL, "no-store"));
+    if let Entered::Locked(locked) = entered {
+        let given = read_password(body).await?;
+        match password::unlock(state, &locked, given).await {
+            Ok(cookies) => {
+                for cookie in cookies {
+                    response.cookie(cookie);
+                }
+            }
+            Err(error @ (ApiError::NoShare { .. } | ApiError::TooMany { .. })) => {
+                return password_page(error.status_code(), Some(&error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(response.finish())
+}
+
+async fn read_password(body: web::Payload) -> Result<Secret, ApiError> {
+    let refusal = || ApiError::Invalid("the form must hold a password".to_owned());
+    let body = body.to_bytes_limited(MAX_FORM_BYTES).await;
+    let body = body.map_err(|_| refusal())?.map_err(|_| refusal())?;
+    form_urlencoded::parse(&body)
+        .find(|(name, _)| name == "password")
+        .map(|(_, password)| Secret::new(password))
+        .ok_or_else(refusal)
+}
+
+/// The page's address, relative to itself.
+fn own_address(request: &HttpRequest) -> String {
+    let token = token_of(request);
+    match request.query_string() {
+        "" => token.to_owned(),
+        query => format!("{token}?{query}"),
+    }
+}
+
+fn token_of(request: &HttpRequest) -> &str {
+    request.match_info().get("token").unwrap_or_default()
+}
+
+async fn folder_page(
+    request: &HttpRequest,
+    state: &web::Data<AppState>,
+    access: &ShareAccess,
+) -> Result<HttpResponse, ApiError> {
+    let (mut folder, mut cursor, mut view) = (None, None, View::default());
+    for (name, value) in form_urlencoded::parse(request.query_string().as_bytes()) {
+        match &*camel_case(&name) {
+            "folderId" if !value.is_empty() => {
+                folder = Some(Uuid::try_parse(&value).map_err(|_| ApiError::NotFound("folder"))?);
+            }
+            "cursor" if !value.is_empty() => cursor = Some(value),
+            "view" => view = View::parse(&value),
+            _ => {}
+        }
+    }
+    let listing = listing(state, access, folder, cursor.as_deref()).await?;
+    let asked = Asked {
+        token: token_of(request),
+        goes_on: cursor.is_some(),
+        view,
+    };
+    let html =
+        Frame::named("share.html")?.fill(&listing.folder.name, folder::main(&listing, &asked));
+    let page = head(StatusCode::OK).body(html);
+    Ok(access.bound(page))
+}
+
+/// The form for the password, with what was wrong with the last one.
+fn password_page(status: StatusCode, error: Option<&ApiError>) -> Result<HttpResponse, ApiError> {
+    let mut main = Html::default();
+    main.put(
+        "<h1>This folder is protected</h1><p>Enter the password that came with the link.</p>\
+         <form method=\"post\"><div class=\"field\"><label for=\"password\">Password</label>\
+         <input class=\"input\" id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required autofocus",
+        &[],
+    );
+    match error {
+        None => main.put(">", &[]),
+        Some(error) => main.put(
+            " aria-invalid=\"true\" aria-describedby=\"wrong\"><p class=\"field-error\" id=\"wrong\" role=\"alert\">{}</p>",
+            &[&said(error)],
+        ),
+    };
+    main.put(
+        "</div><button class=\"button button-solid\" type=\"submit\">Open the folder</button></form>",
+        &[],
+    );
+    let html = Frame::named("notice.html")?.fill("Protected folder", main);
+    let mut page = head(status);
+    if let Some(ApiError::TooMany { retry_after_s, .. }) = error {
+        page.insert_header((header::RETRY_AFTER, *retry_after_s));
+    }
+    Ok(page.body(html))
+}
+
+/// A password that was not taken, in a person's words.
+fn said(error: &ApiError) -> String {
+    match error {
+        ApiError::TooMany { retry_after_s, .. } => {
+            let minutes = words::counted(retry_after_s.div_ceil(60), "minute", "minutes");
+            format!("There were too many wrong passwords. Try again in {minutes}.")
+        }
+        _ => "That is not the password of this link.".to_owned(),
+    }
+}
+
+/// A page that says why there is none. Nothing in it is of the request.
+fn sorry(error: ApiError) -> HttpResponse {
+    let (title, detail) = match &error {
+        ApiError::ShareUnavailable => (
+            "This link is no longer available",
+            "It may have expired, or its owner may have withdrawn it. Please ask whoever sent it for a new one.",
+        ),
+        ApiError::NotFound(_) => (
+            "This folder is no longer here",
+            "It may have been moved or deleted. The link that you were sent still shows all that there is.",
+        ),
+        ApiError::Invalid(_) => (
+            "This address is not complete",
+            "Please open the link as you were sent it.",
+        ),
+        _ => (
+            "The folder cannot be shown at the moment",
+            "Please try again in a little while.",
+        ),
+    };
+    let mut main = Html::default();
+    main.put("<h1>{}</h1><p>{}</p>", &[&title, &detail]);
+    let answered = error.error_response();
+    match Frame::named("notice.html") {
+        Ok(frame) => head(answered.status()).body(frame.fill(title, main)),
+        Err(_) => answered,
+    }
+}
+
+/// The head of every answer here.
+fn head(status: StatusCode) -> HttpResponseBuilder {
+    let mut response = HttpResponse::build(status);
+    response
+        .content_type("text/html; charset=utf-8")
+        .insert_header((
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(POLICY),
+        ))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .insert_header((header::REFERRER_POLICY, "no-referrer"))
+        .insert_header((ROBOTS, "noindex, nofollow"));
+    response
+}

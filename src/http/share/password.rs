@@ -1,0 +1,154 @@
+//! The password of a link: shown once, then a cookie stands for it, which is good for this link alone and for some hours.
+//!
+//! The cookie is signed and nothing of it is stored. A link that is made anew has another id, so that cookies of the old one are
+//! worthless.
+
+use std::time::Instant;
+
+use actix_web::{
+    HttpRequest,
+    cookie::{Cookie, SameSite, time},
+};
+use sluice_store::{Connection, Secret, credentials, duration_ms, now_ms};
+use tokio::sync::SemaphorePermit;
+use url::Url;
+use uuid::Uuid;
+
+use super::access::LockedShare;
+use crate::http::{
+    context::AppState,
+    error::ApiError,
+    signing::{self, Purpose, Signer},
+};
+
+/// Sent along on the link's own paths only, so that one name serves all links.
+const COOKIE: &str = "sluice_share";
+/// How long a password waits for its turn before the reader is told to come again.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Whether the request carries the cookie of a password that was right.
+pub(super) async fn was_shown(
+    request: &HttpRequest,
+    db: &mut impl Connection,
+    share_id: Uuid,
+) -> Result<bool, ApiError> {
+    let Some(cookie) = request.cookie(COOKIE) else {
+        return Ok(false);
+    };
+    let signer = Signer::of(db).await?;
+    Ok(accepts(&signer, share_id, cookie.value(), now_ms()))
+}
+
+/// `{milliseconds since 1970, hexadecimal}.{signature}`
+fn value(signer: &Signer, share_id: Uuid, expires_at: i64) -> String {
+    let signature = signer.sign(Purpose::ShareUnlock, &message(share_id, expires_at));
+    format!("{expires_at:x}.{}", signing::encode(&signature))
+}
+
+fn accepts(signer: &Signer, share_id: Uuid, value: &str, now_ms: i64) -> bool {
+    let read = value.split_once('.').and_then(|(expires_at, signature)| {
+        let expires_at = i64::from_str_radix(expires_at, 16).ok()?;
+        Some((expires_at, signing::decode(signature)?))
+    });
+    read.is_some_and(|(expires_at, signature)| {
+        now_ms < expires_at
+            && signer.accepts(
+                Purpose::ShareUnlock,
+                &message(share_id, expires_at),
+                &signature,
+            )
+    })
+}
+
+fn message(share_id: Uuid, expires_at: i64) -> [u8; 24] {
+    let mut message = [0; 24];
+    message[..16].copy_from_slice(share_id.as_bytes());
+    message[16..].copy_from_slice(&expires_at.to_be_bytes());
+    message
+}
+
+/// Checks a password; the cookies that stand for it from now on, one for the API's paths and one for the page's.
+///
+/// 403 `wrong_password`; 429 after too many wrong ones for this link from this address.
+pub(in crate::http) async fn unlock(
+    state: &AppState,
+    locked: &LockedShare,
+    password: Secret,
+) -> Result<[Cookie<'static>; 2], ApiError> {
+    let access = &locked.0;
+    let (share, client) = (&access.share, access.client());
+    let attempts = &state.shares.attempts;
+    let link = share.id.to_string();
+    attempts
+        .begin(&link, client, Instant::now())
+        .map_err(|retry_after_s| ApiError::TooMany {
+            message: "too many wrong passwords for this link",
+            retry_after_s,
+        })?;
+    let hash = share.password_hash.clone();
+    let permit = permit(state).await?;
+    let is_right = tokio::task::spawn_blocking(move || {
+        hash.is_none_or(|hash| credentials::verify_password(&password, &hash))
+    })
+    .await
+    .map_err(ApiError::internal)?;
+    drop(permit);
+    if !is_right {
+        return Err(ApiError::NoShare {
+            code: "wrong_password",
+            message: "this is not the password of this link",
+        });
+    }
+    attempts.succeeded(&link, client);
+
+    let lifetime_ms = duration_ms(state.config.shares.unlock_lifetime);
+    let expires_at = now_ms().saturating_add(lifetime_ms);
+    let expires_at = share.expires_at.map_or(expires_at, |at| at.min(expires_at));
+    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let value = value(&signer, share.id, expires_at);
+    let is_https = access.reached.address.is_https();
+    Ok([access.url(""), access.page_url()].map(|address| {
+        Cookie::build(COOKIE, value.clone())
+            .path(path_of(&address))
+            .http_only(true)
+            .same_site(SameSite::Lax)
+            .secure(is_https)
+            .max_age(time::Duration::milliseconds(expires_at - now_ms()))
+            .finish()
+    }))
+}
+
+/// As browsers see it: the service may lie below a path of its own.
+fn path_of(address: &str) -> String {
+    Url::parse(address).map_or_else(|_| "/".to_owned(), |url| url.path().to_owned())
+}
+
+async fn permit(state: &AppState) -> Result<SemaphorePermit<'_>, ApiError> {
+    let turn = tokio::time::timeout(PATIENCE, state.shares.password_checks.acquire());
+    match turn.await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(ApiError::Unavailable {
+            what: "the check of the password",
+            retry_after_s: 5,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_holds_for_its_link_and_time_only() {
+        let (signer, link, other) = (Signer::new(b"key"), Uuid::from_u128(1), Uuid::from_u128(2));
+        let cookie = value(&signer, link, 1_000);
+        assert!(accepts(&signer, link, &cookie, 999));
+        assert!(!accepts(&signer, link, &cookie, 1_000), "expired");
+        assert!(!accepts(&signer, other, &cookie, 999));
+        assert!(!accepts(&Signer::new(b"other"), link, &cookie, 999));
+        let longer = cookie.replacen("3e8.", "3e9.", 1);
+        for odd in [longer.as_str(), "", ".", "3e8.", "3e8.x", "x.y", "-1.AAAA"] {
+            assert!(!accepts(&signer, link, odd, 0), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The headers of tus 1.0 (<https://tus.io/protocols/resumable-upload>) as clients write them.
+
+use actix_web::http::header::{self, HeaderMap};
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use uuid::Uuid;
+
+use super::checksum::Checksum;
+use crate::http::{error::ApiError, field, filename, files::id_or_top};
+
+/// The one version that is spoken.
+pub(super) const VERSION: &str = "1.0.0";
+/// What a body must be declared as.
+pub(super) const CONTENT_TYPE: &str = "application/offset+octet-stream";
+
+pub(super) const RESUMABLE: &str = "tus-resumable";
+pub(super) const OFFSET: &str = "upload-offset";
+pub(super) const LENGTH: &str = "upload-length";
+pub(super) const DEFER_LENGTH: &str = "upload-defer-length";
+pub(super) const METADATA: &str = "upload-metadata";
+pub(super) const CHECKSUM: &str = "upload-checksum";
+pub(super) const CONCAT: &str = "upload-concat";
+pub(super) const METHOD_OVERRIDE: &str = "x-http-method-override";
+
+/// The longest Upload-Metadata, in bytes: a row keeps it.
+const MAX_METADATA: usize = 4096;
+
+/// Some clients leave the padding away.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// 412 for another version, or none.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
+    match text(headers, RESUMABLE)? {
+        Some(VERSION) => Ok(()),
+        _ => Err(ApiError::OtherVersion { version: VERSION }),
+    }
+}
+
+/// A new upload.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Creation {
+    /// `None`: to be declared by a later request.
+    pub(super) length: Option<u64>,
+    /// As the client wrote it.
+    pub(super) metadata: String,
+    /// Safe, see [`filename::clean`].
+    pub(super) filename: String,
+    pub(super) folder_id: Option<Uuid>,
+    /// The bytes that come with it.
+    pub(super) chunk: Option<Chunk>,
+}
+
+impl Creation {
+    pub(super) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
+        if headers.contains_key(CONCAT) {
+            return Err(ApiError::Invalid(
+                "Upload-Concat is not supported: send one upload for each file".to_owned(),
+            ));
+        }
+        let metadata = text(headers, METADATA)?.unwrap_or_default();
+        let known = Metadata::parse(metadata)?;
+        let folder_id = known.text(&["folderId", "folder_id"])?;
+        Ok(Self {
+            length: length_of_new(headers)?,
+            metadata: metadata.to_owned(),
+            filename: filename::clean(&known.text(&["filename", "name"])?.unwrap_or_default()),
+            folder_id: id_or_top("folderId", &folder_id.unwrap_or_default())?,
+            chunk: match has_type(headers) {
+                true => Some(Chunk::at(0, headers)?),
+                false => refuse_other_body(headers).map(|()| None)?,
+            },
+        })
+    }
+}
+
+fn length_of_new(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let deferred = text(headers, DEFER_LENGTH)?;
+    match (number(headers, LENGTH)?, deferred) {
+        (Some(length), None) => Ok(Some(length)),
+        (None, Some("1")) => Ok(None),
+        (_, Some(other)) if other != "1" => Err(ApiError::Invalid(format!(
+            "Upload-Defer-Length must be 1, got `{}`",
+            field::shorten(other)
+        ))),
+        _ => Err(ApiError::Invalid(
+            "send Upload-Length, in bytes, or Upload-Defer-Length: 1".to_owned(),
+        )),
+    }
+}
+
+/// The bytes that a request brings.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) offset: u64,
+    /// Declares the length of an upload that was made without one.
+    pub(super) length: Option<u64>,
+    pub(super) checksum: Option<Checksum>,
+    /// `None` for a body in chunks of HTTP.
+    pub(super) content_length: Option<u64>,
+}
+
+impl Chunk {
+    /// Of a PATCH.
+    pub(super) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
+        if !has_type(headers) {
+            return Err(other_type());
+        }
+        let offset = number(headers, OFFSET)?.ok_or_else(|| {
+            ApiError::Invalid("Upload-Offset is missing: ask for it with HEAD".to_owned())
+        })?;
+        Self::at(offset, headers)
+    }
+
+    fn at(offset: u64, headers: &HeaderMap) -> Result<Self, ApiError> {
+        Ok(Self {
+            offset,
+            length: number(headers, LENGTH)?,
+            checksum: text(headers, CHECKSUM)?.map(Checksum::parse).transpose()?,
+            content_length: number(headers, header::CONTENT_LENGTH.as_str())?,
+        })
+    }
+
+    /// For an upload of no bytes.
+    pub(super) fn empty() -> Self {
+        Self {
+            offset: 0,
+            length: None,
+            checksum: None,
+            content_length: Some(0),
+        }
+    }
+}
+
+fn has_type(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    content_type.is_some_and(|given| {
+        given
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(CONTENT_TYPE.as_bytes())
+    })
+}
+
+/// A body of another type is a mistake; none at all is fine whatever it is said to be.
+fn refuse_other_body(headers: &HeaderMap) -> Result<(), ApiError> {
+    match number(headers, header::CONTENT_LENGTH.as_str())? {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(other_type()),
+    }
+}
+
+fn other_type() -> ApiError {
+    ApiError::UnsupportedType(format!(
+        "send the bytes with `Content-Type: {CONTENT_TYPE}`"
+    ))
+}
+
+/// The method that is meant: clients that can only POST name it.
+pub(super) fn overriding(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    text(headers, METHOD_OVERRIDE)
+}
+
+/// One value, in ASCII.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiError> {
+    let mut values = headers.get_all(name);
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        return Err(ApiError::Invalid(format!("{name} was sent twice")));
+    }
+    let in_ascii = |_| ApiError::Invalid(format!("{name} must be visible ASCII"));
+    first
+        .map(|value| value.to_str().map_err(in_ascii))
+        .transpose()
+}
+
+/// Digits and nothing else.
+fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, ApiError> {
+    let Some(given) = text(headers, name)? else {
+        return Ok(None);
+    };
+    let is_plain = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_plain.then(|| given.parse().ok()).flatten();
+    number.map(Some).ok_or_else(|| {
+        let most = u64::MAX;
+        let shown = field::shorten(given);
+        ApiError::Invalid(format!(
+            "{name} must be a whole number from 0 to {most}, got `{shown}`"
+        ))
+    })
+}
+
+/// Upload-Metadata: `key base64,key base64,…`, a value may be missing.
+#[derive(Debug)]
+struct Metadata<'a>(Vec<(&'a str, Vec<u8>)>);
+
+impl<'a> Metadata<'a> {
+    fn parse(given: &'a str) -> Result<Self, ApiError> {
+        if given.len() > MAX_METADATA {
+            return Err(ApiError::Invalid(format!(
+                "Upload-Metadata must have at most {MAX_METADATA} bytes, got {}",
+                given.len()
+            )));
+        }
+        let mut pairs: Vec<(&str, Vec<u8>)> = Vec::new();
+        for pair in given.split(',').filter(|_| !given.trim().is_empty()) {
+            let (key, value) = pair.trim().split_once(' ').unwrap_or((pair.trim(), ""));
+            let refusal = |what: &str| {
+                let shown = field::shorten(pair);
+                ApiError::Invalid(format!("Upload-Metadata: {what} in `{shown}`"))
+            };
+            if key.is_empty() {
+                return Err(refusal("a key is missing"));
+            }
+            if pairs.iter().any(|(known, _)| *known == key) {
+                return Err(refusal("a key stands twice"));
+            }
+            let value = BASE64
+                .decode(value.trim())
+                .map_err(|_| refusal("the value is not Base64"))?;
+            pairs.push((key, value));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The text under the first of these keys that is there.
+    fn text(&self, keys: &[&str]) -> Result<Option<String>, ApiError> {
+        let find = |key: &&str| self.0.iter().find(|(known, _)| known == key);
+        let Some((key, value)) = keys.iter().find_map(find) else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(value.clone());
+        text.map(Some)
+            .map_err(|_| ApiError::Invalid(format!("Upload-Metadata: {key} must be UTF-8")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

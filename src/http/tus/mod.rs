@@ -1,0 +1,452 @@
+//! `/api/uploads/tus`: uploads that survive a bad line, by the tus protocol 1.0
+//! (<https://tus.io/protocols/resumable-upload>) with creation, creation-with-upload, creation-defer-length, expiration,
+//! checksum and termination.
+//!
+//! An offset is answered once the bytes before it are on the disk; the last one once the file is there.
+
+mod checksum;
+mod headers;
+mod reception;
+mod turns;
+
+use actix_web::{
+    FromRequest as _, HttpRequest, HttpResponse, HttpResponseBuilder, ResponseError as _,
+    dev::Payload,
+    http::{
+        Method,
+        header::{self, HeaderName, HeaderValue},
+    },
+    web,
+};
+use serde::Serialize;
+use sluice_store::{
+    now_ms,
+    tus::{self, Bounds, NewTusUpload, TusUpload},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+pub(super) use turns::Turns;
+
+use self::{
+    headers::{Chunk, Creation},
+    reception::{Standing, expires_at, forget, lost, receive, too_large},
+};
+use super::{
+    answer::Time,
+    bytes::http_date,
+    context::AppState,
+    cors::allow_origin,
+    error::ApiError,
+    extract::{Caller, Reached, Write},
+    files::to_its_end,
+};
+
+/// What is spoken beside the core of tus.
+const EXTENSIONS: &str =
+    "creation,creation-with-upload,creation-defer-length,expiration,checksum,termination";
+/// Names the file that an upload has become.
+const FILE_ID: HeaderName = HeaderName::from_static("service-file-id");
+const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
+
+const METHODS_OF_ALL: &str = "POST, OPTIONS";
+const METHODS_OF_ONE: &str = "HEAD, GET, PATCH, DELETE, POST, OPTIONS";
+/// What a page of another origin may send ...
+const MAY_SEND: &str = "authorization, content-type, tus-resumable, upload-checksum, upload-defer-length, upload-length, \
+     upload-metadata, upload-offset, x-api-key, x-http-method-override, x-request-id";
+/// ... and read.
+const MAY_READ: &str = "location, service-file-id, tus-checksum-algorithm, tus-extension, tus-max-size, tus-resumable, \
+     tus-version, upload-defer-length, upload-expires, upload-length, upload-metadata, upload-offset, x-request-id";
+
+/// A resumable upload.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResumableUpload {
+    id: Uuid,
+    filename: String,
+    /// Null: at the top.
+    folder_id: Option<Uuid>,
+    /// Null: not declared yet.
+    size_bytes: Option<u64>,
+    /// So many bytes are safe.
+    offset_bytes: u64,
+    /// `receiving` or `completed`.
+    status: &'static str,
+    /// Of the file that it has become; null before, and when the file was deleted since.
+    file_id: Option<Uuid>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// Later with every byte that comes.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Time,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ResumableUploadAnswer {
+    upload: ResumableUpload,
+}
+
+impl From<TusUpload> for ResumableUpload {
+    fn from(upload: TusUpload) -> Self {
+        Self {
+            size_bytes: upload.length(),
+            offset_bytes: upload.offset(),
+            status: match upload.is_completed() {
+                true => "completed",
+                false => "receiving",
+            },
+            id: upload.id,
+            filename: upload.filename,
+            folder_id: upload.folder_id,
+            file_id: upload.file_id,
+            created_at: Time(upload.created_at),
+            expires_at: Time(upload.expires_at),
+        }
+    }
+}
+
+/// What is spoken here?
+///
+/// The version and the extensions of tus, and the browser's question before an upload from a page of `http.cors_origins`.
+#[utoipa::path(options, path = "/api/uploads/tus", tag = "tus", security(()),
+    responses((status = 204, description = "`Tus-Version`, `Tus-Extension`, `Tus-Max-Size`, `Tus-Checksum-Algorithm`; `Access-Control-Allow-*`")))]
+pub async fn offer(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+    offered(&request, &state, METHODS_OF_ALL)
+}
+
+/// What is spoken here?
+///
+/// As for `/api/uploads/tus`.
+#[utoipa::path(options, path = "/api/uploads/tus/{id}", tag = "tus", security(()),
+    params(("id" = Uuid, Path, description = "The upload's id")),
+    responses((status = 204, description = "As for `/api/uploads/tus`")))]
+pub async fn offer_here(request: HttpRequest, state: web::Data<AppState>) -> HttpResponse {
+    offered(&request, &state, METHODS_OF_ONE)
+}
+
+fn offered(request: &HttpRequest, state: &AppState, methods: &'static str) -> HttpResponse {
+    let mut response = HttpResponse::NoContent()
+        .insert_header(("tus-version", headers::VERSION))
+        .insert_header(("tus-extension", EXTENSIONS))
+        .insert_header(("tus-checksum-algorithm", checksum::ALGORITHMS))
+        .insert_header(("tus-max-size", state.config.uploads.max_file.as_u64()))
+        .finish();
+    if tell(request, state, &mut response) {
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, MAY_SEND),
+            (header::ACCESS_CONTROL_MAX_AGE, "600"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+    response
+}
+
+/// Make a resumable upload
+///
+/// `Upload-Metadata` takes `filename` and `folderId`, each in Base64; the type is decided by the bytes. A body of
+/// `application/offset+octet-stream` is the upload's first bytes. A client of tus does all of this.
+#[utoipa::path(post, path = "/api/uploads/tus", tag = "tus",
+    params(("Tus-Resumable" = String, Header, description = "`1.0.0`"),
+        ("Upload-Length" = Option<u64>, Header, description = "Exactly so many bytes will come"),
+        ("Upload-Defer-Length" = Option<u8>, Header, description = "`1`: the length is told by a later request"),
+        ("Upload-Metadata" = Option<String>, Header, description = "`key base64,key base64`"),
+        ("Upload-Checksum" = Option<String>, Header, description = "Of the body: `sha1`, `sha256` or `crc32`, and Base64")),
+    responses(
+        (status = 201, description = "Made: `Location`, `Upload-Expires`; with a body `Upload-Offset`, with all of it `Service-File-Id`"),
+        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
+        (status = 409, description = "Too many uploads are unfinished", body = super::error::ErrorBody),
+        (status = 412, description = "Another version of tus", body = super::error::ErrorBody),
+        (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = super::error::ErrorBody),
+        (status = 415, description = "The body is declared as another type", body = super::error::ErrorBody),
+        (status = 460, description = "The body does not have its checksum", body = super::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn create(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    reached: Reached,
+    payload: web::Payload,
+) -> HttpResponse {
+    let made = make(&request, &state, &reached, payload.into_inner()).await;
+    answer(&request, &state, &reached, made)
+}
+
+async fn make(
+    request: &HttpRequest,
+    state: &web::Data<AppState>,
+    reached: &Reached,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    let caller = admitted(request).await?;
+    let creation = Creation::parse(request.headers())?;
+    let length = creation.length;
+    let max_file = state.config.uploads.max_file.as_u64();
+    if length.is_some_and(|length| length > max_file) {
+        return Err(too_large(max_file));
+    }
+    let account_id = caller.account_id();
+    let bounds = Bounds {
+        unfinished: state.config.uploads.max_unfinished,
+        storage_bytes: caller.plan(state).storage.as_u64(),
+    };
+    let new = NewTusUpload {
+        folder_id: creation.folder_id,
+        filename: creation.filename,
+        metadata: creation.metadata,
+        length_bytes: length,
+        expires_at: expires_at(state),
+    };
+    let made = state.store.write(move |tx| {
+        Box::pin(async move { tus::create(tx, account_id, new, bounds, now_ms()).await })
+    });
+    let upload = made.await?;
+    let empty = || (length == Some(0)).then(Chunk::empty);
+    let standing = match creation.chunk.or_else(empty) {
+        Some(chunk) => first_bytes(state, caller, upload.id, chunk, payload).await?,
+        None => Standing::of(&upload),
+    };
+    let location = format!("{}/api/uploads/tus/{}", reached.address.base, upload.id);
+    let mut response = HttpResponse::Created();
+    response.insert_header((header::LOCATION, location));
+    Ok(standing_in(response, &standing).finish())
+}
+
+/// Nobody knows the address of an upload whose creation was refused, so it goes.
+async fn first_bytes(
+    state: &web::Data<AppState>,
+    caller: Caller<Write>,
+    id: Uuid,
+    chunk: Chunk,
+    payload: Payload,
+) -> Result<Standing, ApiError> {
+    let (state, account_id) = (state.clone(), caller.account_id());
+    to_its_end(async move {
+        let received = receive(state.clone(), caller, id, chunk, payload).await;
+        if received.is_err() {
+            forget(&state, account_id, id).await?;
+        }
+        received
+    })
+    .await
+}
+
+/// How far is a resumable upload?
+///
+/// HEAD is the protocol's own question before going on: it ends a request that still is at work on the upload, brings what came of it
+/// to the disk, and answers `Upload-Offset`, `Upload-Length`, `Upload-Metadata`, `Upload-Expires` and, once the upload is a
+/// file, `Service-File-Id`. GET says the same in JSON, and ends nothing.
+#[utoipa::path(get, path = "/api/uploads/tus/{id}", tag = "tus", params(("id" = Uuid, Path, description = "The upload's id")),
+    responses(
+        (status = 200, description = "As far as it is", body = ResumableUploadAnswer),
+        (status = 410, description = "Expired", body = super::error::ErrorBody),
+        (status = 412, description = "HEAD: another version of tus", body = super::error::ErrorBody),
+        (status = 423, description = "HEAD: an earlier request does not end", body = super::error::ErrorBody)))]
+pub async fn show(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> HttpResponse {
+    let shown = match *request.method() == Method::GET {
+        true => described(&request, &state, *id).await,
+        false => measured(&request, &state, *id).await,
+    };
+    answer(&request, &state, &reached, shown)
+}
+
+async fn described(
+    request: &HttpRequest,
+    state: &AppState,
+    id: Uuid,
+) -> Result<HttpResponse, ApiError> {
+    let caller = Caller::<Write>::extract(request).await?;
+    let upload = find(state, &caller, id).await?;
+    Ok(HttpResponse::Ok().json(ResumableUploadAnswer {
+        upload: upload.into(),
+    }))
+}
+
+async fn measured(
+    request: &HttpRequest,
+    state: &AppState,
+    id: Uuid,
+) -> Result<HttpResponse, ApiError> {
+    let caller = admitted(request).await?;
+    // Only the owner ends a request; what it has brought is in the row after its end.
+    find(state, &caller, id).await?;
+    let _turn = state.turns.take(id).await?;
+    let upload = find(state, &caller, id).await?;
+    let is_there =
+        upload.is_completed() || state.store.blobs().has_partial(id, upload.offset()).await?;
+    if !is_there {
+        return Err(lost(state, caller.account_id(), id).await);
+    }
+    let mut response = standing_in(HttpResponse::Ok(), &Standing::of(&upload));
+    match upload.length() {
+        Some(length) => response.insert_header((headers::LENGTH, length)),
+        None => response.insert_header((headers::DEFER_LENGTH, "1")),
+    };
+    if !upload.metadata.is_empty() {
+        response.insert_header((headers::METADATA, upload.metadata));
+    }
+    Ok(response.finish())
+}
+
+async fn find(state: &AppState, caller: &Caller<Write>, id: Uuid) -> Result<TusUpload, ApiError> {
+    let mut db = state.store.read().await?;
+    Ok(tus::get(&mut db, caller.account_id(), id, now_ms()).await?)
+}
+
+/// Send bytes of a resumable upload
+///
+/// From `Upload-Offset` on, as many as the client likes. A request that is still at work on the upload is ended first. What came
+/// before a connection broke is kept. The last byte makes the file, as other uploads do: the answer has its id in
+/// `Service-File-Id`.
+#[utoipa::path(patch, path = "/api/uploads/tus/{id}", tag = "tus",
+    params(("id" = Uuid, Path, description = "The upload's id"),
+        ("Tus-Resumable" = String, Header, description = "`1.0.0`"),
+        ("Upload-Offset" = u64, Header, description = "The offset as HEAD answers it"),
+        ("Upload-Length" = Option<u64>, Header, description = "Of an upload that was made without it"),
+        ("Upload-Checksum" = Option<String>, Header, description = "Of the body: `sha1`, `sha256` or `crc32`, and Base64")),
+    request_body(content = Vec<u8>, content_type = "application/offset+octet-stream"),
+    responses(
+        (status = 204, description = "The bytes are safe: `Upload-Offset`, `Upload-Expires`; with the last ones `Service-File-Id`"),
+        (status = 409, description = "Not the upload's offset or length, or the client fell silent", body = super::error::ErrorBody),
+        (status = 410, description = "Expired", body = super::error::ErrorBody),
+        (status = 412, description = "Another version of tus", body = super::error::ErrorBody),
+        (status = 413, description = "More bytes than the upload has, or the plan's storage is used up", body = super::error::ErrorBody),
+        (status = 415, description = "The body is declared as another type", body = super::error::ErrorBody),
+        (status = 423, description = "A later request has taken over", body = super::error::ErrorBody),
+        (status = 460, description = "The body does not have its checksum; nothing of it was kept", body = super::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+pub async fn append(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    payload: web::Payload,
+) -> HttpResponse {
+    let appended = appended(&request, &state, *id, payload.into_inner()).await;
+    answer(&request, &state, &reached, appended)
+}
+
+async fn appended(
+    request: &HttpRequest,
+    state: &web::Data<AppState>,
+    id: Uuid,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    let caller = admitted(request).await?;
+    let chunk = Chunk::parse(request.headers())?;
+    let standing = to_its_end(receive(state.clone(), caller, id, chunk, payload)).await?;
+    Ok(standing_in(HttpResponse::NoContent(), &standing).finish())
+}
+
+/// End a resumable upload
+///
+/// Its bytes go, and a request that brings some is ended. A file that it has become stays.
+#[utoipa::path(delete, path = "/api/uploads/tus/{id}", tag = "tus", params(("id" = Uuid, Path, description = "The upload's id")),
+    responses(
+        (status = 204, description = "Gone"),
+        (status = 410, description = "Expired", body = super::error::ErrorBody),
+        (status = 412, description = "Another version of tus", body = super::error::ErrorBody),
+        (status = 423, description = "An earlier request does not end", body = super::error::ErrorBody)))]
+pub async fn end(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+) -> HttpResponse {
+    let ended = ended(&request, &state, *id).await;
+    answer(&request, &state, &reached, ended)
+}
+
+async fn ended(
+    request: &HttpRequest,
+    state: &AppState,
+    id: Uuid,
+) -> Result<HttpResponse, ApiError> {
+    let caller = admitted(request).await?;
+    find(state, &caller, id).await?;
+    let _turn = state.turns.take(id).await?;
+    forget(state, caller.account_id(), id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Do what `X-HTTP-Method-Override` names
+///
+/// For clients that can only GET and POST: `PATCH`, `DELETE` or `HEAD`.
+#[utoipa::path(post, path = "/api/uploads/tus/{id}", tag = "tus",
+    params(("id" = Uuid, Path, description = "The upload's id"),
+        ("X-HTTP-Method-Override" = String, Header, description = "`PATCH`, `DELETE` or `HEAD`")),
+    responses(
+        (status = 204, description = "As that method answers"),
+        (status = 405, description = "Another method, or none", body = super::error::ErrorBody)))]
+pub async fn overridden(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    reached: Reached,
+    id: web::Path<Uuid>,
+    payload: web::Payload,
+) -> HttpResponse {
+    let done = match headers::overriding(request.headers()) {
+        Ok(Some("PATCH")) => appended(&request, &state, *id, payload.into_inner()).await,
+        Ok(Some("DELETE")) => ended(&request, &state, *id).await,
+        Ok(Some("HEAD")) => measured(&request, &state, *id).await,
+        Ok(_) => Err(ApiError::MethodNotAllowed {
+            method: "POST".to_owned(),
+            allow: METHODS_OF_ONE.to_owned(),
+        }),
+        Err(error) => Err(error),
+    };
+    answer(&request, &state, &reached, done)
+}
+
+/// A client of this protocol that may change things.
+async fn admitted(request: &HttpRequest) -> Result<Caller<Write>, ApiError> {
+    headers::check_version(request.headers())?;
+    Caller::extract(request).await
+}
+
+fn standing_in(mut response: HttpResponseBuilder, standing: &Standing) -> HttpResponseBuilder {
+    response
+        .insert_header((headers::OFFSET, standing.offset))
+        .insert_header((UPLOAD_EXPIRES, http_date(standing.expires_at).to_string()));
+    if let Some(file_id) = standing.file_id {
+        response.insert_header((FILE_ID, file_id.to_string()));
+    }
+    response
+}
+
+/// A refusal is an answer like another: a page must be able to read it.
+fn answer(
+    request: &HttpRequest,
+    state: &AppState,
+    reached: &Reached,
+    done: Result<HttpResponse, ApiError>,
+) -> HttpResponse {
+    let mut response = done.unwrap_or_else(|error| {
+        let error = error.offering(|| reached.upgrade_url(state));
+        error.error_response()
+    });
+    tell(request, state, &mut response);
+    response
+}
+
+/// What every answer has; whether a page of another origin may read it.
+fn tell(request: &HttpRequest, state: &AppState, response: &mut HttpResponse) -> bool {
+    let may_read = allow_origin(request, state, response);
+    let headers = response.headers_mut();
+    headers.insert(
+        HeaderName::from_static(headers::RESUMABLE),
+        HeaderValue::from_static(headers::VERSION),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if may_read {
+        let exposed = HeaderValue::from_static(MAY_READ);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+    may_read
+}

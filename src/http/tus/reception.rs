@@ -1,0 +1,354 @@
+//! The bytes of a request on their way into an upload, and the file that the last ones make.
+//!
+//! - However a request ends, what came of it is on the disk before the offset says so, and is kept; but not without its
+//!   checksum where it has one, and not when it brings more than the upload has.
+//! - It runs as a task of its own: a client that leaves at the end of its body has its file nevertheless.
+
+use std::time::{Duration, Instant};
+
+use actix_web::{
+    dev::Payload,
+    error::PayloadError,
+    web::{self, Bytes},
+};
+use futures_util::{FutureExt as _, StreamExt as _};
+use sluice_store::{
+    Error as StoreError,
+    blob::Partial,
+    blobs, duration_ms, files, now_ms,
+    tus::{self, Arrived, Claim, TusUpload},
+};
+use uuid::Uuid;
+
+use super::{
+    checksum::Running,
+    headers::Chunk,
+    turns::{Turn, taken_over},
+};
+use crate::{
+    config::Plan,
+    http::{
+        context::AppState,
+        error::ApiError,
+        extract::{Caller, Write},
+        files::{find_facts, mime_type},
+        multipart::{next_piece, upload_permit},
+        workflows,
+    },
+};
+
+/// A slow line is brought to the disk so often, however little came.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
+
+/// As much as lies in the buffers of a connection when its request is called off.
+const LEFTOVER: usize = 128 * 1024;
+
+/// How far an upload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) offset: u64,
+    pub(super) expires_at: i64,
+    /// Of the file that it has become.
+    pub(super) file_id: Option<Uuid>,
+}
+
+impl Standing {
+    pub(super) fn of(upload: &TusUpload) -> Self {
+        Self {
+            offset: upload.offset(),
+            expires_at: upload.expires_at,
+            file_id: upload.file_id,
+        }
+    }
+}
+
+/// When an upload expires to which bytes come now.
+pub(super) fn expires_at(state: &AppState) -> i64 {
+    now_ms().saturating_add(duration_ms(state.config.uploads.keep_unfinished))
+}
+
+/// Takes the bytes of one request, in place of an earlier one that still is at work.
+pub(super) async fn receive(
+    state: web::Data<AppState>,
+    caller: Caller<Write>,
+    id: Uuid,
+    chunk: Chunk,
+    payload: Payload,
+) -> Result<Standing, ApiError> {
+    let account_id = caller.account_id();
+    // Before anybody's turn is ended: the upload must be the caller's.
+    tus::get(&mut state.store.read().await?, account_id, id, now_ms()).await?;
+    let turn = state.turns.take(id).await?;
+    let _permit = upload_permit(&state)?;
+    let upload = claim(&state, account_id, id, &chunk).await?;
+    let room = room(&state, &upload, &chunk)?;
+    if upload.is_completed() {
+        return Ok(Standing::of(&upload));
+    }
+    let partial = match state.store.blobs().partial(id, upload.progress()).await {
+        Err(StoreError::NotFound(_)) => return Err(lost(&state, account_id, id).await),
+        opened => opened?,
+    };
+    let reception = Reception {
+        state: &state,
+        plan: caller.plan(&state),
+        turn,
+        partial,
+        saved_at: Instant::now(),
+        standing: Standing::of(&upload),
+        upload,
+        room,
+        leftover: LEFTOVER,
+    };
+    reception.run(chunk, payload).await
+}
+
+async fn claim(
+    state: &AppState,
+    account_id: Uuid,
+    id: Uuid,
+    chunk: &Chunk,
+) -> Result<TusUpload, ApiError> {
+    let max_file = state.config.uploads.max_file.as_u64();
+    if chunk.length.is_some_and(|length| length > max_file) {
+        return Err(too_large(max_file));
+    }
+    let wanted = Claim {
+        offset: chunk.offset,
+        length_bytes: chunk.length,
+        expires_at: expires_at(state),
+    };
+    let claimed = state.store.write(move |tx| {
+        Box::pin(async move { tus::claim(tx, account_id, id, wanted, now_ms()).await })
+    });
+    Ok(claimed.await?)
+}
+
+/// The length that the upload may get; 413 when the request says that it brings more.
+fn room(state: &AppState, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiError> {
+    let room = match upload.length().or(chunk.length) {
+        Some(length) => length,
+        None => state.config.uploads.max_file.as_u64(),
+    };
+    let brings = chunk.content_length.unwrap_or_default();
+    match upload.offset().saturating_add(brings) > room {
+        true => Err(too_much(room)),
+        false => Ok(room),
+    }
+}
+
+/// What a row names and the disk has not, as after a restore, is no upload any more.
+pub(super) async fn lost(state: &AppState, account_id: Uuid, id: Uuid) -> ApiError {
+    match forget(state, account_id, id).await {
+        Ok(()) => ApiError::Gone("the bytes of this upload are lost: make a new one"),
+        Err(error) => error,
+    }
+}
+
+/// Removes an upload with its bytes; a file that it has become stays.
+pub(super) async fn forget(state: &AppState, account_id: Uuid, id: Uuid) -> Result<(), ApiError> {
+    let deleted = state
+        .store
+        .write(move |tx| Box::pin(async move { tus::delete(tx, account_id, id).await }));
+    deleted.await?;
+    Ok(state.store.blobs().remove_partial(id).await?)
+}
+
+/// One request at work.
+struct Reception<'a> {
+    state: &'a AppState,
+    plan: Plan,
+    turn: Turn,
+    upload: TusUpload,
+    partial: Partial,
+    /// As others are told.
+    standing: Standing,
+    saved_at: Instant,
+    /// The length that it may get.
+    room: u64,
+    /// Bytes that it still takes once it is called off.
+    leftover: usize,
+}
+
+/// Why no more bytes come.
+enum Ending {
+    /// The body is at its end.
+    Whole,
+    /// What came is kept.
+    CutOff(ApiError),
+}
+
+impl Reception<'_> {
+    async fn run(mut self, chunk: Chunk, payload: Payload) -> Result<Standing, ApiError> {
+        let ending = self.fill(payload, chunk.checksum.is_none()).await?;
+        if let Some(checksum) = chunk.checksum {
+            if let Ending::CutOff(error) = ending {
+                return Err(error);
+            }
+            let digest = self
+                .partial
+                .digest(chunk.offset, checksum.begin(), Running::update)
+                .await?;
+            if !checksum.accepts(digest) {
+                return Err(ApiError::ChecksumMismatch);
+            }
+        }
+        let length = self.upload.length().or(chunk.length);
+        if length == Some(self.partial.len()) {
+            return self.complete().await;
+        }
+        self.save().await?;
+        match ending {
+            Ending::Whole => Ok(self.standing),
+            Ending::CutOff(error) => Err(error),
+        }
+    }
+
+    /// Appends the body. An error means that nothing counts of what came since the last save.
+    async fn fill(&mut self, mut payload: Payload, saves: bool) -> Result<Ending, ApiError> {
+        let most_unsaved = self.state.config.uploads.checkpoint.as_u64();
+        loop {
+            let bytes = match self.next(&mut payload).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(Ending::Whole),
+                Err(error) => return Ok(Ending::CutOff(error)),
+            };
+            if self.partial.len() + bytes.len() as u64 > self.room {
+                return Err(too_much(self.room));
+            }
+            self.partial.write(&bytes).await?;
+            let unsaved = self.partial.len() - self.standing.offset;
+            let is_due = unsaved >= most_unsaved || self.saved_at.elapsed() >= CHECKPOINT_EVERY;
+            // The last bytes are saved with the file.
+            if saves && is_due && self.partial.len() < self.room {
+                self.save().await?;
+            }
+        }
+    }
+
+    /// The next bytes. Once the request is called off, only what has arrived already, and not much of it.
+    async fn next(&mut self, payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
+        let patience = self.state.config.uploads.idle_timeout;
+        let mut body = payload.by_ref();
+        let waited = tokio::select! {
+            biased;
+            () = self.turn.ended() => Err(taken_over()),
+            () = self.state.closing.cancelled() => Err(stopping()),
+            piece = next_piece(&mut body, patience) => Ok(piece),
+        };
+        let called_off = match waited {
+            Ok(piece) => return piece_of(piece, patience),
+            Err(error) => error,
+        };
+        let arrived = body.next().now_or_never().flatten();
+        match arrived {
+            Some(Ok(bytes)) if bytes.len() <= self.leftover => {
+                self.leftover -= bytes.len();
+                Ok(Some(bytes))
+            }
+            _ => Err(called_off),
+        }
+    }
+
+    /// Brings what came to the disk, and then says so.
+    async fn save(&mut self) -> Result<(), ApiError> {
+        self.saved_at = Instant::now();
+        if self.partial.len() == self.standing.offset {
+            return Ok(());
+        }
+        let progress = self.partial.sync().await?;
+        let (offset, expires_at) = (progress.length, expires_at(self.state));
+        let (upload, limit) = (self.upload.clone(), self.plan.storage.as_u64());
+        let advanced = self.state.store.write(move |tx| {
+            Box::pin(async move {
+                tus::advance(tx, &upload, &progress, expires_at, limit, now_ms()).await
+            })
+        });
+        advanced.await?;
+        self.standing.offset = offset;
+        self.standing.expires_at = expires_at;
+        Ok(())
+    }
+
+    /// Makes the file, as other uploads do.
+    async fn complete(self) -> Result<Standing, ApiError> {
+        let Self {
+            state,
+            plan,
+            upload,
+            mut partial,
+            turn: _turn,
+            standing,
+            ..
+        } = self;
+        let (id, offset) = (upload.id, partial.len());
+        let reader = partial.reader().await?;
+        let sealed = partial.seal().await?;
+        let mime_type = mime_type(sealed.head(), &upload.filename);
+        let arrived = Arrived {
+            blob: sealed.blob().hash,
+            size_bytes: sealed.blob().size,
+            mime_type: mime_type.to_owned(),
+            facts: find_facts(state, mime_type, reader).await,
+        };
+        let engine = state.workflows.clone();
+        let completed = state.store.write(move |tx| {
+            Box::pin(async move {
+                let (now, limit) = (now_ms(), plan.storage.as_u64());
+                blobs::record(tx, &sealed, now).await?;
+                let file = tus::complete(tx, &upload, arrived, limit, now).await?;
+                let begins_runs = workflows::file_stored(tx, &engine, &plan, &file, now).await?;
+                Ok((file, begins_runs))
+            })
+        });
+        let (file, begins_runs): (files::File, bool) = completed.await?;
+        if begins_runs {
+            state.workflows.announce();
+        }
+        // The file is there whatever becomes of the bytes' other name; a sweep removes it, too.
+        if let Err(error) = state.store.blobs().remove_partial(id).await {
+            tracing::warn!(%error, upload = %id, "the bytes of a finished upload are removed by the next sweep");
+        }
+        Ok(Standing {
+            offset,
+            file_id: Some(file.id),
+            ..standing
+        })
+    }
+}
+
+/// A silence is an offset's business to a client of tus: those that give up on 408 ask for it and go on after 409.
+fn piece_of(
+    piece: Result<Option<Result<Bytes, PayloadError>>, ApiError>,
+    patience: Duration,
+) -> Result<Option<Bytes>, ApiError> {
+    match piece {
+        Ok(piece) => piece
+            .transpose()
+            .map_err(|error| ApiError::Invalid(format!("the body could not be read: {error}"))),
+        Err(ApiError::Timeout(_)) => Err(ApiError::Conflict(format!(
+            "nothing of the body arrived for {} s (uploads.idle_timeout): ask for the offset with HEAD, and go on",
+            patience.as_secs()
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn too_large(max_file: u64) -> ApiError {
+    ApiError::TooLarge(format!(
+        "Upload-Length must be at most {max_file} (uploads.max_file)"
+    ))
+}
+
+fn too_much(room: u64) -> ApiError {
+    ApiError::TooLarge(format!(
+        "the body has more than the {room} bytes of this upload"
+    ))
+}
+
+fn stopping() -> ApiError {
+    ApiError::Unavailable {
+        what: "the service, which is being stopped,",
+        retry_after_s: 5,
+    }
+}

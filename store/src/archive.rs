@@ -1,0 +1,258 @@
+//! What lies in a folder and below it, for archives of it.
+//!
+//! The list is one statement's, so that it is of one moment; the bytes are opened later, file by file, and only of files that
+//! are still there.
+
+use std::{
+    collections::HashMap, fs::File, io, num::NonZeroU64, ops::ControlFlow, os::fd::AsFd as _,
+};
+
+use futures_util::TryStreamExt as _;
+use rustix::fs::{Advice, fadvise};
+use sqlx::{QueryBuilder, query_as};
+use uuid::Uuid;
+
+use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver as _};
+
+/// How deep folders lie in each other at most; a bound here, the rule is that of [`crate::folders`].
+const MAX_DEPTH: i64 = 100;
+/// Files after which other work on the same thread gets its turn.
+const FILES_PER_TURN: u32 = 256;
+/// How much of a file the disk is asked for when it is opened.
+const READ_AHEAD: NonZeroU64 = NonZeroU64::new(8 << 20).expect("more than nothing");
+
+/// Of a folder and an account.
+const MEMBERS: &str = "WITH RECURSIVE below (id) AS (
+         SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)
+     SELECT f.id, f.folder_id, f.filename, f.size_bytes, f.blob_hash, b.crc32, f.created_at
+     FROM files f JOIN blobs b ON b.hash = f.blob_hash
+     WHERE f.account_id = $2 AND f.folder_id IN (SELECT id FROM below)
+     ORDER BY f.folder_id, f.created_at, f.id";
+
+/// A folder below the one that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Subfolder {
+    pub id: Uuid,
+    pub parent_id: Uuid,
+    pub name: String,
+    pub created_at: i64,
+}
+
+/// A file in it or below.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Member {
+    pub id: Uuid,
+    pub folder_id: Uuid,
+    pub filename: String,
+    pub size_bytes: i64,
+    #[sqlx(rename = "blob_hash")]
+    pub blob: BlobHash,
+    pub crc32: u32,
+    pub created_at: i64,
+}
+
+/// The folders below a folder, parents before children, oldest first; at most so many.
+pub async fn subfolders(
+    db: &mut impl Connection,
+    root: Uuid,
+    most: u32,
+) -> Result<Vec<Subfolder>, Error> {
+    let folders = query_as(
+        "WITH RECURSIVE below (id, depth) AS (
+             SELECT $1, 0 UNION ALL
+             SELECT f.id, depth + 1 FROM below b JOIN folders f ON f.parent_id = b.id WHERE depth < $2)
+         SELECT f.id, f.parent_id, f.name, f.created_at FROM below b JOIN folders f ON f.id = b.id
+         WHERE b.depth > 0 ORDER BY b.depth, f.created_at, f.id LIMIT $3",
+    )
+    .bind(root)
+    .bind(MAX_DEPTH)
+    .bind(most)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(folders)
+}
+
+/// Shows every file in a folder of the account and below it, each folder's together, oldest first, until told to stop. The
+/// rows come from an index in this order, and are never all in memory.
+pub async fn each_member(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    root: Uuid,
+    mut show: impl FnMut(Member) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    let mut members = query_as(MEMBERS)
+        .bind(root)
+        .bind(account_id)
+        .fetch(db.sqlite());
+    let mut shown: u32 = 0;
+    while let Some(member) = members.try_next().await? {
+        if show(member).is_break() {
+            break;
+        }
+        shown = shown.wrapping_add(1);
+        if shown.is_multiple_of(FILES_PER_TURN) {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of files in the order asked for, up to the first that is gone. The disk is asked to read ahead.
+pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<File>, Error> {
+    let mut statement = QueryBuilder::new("SELECT id, blob_hash FROM files WHERE id IN (");
+    let mut list = statement.separated(", ");
+    for id in ids {
+        list.push_bind(*id);
+    }
+    statement.push(")");
+    let mut db = store.read().await?;
+    let rows: Vec<(Uuid, BlobHash)> = statement.build_query_as().fetch_all(db.sqlite()).await?;
+    drop(db);
+    let hashes: HashMap<Uuid, BlobHash> = rows.into_iter().collect();
+    let present = ids.iter().map_while(|id| hashes.get(id));
+    let paths: Vec<_> = present.map(|hash| store.blobs().path(hash)).collect();
+    let open = move || {
+        let mut files = Vec::with_capacity(paths.len());
+        for path in paths {
+            let file = match File::open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                opened => opened.map_err(Error::file("cannot open", path))?,
+            };
+            // Only advice: the bytes come without it, too.
+            let _ = fadvise(file.as_fd(), 0, Some(READ_AHEAD), Advice::WillNeed);
+            files.push(file);
+        }
+        Ok(files)
+    };
+    store.blobs().blocking(open).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        StoreSettings, accounts, blobs,
+        files::{self, NewFile, Role},
+        folders::{self, NewFolder},
+    };
+
+    async fn folder(store: &Store, account_id: Uuid, name: &str, parent_id: Option<Uuid>) -> Uuid {
+        let new = NewFolder {
+            name: name.to_owned(),
+            color: None,
+            parent_id,
+        };
+        let made = store.write(move |tx| {
+            Box::pin(async move { folders::create(tx, account_id, new, 1).await })
+        });
+        made.await.unwrap().id
+    }
+
+    async fn file(store: &Store, account_id: Uuid, name: &str, folder_id: Uuid, at: i64) -> Uuid {
+        let mut spool = store.blobs().spool().await.unwrap();
+        spool.write(name.to_owned().into()).await.unwrap();
+        let sealed = spool.seal().await.unwrap();
+        let new = NewFile {
+            folder_id: Some(folder_id),
+            filename: name.to_owned(),
+            mime_type: "text/plain".to_owned(),
+            size_bytes: name.len() as u64,
+            blob: sealed.blob().hash,
+            role: Role::Uploaded,
+            width: None,
+            height: None,
+            duration_ms: None,
+            generation: 0,
+        };
+        let made = store.write(move |tx| {
+            Box::pin(async move {
+                blobs::record(tx, &sealed, at).await?;
+                files::create(tx, account_id, new, at).await
+            })
+        });
+        made.await.unwrap().id
+    }
+
+    #[tokio::test]
+    async fn all_below_a_folder_is_found_in_order_and_opened_while_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: dir.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let account = store
+            .write(|tx| Box::pin(async move { accounts::create(tx, "a", 0).await }))
+            .await
+            .unwrap()
+            .id;
+        let root = folder(&store, account, "root", None).await;
+        let inner = folder(&store, account, "inner", Some(root)).await;
+        let empty = folder(&store, account, "empty", Some(inner)).await;
+        let beside = folder(&store, account, "beside", None).await;
+        let late = file(&store, account, "late", root, 9).await;
+        let early = file(&store, account, "early", root, 3).await;
+        let deep = file(&store, account, "deep", inner, 1).await;
+        file(&store, account, "beside", beside, 1).await;
+
+        let mut db = store.read().await.unwrap();
+        let found = subfolders(&mut db, root, 10).await.unwrap();
+        let found: Vec<_> = found.iter().map(|it| (it.id, it.parent_id)).collect();
+        assert_eq!(found, [(inner, root), (empty, inner)]);
+        let mut members = Vec::new();
+        each_member(&mut db, account, root, |member| {
+            assert_eq!(member.crc32, crc32fast::hash(member.filename.as_bytes()));
+            members.push(member.id);
+            ControlFlow::Continue(())
+        })
+        .await
+        .unwrap();
+        assert_eq!(members, [early, late, deep]);
+        let mut one = Vec::new();
+        each_member(&mut db, account, root, |member| {
+            one.push(member.id);
+            ControlFlow::Break(())
+        })
+        .await
+        .unwrap();
+        assert_eq!(one, [early]);
+        drop(db);
+
+        let lengths = |files: Vec<File>| {
+            let length = |file: File| file.metadata().unwrap().len();
+            files.into_iter().map(length).collect::<Vec<_>>()
+        };
+        let opened = open(&store, &[deep, late, early]).await.unwrap();
+        assert_eq!(lengths(opened), [4, 4, 5]);
+        store
+            .write(move |tx| Box::pin(async move { files::delete(tx, account, late).await }))
+            .await
+            .unwrap();
+        assert_eq!(
+            lengths(open(&store, &[deep, late, early]).await.unwrap()),
+            [4]
+        );
+    }
+
+    /// A folder of a million files must not be sorted before its first one is shown.
+    #[tokio::test]
+    async fn members_come_from_an_index_without_a_sort() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: dir.path().to_owned(),
+            ..StoreSettings::default()
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let mut db = store.read().await.unwrap();
+        let explained = format!("EXPLAIN QUERY PLAN {MEMBERS}");
+        let plan: Vec<(i64, i64, i64, String)> = query_as(sqlx::AssertSqlSafe(explained))
+            .bind(Uuid::nil())
+            .bind(Uuid::nil())
+            .fetch_all(db.sqlite())
+            .await
+            .unwrap();
+        let plan: Vec<_> = plan.into_iter().map(|(_, _, _, step)| step).collect();
+        assert!(plan.iter().any(|step| step.contains("files_by_folder")));
+        assert!(!plan.iter().any(|step| step.contains("B-TREE")), "{plan:?}");
+    }
+}

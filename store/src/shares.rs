@@ -1,0 +1,269 @@
+//! Shares: links by which whoever has one looks through a folder, without an account.
+//!
+//! The token of a link is derived from its id, and only the token's hash is stored. A folder has one link at most; it goes with
+//! its folder. What a link shows is its folder and what lies below: [`path`] and [`file`] are the places where that is decided.
+
+use sqlx::{FromRow, query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error, Tx,
+    credentials::PasswordHash,
+    files::File,
+    folders::{self, Folder, MAX_DEPTH},
+};
+
+/// Folders that one sum looks into.
+const MOST_FOLDERS: i64 = 100_000;
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Share {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub folder_id: Uuid,
+    /// SHA-256, hexadecimal.
+    pub token_hash: String,
+    pub password_hash: Option<PasswordHash>,
+    /// `None`: no bound.
+    pub download_limit: Option<u32>,
+    /// Whether originals may be taken away.
+    pub allow_download: bool,
+    pub view_count: i64,
+    pub download_count: i64,
+    pub created_at: i64,
+    /// `None`: never.
+    pub expires_at: Option<i64>,
+}
+
+impl Share {
+    pub fn has_expired(&self, now_ms: i64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now_ms)
+    }
+
+    /// Whether as many downloads have begun as it allows.
+    pub fn is_used_up(&self) -> bool {
+        let limit = self.download_limit.map(i64::from);
+        limit.is_some_and(|limit| self.download_count >= limit)
+    }
+}
+
+/// A share, and what its folder is called now.
+#[derive(Clone, Debug, FromRow)]
+pub struct SharedFolder {
+    #[sqlx(flatten)]
+    pub share: Share,
+    pub folder_name: String,
+}
+
+/// A share to be made. Its id is made by whoever derives the token from it.
+#[derive(Clone, Debug)]
+pub struct NewShare {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub folder_id: Uuid,
+    pub token_hash: String,
+    pub password_hash: Option<PasswordHash>,
+    pub download_limit: Option<u32>,
+    pub allow_download: bool,
+    pub expires_at: Option<i64>,
+}
+
+/// A share that was made, and the one whose place it took.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub share: Share,
+    pub replaced: Option<Share>,
+}
+
+/// Makes a share; the folder's earlier one is worthless from here on. `Error::NotFound` for a folder that the account does not
+/// have.
+pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<Made, Error> {
+    let replaced = delete(tx, new.account_id, new.folder_id).await?;
+    let share = query_as(
+        "INSERT INTO shares (id, account_id, folder_id, token_hash, password_hash, download_limit, allow_download, created_at,
+             expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING *",
+    )
+    .bind(new.id)
+    .bind(new.account_id)
+    .bind(new.folder_id)
+    .bind(new.token_hash)
+    .bind(new.password_hash)
+    .bind(new.download_limit)
+    .bind(new.allow_download)
+    .bind(now_ms)
+    .bind(new.expires_at)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(Made { share, replaced })
+}
+
+/// The folder's share, unless it has expired. `Error::NotFound` for a folder that the account does not have.
+pub async fn of_folder(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    folder_id: Uuid,
+    now_ms: i64,
+) -> Result<Option<Share>, Error> {
+    folders::get(db, account_id, folder_id).await?;
+    let share: Option<Share> = query_as("SELECT * FROM shares WHERE folder_id = $1")
+        .bind(folder_id)
+        .fetch_optional(db.sqlite())
+        .await?;
+    Ok(share.filter(|share| !share.has_expired(now_ms)))
+}
+
+/// Revokes the folder's share, and returns it; `None` when there was none. `Error::NotFound` for a folder that the account does
+/// not have.
+pub async fn delete(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    folder_id: Uuid,
+) -> Result<Option<Share>, Error> {
+    folders::get(tx, account_id, folder_id).await?;
+    Ok(
+        query_as("DELETE FROM shares WHERE folder_id = $1 RETURNING *")
+            .bind(folder_id)
+            .fetch_optional(tx.sqlite())
+            .await?,
+    )
+}
+
+/// The share of a token, by its hash; also one that has expired.
+pub async fn by_token_hash(
+    db: &mut impl Connection,
+    token_hash: &str,
+) -> Result<Option<SharedFolder>, Error> {
+    Ok(query_as(
+        "SELECT s.*, f.name AS folder_name FROM shares s JOIN folders f ON f.id = s.folder_id WHERE s.token_hash = $1",
+    )
+    .bind(token_hash)
+    .fetch_optional(db.sqlite())
+    .await?)
+}
+
+/// Those of the hashes that no share has any more.
+pub async fn gone(db: &mut impl Connection, token_hashes: &[String]) -> Result<Vec<String>, Error> {
+    let hashes = serde_json::to_string(token_hashes).expect("texts are JSON");
+    Ok(query_scalar(
+        "SELECT j.value FROM json_each($1) j WHERE NOT EXISTS (SELECT 1 FROM shares s WHERE s.token_hash = j.value)",
+    )
+    .bind(hashes)
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// The way from the share's folder down to this one, both included; `None` for a folder that does not lie in it.
+pub async fn path(
+    db: &mut impl Connection,
+    share: &Share,
+    folder_id: Uuid,
+) -> Result<Option<Vec<Folder>>, Error> {
+    let path: Vec<Folder> = query_as(
+        "WITH RECURSIVE above (id, depth) AS (
+             SELECT $1, 0 UNION ALL
+             SELECT f.parent_id, depth + 1 FROM folders f JOIN above a ON f.id = a.id
+             WHERE f.parent_id IS NOT NULL AND a.id <> $2 AND depth < $4)
+         SELECT f.* FROM above a JOIN folders f ON f.id = a.id WHERE f.account_id = $3 ORDER BY a.depth DESC",
+    )
+    .bind(folder_id)
+    .bind(share.folder_id)
+    .bind(share.account_id)
+    .bind(MAX_DEPTH)
+    .fetch_all(db.sqlite())
+    .await?;
+    let is_below = path.first().is_some_and(|top| top.id == share.folder_id);
+    Ok(is_below.then_some(path))
+}
+
+/// A file that lies in the share's folder or below; `None` for any other.
+pub async fn file(
+    db: &mut impl Connection,
+    share: &Share,
+    file_id: Uuid,
+) -> Result<Option<File>, Error> {
+    Ok(query_as(
+        "WITH RECURSIVE above (id, depth) AS (
+             SELECT folder_id, 0 FROM files WHERE id = $1 AND account_id = $3 AND folder_id IS NOT NULL UNION ALL
+             SELECT f.parent_id, depth + 1 FROM folders f JOIN above a ON f.id = a.id
+             WHERE f.parent_id IS NOT NULL AND a.id <> $2 AND depth < $4)
+         SELECT * FROM files WHERE id = $1 AND EXISTS (SELECT 1 FROM above WHERE id = $2)",
+    )
+    .bind(file_id)
+    .bind(share.folder_id)
+    .bind(share.account_id)
+    .bind(MAX_DEPTH)
+    .fetch_optional(db.sqlite())
+    .await?)
+}
+
+/// What lies in a folder and below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
+pub struct Totals {
+    pub files: i64,
+    pub bytes: i64,
+    /// Without the folder itself.
+    pub folders: i64,
+    /// Whether that is all: the look ends at a bound.
+    pub is_exact: bool,
+}
+
+/// Sums over a folder and what lies below, over `most_files` files at most.
+pub async fn totals(
+    db: &mut impl Connection,
+    folder_id: Uuid,
+    most_files: u32,
+) -> Result<Totals, Error> {
+    // CROSS JOIN keeps SQLite from walking all files; both tables are read from indexes alone.
+    Ok(query_as(
+        "WITH RECURSIVE below (id) AS (
+             SELECT $1 UNION ALL SELECT f.id FROM below b JOIN folders f ON f.parent_id = b.id LIMIT $2 + 1),
+         found (size_bytes) AS (
+             SELECT f.size_bytes FROM below b CROSS JOIN files f ON f.folder_id = b.id LIMIT $3),
+         sums (files, bytes, folders) AS (
+             SELECT count(*), coalesce(sum(size_bytes), 0), (SELECT count(*) FROM below) - 1 FROM found)
+         SELECT files, bytes, folders, files < $3 AND folders < $2 AS is_exact FROM sums",
+    )
+    .bind(folder_id)
+    .bind(MOST_FOLDERS)
+    .bind(most_files)
+    .fetch_one(db.sqlite())
+    .await?)
+}
+
+/// Counts what was noted in memory; a share that is gone counts nothing.
+pub async fn count(tx: &mut Tx<'_>, id: Uuid, views: u32, downloads: u32) -> Result<(), Error> {
+    query(
+        "UPDATE shares SET view_count = view_count + $2, download_count = download_count + $3 WHERE id = $1",
+    )
+    .bind(id)
+    .bind(views)
+    .bind(downloads)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// Counts one download, unless as many have begun as the share allows or it is gone: then nothing is counted and it is false.
+pub async fn take_download(tx: &mut Tx<'_>, id: Uuid) -> Result<bool, Error> {
+    let taken = query(
+        "UPDATE shares SET download_count = download_count + 1
+         WHERE id = $1 AND (download_limit IS NULL OR download_count < download_limit)",
+    )
+    .bind(id)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(taken.rows_affected() == 1)
+}
+
+/// Deletes at most `limit` shares that have expired, and returns how many.
+pub async fn delete_expired(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM shares WHERE id IN (SELECT id FROM shares WHERE expires_at <= $1 LIMIT $2)",
+    )
+    .bind(now_ms)
+    .bind(limit)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}

@@ -1,0 +1,388 @@
+//! Uploads by tus: made, filled by any number of requests, a file with the last byte.
+//!
+//! - The offset says what is on the disk; it never says all of the length before the file is there. A client that finds the
+//!   whole length has a file, whatever died in between.
+//! - A request claims the upload first, and what it brings counts only while no later one has.
+//! - An upload that is not finished expires; its bytes go soon after, its row a day later, so that its client is told.
+
+use std::collections::BTreeSet;
+
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{
+    Connection, Error, Store, Tx,
+    blob::{BlobHash, Progress},
+    files::{self, Facts, File, NewFile, Role},
+    folders,
+    maintenance::in_turns,
+    storage,
+};
+
+/// How long an upload that has expired is known as one.
+const KNOWN_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+/// Uploads that a sweep asks for at a time.
+const PAGE: usize = 200;
+
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct TusUpload {
+    pub id: Uuid,
+    pub account_id: Uuid,
+    pub folder_id: Option<Uuid>,
+    pub filename: String,
+    /// As the client wrote it.
+    pub metadata: String,
+    /// `None`: to be declared.
+    pub length_bytes: Option<i64>,
+    /// The length once it is a file, less before.
+    pub offset_bytes: i64,
+    crc32: u32,
+    sha256_state: Vec<u8>,
+    /// Rises with every request that brings bytes.
+    pub attempt: i64,
+    pub completed_at: Option<i64>,
+    /// `None` before it is completed, and when the file was deleted since.
+    pub file_id: Option<Uuid>,
+    pub created_at: i64,
+    pub expires_at: i64,
+}
+
+impl TusUpload {
+    pub fn offset(&self) -> u64 {
+        self.offset_bytes.unsigned_abs()
+    }
+
+    pub fn length(&self) -> Option<u64> {
+        self.length_bytes.map(i64::unsigned_abs)
+    }
+
+    pub fn is_completed(&self) -> bool {
+        self.completed_at.is_some()
+    }
+
+    /// What is safe of its bytes.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            length: self.offset(),
+            crc32: self.crc32,
+            sha256: self.sha256_state.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct NewTusUpload {
+    pub folder_id: Option<Uuid>,
+    pub filename: String,
+    pub metadata: String,
+    pub length_bytes: Option<u64>,
+    pub expires_at: i64,
+}
+
+/// What an account may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Uploads that are not finished.
+    pub unfinished: u64,
+    /// Bytes of its files; 0: no limit. What unfinished uploads hold counts too.
+    pub storage_bytes: u64,
+}
+
+/// A request that brings bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    pub offset: u64,
+    /// Declares the length of an upload that was made without one.
+    pub length_bytes: Option<u64>,
+    pub expires_at: i64,
+}
+
+/// `Error::NotFound` for a folder that the account does not have, `Error::Conflict` for one upload too many,
+/// `Error::OverQuota` when it cannot be stored.
+pub async fn create(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    new: NewTusUpload,
+    bounds: Bounds,
+    now_ms: i64,
+) -> Result<TusUpload, Error> {
+    if let Some(folder_id) = new.folder_id {
+        folders::get(tx, account_id, folder_id).await?;
+    }
+    let (uploads, bytes) = unfinished(tx, account_id, now_ms).await?;
+    if uploads >= bounds.unfinished {
+        return Err(Error::Conflict(format!(
+            "{uploads} uploads are unfinished, which is as many as may be (uploads.max_unfinished): finish or delete one"
+        )));
+    }
+    let more = bytes.saturating_add(new.length_bytes.unwrap_or_default());
+    storage::check(tx, account_id, more, bounds.storage_bytes).await?;
+    let upload = query_as(
+        "INSERT INTO tus_uploads (id, account_id, folder_id, filename, metadata, length_bytes, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING *",
+    )
+    .bind(Uuid::now_v7())
+    .bind(account_id)
+    .bind(new.folder_id)
+    .bind(new.filename)
+    .bind(new.metadata)
+    .bind(new.length_bytes.map(in_row).transpose()?)
+    .bind(now_ms)
+    .bind(new.expires_at)
+    .fetch_one(tx.sqlite())
+    .await?;
+    Ok(upload)
+}
+
+/// `Error::NotFound` for an upload that the account does not have, `Error::Gone` for one that has expired.
+pub async fn get(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    id: Uuid,
+    now_ms: i64,
+) -> Result<TusUpload, Error> {
+    let found: Option<TusUpload> = query_as("SELECT * FROM tus_uploads WHERE id = $1")
+        .bind(id)
+        .fetch_optional(db.sqlite())
+        .await?;
+    let upload = found
+        .filter(|upload| upload.account_id == account_id)
+        .ok_or(Error::NotFound("upload"))?;
+    match upload.expires_at <= now_ms {
+        true => Err(Error::Gone(
+            "this upload has expired (uploads.keep_unfinished): make a new one",
+        )),
+        false => Ok(upload),
+    }
+}
+
+/// A request begins: returns the upload with the attempt that [`advance`] and [`complete`] need, and keeps it until
+/// `expires_at`. `Error::Conflict` for an offset that is not the upload's and for a length that is not, besides what [`get`]
+/// refuses. A completed upload is returned as it is.
+pub async fn claim(
+    tx: &mut Tx<'_>,
+    account_id: Uuid,
+    id: Uuid,
+    claim: Claim,
+    now_ms: i64,
+) -> Result<TusUpload, Error> {
+    let upload = get(tx, account_id, id, now_ms).await?;
+    if upload.offset() != claim.offset {
+        return Err(Error::Conflict(format!(
+            "the upload has {} bytes, Upload-Offset says {}: ask for the offset with HEAD",
+            upload.offset(),
+            claim.offset
+        )));
+    }
+    let declared = declared_length(&upload, claim.length_bytes)?;
+    if upload.is_completed() {
+        return Ok(upload);
+    }
+    Ok(query_as(
+        "UPDATE tus_uploads SET attempt = attempt + 1, length_bytes = coalesce($2, length_bytes), expires_at = $3
+         WHERE id = $1 RETURNING *",
+    )
+    .bind(id)
+    .bind(declared.map(in_row).transpose()?)
+    .bind(claim.expires_at)
+    .fetch_one(tx.sqlite())
+    .await?)
+}
+
+/// The length to write into the row: none when it has it, and none yet when that would say that all is there.
+fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u64>, Error> {
+    let Some(declared) = declared else {
+        return Ok(None);
+    };
+    match upload.length() {
+        Some(length) if length == declared => Ok(None),
+        Some(length) => Err(Error::Conflict(format!(
+            "the upload's length is {length}, Upload-Length says {declared}"
+        ))),
+        None if declared < upload.offset() => Err(Error::Conflict(format!(
+            "the upload has {} bytes already, Upload-Length says {declared}",
+            upload.offset()
+        ))),
+        None => Ok(Some(declared).filter(|length| *length > upload.offset())),
+    }
+}
+
+/// More bytes are on the disk. `Error::Conflict` when a later request has claimed the upload or it is gone,
+/// `Error::OverQuota` when the account may not store so much.
+pub async fn advance(
+    tx: &mut Tx<'_>,
+    upload: &TusUpload,
+    progress: &Progress,
+    expires_at: i64,
+    storage_bytes: u64,
+    now_ms: i64,
+) -> Result<(), Error> {
+    let advanced = query(
+        "UPDATE tus_uploads SET offset_bytes = $3, crc32 = $4, sha256_state = $5, expires_at = $6
+         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND (length_bytes IS NULL OR length_bytes > $3)",
+    )
+    .bind(upload.id)
+    .bind(upload.attempt)
+    .bind(in_row(progress.length)?)
+    .bind(progress.crc32)
+    .bind(&progress.sha256)
+    .bind(expires_at)
+    .execute(tx.sqlite())
+    .await?;
+    if advanced.rows_affected() == 0 {
+        return Err(taken_over());
+    }
+    if storage_bytes == 0 {
+        return Ok(());
+    }
+    let (_, bytes) = unfinished(tx, upload.account_id, now_ms).await?;
+    storage::check(tx, upload.account_id, bytes, storage_bytes).await
+}
+
+/// What became of the bytes, when all are there.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    /// Recorded in the same transaction.
+    pub blob: BlobHash,
+    pub size_bytes: u64,
+    pub mime_type: String,
+    pub facts: Facts,
+}
+
+/// Makes the file. `Error::Conflict` when a later request has claimed the upload, `Error::OverQuota` beyond `storage_bytes`
+/// (0: no limit).
+pub async fn complete(
+    tx: &mut Tx<'_>,
+    upload: &TusUpload,
+    arrived: Arrived,
+    storage_bytes: u64,
+    now_ms: i64,
+) -> Result<File, Error> {
+    // As it is now: its folder may have gone.
+    let upload: TusUpload = query_as(
+        "UPDATE tus_uploads SET completed_at = $3, length_bytes = $4, offset_bytes = $4, sha256_state = x''
+         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL RETURNING *",
+    )
+    .bind(upload.id)
+    .bind(upload.attempt)
+    .bind(now_ms)
+    .bind(in_row(arrived.size_bytes)?)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or_else(taken_over)?;
+    storage::check(tx, upload.account_id, arrived.size_bytes, storage_bytes).await?;
+    let new = NewFile {
+        folder_id: upload.folder_id,
+        filename: upload.filename,
+        mime_type: arrived.mime_type,
+        size_bytes: arrived.size_bytes,
+        blob: arrived.blob,
+        role: Role::Uploaded,
+        width: arrived.facts.width,
+        height: arrived.facts.height,
+        duration_ms: arrived.facts.duration_ms,
+        generation: 0,
+    };
+    let file = files::create(tx, upload.account_id, new, now_ms).await?;
+    query("UPDATE tus_uploads SET file_id = $2 WHERE id = $1")
+        .bind(upload.id)
+        .bind(file.id)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(file)
+}
+
+/// Forgets an upload; a file that it has become stays. `Error::NotFound` for one that the account does not have.
+pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+    let deleted = query("DELETE FROM tus_uploads WHERE id = $1 AND account_id = $2")
+        .bind(id)
+        .bind(account_id)
+        .execute(tx.sqlite())
+        .await?;
+    match deleted.rows_affected() {
+        0 => Err(Error::NotFound("upload")),
+        _ => Ok(()),
+    }
+}
+
+/// Forgets what expired long ago, and removes the bytes that no upload needs any more; returns how many of both.
+pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let forgotten = in_turns(store, move |tx, rows| {
+        Box::pin(delete_expired(tx, now_ms - KNOWN_AFTER_MS, rows))
+    })
+    .await?;
+    Ok(forgotten + sweep_partials(store, now_ms).await?)
+}
+
+async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM tus_uploads WHERE id IN (SELECT id FROM tus_uploads WHERE expires_at <= $1 LIMIT $2)",
+    )
+    .bind(before_ms)
+    .bind(rows)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
+
+/// Looks at the files first: each has had its row before it.
+async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    let found = store.blobs().partials().await?;
+    let mut removed = 0;
+    for page in found.chunks(PAGE) {
+        let needed = needed(&mut store.read().await?, page, now_ms).await?;
+        for id in page.iter().filter(|id| !needed.contains(id)) {
+            store.blobs().remove_partial(*id).await?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Those of the uploads that still may be added to.
+async fn needed(
+    db: &mut impl Connection,
+    uploads: &[Uuid],
+    now_ms: i64,
+) -> Result<BTreeSet<Uuid>, Error> {
+    let mut needed = BTreeSet::new();
+    for id in uploads {
+        let found: Option<i64> = query_scalar(
+            "SELECT 1 FROM tus_uploads WHERE id = $1 AND completed_at IS NULL AND expires_at > $2",
+        )
+        .bind(id)
+        .bind(now_ms)
+        .fetch_optional(db.sqlite())
+        .await?;
+        needed.extend(found.map(|_| *id));
+    }
+    Ok(needed)
+}
+
+/// How many uploads of an account are unfinished, and the bytes that they hold.
+async fn unfinished(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    now_ms: i64,
+) -> Result<(u64, u64), Error> {
+    let (uploads, bytes): (i64, i64) = query_as(
+        "SELECT count(*), coalesce(sum(offset_bytes), 0) FROM tus_uploads
+         WHERE account_id = $1 AND completed_at IS NULL AND expires_at > $2",
+    )
+    .bind(account_id)
+    .bind(now_ms)
+    .fetch_one(db.sqlite())
+    .await?;
+    Ok((uploads.unsigned_abs(), bytes.unsigned_abs()))
+}
+
+fn in_row(bytes: u64) -> Result<i64, Error> {
+    i64::try_from(bytes).map_err(|_| Error::Invalid("a file has at most 8 EiB".into()))
+}
+
+fn taken_over() -> Error {
+    Error::Conflict("another request has taken this upload over".into())
+}
+
+#[cfg(test)]
+mod tests;

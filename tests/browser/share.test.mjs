@@ -1,0 +1,342 @@
+// A shared folder as its readers meet it: with scripts, without them, by keyboard, by touch, and by axe-core.
+//
+// `tests/it/browser/share_page.rs` starts the service, fills the folders and runs this with their addresses in SLUICE_SHARED.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, it } from "node:test";
+import axe from "axe-core";
+import { openChromium } from "./chromium.mjs";
+import { Observer } from "./observer.mjs";
+
+const scene = JSON.parse(process.env.SLUICE_SHARED ?? "null");
+/** A preview is rendered in a debug build, beside other work. */
+const PATIENCE_MS = 60_000;
+const FILES_PER_PAGE = 49;
+
+/** Opens the page in a browser of its own and gives it to `steps`. Nothing may leave the origin or break the policy. */
+function inBrowser(name, options, steps) {
+  describe(name, {
+    skip: scene ? false : "needs the service: cargo test --test it browser::share_page",
+  }, () => {
+    let chromium;
+    let observer;
+    before(async () => {
+      chromium = await openChromium(options);
+      chromium.page.setDefaultTimeout(PATIENCE_MS);
+      observer = new Observer(chromium.page);
+    });
+    after(async () => {
+      const { consoleErrors, foreignRequests } = observer.summary();
+      await chromium.close();
+      const unexpected = consoleErrors.filter((text) => !/responded with a status of 40[34]/.test(text));
+      assert.deepEqual({ unexpected, foreignRequests }, { unexpected: [], foreignRequests: [] });
+    });
+    steps(async (url) => {
+      observer.origin = new URL(url).origin;
+      await chromium.page.goto(url);
+      return chromium.page;
+    });
+  });
+}
+
+async function expectAccessible(page, what) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(", ")}`);
+  assert.deepEqual(found, [], what);
+}
+
+async function expectNoSideways(page) {
+  const { width, screen } = await page.evaluate(() => ({
+    width: document.documentElement.scrollWidth,
+    screen: innerWidth,
+  }));
+  assert.ok(width <= screen, `${width} px on a screen of ${screen}`);
+}
+
+const entry = (page, name) => page.locator(".file", { hasText: name });
+const names = (page) => page.locator(".file-name").allTextContents();
+
+inBrowser("a shared folder", { width: 1280, height: 900 }, (open) => {
+  it("says what it is and how much there is", async () => {
+    const page = await open(scene.url);
+    assert.equal(await page.title(), "Spring campaign – Sluice");
+    assert.equal(await page.locator("h1").textContent(), "Spring campaign");
+    const facts = await page.locator(".share-facts").textContent();
+    assert.ok(facts.includes(`${scene.files + 1} files`) && facts.includes("available until"), facts);
+    const all = await page.locator(".download-all").textContent();
+    assert.match(all, /Download all [\d.]+ [kM]B, one ZIP file/);
+    assert.deepEqual((await names(page)).slice(0, 3), ["first.jpg", "צילום.jpg", "<i>third.jpg"]);
+    assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+  });
+
+  it("shows previews as they come into view", async () => {
+    const page = await open(scene.url);
+    for (const name of ["first.jpg", "clip.mp4", "sheet.pdf", "drawing.svg"]) {
+      const picture = entry(page, name).locator("img");
+      await picture.scrollIntoViewIfNeeded();
+      await page.waitForFunction((it) => it.naturalWidth > 0, await picture.elementHandle());
+    }
+    assert.equal(await entry(page, "tone.mp3").locator("img").count(), 0);
+  });
+
+  it("goes into folders and back by the breadcrumb", async () => {
+    const page = await open(scene.url);
+    await page.click("text=Behind the scenes");
+    await page.waitForSelector("h1:has-text('Behind the scenes')");
+    assert.deepEqual(await names(page), ["inside.jpg"]);
+    await page.click(".breadcrumb a");
+    await page.waitForSelector("h1:has-text('Spring campaign')");
+  });
+
+  it("loads what follows while one scrolls", async () => {
+    const page = await open(scene.url);
+    assert.ok((await page.locator(".file").count()) <= FILES_PER_PAGE);
+    await page.mouse.wheel(0, 50_000);
+    await page.waitForFunction((all) => document.querySelectorAll(".file").length === all, scene.files);
+    assert.equal(await page.locator("#more").count(), 0);
+    const heard = await page.textContent("#announcement");
+    assert.ok(heard.endsWith(`${scene.files} in all`), heard);
+    assert.equal(new Set(await names(page)).size, scene.files);
+  });
+
+  it("is a list as well", async () => {
+    const page = await open(scene.url);
+    await page.click(".segmented >> text=List");
+    await page.waitForSelector(".files[data-view=list]");
+    assert.equal(await page.textContent(".segmented [aria-current]"), "List");
+  });
+
+  it("downloads one file under its name", async () => {
+    const page = await open(scene.url);
+    const file = entry(page, "<i>third.jpg");
+    await file.hover();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      file.locator(".file-download").click(),
+    ]);
+    const bytes = readFileSync(await download.path());
+    assert.deepEqual([...bytes.subarray(0, 3)], [0xff, 0xd8, 0xff]);
+    assert.match(download.suggestedFilename(), /third.*\.jpg$/);
+  });
+
+  it("never runs what users stored", async () => {
+    const page = await open(scene.url);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      entry(page, "page.html").locator(".file-open").click(),
+    ]);
+    assert.equal(download.suggestedFilename(), "page.html");
+    await entry(page, "drawing.svg").locator(".file-open").click();
+    await page.waitForFunction(() => document.querySelector(".viewer-picture")?.naturalWidth > 0);
+    assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+    assert.equal(page.context().pages().length, 1);
+  });
+});
+
+inBrowser("the viewer", { width: 1280, height: 900 }, (open) => {
+  const shown = (page) => page.textContent("#viewer-name");
+
+  it("opens, moves and closes by the keyboard, and gives the focus back", async () => {
+    const page = await open(scene.url);
+    const first = entry(page, "first.jpg").locator(".file-open");
+    await first.focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(
+      () => document.querySelector(".viewer-picture:not([data-draft])")?.naturalWidth > 0,
+    );
+    assert.equal(await page.getAttribute(".viewer-picture", "alt"), "first.jpg");
+    assert.match(await page.textContent("#viewer-facts"), /^1 of \d+\+? · JPG · /);
+    assert.equal(await page.isVisible("#viewer-previous"), false);
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await shown(page), "צילום.jpg");
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await shown(page), "first.jpg");
+    for (let presses = 0; presses < 12; presses++) {
+      await page.keyboard.press("Tab");
+      const outside = await page.evaluate(() => {
+        const { activeElement } = document;
+        return activeElement !== document.body && !activeElement.closest("#viewer");
+      });
+      assert.equal(outside, false, "the focus stays inside");
+    }
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => !document.getElementById("viewer").open);
+    assert.equal(await first.evaluate((it) => it === document.activeElement), true);
+    assert.equal(new URL(page.url()).hash, "");
+  });
+
+  it("has an address, and 'back' closes it", async () => {
+    const page = await open(scene.url);
+    await entry(page, "first.jpg").locator(".file-open").click();
+    await page.waitForSelector("#viewer[open]");
+    const address = page.url();
+    await page.click("#viewer-next");
+    await page.goBack();
+    await page.waitForFunction(() => !document.getElementById("viewer").open);
+    await open("about:blank");
+    await open(address);
+    await page.waitForSelector("#viewer[open]");
+    assert.equal(await shown(page), "first.jpg");
+    await page.click("#viewer-close");
+    await page.waitForFunction(() => !document.getElementById("viewer").open);
+  });
+
+  for (const name of ["clip.mp4", "streamed.mp4"]) {
+    it(`plays ${name}`, async () => {
+      const page = await open(scene.url);
+      await entry(page, name).locator(".file-open").click();
+      await page.waitForFunction(() => document.querySelector(".viewer-video")?.currentTime > 0.5);
+      const source = await page.evaluate(() => document.querySelector(".viewer-video").currentSrc);
+      assert.equal(source.startsWith("blob:"), name === "streamed.mp4", source);
+      await page.click("#viewer-close");
+      await page.waitForFunction(() => !document.querySelector("video"));
+    });
+  }
+
+  it("plays sound", async () => {
+    const page = await open(scene.url);
+    await entry(page, "tone.mp3").locator(".file-open").click();
+    await page.waitForFunction(() => document.querySelector("audio")?.currentTime > 0.5);
+    await page.keyboard.press("Escape");
+  });
+
+  it("shows the first page of a PDF, and the way to all of them", async () => {
+    const page = await open(scene.url);
+    await entry(page, "sheet.pdf").locator(".file-open").click();
+    await page.waitForFunction(() => document.querySelector(".viewer-document img")?.naturalWidth > 0);
+    assert.match(await page.getAttribute(".viewer-document a", "href"), /\/files\/.*\?inline=1$/);
+  });
+
+  it("goes over the end of the page to the files that follow", async () => {
+    const page = await open(scene.url);
+    await entry(page, "first.jpg").locator(".file-open").click();
+    await page.keyboard.press("End");
+    const last = await shown(page);
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction((name) => document.getElementById("viewer-name").textContent !== name, last);
+  });
+
+  for (const [name, selector] of [
+    ["first.jpg", ".viewer-picture:not([data-draft])"],
+    ["clip.mp4", ".viewer-video"],
+    ["tone.mp3", "audio"],
+    ["sheet.pdf", ".viewer-document"],
+  ]) {
+    it(`is accessible with ${name} in it`, async () => {
+      const page = await open(scene.url);
+      await entry(page, name).locator(".file-open").click();
+      await page.waitForSelector(selector);
+      await expectAccessible(page, name);
+    });
+  }
+});
+
+inBrowser("a small screen", { width: 320, height: 640, hasTouch: true, scheme: "dark" }, (open) => {
+  for (const view of ["grid", "list"]) {
+    it(`holds the ${view}, accessibly`, async () => {
+      const page = await open(`${scene.url}?view=${view}`);
+      await expectNoSideways(page);
+      await expectAccessible(page, view);
+    });
+  }
+
+  it("moves and closes the viewer by the finger", async () => {
+    const page = await open(scene.url);
+    await entry(page, "first.jpg").locator(".file-open").tap();
+    await page.waitForSelector("#viewer[open]");
+    await swipe(page, [260, 300], [60, 310]);
+    assert.equal(await page.textContent("#viewer-name"), "צילום.jpg");
+    await swipe(page, [60, 300], [260, 310]);
+    assert.equal(await page.textContent("#viewer-name"), "first.jpg");
+    await expectNoSideways(page);
+    await swipe(page, [160, 200], [165, 400]);
+    await page.waitForFunction(() => !document.getElementById("viewer").open);
+  });
+
+  it("holds the page of a link that is no longer available", async () => {
+    const page = await open(scene.withdrawn);
+    assert.equal(await page.textContent("h1"), "This link is no longer available");
+    await expectNoSideways(page);
+    await expectAccessible(page, "unavailable");
+  });
+
+  it("holds the form for a password", async () => {
+    const page = await open(scene.locked);
+    await expectNoSideways(page);
+    await expectAccessible(page, "form");
+    await page.fill("#password", "wrong");
+    await page.tap("button");
+    await page.waitForSelector("text=That is not the password");
+    await expectAccessible(page, "form with an error");
+  });
+});
+
+async function swipe(page, [fromX, fromY], [toX, toY]) {
+  const session = await page.context().newCDPSession(page);
+  const touch = (type, touchPoints) => session.send("Input.dispatchTouchEvent", { type, touchPoints });
+  await touch("touchStart", [{ x: fromX, y: fromY }]);
+  await touch("touchMove", [{ x: (fromX + toX) / 2, y: (fromY + toY) / 2 }]);
+  await touch("touchMove", [{ x: toX, y: toY }]);
+  await touch("touchEnd", []);
+  await session.detach();
+}
+
+for (const scheme of ["light", "dark"]) {
+  inBrowser(`a large screen in ${scheme}`, { width: 1440, height: 900, scheme }, (open) => {
+    it("is accessible", async () => {
+      await expectAccessible(await open(scene.url), "grid");
+      await expectAccessible(await open(`${scene.url}?view=list`), "list");
+      await expectAccessible(await open(scene.looking), "looking only");
+    });
+  });
+}
+
+inBrowser("without scripts", { width: 1024, height: 768, javaScriptEnabled: false }, (open) => {
+  it("everything can be reached by links", async () => {
+    const page = await open(scene.url);
+    const seen = await names(page);
+    while (await page.locator("#more a").count()) {
+      await page.click("#more a");
+      seen.push(...(await names(page)));
+    }
+    assert.equal(new Set(seen).size, scene.files);
+    await page.click("text=Back to the first files");
+    assert.equal((await names(page))[0], "first.jpg");
+    await page.click("text=Behind the scenes");
+    await page.click(".breadcrumb a");
+    assert.equal(await page.textContent("h1"), "Spring campaign");
+    await page.click(".segmented >> text=List");
+    assert.equal(await page.locator(".files[data-view=list]").count(), 1);
+  });
+
+  it("files are opened and downloaded", async () => {
+    const page = await open(scene.url);
+    const file = entry(page, "first.jpg");
+    await file.hover();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      file.locator(".file-download").click(),
+    ]);
+    assert.equal(download.suggestedFilename(), "first.jpg");
+    await file.locator(".file-open").click();
+    await page.waitForURL(/\/files\/.*inline=1$/);
+  });
+
+  it("a password opens its folder", async () => {
+    const page = await open(scene.locked);
+    await page.fill("#password", scene.password);
+    await page.click("button");
+    assert.equal(await page.textContent("h1"), "Confidential");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator(".file-open").click()]);
+    assert.equal(readFileSync(await download.path(), "utf8"), "secret");
+  });
+
+  it("a link for looking only takes nothing away", async () => {
+    const page = await open(scene.looking);
+    assert.equal(await page.locator("a[href*='/zip'], .file-download").count(), 0);
+    await page.click(".file-open");
+    await page.waitForURL(/\/preview\?w=\d+$/);
+  });
+});

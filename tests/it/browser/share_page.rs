@@ -1,0 +1,158 @@
+//! The page of a shared folder. Its steps are in `tests/browser/share.test.mjs`; here is what they are taken in.
+
+use super::{Turn, streams};
+use std::{process::Stdio, time::Duration};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::support::{
+    Failure,
+    images::svg,
+    json::text,
+    media::Recipe,
+    server::{Api, Form},
+};
+
+/// For all steps, in a debug build beside other work.
+const STEPS: Duration = Duration::from_secs(300);
+/// Behind the first page of 50.
+const NOTES: usize = 70;
+const PASSWORD: &str = "correct horse";
+const HOSTILE_SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"30\">\
+    <script>window.top.pwned = true</script><rect width=\"40\" height=\"30\"/></svg>";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_folder_is_looked_through_played_and_downloaded() -> Result<(), Failure> {
+    let Some(_turn) = Turn::begin().await? else {
+        return Ok(());
+    };
+    let server = streams::service().await?;
+    let api = server.api();
+    let folder = folder(&api, "Spring campaign", None).await?;
+    fill(&api, &folder).await?;
+    let locked = folder_with_password(&api).await?;
+    let looking = self::folder(&api, "Proofs", None).await?;
+    put(&api, &looking, "proof.jpg", &picture(&api, "plum").await?).await?;
+    let withdrawn = self::folder(&api, "Withdrawn", None).await?;
+    let scene = json!({
+        "url": share(&api, &folder, json!({})).await?["url"],
+        "locked": locked,
+        "password": PASSWORD,
+        "looking": share(&api, &looking, json!({"allowDownload": false})).await?["url"],
+        "withdrawn": share(&api, &withdrawn, json!({})).await?["url"],
+        "files": NOTES + 9,
+    });
+    let path = format!("/api/folders/{withdrawn}/share");
+    api.expect(StatusCode::OK, Method::DELETE, &path, None)
+        .await?;
+    walk(&scene).await
+}
+
+/// Something of every kind, the notes behind the first page.
+async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
+    for number in 0..NOTES {
+        let name = format!("note {number:03}.txt");
+        put(api, folder, &name, name.as_bytes()).await?;
+    }
+    let below = self::folder(api, "Behind the scenes", Some(folder)).await?;
+    put(api, &below, "inside.jpg", &picture(api, "navy").await?).await?;
+
+    let clip = std::fs::read(Recipe::numbered(0).make()?.mp4)?;
+    let (tone, sound) = api.tool("extract-audio", "clip.mp4", &clip, &[]).await?;
+    assert_eq!(tone["mimeType"], "audio/mpeg", "{tone}");
+    let (_, pdf) = api
+        .tool("image-to-pdf", "a.jpg", &picture(api, "olive").await?, &[])
+        .await?;
+    put(
+        api,
+        folder,
+        "page.html",
+        b"<script>window.pwned = true</script>",
+    )
+    .await?;
+    put(api, folder, "drawing.svg", HOSTILE_SVG.as_bytes()).await?;
+    put(api, folder, "sheet.pdf", &pdf).await?;
+    put(api, folder, "tone.mp3", &sound).await?;
+    let streamed = put(api, folder, "streamed.mp4", &clip).await?;
+    put(api, folder, "clip.mp4", &clip).await?;
+    put(
+        api,
+        folder,
+        "<i>third.jpg",
+        &picture(api, "teal").await?,
+    )
+    .await?;
+    put(api, folder, "צילום.jpg", &picture(api, "gold").await?).await?;
+    put(api, folder, "first.jpg", &picture(api, "crimson").await?).await?;
+
+    let fields = json!({
+        "sourceFileId": streamed, "profile": "custom", "segmentDuration": 2, "renditions": [{"height": 96}],
+    });
+    let answer = api.expect(
+        StatusCode::ACCEPTED,
+        Method::POST,
+        "/api/video/streams",
+        Some(&fields),
+    );
+    let stream = text(&answer.await?["stream"]["id"])?;
+    streams::wait_ready(api, &stream).await?;
+    Ok(())
+}
+
+async fn folder_with_password(api: &Api) -> Result<Value, Failure> {
+    let folder = folder(api, "Confidential", None).await?;
+    put(api, &folder, "secret.txt", b"secret").await?;
+    let share = share(api, &folder, json!({"password": PASSWORD})).await?;
+    Ok(share["url"].clone())
+}
+
+async fn folder(api: &Api, name: &str, parent: Option<&str>) -> Result<String, Failure> {
+    let body = json!({"name": name, "parentId": parent});
+    let answer = api.expect(
+        StatusCode::CREATED,
+        Method::POST,
+        "/api/folders",
+        Some(&body),
+    );
+    text(&answer.await?["folder"]["id"])
+}
+
+async fn put(api: &Api, folder: &str, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+    let form = Form::new()
+        .field("folderId", folder)
+        .file("file", name, bytes);
+    let stored = api.post_form("/api/files", form).await?.expect(201)?;
+    text(&stored.json()?["file"]["id"])
+}
+
+async fn share(api: &Api, folder: &str, terms: Value) -> Result<Value, Failure> {
+    let path = format!("/api/folders/{folder}/share");
+    let answer = api.expect(StatusCode::CREATED, Method::POST, &path, Some(&terms));
+    Ok(answer.await?["share"].clone())
+}
+
+async fn picture(api: &Api, colour: &str) -> Result<Vec<u8>, Failure> {
+    let (_, jpeg) = api
+        .convert("a.svg", &svg(colour), &[("format", "jpg")])
+        .await?;
+    Ok(jpeg.to_vec())
+}
+
+/// Takes the steps; their report is part of the failure.
+async fn walk(scene: &Value) -> Result<(), Failure> {
+    let child = Command::new("node")
+        .args(["--test", "share.test.mjs"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser"))
+        .env("SLUICE_SHARED", scene.to_string())
+        .env_remove("NODE_TEST_CONTEXT")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(STEPS, child).await??;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stdout).into()),
+    }
+}

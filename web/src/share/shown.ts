@@ -1,0 +1,187 @@
+/** What the viewer's stage holds for one file, and how it is let go of. */
+import type { Item } from "./item";
+
+export interface Shown {
+  element: HTMLElement;
+  /** Stops what plays and what loads. */
+  release(): void;
+}
+
+type Stream = typeof import("./stream");
+
+/** Where the build put `stream.ts`. */
+const streamUrl = document.querySelector<HTMLScriptElement>("script[data-stream]")?.dataset.stream;
+
+export function show(item: Item): Shown {
+  switch (item.kind) {
+    case "image":
+      return item.largeUrl || item.inlineUrl ? picture(item) : plain(item);
+    case "video":
+      return item.streamUrl || item.inlineUrl ? video(item) : plain(item);
+    case "audio":
+      return item.inlineUrl ? sound(item, item.inlineUrl) : plain(item);
+    case "pdf":
+      return item.largeUrl ? firstPage(item) : plain(item);
+    default:
+      return plain(item);
+  }
+}
+
+/**
+ * The list's small picture at once, the large one as soon as it is there, and the file itself where no preview can be had.
+ */
+function picture(item: Item): Shown {
+  const element = document.createElement("img");
+  element.className = "viewer-picture";
+  element.alt = item.name;
+  element.draggable = false;
+  const sources = [item.largeUrl, item.inlineUrl].filter((url) => url !== null);
+  let released = false;
+  const shown: Shown = {
+    element,
+    release() {
+      released = true;
+    },
+  };
+  const next = () => {
+    const url = sources.shift();
+    if (released) return;
+    if (url === undefined) {
+      if (!item.previewUrl) shown.element = replaced(shown.element, plain(item).element);
+      return;
+    }
+    const loading = new Image();
+    loading.addEventListener("error", next);
+    loading.addEventListener("load", () => {
+      if (released) return;
+      delete element.dataset.draft;
+      element.src = url;
+    });
+    loading.src = url;
+  };
+  if (item.previewUrl) {
+    element.dataset.draft = "";
+    element.src = item.previewUrl;
+  }
+  next();
+  return shown;
+}
+
+function replaced(old: HTMLElement, element: HTMLElement): HTMLElement {
+  old.replaceWith(element);
+  return element;
+}
+
+function video(item: Item): Shown {
+  const element = document.createElement("video");
+  element.className = "viewer-video";
+  element.controls = true;
+  element.playsInline = true;
+  element.preload = "metadata";
+  element.setAttribute("aria-label", item.name);
+  if (item.largeUrl) element.poster = item.largeUrl;
+
+  let released = false;
+  let releaseStream = () => {};
+  const shown: Shown = {
+    element,
+    release() {
+      released = true;
+      releaseStream();
+      silence(element);
+    },
+  };
+  const playFile = () => {
+    if (released) return;
+    const url = item.inlineUrl;
+    if (url === null) {
+      shown.element = replaced(element, plain(item).element);
+      return;
+    }
+    element.addEventListener("error", () => {
+      if (!released) shown.element = replaced(element, plain(item).element);
+    });
+    element.src = url;
+    start(element);
+  };
+  const manifest = item.streamUrl;
+  if (manifest === null || streamUrl === undefined) {
+    playFile();
+    return shown;
+  }
+  const address = new URL(streamUrl, document.baseURI).href;
+  import(address).then((stream: Stream) => {
+    if (released) return;
+    releaseStream = stream.play(element, new URL(manifest, document.baseURI).href, playFile);
+    start(element);
+  }, playFile);
+  return shown;
+}
+
+function sound(item: Item, url: string): Shown {
+  const element = document.createElement("div");
+  element.className = "viewer-sound";
+  const audio = document.createElement("audio");
+  audio.controls = true;
+  audio.setAttribute("aria-label", item.name);
+  audio.src = url;
+  element.append(icon("audio"), audio);
+  audio.addEventListener("error", () => audio.replaceWith(note(item)), { once: true });
+  start(audio);
+  return { element, release: () => silence(audio) };
+}
+
+/** A picture of the first page; the document itself opens beside, in the browser's own reader. */
+function firstPage(item: Item): Shown {
+  const page = picture(item.inlineUrl ? { ...item, inlineUrl: null } : item);
+  const element = document.createElement("div");
+  element.className = "viewer-document";
+  element.append(page.element);
+  if (item.inlineUrl) {
+    const open = document.createElement("a");
+    open.className = "button button-quiet";
+    open.href = item.inlineUrl;
+    open.target = "_blank";
+    open.rel = "noopener";
+    open.textContent = "Open all pages";
+    element.append(open);
+  }
+  return { element, release: () => page.release() };
+}
+
+/** A file that cannot be shown. */
+function plain(item: Item): Shown {
+  const element = document.createElement("div");
+  element.className = "viewer-plain";
+  element.append(icon(item.kind), note(item));
+  return { element, release() {} };
+}
+
+function note(item: Item): HTMLElement {
+  const words = document.createElement("p");
+  words.textContent = item.downloadUrl
+    ? "This file cannot be shown here. It can be downloaded."
+    : "This file cannot be shown here.";
+  return words;
+}
+
+function icon(name: string): SVGElement {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  svg.setAttribute("class", "icon icon-xl");
+  svg.setAttribute("aria-hidden", "true");
+  use.setAttribute("href", `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** Someone opened it, so it plays; a browser that sees it otherwise leaves the button. */
+function start(media: HTMLMediaElement): void {
+  media.play().catch(() => undefined);
+}
+
+function silence(media: HTMLMediaElement): void {
+  media.pause();
+  media.removeAttribute("src");
+  media.load();
+}
