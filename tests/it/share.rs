@@ -91,7 +91,11 @@ impl Shared {
     }
 }
 
-pub(crate) async fn make_folder(api: &Api, name: &str, parent: Option<&str>) -> Result<String, Failure> {
+pub(crate) async fn make_folder(
+    api: &Api,
+    name: &str,
+    parent: Option<&str>,
+) -> Result<String, Failure> {
     let new = json!({"name": name, "parentId": parent});
     let path = "/api/folders";
     let answer = api.expect(StatusCode::CREATED, Method::POST, path, Some(&new));
@@ -105,7 +109,12 @@ pub(crate) async fn share(api: &Api, folder: &str, terms: Value) -> Result<Value
 }
 
 /// Stores a file in a folder; its id.
-pub(crate) async fn put(api: &Api, folder: &str, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+pub(crate) async fn put(
+    api: &Api,
+    folder: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Result<String, Failure> {
     let form = Form::new()
         .field("folderId", folder)
         .file("file", name, bytes);
