@@ -47,14 +47,6 @@ impl Share {
     }
 }
 
-/// A share, and what its folder is called now.
-#[derive(Clone, Debug, FromRow)]
-pub struct SharedFolder {
-    #[sqlx(flatten)]
-    pub share: Share,
-    pub folder_name: String,
-}
-
 /// A share to be made. Its id is made by whoever derives the token from it.
 #[derive(Clone, Debug)]
 pub struct NewShare {
@@ -133,13 +125,11 @@ pub async fn delete(
 pub async fn by_token_hash(
     db: &mut impl Connection,
     token_hash: &str,
-) -> Result<Option<SharedFolder>, Error> {
-    Ok(query_as(
-        "SELECT s.*, f.name AS folder_name FROM shares s JOIN folders f ON f.id = s.folder_id WHERE s.token_hash = $1",
-    )
-    .bind(token_hash)
-    .fetch_optional(db.sqlite())
-    .await?)
+) -> Result<Option<Share>, Error> {
+    Ok(query_as("SELECT * FROM shares WHERE token_hash = $1")
+        .bind(token_hash)
+        .fetch_optional(db.sqlite())
+        .await?)
 }
 
 /// Those of the hashes that no share has any more.

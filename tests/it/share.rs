@@ -92,21 +92,30 @@ impl Shared {
     }
 }
 
-async fn make_folder(api: &Api, name: &str, parent: Option<&str>) -> Result<String, Failure> {
+pub(crate) async fn make_folder(
+    api: &Api,
+    name: &str,
+    parent: Option<&str>,
+) -> Result<String, Failure> {
     let new = json!({"name": name, "parentId": parent});
     let path = "/api/folders";
     let answer = api.expect(StatusCode::CREATED, Method::POST, path, Some(&new));
     text(&answer.await?["folder"]["id"])
 }
 
-async fn share(api: &Api, folder: &str, terms: Value) -> Result<Value, Failure> {
+pub(crate) async fn share(api: &Api, folder: &str, terms: Value) -> Result<Value, Failure> {
     let path = format!("/api/folders/{folder}/share");
     let answer = api.expect(StatusCode::CREATED, Method::POST, &path, Some(&terms));
     Ok(answer.await?["share"].clone())
 }
 
 /// Stores a file in a folder; its id.
-async fn put(api: &Api, folder: &str, name: &str, bytes: &[u8]) -> Result<String, Failure> {
+pub(crate) async fn put(
+    api: &Api,
+    folder: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Result<String, Failure> {
     let form = Form::new()
         .field("folderId", folder)
         .file("file", name, bytes);

@@ -3,7 +3,7 @@
 //! Unknown, malformed, revoked, expired and its folder gone are one: the token is hashed and looked up once, whatever it is, and
 //! the answer is [`ApiError::ShareUnavailable`]. So neither the answer nor its time tells them apart.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{fmt, net::IpAddr, sync::Arc, time::Instant};
 
 use actix_web::{
     FromRequest, HttpRequest, HttpResponse,
@@ -33,16 +33,24 @@ const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// A reader who was let in by a link. Holds the link's leave: keep it, or an answer [bound](Self::bound) by it, as long as
 /// anything is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct ShareAccess {
     pub(super) share: Share,
-    folder_name: String,
     /// As it stands in addresses.
     token: String,
     pub(super) reached: Reached,
     /// Whether bytes are sent, and so anything is to be counted.
     pub(super) is_head: bool,
     leave: Arc<Leave>,
+}
+
+impl fmt::Debug for ShareAccess {
+    /// Without the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShareAccess")
+            .field("share", &self.share.id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A link whose password has not been shown.
@@ -64,16 +72,14 @@ pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, Api
     let leave = state.shares.gate.enter(&token_hash);
     let mut db = state.store.read().await?;
     let found = shares::by_token_hash(&mut db, &token_hash).await?;
-    let found = found.filter(|found| !found.share.has_expired(now_ms()));
+    let found = found.filter(|share| !share.has_expired(now_ms()));
     let reached = Reached::of(request);
     let missed = found.is_none().then_some(token_hash.as_str());
     let guesses = &state.shares.guesses;
     let is_over = guesses.is_over(reached.client, missed, Instant::now());
-    let found = found.filter(|_| !is_over);
-    let found = found.ok_or(ApiError::ShareUnavailable)?;
+    let share = found.filter(|_| !is_over);
     let access = ShareAccess {
-        share: found.share,
-        folder_name: found.folder_name,
+        share: share.ok_or(ApiError::ShareUnavailable)?,
         token: token.to_owned(),
         reached,
         is_head: request.method() == Method::HEAD,
@@ -115,10 +121,6 @@ impl ShareAccess {
     /// The shared folder.
     pub(in crate::http) fn folder_id(&self) -> Uuid {
         self.share.folder_id
-    }
-
-    pub(in crate::http) fn folder_name(&self) -> &str {
-        &self.folder_name
     }
 
     pub(in crate::http) fn share(&self) -> &Share {

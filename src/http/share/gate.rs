@@ -86,8 +86,10 @@ pub(super) async fn withdrawn(leave: Arc<Leave>, expires_at: Option<i64>) {
     let expired = async {
         match expires_at {
             Some(at) => {
-                let left_ms = u64::try_from(at - now_ms()).unwrap_or(0);
-                tokio::time::sleep(Duration::from_millis(left_ms)).await;
+                // A timer of no length is not over at its first look.
+                if let Ok(left_ms @ 1..) = u64::try_from(at - now_ms()) {
+                    tokio::time::sleep(Duration::from_millis(left_ms)).await;
+                }
             }
             None => std::future::pending().await,
         }

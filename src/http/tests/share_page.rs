@@ -70,9 +70,7 @@ impl Answer {
 async fn a_folder_is_a_page_and_its_names_are_text() {
     let site = Site::open().await;
     let folder = site.folder_named("Spring <b>& \"summer\"", None).await;
-    let below = site
-        .folder_named("<script>alert(1)", Some(&folder))
-        .await;
+    let below = site.folder_named("<script>alert(1)", Some(&folder)).await;
     let foreign = site.folder_named("beside", None).await;
     site.stored_in(&folder, "<img src=x onerror=alert(1)>.txt", b"text")
         .await;

@@ -1,18 +1,15 @@
 //! The page of a shared folder. Its steps are in `tests/browser/share.test.mjs`; here is what they are taken in.
 
-use super::{Turn, streams};
 use std::{process::Stdio, time::Duration};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{
-    Failure,
-    images::svg,
-    json::text,
-    media::Recipe,
-    server::{Api, Form},
+use super::{Turn, streams};
+use crate::{
+    share::{make_folder, put, share},
+    support::{Failure, images::svg, json::text, media::Recipe, server::Api},
 };
 
 /// For all steps, in a debug build beside other work.
@@ -30,12 +27,12 @@ async fn a_shared_folder_is_looked_through_played_and_downloaded() -> Result<(),
     };
     let server = streams::service().await?;
     let api = server.api();
-    let folder = folder(&api, "Spring campaign", None).await?;
+    let folder = make_folder(&api, "Spring campaign", None).await?;
     fill(&api, &folder).await?;
     let locked = folder_with_password(&api).await?;
-    let looking = self::folder(&api, "Proofs", None).await?;
+    let looking = make_folder(&api, "Proofs", None).await?;
     put(&api, &looking, "proof.jpg", &picture(&api, "plum").await?).await?;
-    let withdrawn = self::folder(&api, "Withdrawn", None).await?;
+    let withdrawn = make_folder(&api, "Withdrawn", None).await?;
     let scene = json!({
         "url": share(&api, &folder, json!({})).await?["url"],
         "locked": locked,
@@ -56,7 +53,7 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
         let name = format!("note {number:03}.txt");
         put(api, folder, &name, name.as_bytes()).await?;
     }
-    let below = self::folder(api, "Behind the scenes", Some(folder)).await?;
+    let below = make_folder(api, "Behind the scenes", Some(folder)).await?;
     put(api, &below, "inside.jpg", &picture(api, "navy").await?).await?;
 
     let clip = std::fs::read(Recipe::numbered(0).make()?.mp4)?;
@@ -77,13 +74,7 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
     put(api, folder, "tone.mp3", &sound).await?;
     let streamed = put(api, folder, "streamed.mp4", &clip).await?;
     put(api, folder, "clip.mp4", &clip).await?;
-    put(
-        api,
-        folder,
-        "<i>third.jpg",
-        &picture(api, "teal").await?,
-    )
-    .await?;
+    put(api, folder, "<i>third.jpg", &picture(api, "teal").await?).await?;
     put(api, folder, "צילום.jpg", &picture(api, "gold").await?).await?;
     put(api, folder, "first.jpg", &picture(api, "crimson").await?).await?;
 
@@ -102,35 +93,10 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
 }
 
 async fn folder_with_password(api: &Api) -> Result<Value, Failure> {
-    let folder = folder(api, "Confidential", None).await?;
+    let folder = make_folder(api, "Confidential", None).await?;
     put(api, &folder, "secret.txt", b"secret").await?;
     let share = share(api, &folder, json!({"password": PASSWORD})).await?;
     Ok(share["url"].clone())
-}
-
-async fn folder(api: &Api, name: &str, parent: Option<&str>) -> Result<String, Failure> {
-    let body = json!({"name": name, "parentId": parent});
-    let answer = api.expect(
-        StatusCode::CREATED,
-        Method::POST,
-        "/api/folders",
-        Some(&body),
-    );
-    text(&answer.await?["folder"]["id"])
-}
-
-async fn put(api: &Api, folder: &str, name: &str, bytes: &[u8]) -> Result<String, Failure> {
-    let form = Form::new()
-        .field("folderId", folder)
-        .file("file", name, bytes);
-    let stored = api.post_form("/api/files", form).await?.expect(201)?;
-    text(&stored.json()?["file"]["id"])
-}
-
-async fn share(api: &Api, folder: &str, terms: Value) -> Result<Value, Failure> {
-    let path = format!("/api/folders/{folder}/share");
-    let answer = api.expect(StatusCode::CREATED, Method::POST, &path, Some(&terms));
-    Ok(answer.await?["share"].clone())
 }
 
 async fn picture(api: &Api, colour: &str) -> Result<Vec<u8>, Failure> {

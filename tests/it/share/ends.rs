@@ -121,7 +121,9 @@ const ROUNDS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_of_an_answer_does_not_tell_what_is_wrong_with_a_link() -> Result<(), Failure> {
-    let (shared, tokens) = dead_links().await?;
+    let (shared, mut tokens) = dead_links().await?;
+    // A long path takes long to be read, whatever it names.
+    tokens.retain(|(cause, _)| *cause != "too long");
     let client = client();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); tokens.len()];
     for _ in 0..ROUNDS {

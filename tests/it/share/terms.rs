@@ -282,3 +282,24 @@ async fn a_password_opens_its_link_alone_and_for_a_while() -> Result<(), Failure
     assert!(locked_out.headers().contains_key("retry-after"));
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_proxy_addresses_and_cookies_are_those_of_the_outside() -> Result<(), Failure> {
+    let outside = "https://media.example.org/files";
+    let settings = Settings::new().env("SLUICE_HTTP__BASE_URL", outside);
+    let shared = Shared::on(settings, json!({"password": "x"})).await?;
+    let (base, path) = (shared.server.base_url(), shared.path(""));
+    let url = text(&shared.record().await?["url"])?;
+    assert_eq!(url, format!("{outside}/share/folder/{}", shared.token));
+    let unlock = client()
+        .post(format!("{base}{path}/unlock"))
+        .json(&json!({"password": "x"}));
+    let unlocked = unlock.send().await?;
+    assert_eq!(unlocked.status(), 200);
+    for cookie in unlocked.headers().get_all("set-cookie") {
+        let cookie = cookie.to_str()?;
+        assert!(cookie.contains("Path=/files/"), "{cookie}");
+        assert!(cookie.contains("Secure"), "{cookie}");
+    }
+    Ok(())
+}
