@@ -247,7 +247,7 @@ impl Default for Log {
     fn default() -> Self {
         Self {
             format: LogFormat::Text,
-            filter: "info,kameo=warn,actix_server=warn,rmcp=off".to_owned(),
+            filter: "info,kameo=warn,actix_server=warn,actix_http=off,rmcp=off".to_owned(),
         }
     }
 }

@@ -213,11 +213,14 @@ pub async fn delete(
     match query_value(&request, "recursive").as_deref() {
         Some("true") => to_its_end(delete_with_contents(state, account_id, id)).await?,
         None | Some("" | "false") => {
-            let emptied = state.store.write(move |tx| {
-                Box::pin(async move { folders::delete_empty(tx, account_id, id).await })
-            });
-            emptied.await?;
-            state.shares.folders_deleted(&state.store).await?;
+            to_its_end(async move {
+                let emptied = state.store.write(move |tx| {
+                    Box::pin(async move { folders::delete_empty(tx, account_id, id).await })
+                });
+                emptied.await?;
+                Ok(state.shares.folders_deleted(&state.store).await?)
+            })
+            .await?;
         }
         Some(_) => {
             return Err(ApiError::Invalid(

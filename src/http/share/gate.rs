@@ -119,7 +119,7 @@ struct Bound {
     withdrawn: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// Ends a connection short; nobody reads it.
+/// Ends a connection short. Only actix-http would log it, whose lines `log.filter` leaves out.
 #[derive(Debug, thiserror::Error)]
 #[error("the link was revoked or has expired")]
 struct Withdrawn;

@@ -15,7 +15,7 @@ mod password;
 mod reader;
 mod request;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sluice_store::{Error, Store, shares};
 use tokio::sync::Semaphore;
@@ -35,13 +35,16 @@ use crate::config;
 const PASSWORD_CHECKS: usize = 1;
 /// Links under way that are looked up at a time.
 const LOOKED_UP: usize = 1_000;
+/// How often a store that is busy is asked again.
+const TRIES: usize = 60;
+const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
 /// What the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
 pub struct Shares {
     gate: Arc<Gate>,
     guesses: Guesses,
     attempts: Attempts,
-    password_checks: Semaphore,
+    password_checks: Arc<Semaphore>,
     counts: Counts,
     totals: KnownTotals,
 }
@@ -52,16 +55,17 @@ impl Shares {
             gate: Arc::default(),
             guesses: Guesses::new(settings.guesses, settings.guess_window),
             attempts: Attempts::new(settings.password_attempts, settings.password_window),
-            password_checks: Semaphore::new(PASSWORD_CHECKS),
+            password_checks: Arc::new(Semaphore::new(PASSWORD_CHECKS)),
             counts: Counts::default(),
             totals: KnownTotals::default(),
         }
     }
 
-    /// Folders were deleted, and that is committed: what runs under their links ends.
+    /// Folders were deleted, and that is committed: what runs under their links ends. A store that is busy is asked again: nobody
+    /// else would end it.
     pub(super) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
         for some in self.gate.entered().chunks(LOOKED_UP) {
-            for token_hash in shares::gone(&mut store.read().await?, some).await? {
+            for token_hash in gone(store, some).await? {
                 self.gate.withdraw(&token_hash);
             }
         }
@@ -72,4 +76,15 @@ impl Shares {
     pub async fn flush(&self, store: &Store) {
         self.counts.flush(store).await;
     }
+}
+
+async fn gone(store: &Store, token_hashes: &[String]) -> Result<Vec<String>, Error> {
+    for _ in 1..TRIES {
+        let looked = async { shares::gone(&mut store.read().await?, token_hashes).await };
+        match looked.await {
+            Err(Error::Busy(_)) => tokio::time::sleep(BUSY_PAUSE).await,
+            answer => return answer,
+        }
+    }
+    shares::gone(&mut store.read().await?, token_hashes).await
 }

@@ -18,6 +18,7 @@ use crate::http::{
     context::AppState,
     error::ApiError,
     extract::{Body, Caller, Reached, Read, Write},
+    files::to_its_end,
     signing::{self, Purpose, Signer},
 };
 
@@ -135,13 +136,17 @@ pub async fn create(
         allow_download: terms.allow_download,
         expires_at: terms.expires_at,
     };
-    let made = state
-        .store
-        .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
-        .await?;
-    if let Some(replaced) = made.replaced {
-        state.shares.gate.withdraw(&replaced.token_hash);
-    }
+    let made = to_its_end(async move {
+        let made = state
+            .store
+            .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
+            .await?;
+        if let Some(replaced) = &made.replaced {
+            state.shares.gate.withdraw(&replaced.token_hash);
+        }
+        Ok(made)
+    })
+    .await?;
     Ok(HttpResponse::Created().json(ShareAnswer {
         share: ShareRecord::of(made.share, &signer, &reached),
     }))
@@ -165,12 +170,16 @@ pub async fn revoke(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    let revoked = state
-        .store
-        .write(move |tx| Box::pin(async move { shares::delete(tx, account_id, id).await }))
-        .await?;
-    if let Some(share) = revoked {
-        state.shares.gate.withdraw(&share.token_hash);
-    }
+    to_its_end(async move {
+        let revoked = state
+            .store
+            .write(move |tx| Box::pin(async move { shares::delete(tx, account_id, id).await }))
+            .await?;
+        if let Some(share) = revoked {
+            state.shares.gate.withdraw(&share.token_hash);
+        }
+        Ok(())
+    })
+    .await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }

@@ -92,7 +92,7 @@ async fn take_password(
         .insert_header((header::LOCATION, own_address(request)))
         .insert_header((header::CACHE_CONTROL, "no-store"));
     if let Entered::Locked(locked) = entered {
-        let given = read_password(body).await?;
+        let given = read_password(state, body).await?;
         match password::unlock(state, &locked, given).await {
             Ok(cookies) => {
                 for cookie in cookies {
@@ -108,10 +108,16 @@ async fn take_password(
     Ok(response.finish())
 }
 
-async fn read_password(body: web::Payload) -> Result<Secret, ApiError> {
+async fn read_password(state: &AppState, body: web::Payload) -> Result<Secret, ApiError> {
     let refusal = || ApiError::Invalid("the form must hold a password".to_owned());
-    let body = body.to_bytes_limited(MAX_FORM_BYTES).await;
-    let body = body.map_err(|_| refusal())?.map_err(|_| refusal())?;
+    let reading = body.to_bytes_limited(MAX_FORM_BYTES);
+    let body = tokio::time::timeout(state.config.http.body_timeout, reading).await;
+    let body = body
+        .map_err(|_| {
+            ApiError::Timeout("the password did not arrive in time; send the form again".to_owned())
+        })?
+        .map_err(|_| refusal())?
+        .map_err(|_| refusal())?;
     form_urlencoded::parse(&body)
         .find(|(name, _)| name == "password")
         .map(|(_, password)| Secret::new(password))

@@ -10,7 +10,7 @@ use actix_web::{
     cookie::{Cookie, SameSite, time},
 };
 use sluice_store::{Connection, Secret, credentials, duration_ms, now_ms};
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 use uuid::Uuid;
 
@@ -79,6 +79,8 @@ pub(in crate::http) async fn unlock(
     let (share, client) = (&access.share, access.client());
     let attempts = &state.shares.attempts;
     let link = share.id.to_string();
+    // Before the try is counted: one that finds no turn is none.
+    let permit = permit(state).await?;
     attempts
         .begin(&link, client, Instant::now())
         .map_err(|retry_after_s| ApiError::TooMany {
@@ -86,13 +88,13 @@ pub(in crate::http) async fn unlock(
             retry_after_s,
         })?;
     let hash = share.password_hash.clone();
-    let permit = permit(state).await?;
     let is_right = tokio::task::spawn_blocking(move || {
+        // Held until the check is done, also when nobody waits for it any more.
+        let _permit = permit;
         hash.is_none_or(|hash| credentials::verify_password(&password, &hash))
     })
     .await
     .map_err(ApiError::internal)?;
-    drop(permit);
     if !is_right {
         return Err(ApiError::NoShare {
             code: "wrong_password",
@@ -123,8 +125,9 @@ fn path_of(address: &str) -> String {
     Url::parse(address).map_or_else(|_| "/".to_owned(), |url| url.path().to_owned())
 }
 
-async fn permit(state: &AppState) -> Result<SemaphorePermit<'_>, ApiError> {
-    let turn = tokio::time::timeout(PATIENCE, state.shares.password_checks.acquire());
+async fn permit(state: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
+    let checks = state.shares.password_checks.clone();
+    let turn = tokio::time::timeout(PATIENCE, checks.acquire_owned());
     match turn.await {
         Ok(Ok(permit)) => Ok(permit),
         _ => Err(ApiError::Unavailable {

@@ -9,7 +9,7 @@ use actix_web::{
     web,
 };
 use serde::Deserialize;
-use sluice_store::{Secret, files::File, shares};
+use sluice_store::{Secret, files::File, folders, shares};
 use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -133,8 +133,13 @@ pub async fn zip(
     let (account_id, folder_id) = (access.account_id(), access.folder_id());
     // A link that allows no download lists no folder for one.
     access.admit_download(&state, folder_id, None).await?;
-    let name = access.folder_name();
-    let response = archive::respond(&request, &state, account_id, folder_id, name).await?;
+    let folder = folders::get(&mut state.store.read().await?, account_id, folder_id).await;
+    let folder = folder.map_err(|error| match error {
+        // Deleted since the look at its link.
+        sluice_store::Error::NotFound(_) => ApiError::ShareUnavailable,
+        other => other.into(),
+    })?;
+    let response = archive::respond(&request, &state, account_id, folder_id, &folder.name).await?;
     let start = sent_from(&access, &response);
     access.admit_download(&state, folder_id, start).await?;
     Ok(access.bound(response))

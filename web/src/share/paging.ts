@@ -45,7 +45,10 @@ export class Paging {
     try {
       const response = await fetch(link.href, { cache: "no-store" });
       if (!response.ok) throw new Error(`${response.status}`);
-      this.add(new DOMParser().parseFromString(await response.text(), "text/html"));
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      // Where the link wants its password again, the answer is the form for it.
+      if (page.querySelector("input[type=password]")) throw new Error("locked");
+      this.add(page);
       return true;
     } catch {
       // By the link itself, a person tries again or learns what has become of the folder.
