@@ -21,6 +21,8 @@ pub struct Shares {
     pub unlock_lifetime: Duration,
     /// Files that are added up for the size of a folder.
     pub max_counted: u32,
+    /// Previews that are rendered at a time for all links; more wait.
+    pub max_previews: usize,
 }
 
 impl Default for Shares {
@@ -32,6 +34,7 @@ impl Default for Shares {
             password_window: Duration::from_secs(15 * 60),
             unlock_lifetime: Duration::from_secs(12 * 3600),
             max_counted: 1_000_000,
+            max_previews: 8,
         }
     }
 }
@@ -46,6 +49,9 @@ impl Shares {
         }
         if self.max_counted == 0 {
             return Err("shares.max_counted must be at least 1".into());
+        }
+        if self.max_previews == 0 {
+            return Err("shares.max_previews must be at least 1".into());
         }
         for (key, value) in [
             ("shares.guess_window", self.guess_window),

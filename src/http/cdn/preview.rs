@@ -42,6 +42,7 @@ pub(in crate::http) async fn preview(
                     cache_key: cache_key.clone(),
                     source,
                 };
+                let _turn = state.shares.preview_turn().await?;
                 images.fetch_own(wanted).await
             }
         };

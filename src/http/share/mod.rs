@@ -18,7 +18,7 @@ mod request;
 use std::{sync::Arc, time::Duration};
 
 use sluice_store::{Error, Store, shares};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub use owner::{__path_create, __path_revoke, __path_show, create, revoke, show};
 pub use page::{__path_enter_password, __path_open_page, enter_password, open_page};
@@ -28,13 +28,15 @@ pub use reader::{
 };
 
 use self::{counts::Counts, gate::Gate, guesses::Guesses, listing::KnownTotals};
-use super::sign_in::Attempts;
+use super::{error::ApiError, sign_in::Attempts};
 use crate::config;
 
 /// Passwords of links that are checked at a time: those of the dashboard must not wait behind strangers' guesses.
 const PASSWORD_CHECKS: usize = 1;
 /// Links under way that are looked up at a time.
 const LOOKED_UP: usize = 1_000;
+/// How long a preview waits for its turn.
+const PREVIEW_PATIENCE: Duration = Duration::from_secs(30);
 /// How often a store that is busy is asked again.
 const TRIES: usize = 60;
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
@@ -45,6 +47,7 @@ pub struct Shares {
     guesses: Guesses,
     attempts: Attempts,
     password_checks: Arc<Semaphore>,
+    previews: Semaphore,
     counts: Counts,
     totals: KnownTotals,
 }
@@ -56,8 +59,20 @@ impl Shares {
             guesses: Guesses::new(settings.guesses, settings.guess_window),
             attempts: Attempts::new(settings.password_attempts, settings.password_window),
             password_checks: Arc::new(Semaphore::new(PASSWORD_CHECKS)),
+            previews: Semaphore::new(settings.max_previews),
             counts: Counts::default(),
             totals: KnownTotals::default(),
+        }
+    }
+
+    /// A turn to have a preview rendered: whoever has a link may ask for thousands at once.
+    pub(super) async fn preview_turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        match tokio::time::timeout(PREVIEW_PATIENCE, self.previews.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(ApiError::Unavailable {
+                what: "the previews of shared folders",
+                retry_after_s: 5,
+            }),
         }
     }
 
