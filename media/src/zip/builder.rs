@@ -60,7 +60,7 @@ pub struct Builder {
     names: String,
     /// Names that are in use, each with its parent.
     taken: HashSet<u64>,
-    /// The numbers that names in use more than once come to next.
+    /// The numbers that names in use more than once come to next, by [`name::stem_key`].
     numbers: HashMap<u64, u32>,
 }
 
@@ -150,7 +150,8 @@ impl Builder {
         if self.taken.insert(folded) {
             return name;
         }
-        let next = self.numbers.entry(folded).or_insert(2);
+        let key = name::stem_key(parent.0, &name, is_folder).unwrap_or(folded);
+        let next = self.numbers.entry(key).or_insert(2);
         loop {
             let candidate = name::numbered(&name, *next, is_folder);
             *next += 1;

@@ -45,6 +45,14 @@ pub(super) fn numbered(name: &str, number: u32, is_folder: bool) -> String {
     format!("{}{suffix}{extension}", &stem[..end])
 }
 
+/// What long names share that become alike when a number takes the place of their ends: counted each for itself, they would
+/// try one another's numbers. `None` for a name that keeps its end before any number.
+pub(super) fn stem_key(parent: u32, name: &str, is_folder: bool) -> Option<u64> {
+    let suffix_bytes = format!(" ({})", u32::MAX).len();
+    let is_cut = name.len() + suffix_bytes > MAX_BYTES;
+    is_cut.then(|| folded(parent, &numbered(name, u32::MAX, is_folder)))
+}
+
 /// A number that names share when some file system takes them for one: by case, by normalisation. Equal in every run of one
 /// build; unlike names that share it are told apart needlessly, and no harm is done.
 pub(super) fn folded(parent: u32, name: &str) -> u64 {

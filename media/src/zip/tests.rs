@@ -170,6 +170,22 @@ fn many_of_one_name_are_numbered_in_one_go() {
 }
 
 #[test]
+fn long_names_that_differ_at_their_ends_only_share_their_numbers() {
+    let mut builder = Builder::default();
+    let none = Contents { size: 0, crc32: 0 };
+    for number in 0..5000 {
+        let name = format!("{}{number:015}", "x".repeat(240));
+        for _ in 0..2 {
+            builder.file(Folder::ROOT, &name, none, 0).unwrap();
+        }
+    }
+    let layout = builder.finish();
+    let last = layout.path(9999);
+    assert_eq!(last.len(), 255);
+    assert!(last.ends_with(b" (5001)"));
+}
+
+#[test]
 fn paths_beyond_the_format_are_refused() {
     let mut builder = Builder::default();
     let mut folder = Folder::ROOT;

@@ -11,7 +11,7 @@ use super::places::Memory;
 use crate::http::{context::AppState, error::ApiError};
 
 /// Changes whenever the same list gives other bytes than before, so that no download goes on in another archive.
-const FORM: &[u8] = b"1";
+const FORM: &[u8] = b"2";
 /// Entries after which the memory that they take is counted.
 const COUNTED: u32 = 1024;
 
