@@ -21,6 +21,8 @@ use crate::{
 
 /// How long an upload that has expired is known as one.
 const KNOWN_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long its bytes stay: a request may be about to make a file of them.
+const KEPT_AFTER_MS: i64 = 60 * 1000;
 /// Uploads that a sweep asks for at a time.
 const PAGE: usize = 200;
 
@@ -95,6 +97,8 @@ pub struct Claim {
     /// Declares the length of an upload that was made without one.
     pub length_bytes: Option<u64>,
     pub expires_at: i64,
+    /// As [`Bounds::storage_bytes`].
+    pub storage_bytes: u64,
 }
 
 /// `Error::NotFound` for a folder that the account does not have, `Error::Conflict` for one upload too many,
@@ -157,8 +161,8 @@ pub async fn get(
 }
 
 /// A request begins: returns the upload with the attempt that [`advance`] and [`complete`] need, and keeps it until
-/// `expires_at`. `Error::Conflict` for an offset that is not the upload's and for a length that is not, besides what [`get`]
-/// refuses. A completed upload is returned as it is.
+/// `expires_at`. `Error::Conflict` for an offset that is not the upload's and for a length that is not, `Error::OverQuota` for
+/// a newly declared length that cannot be stored, besides what [`get`] refuses. A completed upload is returned as it is.
 pub async fn claim(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -177,6 +181,11 @@ pub async fn claim(
     let declared = declared_length(&upload, claim.length_bytes)?;
     if upload.is_completed() {
         return Ok(upload);
+    }
+    if let Some(length) = declared {
+        let (_, bytes) = unfinished(tx, account_id, now_ms).await?;
+        let more = bytes.saturating_add(length - upload.offset());
+        storage::check(tx, account_id, more, claim.storage_bytes).await?;
     }
     Ok(query_as(
         "UPDATE tus_uploads SET attempt = attempt + 1, length_bytes = coalesce($2, length_bytes), expires_at = $3
@@ -207,8 +216,8 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
     }
 }
 
-/// More bytes are on the disk. `Error::Conflict` when a later request has claimed the upload or it is gone,
-/// `Error::OverQuota` when the account may not store so much.
+/// More bytes are on the disk. `Error::Conflict` when a later request has claimed the upload or it was deleted, `Error::Gone`
+/// when it has expired, `Error::OverQuota` when the account may not store so much.
 pub async fn advance(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
@@ -219,7 +228,8 @@ pub async fn advance(
 ) -> Result<(), Error> {
     let advanced = query(
         "UPDATE tus_uploads SET offset_bytes = $3, crc32 = $4, sha256_state = $5, expires_at = $6
-         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND (length_bytes IS NULL OR length_bytes > $3)",
+         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND (length_bytes IS NULL OR length_bytes > $3)
+           AND expires_at > $7",
     )
     .bind(upload.id)
     .bind(upload.attempt)
@@ -227,10 +237,11 @@ pub async fn advance(
     .bind(progress.crc32)
     .bind(&progress.sha256)
     .bind(expires_at)
+    .bind(now_ms)
     .execute(tx.sqlite())
     .await?;
     if advanced.rows_affected() == 0 {
-        return Err(taken_over());
+        return Err(not_taken(tx, upload, now_ms).await);
     }
     if storage_bytes == 0 {
         return Ok(());
@@ -249,8 +260,8 @@ pub struct Arrived {
     pub facts: Facts,
 }
 
-/// Makes the file. `Error::Conflict` when a later request has claimed the upload, `Error::OverQuota` beyond `storage_bytes`
-/// (0: no limit).
+/// Makes the file. `Error::Conflict` when a later request has claimed the upload, `Error::Gone` when it has expired,
+/// `Error::OverQuota` beyond `storage_bytes` (0: no limit).
 pub async fn complete(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
@@ -259,17 +270,19 @@ pub async fn complete(
     now_ms: i64,
 ) -> Result<File, Error> {
     // As it is now: its folder may have gone.
-    let upload: TusUpload = query_as(
+    let completed: Option<TusUpload> = query_as(
         "UPDATE tus_uploads SET completed_at = $3, length_bytes = $4, offset_bytes = $4, sha256_state = x''
-         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL RETURNING *",
+         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND expires_at > $3 RETURNING *",
     )
     .bind(upload.id)
     .bind(upload.attempt)
     .bind(now_ms)
     .bind(in_row(arrived.size_bytes)?)
     .fetch_optional(tx.sqlite())
-    .await?
-    .ok_or_else(taken_over)?;
+    .await?;
+    let Some(upload) = completed else {
+        return Err(not_taken(tx, upload, now_ms).await);
+    };
     storage::check(tx, upload.account_id, arrived.size_bytes, storage_bytes).await?;
     let new = NewFile {
         folder_id: upload.folder_id,
@@ -339,7 +352,7 @@ async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(removed)
 }
 
-/// Those of the uploads that still may be added to.
+/// Those of the uploads that still may be added to, or could be a moment ago.
 async fn needed(
     db: &mut impl Connection,
     uploads: &[Uuid],
@@ -351,7 +364,7 @@ async fn needed(
             "SELECT 1 FROM tus_uploads WHERE id = $1 AND completed_at IS NULL AND expires_at > $2",
         )
         .bind(id)
-        .bind(now_ms)
+        .bind(now_ms - KEPT_AFTER_MS)
         .fetch_optional(db.sqlite())
         .await?;
         needed.extend(found.map(|_| *id));
@@ -378,6 +391,14 @@ async fn unfinished(
 
 fn in_row(bytes: u64) -> Result<i64, Error> {
     i64::try_from(bytes).map_err(|_| Error::Invalid("a file has at most 8 EiB".into()))
+}
+
+/// Why an upload could not be changed.
+async fn not_taken(tx: &mut Tx<'_>, upload: &TusUpload, now_ms: i64) -> Error {
+    match get(tx, upload.account_id, upload.id, now_ms).await {
+        Ok(_) | Err(Error::NotFound(_)) => taken_over(),
+        Err(error) => error,
+    }
 }
 
 fn taken_over() -> Error {

@@ -15,7 +15,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use sluice_store::{
     Error as StoreError,
     blob::Partial,
-    blobs, duration_ms, files, now_ms,
+    blobs, duration_ms, files, now_ms, storage,
     tus::{self, Arrived, Claim, TusUpload},
 };
 use uuid::Uuid;
@@ -80,7 +80,7 @@ pub(super) async fn receive(
     tus::get(&mut state.store.read().await?, account_id, id, now_ms()).await?;
     let turn = state.turns.take(id).await?;
     let _permit = upload_permit(&state)?;
-    let upload = claim(&state, account_id, id, &chunk).await?;
+    let upload = claim(&state, &caller, id, &chunk).await?;
     let room = room(&state, &upload, &chunk)?;
     if upload.is_completed() {
         return Ok(Standing::of(&upload));
@@ -105,7 +105,7 @@ pub(super) async fn receive(
 
 async fn claim(
     state: &AppState,
-    account_id: Uuid,
+    caller: &Caller<Write>,
     id: Uuid,
     chunk: &Chunk,
 ) -> Result<TusUpload, ApiError> {
@@ -113,10 +113,12 @@ async fn claim(
     if chunk.length.is_some_and(|length| length > max_file) {
         return Err(too_large(max_file));
     }
+    let account_id = caller.account_id();
     let wanted = Claim {
         offset: chunk.offset,
         length_bytes: chunk.length,
         expires_at: expires_at(state),
+        storage_bytes: caller.plan(state).storage.as_u64(),
     };
     let claimed = state.store.write(move |tx| {
         Box::pin(async move { tus::claim(tx, account_id, id, wanted, now_ms()).await })
@@ -282,6 +284,10 @@ impl Reception<'_> {
             ..
         } = self;
         let (id, offset) = (upload.id, partial.len());
+        // Before the work for a file that cannot be.
+        let mut db = state.store.read().await?;
+        storage::check(&mut db, upload.account_id, offset, plan.storage.as_u64()).await?;
+        drop(db);
         let reader = partial.reader().await?;
         let sealed = partial.seal().await?;
         let mime_type = mime_type(sealed.head(), &upload.filename);

@@ -109,7 +109,8 @@ impl Blobs {
             let path = entry.map_err(Error::file("cannot list", temporary))?.path();
             fs::remove_file(&path).map_err(Error::file("cannot remove", &path))?;
         }
-        Ok(())
+        // What a row says of a partial file is only true while the folder of them is there.
+        folder::sync_folder(&self.shared.settings.data_dir)
     }
 
     /// A new temporary file. `Error::Full` when the disk is below `store.min_free`.

@@ -9,6 +9,7 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use bytes::Bytes;
@@ -24,6 +25,9 @@ use super::{
     spool::{Temporary, placed},
 };
 use crate::{Error, folder};
+
+/// Bytes that are read in one go before others have their turn on the blocking pool.
+const TURN_BYTES: u64 = 8 << 20;
 
 /// What a row keeps of the bytes that are safe; nothing at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,30 +91,29 @@ impl Partial {
         Ok(progress)
     }
 
-    /// Reads what was written from there on, on the blocking pool.
+    /// Reads what was written from there on, on the blocking pool, [`TURN_BYTES`] at a time.
     pub async fn digest<D: Send + 'static>(
         &mut self,
         from: u64,
         mut digest: D,
         update: fn(&mut D, &[u8]),
     ) -> Result<D, Error> {
-        let file = self.reader().await?;
-        let path = self.path.clone();
-        self.blobs
-            .blocking(move || {
-                let (mut piece, mut at) = (vec![0; PIECE], from);
-                loop {
-                    let count = file
-                        .read_at(&mut piece, at)
-                        .map_err(Error::file("cannot read", &path))?;
-                    if count == 0 {
-                        return Ok(digest);
-                    }
-                    update(&mut digest, &piece[..count]);
-                    at += count as u64;
-                }
-            })
-            .await
+        let file = Arc::new(self.reader().await?);
+        let mut at = from;
+        loop {
+            let (file, path) = (file.clone(), self.path.clone());
+            let turn = self.blobs.blocking(move || {
+                let count = read_turn(&file, at, |piece| update(&mut digest, piece))
+                    .map_err(Error::file("cannot read", &path))?;
+                Ok((digest, count))
+            });
+            let count;
+            (digest, count) = turn.await?;
+            if count < TURN_BYTES {
+                return Ok(digest);
+            }
+            at += count;
+        }
     }
 
     /// What was written so far, opened for reading only, with a position of its own.
@@ -198,6 +201,21 @@ impl Blobs {
     }
 }
 
+/// Reads [`TURN_BYTES`] from there on, fewer at the end of the file; returns how many.
+fn read_turn(file: &File, from: u64, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
+    let (mut piece, mut done) = (vec![0; PIECE], 0);
+    while done < TURN_BYTES {
+        let wanted = piece.len().min((TURN_BYTES - done) as usize);
+        let count = file.read_at(&mut piece[..wanted], from + done)?;
+        if count == 0 {
+            break;
+        }
+        take(&piece[..count]);
+        done += count as u64;
+    }
+    Ok(done)
+}
+
 fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
     remove(path)?;
     Writer::create(blobs, path)
@@ -240,15 +258,38 @@ fn own_file(blobs: &Blobs, path: &Path, length: u64) -> Result<File, Error> {
 fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<File, Error> {
     let aside = blobs.temporary_path();
     let mut copy = Writer::create(blobs, &aside)?.file;
-    let placed = io::copy(&mut file.take(length), &mut copy)
-        .and_then(|_| copy.sync_all())
-        .and_then(|()| fs::rename(&aside, path));
+    let placed = copy_pieces(blobs, &file, &mut copy, path, length).and_then(|()| {
+        copy.sync_all()
+            .and_then(|()| fs::rename(&aside, path))
+            .map_err(Error::write("cannot copy", path))
+    });
     if let Err(error) = placed {
         remove(&aside)?;
-        return Err(Error::write("cannot copy", path)(error));
+        return Err(error);
     }
     folder::sync_folder(path.parent().expect("it lies in a folder"))?;
     Ok(copy)
+}
+
+/// The first `length` bytes; leaves `store.min_free`.
+fn copy_pieces(
+    blobs: &Blobs,
+    file: &File,
+    copy: &mut File,
+    path: &Path,
+    length: u64,
+) -> Result<(), Error> {
+    let mut left = length;
+    while left > 0 {
+        blobs.check_space()?;
+        let count = io::copy(&mut file.take(left.min(PIECE as u64)), copy)
+            .map_err(Error::write("cannot copy", path))?;
+        if count == 0 {
+            return Err(lost());
+        }
+        left -= count;
+    }
+    Ok(())
 }
 
 fn open(path: &Path) -> io::Result<File> {

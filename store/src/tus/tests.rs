@@ -60,6 +60,7 @@ impl Site {
             offset,
             length_bytes: length,
             expires_at: DAY_MS,
+            storage_bytes: BOUNDS.storage_bytes,
         };
         self.store
             .write(move |tx| Box::pin(async move { claim(tx, account, id, wanted, 0).await }))
@@ -67,6 +68,10 @@ impl Site {
     }
 
     async fn advance(&self, upload: &TusUpload, length: u64) -> Result<(), Error> {
+        self.advance_at(upload, length, 0).await
+    }
+
+    async fn advance_at(&self, upload: &TusUpload, length: u64, now_ms: i64) -> Result<(), Error> {
         let upload = upload.clone();
         let progress = Progress {
             length,
@@ -77,7 +82,7 @@ impl Site {
             .write(move |tx| {
                 Box::pin(async move {
                     let storage = BOUNDS.storage_bytes;
-                    advance(tx, &upload, &progress, DAY_MS, storage, 0).await
+                    advance(tx, &upload, &progress, DAY_MS, storage, now_ms).await
                 })
             })
             .await
@@ -158,6 +163,12 @@ async fn a_length_may_be_declared_once_and_not_below_what_is_there() {
     let longer = site.claim(made.id, 6, Some(9)).await.unwrap();
     assert_eq!(longer.length(), Some(9));
     is_conflict(site.claim(made.id, 6, Some(8)).await);
+    let other = site.create(None, 0).await.unwrap();
+    assert!(matches!(
+        site.claim(other.id, 0, Some(95)).await,
+        Err(Error::OverQuota { .. })
+    ));
+    site.claim(other.id, 0, Some(94)).await.unwrap();
 }
 
 #[tokio::test]
@@ -191,16 +202,23 @@ async fn unfinished_uploads_are_counted_and_their_bytes_too() {
 }
 
 #[tokio::test]
-async fn expired_uploads_lose_their_bytes_at_once_and_are_forgotten_a_day_later() {
+async fn expired_uploads_lose_their_bytes_soon_and_are_forgotten_a_day_later() {
     let site = Site::open().await;
     let upload = site.create(Some(10), 0).await.unwrap();
     let blobs = site.store.blobs();
     let mut partial = blobs.partial(upload.id, Progress::default()).await.unwrap();
     partial.write(&Bytes::from_static(b"five")).await.unwrap();
     partial.sync().await.unwrap();
-    sweep(&site.store, DAY_MS - 1).await.unwrap();
+    let claimed = site.claim(upload.id, 0, None).await.unwrap();
+    assert!(matches!(
+        site.advance_at(&claimed, 4, DAY_MS).await,
+        Err(Error::Gone(_))
+    ));
+    sweep(&site.store, DAY_MS + KEPT_AFTER_MS - 1)
+        .await
+        .unwrap();
     assert!(blobs.has_partial(upload.id, 4).await.unwrap());
-    assert_eq!(sweep(&site.store, DAY_MS).await.unwrap(), 1);
+    assert_eq!(sweep(&site.store, DAY_MS + KEPT_AFTER_MS).await.unwrap(), 1);
     assert!(!blobs.has_partial(upload.id, 4).await.unwrap());
     assert!(matches!(
         site.get(upload.id, DAY_MS).await,
