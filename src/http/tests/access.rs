@@ -12,7 +12,7 @@ const SIGNED: [&str; 2] = ["/api/uploads/{id}/content", "/api/downloads/{token}"
 /// Addresses that hold a link's token.
 const SHARES: &str = "/api/share/";
 
-/// Every route of `/api` but sign-in, [`SIGNED`] and [`SHARES`], with an id where it takes one.
+/// Every route of `/api` but OPTIONS, sign-in, [`SIGNED`] and [`SHARES`], with an id where it takes one.
 fn guarded() -> impl Iterator<Item = (&'static str, String)> {
     ROUTES
         .iter()
@@ -20,6 +20,8 @@ fn guarded() -> impl Iterator<Item = (&'static str, String)> {
         .filter(|(path, _)| !SIGNED.contains(path))
         .flat_map(|(path, methods)| methods.iter().map(move |method| (*method, *path)))
         .filter(|route| *route != ("POST", "/api/session"))
+        // Browsers ask before they send a credential.
+        .filter(|(method, _)| *method != "OPTIONS")
         .map(|(method, path)| {
             (
                 method,

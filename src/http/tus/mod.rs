@@ -38,7 +38,7 @@ use super::{
     context::AppState,
     cors::allow_origin,
     error::ApiError,
-    extract::{Caller, Reached, Write},
+    extract::{Caller, Reached, Read, Write},
     files::to_its_end,
 };
 
@@ -261,8 +261,8 @@ async fn described(
     state: &AppState,
     id: Uuid,
 ) -> Result<HttpResponse, ApiError> {
-    let caller = Caller::<Write>::extract(request).await?;
-    let upload = find(state, &caller, id).await?;
+    let caller = Caller::<Read>::extract(request).await?;
+    let upload = find(state, caller.account_id(), id).await?;
     Ok(HttpResponse::Ok().json(ResumableUploadAnswer {
         upload: upload.into(),
     }))
@@ -275,9 +275,9 @@ async fn measured(
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
     // Only the owner ends a request; what it has brought is in the row after its end.
-    find(state, &caller, id).await?;
+    find(state, caller.account_id(), id).await?;
     let _turn = state.turns.take(id).await?;
-    let upload = find(state, &caller, id).await?;
+    let upload = find(state, caller.account_id(), id).await?;
     let is_there =
         upload.is_completed() || state.store.blobs().has_partial(id, upload.offset()).await?;
     if !is_there {
@@ -294,9 +294,9 @@ async fn measured(
     Ok(response.finish())
 }
 
-async fn find(state: &AppState, caller: &Caller<Write>, id: Uuid) -> Result<TusUpload, ApiError> {
+async fn find(state: &AppState, account_id: Uuid, id: Uuid) -> Result<TusUpload, ApiError> {
     let mut db = state.store.read().await?;
-    Ok(tus::get(&mut db, caller.account_id(), id, now_ms()).await?)
+    Ok(tus::get(&mut db, account_id, id, now_ms()).await?)
 }
 
 /// Send bytes of a resumable upload
@@ -369,7 +369,7 @@ async fn ended(
     id: Uuid,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
-    find(state, &caller, id).await?;
+    find(state, caller.account_id(), id).await?;
     let _turn = state.turns.take(id).await?;
     forget(state, caller.account_id(), id).await?;
     Ok(HttpResponse::NoContent().finish())
@@ -395,10 +395,13 @@ pub async fn overridden(
         Ok(Some("PATCH")) => appended(&request, &state, *id, payload.into_inner()).await,
         Ok(Some("DELETE")) => ended(&request, &state, *id).await,
         Ok(Some("HEAD")) => measured(&request, &state, *id).await,
-        Ok(_) => Err(ApiError::MethodNotAllowed {
-            method: "POST".to_owned(),
-            allow: METHODS_OF_ONE.to_owned(),
-        }),
+        // As everywhere, the credential comes first.
+        Ok(_) => admitted(&request)
+            .await
+            .and(Err(ApiError::MethodNotAllowed {
+                method: "POST".to_owned(),
+                allow: METHODS_OF_ONE.to_owned(),
+            })),
         Err(error) => Err(error),
     };
     answer(&request, &state, &reached, done)
@@ -406,8 +409,9 @@ pub async fn overridden(
 
 /// A client of this protocol that may change things.
 async fn admitted(request: &HttpRequest) -> Result<Caller<Write>, ApiError> {
+    let caller = Caller::extract(request).await?;
     headers::check_version(request.headers())?;
-    Caller::extract(request).await
+    Ok(caller)
 }
 
 fn standing_in(mut response: HttpResponseBuilder, standing: &Standing) -> HttpResponseBuilder {
