@@ -35,6 +35,7 @@ pub(super) async fn run(
     };
     teller.tell_table();
     ToGateway::Serve.encode(&mut teller.out);
+    let gate = teller.args.gate.clone();
     let mut look = interval(LOOK_AT_CONFLICTS);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -48,7 +49,11 @@ pub(super) async fn run(
                 Ok(()) => teller.tell_table(),
                 Err(_) => return Ok(()),
             },
-            _ = look.tick() => teller.tell_conflicts().await,
+            // Given up for a change: whoever may publish is told at once, however long the answer takes.
+            contested = async {
+                look.tick().await;
+                gate.contested().await
+            } => teller.tell_conflicts(contested),
         }
     }
 }
@@ -100,8 +105,8 @@ impl Teller {
         }
     }
 
-    async fn tell_conflicts(&mut self) {
-        let Some(contested) = self.args.gate.contested().await else {
+    fn tell_conflicts(&mut self, contested: Option<HashMap<Uuid, Vec<IpAddr>>>) {
+        let Some(contested) = contested else {
             return;
         };
         let over: Vec<Uuid> = {
