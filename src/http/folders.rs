@@ -7,7 +7,6 @@ use sluice_store::{
     folders::{self, Folder, FolderPatch, NewFolder},
     now_ms,
 };
-use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -15,7 +14,7 @@ use super::{
     answer::{Success, Time},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Read, Write, camel_case, next_cursor},
+    extract::{Body, Caller, PageQuery, Read, Write, next_cursor, query_value},
     field::given,
     filename,
     files::{id_or_top, to_its_end},
@@ -260,11 +259,4 @@ fn checked_color(color: String) -> Result<String, ApiError> {
             "color must have 1 to {MAX_COLOR} characters and no control characters, got {length}"
         ))),
     }
-}
-
-/// The first value of a query parameter, in either spelling of its name.
-fn query_value(request: &HttpRequest, name: &str) -> Option<String> {
-    form_urlencoded::parse(request.query_string().as_bytes())
-        .find(|(given, _)| camel_case(given) == name)
-        .map(|(_, value)| value.into_owned())
 }

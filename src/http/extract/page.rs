@@ -9,6 +9,7 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::body::camel_case;
 use crate::http::error::ApiError;
 
 /// The largest `limit` a client may name.
@@ -28,6 +29,13 @@ impl<const USUAL: u32> FromRequest for PageQuery<USUAL> {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         std::future::ready(page(request.query_string(), USUAL).map(Self))
     }
+}
+
+/// The first value of a query parameter, in either spelling of its name.
+pub(in crate::http) fn query_value(request: &HttpRequest, name: &str) -> Option<String> {
+    form_urlencoded::parse(request.query_string().as_bytes())
+        .find(|(given, _)| camel_case(given) == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 /// The page that a query asks for, `limit` rows long when it does not say.

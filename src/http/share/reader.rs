@@ -10,7 +10,6 @@ use actix_web::{
 };
 use serde::Deserialize;
 use sluice_store::{Secret, files::File, folders, shares};
-use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -26,7 +25,7 @@ use crate::http::{
     cdn,
     context::AppState,
     error::ApiError,
-    extract::{Body, camel_case},
+    extract::{Body, query_value},
 };
 
 /// Only the reader's own browser keeps what a link shows, and not for long: a link may be revoked.
@@ -253,11 +252,4 @@ fn flag(request: &HttpRequest, name: &str) -> Result<bool, ApiError> {
         Some("1" | "true") => Ok(true),
         Some(_) => Err(ApiError::Invalid(format!("{name} must be true or false"))),
     }
-}
-
-/// The first value of a query parameter, in either spelling of its name.
-fn query_value(request: &HttpRequest, name: &str) -> Option<String> {
-    form_urlencoded::parse(request.query_string().as_bytes())
-        .find(|(given, _)| camel_case(given) == name)
-        .map(|(_, value)| value.into_owned())
 }
