@@ -199,6 +199,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.store.data_dir = folder.path().join("data");
+        config.store.min_free = "64 MB".into();
         adjust(&mut config);
         let store = Store::open(&config.store).await.unwrap();
         let fixed = Bootstrap {

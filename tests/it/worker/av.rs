@@ -178,6 +178,8 @@ async fn whoever_leaves_takes_the_process_along_even_while_it_starts() -> Result
         .await?;
         running.abort();
         until_processes(&pool, 0).await?;
+        // Its slot is given back a moment later; the next one would wait for it, and hear so.
+        until_running(&pool, 0).await?;
     }
     pool.until("they are counted", |status| {
         status.video.killed == killed_before + 2 && status.video.ended == 3

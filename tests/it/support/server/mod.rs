@@ -180,6 +180,8 @@ impl Server {
         }
         command
             .arg("serve")
+            // The usual twentieth of a large disk may be more than this machine has left.
+            .env("SLUICE_STORE__MIN_FREE", "64 MB")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("SLUICE_STORE__DATA_DIR", &self.data_dir)
             .stdin(Stdio::null())
