@@ -13,6 +13,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use tokio::{
     process::Command,
+    runtime::{Builder, Runtime},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -36,6 +37,8 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// What the media playlist lists by default.
 const WINDOW_SECONDS: u64 = 20;
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
+/// How much less urgent the viewers are than encoders, the server and the watchers.
+const VIEWERS_NICENESS: i32 = 10;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Options {
@@ -136,7 +139,7 @@ async fn measure_service(
     let idle = look(&service.server, options)?;
 
     // Watchers wait for their streams, so that they see the first part of each.
-    let mut audience = Audience::gather(&inputs, options.viewers.into());
+    let mut audience = Audience::gather(&inputs, options.viewers.into())?;
     let publishers = match options.protocol {
         Protocol::Rtmp => {
             let targets = inputs.iter().map(|input| input.target.clone());
@@ -308,13 +311,46 @@ struct Audience {
     logs: Vec<Arc<SendLog>>,
     watchers: JoinSet<Result<Timings, Failure>>,
     viewers: JoinSet<Result<(), Failure>>,
+    elsewhere: Elsewhere,
     traffic: Arc<Traffic>,
     stop: CancellationToken,
 }
 
+/// Threads for the viewers, which would have machines of their own: they take what processor time is left, so that a
+/// thousand of them hold up neither the sending of pictures nor the clock that times their parts.
+struct Elsewhere(Option<Runtime>);
+
+impl Elsewhere {
+    fn new() -> Result<Self, Failure> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .on_thread_start(|| {
+                // Linux keeps the niceness of each thread. Raising it is never refused.
+                let _ = rustix::process::nice(VIEWERS_NICENESS);
+            })
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn handle(&self) -> &tokio::runtime::Handle {
+        self.0.as_ref().expect("taken by the drop only").handle()
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        // Waiting for its threads is not allowed on a thread of another runtime.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 impl Audience {
-    fn gather(inputs: &[Input], viewers: usize) -> Self {
+    fn gather(inputs: &[Input], viewers: usize) -> Result<Self, Failure> {
         let mut audience = Self {
+            elsewhere: Elsewhere::new()?,
             logs: inputs.iter().map(|_| Arc::default()).collect(),
             watchers: JoinSet::new(),
             viewers: JoinSet::new(),
@@ -334,11 +370,12 @@ impl Audience {
         for input in inputs.iter().cycle().take(viewers) {
             let (playback, stop) = (input.playback.clone(), audience.stop.clone());
             let traffic = Arc::clone(&audience.traffic);
-            audience
-                .viewers
-                .spawn(async move { viewer::view(&playback, traffic, &stop).await });
+            audience.viewers.spawn_on(
+                async move { viewer::view(&playback, traffic, &stop).await },
+                audience.elsewhere.handle(),
+            );
         }
-        audience
+        Ok(audience)
     }
 
     /// Sends everybody home; gives what they saw.
