@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::Failure;
 
 /// `USER_HZ`, in which /proc counts processor time: 100 on every Linux architecture that Debian supports.
@@ -68,19 +70,30 @@ impl Server {
     }
 }
 
-/// The sum over a process and its descendants; those that end meanwhile count as far as they were seen.
+/// The sum over a process and its descendants.
 pub(crate) fn tree_figures(root: u32) -> Figures {
     let mut sum = Figures::default();
-    let mut waiting = vec![root];
-    while let Some(pid) = waiting.pop() {
-        if let Some(figures) = figures_of(pid, &OWN_AND_WAITED_FOR) {
-            sum.cpu += figures.cpu;
-            sum.resident_kib += figures.resident_kib;
-            sum.proportional_kib += figures.proportional_kib;
-        }
-        waiting.extend(children(pid));
+    // Those that end meanwhile count as far as they were seen.
+    let seen = family(root)
+        .into_iter()
+        .filter_map(|pid| figures_of(pid, &OWN_AND_WAITED_FOR));
+    for figures in seen {
+        sum.cpu += figures.cpu;
+        sum.resident_kib += figures.resident_kib;
+        sum.proportional_kib += figures.proportional_kib;
     }
     sum
+}
+
+/// The process, and all that descend from it.
+fn family(root: u32) -> Vec<u32> {
+    let mut members = vec![root];
+    let mut asked = 0;
+    while let Some(&pid) = members.get(asked) {
+        members.extend(children(pid));
+        asked += 1;
+    }
+    members
 }
 
 /// `None` when the process has ended.
@@ -133,9 +146,16 @@ fn children(pid: u32) -> Vec<u32> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only when the child has ended already.
+        // nginx's workers outlive a master that is killed.
+        let family = family(self.child.id());
+        // Each fails only when its process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for pid in &family[1..] {
+            if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
     }
 }
 
