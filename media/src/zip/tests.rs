@@ -188,8 +188,8 @@ fn long_names_that_differ_at_their_ends_only_share_their_numbers() {
 /// Names that are one to a file system although they have other lengths in bytes, and are cut elsewhere therefore.
 #[test]
 fn names_that_fold_alike_share_their_numbers_however_long_they_are() {
-    const NAMES: u64 = 100_000;
-    for (plain, other, bytes, extension) in [("s", "ſ", 230, ""), ("fi", "ﬁ", 250, ".jpg")] {
+    const NAMES: u64 = 20_000;
+    for (plain, other, bytes, extension) in [("s", "ſ", 236, ""), ("fi", "ﬁ", 250, ".jpg")] {
         let mut builder = Builder::default();
         let none = Contents { size: 0, crc32: 0 };
         for number in 0..NAMES {
@@ -206,7 +206,7 @@ fn names_that_fold_alike_share_their_numbers_however_long_they_are() {
             builder.file(Folder::ROOT, &name, none, 0).unwrap();
         }
         let tried = builder.tried();
-        assert!(tried <= 2 * NAMES, "{other} {bytes} {extension}: {tried}");
+        assert!(tried <= NAMES, "{other} {bytes} {extension}: {tried}");
     }
 }
 
