@@ -62,7 +62,7 @@ async function buildPages() {
   }
   for (const file of copied) urls.set(basename(file), `/assets/${copyHashed(file)}`);
   for (const page of pages) {
-    const html = readFileSync(page, "utf8").replace(/\{\{([^}]+)\}\}/g, (_, name) => {
+    const html = withParts(readFileSync(page, "utf8")).replace(/\{\{([^}]+)\}\}/g, (_, name) => {
       const url = urls.get(name);
       if (!url) throw new Error(`${page}: nothing was built for {{${name}}}`);
       return url;
@@ -72,6 +72,13 @@ async function buildPages() {
   for (const file of readdirSync("dist/assets")) {
     console.log(`dist/assets/${file}  ${readFileSync(join("dist/assets", file)).length} bytes`);
   }
+}
+
+/** `{{> name}}` on a line of its own stands for pages/parts/name.html. */
+function withParts(html) {
+  return html.replace(/^\{\{> ([\w-]+)\}\}\n/gm, (_, name) =>
+    readFileSync(`pages/parts/${name}.html`, "utf8"),
+  );
 }
 
 function copyHashed(file) {

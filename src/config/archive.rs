@@ -1,8 +1,10 @@
 //! `[archive]`: folders that are downloaded whole.
 
+use std::time::Duration;
+
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
-use sluice_media::setting::size;
+use sluice_media::setting::{duration, size};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -11,11 +13,16 @@ pub struct Archive {
     pub max_entries: u32,
     /// Archives that are sent at a time.
     pub max_active: usize,
+    /// Archives of one account's folders among them, also those that readers of its links download.
+    pub max_per_account: usize,
     /// Folders that are listed for an archive at a time; each holds a reader of the database.
     pub max_listed: usize,
     /// For the lists of all archives that are sent, about 40 bytes and the name for each file.
     #[serde(with = "size")]
     pub memory: ByteSize,
+    /// How long what an archive holds is kept while its reader takes nothing.
+    #[serde(with = "duration")]
+    pub stall_timeout: Duration,
 }
 
 impl Default for Archive {
@@ -23,8 +30,10 @@ impl Default for Archive {
         Self {
             max_entries: 1_000_000,
             max_active: 256,
+            max_per_account: 64,
             max_listed: 2,
             memory: ByteSize::mib(256),
+            stall_timeout: Duration::from_secs(5 * 60),
         }
     }
 }
@@ -34,11 +43,20 @@ impl Archive {
         if !(1..=100_000_000).contains(&self.max_entries) {
             return Err("archive.max_entries must be between 1 and 100000000".into());
         }
-        if self.max_active == 0 || self.max_listed == 0 {
-            return Err("archive.max_active and archive.max_listed must be at least 1".into());
+        for (key, value) in [
+            ("archive.max_active", self.max_active),
+            ("archive.max_per_account", self.max_per_account),
+            ("archive.max_listed", self.max_listed),
+        ] {
+            if value == 0 {
+                return Err(format!("{key} must be at least 1"));
+            }
         }
         if !(1 << 20..=1 << 40).contains(&self.memory.as_u64()) {
             return Err("archive.memory must be between 1 MiB and 1 TiB".into());
+        }
+        if !(1..=24 * 3600).contains(&self.stall_timeout.as_secs()) {
+            return Err("archive.stall_timeout must be between 1s and 24h".into());
         }
         Ok(())
     }

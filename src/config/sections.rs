@@ -42,6 +42,9 @@ pub struct Http {
     pub body_timeout: Duration,
     #[serde(with = "duration")]
     pub keep_alive: Duration,
+    /// A client that takes nothing for so long is gone.
+    #[serde(with = "duration")]
+    pub send_timeout: Duration,
     #[serde(with = "duration")]
     pub drain: Duration,
 }
@@ -62,6 +65,7 @@ impl Default for Http {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
+            send_timeout: Duration::from_secs(60),
             drain: Duration::from_secs(20),
         }
     }
@@ -96,6 +100,9 @@ impl Http {
             if value.is_zero() {
                 return Err(format!("{key} must be longer than 0s"));
             }
+        }
+        if !(1..=24 * 3600).contains(&self.send_timeout.as_secs()) {
+            return Err("http.send_timeout must be between 1s and 24h".into());
         }
         Ok(())
     }

@@ -107,6 +107,18 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
         ("[http]\nmax_json = '1'", &["http.max_json", "1 KiB"]),
         ("[http]\ndrain = '5'", &["http.drain"]),
         (
+            "[http]\nsend_timeout = '500ms'",
+            &["http.send_timeout", "1s", "24h"],
+        ),
+        (
+            "[archive]\nmax_per_account = 0",
+            &["archive.max_per_account", "1"],
+        ),
+        (
+            "[archive]\nstall_timeout = '0s'",
+            &["archive.stall_timeout", "1s"],
+        ),
+        (
             "[rtmp]\npublic_url = 'http://x'",
             &["rtmp.public_url", "rtmp://"],
         ),

@@ -8,6 +8,7 @@ use std::{
 };
 
 use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
+use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
     context::AppState,
@@ -45,7 +46,8 @@ pub struct Bound {
 
 /// Binds `http.listen` and builds the server; `certificates` makes it HTTPS with HTTP/2.
 ///
-/// Workers finish running requests for `http.drain` after a graceful stop. Signals are left to the caller.
+/// Workers finish running requests for `http.drain` after a graceful stop. A connection whose client takes nothing of what is
+/// sent to it is ended by the system after `http.send_timeout`. Signals are left to the caller.
 pub async fn server(
     state: web::Data<AppState>,
     certificates: Option<Arc<Certificates>>,
@@ -53,6 +55,9 @@ pub async fn server(
     let http = state.config.http.clone();
     let listener = bind(http.listen).await?;
     let address = listener.local_addr().map_err(listen_error(http.listen))?;
+    // Connections have it from their listener. It counts for closed windows as for lost packets (tcp(7)).
+    set_tcp_user_timeout(&listener, milliseconds(http.send_timeout))
+        .map_err(|error| listen_error(http.listen)(error.into()))?;
     let server = HttpServer::new(move || application(state.clone()))
         .workers(workers(&http))
         .max_connections(http.max_connections)
@@ -101,6 +106,10 @@ fn workers(http: &Http) -> usize {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         workers => workers,
     }
+}
+
+fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -7,7 +7,7 @@ use std::{
     collections::HashMap, fs::File, io, num::NonZeroU64, ops::ControlFlow, os::fd::AsFd as _,
 };
 
-use futures_util::TryStreamExt as _;
+use futures_util::{Stream, TryStreamExt as _};
 use rustix::fs::{Advice, fadvise};
 use sqlx::{QueryBuilder, query_as};
 use uuid::Uuid;
@@ -16,10 +16,17 @@ use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver
 
 /// How deep folders lie in each other at most; a bound here, the rule is that of [`crate::folders`].
 const MAX_DEPTH: i64 = 100;
-/// Files after which other work on the same thread gets its turn.
-const FILES_PER_TURN: u32 = 256;
+/// Rows after which other work on the same thread gets its turn.
+const ROWS_PER_TURN: u32 = 256;
 /// How much of a file the disk is asked for when it is opened.
 const READ_AHEAD: NonZeroU64 = NonZeroU64::new(8 << 20).expect("more than nothing");
+
+/// Of a folder, to a depth.
+const SUBFOLDERS: &str = "WITH RECURSIVE below (id, depth) AS (
+         SELECT $1, 0 UNION ALL
+         SELECT f.id, depth + 1 FROM below b JOIN folders f ON f.parent_id = b.id WHERE depth < $2)
+     SELECT f.id, f.parent_id, f.name, f.created_at FROM below b JOIN folders f ON f.id = b.id
+     WHERE b.depth > 0 ORDER BY b.depth, f.created_at, f.id LIMIT $3";
 
 /// Of a folder and an account.
 const MEMBERS: &str = "WITH RECURSIVE below (id) AS (
@@ -51,50 +58,52 @@ pub struct Member {
     pub created_at: i64,
 }
 
-/// The folders below a folder, parents before children, oldest first; at most so many.
-pub async fn subfolders(
+/// Shows the folders below a folder, parents before children, oldest first, at most so many and until told to stop. They are
+/// never all in memory here.
+pub async fn each_subfolder<B>(
     db: &mut impl Connection,
     root: Uuid,
     most: u32,
-) -> Result<Vec<Subfolder>, Error> {
-    let folders = query_as(
-        "WITH RECURSIVE below (id, depth) AS (
-             SELECT $1, 0 UNION ALL
-             SELECT f.id, depth + 1 FROM below b JOIN folders f ON f.parent_id = b.id WHERE depth < $2)
-         SELECT f.id, f.parent_id, f.name, f.created_at FROM below b JOIN folders f ON f.id = b.id
-         WHERE b.depth > 0 ORDER BY b.depth, f.created_at, f.id LIMIT $3",
-    )
-    .bind(root)
-    .bind(MAX_DEPTH)
-    .bind(most)
-    .fetch_all(db.sqlite())
-    .await?;
-    Ok(folders)
+    show: impl FnMut(Subfolder) -> ControlFlow<B>,
+) -> Result<ControlFlow<B>, Error> {
+    let folders = query_as(SUBFOLDERS)
+        .bind(root)
+        .bind(MAX_DEPTH)
+        .bind(most)
+        .fetch(db.sqlite());
+    show_each(folders, show).await
 }
 
 /// Shows every file in a folder of the account and below it, each folder's together, oldest first, until told to stop. The
 /// rows come from an index in this order, and are never all in memory.
-pub async fn each_member(
+pub async fn each_member<B>(
     db: &mut impl Connection,
     account_id: Uuid,
     root: Uuid,
-    mut show: impl FnMut(Member) -> ControlFlow<()>,
-) -> Result<(), Error> {
-    let mut members = query_as(MEMBERS)
+    show: impl FnMut(Member) -> ControlFlow<B>,
+) -> Result<ControlFlow<B>, Error> {
+    let members = query_as(MEMBERS)
         .bind(root)
         .bind(account_id)
         .fetch(db.sqlite());
+    show_each(members, show).await
+}
+
+async fn show_each<R, B>(
+    mut rows: impl Stream<Item = Result<R, sqlx::Error>> + Unpin,
+    mut show: impl FnMut(R) -> ControlFlow<B>,
+) -> Result<ControlFlow<B>, Error> {
     let mut shown: u32 = 0;
-    while let Some(member) = members.try_next().await? {
-        if show(member).is_break() {
-            break;
+    while let Some(row) = rows.try_next().await? {
+        if let ControlFlow::Break(why) = show(row) {
+            return Ok(ControlFlow::Break(why));
         }
         shown = shown.wrapping_add(1);
-        if shown.is_multiple_of(FILES_PER_TURN) {
+        if shown.is_multiple_of(ROWS_PER_TURN) {
             tokio::task::yield_now().await;
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// The bytes of files in the order asked for, up to the first that is gone. The disk is asked to read ahead.
@@ -196,26 +205,38 @@ mod tests {
         file(&store, account, "beside", beside, 1).await;
 
         let mut db = store.read().await.unwrap();
-        let found = subfolders(&mut db, root, 10).await.unwrap();
-        let found: Vec<_> = found.iter().map(|it| (it.id, it.parent_id)).collect();
-        assert_eq!(found, [(inner, root), (empty, inner)]);
+        for (most, stop_after) in [(10, 10), (1, 10), (10, 1)] {
+            let mut found = Vec::new();
+            let ended = each_subfolder(&mut db, root, most, |folder| {
+                found.push((folder.id, folder.parent_id));
+                match found.len() < stop_after {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            assert_eq!(ended.await.unwrap().is_break(), stop_after == 1);
+            let all = [(inner, root), (empty, inner)];
+            let shown = (most as usize).min(stop_after).min(all.len());
+            assert_eq!(found, all[..shown], "{most} {stop_after}");
+        }
         let mut members = Vec::new();
-        each_member(&mut db, account, root, |member| {
+        let ended = each_member(&mut db, account, root, |member| {
             assert_eq!(member.crc32, crc32fast::hash(member.filename.as_bytes()));
             members.push(member.id);
-            ControlFlow::Continue(())
-        })
-        .await
-        .unwrap();
+            ControlFlow::<()>::Continue(())
+        });
+        assert!(ended.await.unwrap().is_continue());
         assert_eq!(members, [early, late, deep]);
         let mut one = Vec::new();
-        each_member(&mut db, account, root, |member| {
+        let ended = each_member(&mut db, account, root, |member| {
             one.push(member.id);
-            ControlFlow::Break(())
-        })
-        .await
-        .unwrap();
-        assert_eq!(one, [early]);
+            ControlFlow::Break(member.filename)
+        });
+        let why = ended.await.unwrap();
+        assert_eq!(
+            (one, why),
+            (vec![early], ControlFlow::Break("early".to_owned()))
+        );
         drop(db);
 
         let lengths = |files: Vec<File>| {

@@ -2,6 +2,7 @@
 //
 // `tests/it/browser/share_page.rs` starts the service, fills the folders and runs this with their addresses in SLUICE_SHARED.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import axe from "axe-core";
@@ -11,6 +12,8 @@ import { Observer } from "./observer.mjs";
 const scene = JSON.parse(process.env.SLUICE_SHARED ?? "null");
 /** A preview is rendered in a debug build, beside other work. */
 const PATIENCE_MS = 60_000;
+/** What Chromium says of pictures that are refused, or cut off when their link is withdrawn. */
+const EXPECTED = /responded with a status of 4(04|03|10)|net::ERR_(EMPTY_RESPONSE|CONTENT_LENGTH_MISMATCH|INCOMPLETE)/;
 const FILES_PER_PAGE = 49;
 
 /** Opens the page in a browser of its own and gives it to `steps`. Nothing may leave the origin or break the policy. */
@@ -28,7 +31,7 @@ function inBrowser(name, options, steps) {
     after(async () => {
       const { consoleErrors, foreignRequests } = observer.summary();
       await chromium.close();
-      const unexpected = consoleErrors.filter((text) => !/responded with a status of 40[34]/.test(text));
+      const unexpected = consoleErrors.filter((text) => !EXPECTED.test(text));
       assert.deepEqual({ unexpected, foreignRequests }, { unexpected: [], foreignRequests: [] });
     });
     steps(async (url) => {
@@ -54,6 +57,38 @@ async function expectNoSideways(page) {
   assert.ok(width <= screen, `${width} px on a screen of ${screen}`);
 }
 
+/** Clicks "Download all", and has other programs than ours read what the browser stored. */
+async function downloadAll(page) {
+  const said = await page.locator(".download-all small").textContent();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(".download-all")]);
+  assert.equal(download.suggestedFilename(), "Spring campaign.zip");
+  const path = await download.path();
+  execFileSync("unzip", ["-tqq", path]);
+  const listing = "import sys, zipfile; print(*zipfile.ZipFile(sys.argv[1]).namelist(), sep='\\n')";
+  const inside = execFileSync("python3", ["-c", listing, path], { encoding: "utf8" }).trim().split("\n");
+  const files = inside.filter((name) => !name.endsWith("/"));
+  assert.equal(files.length, scene.files + 1, said);
+  assert.ok(
+    files.some((name) => name.endsWith("Behind the scenes/inside.jpg")),
+    inside.join(),
+  );
+}
+
+/** A link of its own to the folder that is about to be withdrawn, as its owner makes and ends it. */
+async function fadingLink() {
+  const { share, key } = scene.fading;
+  const call = async (method, body) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const answer = await fetch(share, { method, headers, body });
+    assert.ok(answer.ok, `${method}: ${answer.status}`);
+    return answer.json();
+  };
+  const made = await call("POST", "{}");
+  return { url: made.share.url, withdraw: () => call("DELETE") };
+}
+
+const WITHDRAWN = "This link is no longer available";
+
 const entry = (page, name) => page.locator(".file", { hasText: name });
 const names = (page) => page.locator(".file-name").allTextContents();
 
@@ -65,7 +100,7 @@ inBrowser("a shared folder", { width: 1280, height: 900 }, (open) => {
     const facts = await page.locator(".share-facts").textContent();
     assert.ok(facts.includes(`${scene.files + 1} files`) && facts.includes("available until"), facts);
     const all = await page.locator(".download-all").textContent();
-    assert.match(all, /Download all [\d.]+ [kM]B, one ZIP file/);
+    assert.match(all, /Download all [\d.]+\s[kM]B, one ZIP file/);
     assert.deepEqual((await names(page)).slice(0, 3), ["first.jpg", "צילום.jpg", "<i>third.jpg"]);
     assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
   });
@@ -118,6 +153,10 @@ inBrowser("a shared folder", { width: 1280, height: 900 }, (open) => {
     const bytes = readFileSync(await download.path());
     assert.deepEqual([...bytes.subarray(0, 3)], [0xff, 0xd8, 0xff]);
     assert.match(download.suggestedFilename(), /third.*\.jpg$/);
+  });
+
+  it("downloads all of them as one archive that is whole", async () => {
+    await downloadAll(await open(scene.url));
   });
 
   it("never runs what users stored", async () => {
@@ -233,6 +272,79 @@ inBrowser("the viewer", { width: 1280, height: 900 }, (open) => {
   }
 });
 
+inBrowser("a page whose link is withdrawn", { width: 480, height: 640 }, (open) => {
+  const isTold = (page, where) => page.waitForSelector(`${where}[role=alert] >> text=${WITHDRAWN}`);
+
+  it("says so when a picture comes into view, and when the rest is to follow", async () => {
+    const { url, withdraw } = await fadingLink();
+    const page = await open(url);
+    await page.waitForFunction(() => document.querySelector(".thumb img")?.naturalWidth > 0);
+    assert.equal(await page.textContent("#trouble"), "");
+    await withdraw();
+    await page.locator(".file").last().scrollIntoViewIfNeeded();
+    await isTold(page, "#trouble");
+    await page.waitForSelector("#more a[data-failed]");
+    assert.equal(await page.evaluate(broken), 0);
+    await expectAccessible(page, "withdrawn");
+    await page.click("#more a");
+    await page.waitForSelector(`h1 >> text=${WITHDRAWN}`);
+  });
+
+  it("says so in the viewer", async () => {
+    const { url, withdraw } = await fadingLink();
+    const page = await open(url);
+    await page.locator(".file-open").first().click();
+    await page.waitForSelector(".viewer-picture:not([data-draft])");
+    await withdraw();
+    // Those next to it may have been kept already.
+    for (let steps = 0; steps < 20; steps++) await page.keyboard.press("ArrowRight");
+    await isTold(page, "#viewer-trouble");
+    assert.equal(await page.locator("#viewer-stage > *").count(), 0);
+    assert.equal(await page.isVisible("#viewer-download"), false);
+    await expectAccessible(page, "withdrawn, in the viewer");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await page.locator("#viewer-stage > *").count(), 0);
+    await page.keyboard.press("Escape");
+    await isTold(page, "#trouble");
+  });
+
+  for (const button of [".file-download", ".download-all"]) {
+    it(`says so in place of a download by ${button}, and stays`, async () => {
+      const { url, withdraw } = await fadingLink();
+      const page = await open(url);
+      await withdraw();
+      await page.locator(button).first().click();
+      await isTold(page, "#trouble");
+      assert.equal(page.url(), url);
+    });
+  }
+
+  it("leads to the page that says so from a folder", async () => {
+    const { url, withdraw } = await fadingLink();
+    const page = await open(url);
+    await withdraw();
+    await page.click(".folder");
+    await page.waitForSelector(`h1 >> text=${WITHDRAWN}`);
+  });
+
+  it("says when all downloads are used up, until that is read", async () => {
+    const page = await open(scene.limited);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click(".download-all")]);
+    await download.path();
+    await page.click(".download-all");
+    await page.waitForSelector("#trouble >> text=This link allows no more downloads");
+    await expectAccessible(page, "used up");
+    await page.click("#trouble button");
+    assert.equal(await page.isVisible("#trouble"), false);
+  });
+
+  /** Pictures in sight that the browser shows as broken. */
+  function broken() {
+    const pictures = [...document.querySelectorAll("img")];
+    return pictures.filter((it) => it.complete && it.currentSrc !== "" && it.naturalWidth === 0).length;
+  }
+});
+
 inBrowser("a small screen", { width: 320, height: 640, hasTouch: true, scheme: "dark" }, (open) => {
   for (const view of ["grid", "list"]) {
     it(`holds the ${view}, accessibly`, async () => {
@@ -322,6 +434,10 @@ inBrowser("without scripts", { width: 1024, height: 768, javaScriptEnabled: fals
     assert.equal(download.suggestedFilename(), "first.jpg");
     await file.locator(".file-open").click();
     await page.waitForURL(/\/files\/.*inline=1$/);
+  });
+
+  it("all are downloaded as one archive that is whole", async () => {
+    await downloadAll(await open(scene.url));
   });
 
   it("a password opens its folder", async () => {

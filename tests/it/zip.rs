@@ -4,6 +4,7 @@ mod changes;
 mod large;
 mod readers;
 mod resume;
+mod stalled;
 
 use std::path::Path;
 

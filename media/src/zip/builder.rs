@@ -60,7 +60,7 @@ pub struct Builder {
     names: String,
     /// Names that are in use, each with its parent.
     taken: HashSet<u64>,
-    /// The numbers that names in use more than once come to next, by [`name::stem_key`].
+    /// The numbers that names in use more than once come to next, by [`name::counter_key`].
     numbers: HashMap<u64, u32>,
 }
 
@@ -136,6 +136,13 @@ impl Builder {
         size_of_val(self.folders.as_slice()) + size_of_val(self.files.as_slice()) + self.names.len()
     }
 
+    /// Numbered names that were tried so far, each of them once.
+    #[cfg(test)]
+    pub(super) fn tried(&self) -> u64 {
+        let tried = self.numbers.values().map(|next| u64::from(next - 2));
+        tried.sum()
+    }
+
     pub fn finish(mut self) -> Layout {
         self.folders.shrink_to_fit();
         self.files.shrink_to_fit();
@@ -146,11 +153,10 @@ impl Builder {
     /// Safe, and with a number when a file system would take it for a sibling.
     fn own_name(&mut self, parent: Folder, given: &str, is_folder: bool) -> String {
         let name = name::safe(given);
-        let folded = name::folded(parent.0, &name);
-        if self.taken.insert(folded) {
+        if self.taken.insert(name::folded(parent.0, &name)) {
             return name;
         }
-        let key = name::stem_key(parent.0, &name, is_folder).unwrap_or(folded);
+        let key = name::counter_key(parent.0, &name, is_folder);
         let next = self.numbers.entry(key).or_insert(2);
         loop {
             let candidate = name::numbered(&name, *next, is_folder);

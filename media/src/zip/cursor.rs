@@ -89,10 +89,27 @@ impl Cursor {
         out
     }
 
+    /// The file whose contents come next, by its number, and how many bytes of it; `None` where something else comes.
+    pub fn contents_next(&self, layout: &Layout) -> Option<(u32, u64)> {
+        if self.left() == 0 || self.at >= layout.directory().at {
+            return None;
+        }
+        let (starts, ends) = self.contents_range(layout);
+        let file = layout.file_number(self.place.entry)?;
+        (starts..ends)
+            .contains(&self.at)
+            .then(|| (file, ends.min(self.end) - self.at))
+    }
+
+    /// Where the contents of the entry lie that the reader is in.
+    fn contents_range(&self, layout: &Layout) -> (u64, u64) {
+        let starts = self.place.local + layout.local_len(self.place.entry);
+        (starts, starts + layout.entry(self.place.entry).size)
+    }
+
     /// The reader is in contents.
     fn contents(&mut self, layout: &Layout) -> Piece {
-        let contents_at = self.place.local + layout.local_len(self.place.entry);
-        let contents_end = contents_at + layout.entry(self.place.entry).size;
+        let (contents_at, contents_end) = self.contents_range(layout);
         let file = layout.file_number(self.place.entry);
         let piece = Piece::Contents {
             file: file.expect("folders have no contents"),

@@ -8,6 +8,8 @@ use unicode_normalization::UnicodeNormalization as _;
 const MAX_BYTES: usize = 255;
 /// The longest extension that a number is put before.
 const MAX_EXTENSION_BYTES: usize = 16;
+/// The longest number, with the space and the brackets around it.
+const MAX_SUFFIX_BYTES: usize = " (4294967295)".len();
 /// Stands for what cannot be in a name.
 const SUBSTITUTE: char = '_';
 
@@ -37,20 +39,19 @@ pub(super) fn safe(given: &str) -> String {
     name
 }
 
-/// The name with ` (2)` or another number before its extension, at most 255 bytes.
+/// The name with ` (2)` or another number before its extension, at most 255 bytes. A long name is cut where any number has room,
+/// so that one name's numbers all stand behind the same stem.
 pub(super) fn numbered(name: &str, number: u32, is_folder: bool) -> String {
     let (stem, extension) = if is_folder { (name, "") } else { split(name) };
-    let suffix = format!(" ({number})");
-    let end = stem.floor_char_boundary(MAX_BYTES - suffix.len() - extension.len());
-    format!("{}{suffix}{extension}", &stem[..end])
+    let end = stem.floor_char_boundary(MAX_BYTES - MAX_SUFFIX_BYTES - extension.len());
+    format!("{} ({number}){extension}", &stem[..end])
 }
 
-/// What long names share that become alike when a number takes the place of their ends: counted each for itself, they would
-/// try one another's numbers. `None` for a name that keeps its end before any number.
-pub(super) fn stem_key(parent: u32, name: &str, is_folder: bool) -> Option<u64> {
-    let suffix_bytes = format!(" ({})", u32::MAX).len();
-    let is_cut = name.len() + suffix_bytes > MAX_BYTES;
-    is_cut.then(|| folded(parent, &numbered(name, u32::MAX, is_folder)))
+/// What names share that become alike with a number, whichever it is: they are counted together. Counted each for itself, they
+/// would try one another's numbers again and again. Numbered names that are alike come from at most two keys, as their number
+/// stands at their end or before an extension, so that what is tried in all is in proportion to the names.
+pub(super) fn counter_key(parent: u32, name: &str, is_folder: bool) -> u64 {
+    folded(parent, &numbered(name, 0, is_folder))
 }
 
 /// A number that names share when some file system takes them for one: by case, by normalisation. Equal in every run of one
@@ -160,17 +161,17 @@ mod tests {
                 false,
                 "a.this is no extension (2)".to_owned(),
             ),
-            (&long, false, format!("{} (2)", &long[..251])),
+            (&long, false, format!("{} (2)", &long[..242])),
             (
                 &format!("{}.jpg", &long[..251]),
                 false,
-                format!("{} (2).jpg", &long[..247]),
+                format!("{} (2).jpg", &long[..238]),
             ),
         ];
         for (given, is_folder, expected) in cases {
             assert_eq!(numbered(given, 2, is_folder), expected);
         }
-        assert!(numbered(&"ü".repeat(127), 10, false).len() <= 255);
+        assert_eq!(numbered(&"ü".repeat(127), u32::MAX, false).len(), 255);
     }
 
     #[test]

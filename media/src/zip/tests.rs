@@ -181,8 +181,33 @@ fn long_names_that_differ_at_their_ends_only_share_their_numbers() {
     }
     let layout = builder.finish();
     let last = layout.path(9999);
-    assert_eq!(last.len(), 255);
+    assert_eq!(last.len(), 242 + " (5001)".len());
     assert!(last.ends_with(b" (5001)"));
+}
+
+/// Names that are one to a file system although they have other lengths in bytes, and are cut elsewhere therefore.
+#[test]
+fn names_that_fold_alike_share_their_numbers_however_long_they_are() {
+    const NAMES: u64 = 20_000;
+    for (plain, other, bytes, extension) in [("s", "ſ", 236, ""), ("fi", "ﬁ", 250, ".jpg")] {
+        let mut builder = Builder::default();
+        let none = Contents { size: 0, crc32: 0 };
+        for number in 0..NAMES {
+            // The number's bits stand at the name's beginning or in its midst, in letters that fold alike.
+            let first = if number % 2 == 0 { 0 } else { 40 };
+            let letters = (0..(bytes - extension.len()) / plain.len()).map(|place| {
+                let bit = place.checked_sub(first).filter(|bit| *bit < 17);
+                match bit.is_some_and(|bit| number >> bit & 1 == 1) {
+                    true => other,
+                    false => plain,
+                }
+            });
+            let name: String = letters.chain([extension]).collect();
+            builder.file(Folder::ROOT, &name, none, 0).unwrap();
+        }
+        let tried = builder.tried();
+        assert!(tried <= NAMES, "{other} {bytes} {extension}: {tried}");
+    }
 }
 
 #[test]
@@ -198,7 +223,7 @@ fn paths_beyond_the_format_are_refused() {
     assert!(builder.folder(folder, &name, 0).is_err());
     assert!(
         builder
-            .file(folder, &name, Contents { size: 0, crc32: 0 }, 0)
+            .file(folder, &"y".repeat(255), Contents { size: 0, crc32: 0 }, 0)
             .is_err()
     );
 }

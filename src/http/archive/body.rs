@@ -1,6 +1,6 @@
 //! The bytes of an archive, as the client takes them.
 //!
-//! Files are opened some at a time shortly before they are sent, when it is looked whether they are still there. What the
+//! Files are opened some at a time shortly before their headers are sent, when it is looked whether they are still there. What the
 //! system has in its memory is read at once, on the thread that sends it; what must come from the disk is read on the
 //! blocking pool. Buffers are used again.
 
@@ -17,9 +17,8 @@ use futures_util::stream;
 use rustix::io::{ReadWriteFlags, preadv2};
 use sluice_media::zip::{Cursor, Piece};
 use sluice_store::{Store, archive};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::listing::Listing;
+use super::{listing::Listing, places::Place};
 
 /// Bytes read at a time. With a header before it, a piece fits into the buffer that the server keeps for a connection.
 const PIECE_BYTES: usize = 60 * 1024;
@@ -36,8 +35,8 @@ pub(super) fn pieces(
     listing: Listing,
     start: u64,
     len: u64,
-    place: OwnedSemaphorePermit,
-) -> impl stream::Stream<Item = io::Result<Bytes>> {
+    place: Place,
+) -> impl stream::Stream<Item = io::Result<Bytes>> + Send {
     let sending = Sending {
         cursor: listing.layout.cursor(start, len),
         store,
@@ -57,11 +56,11 @@ struct Sending {
     store: Store,
     listing: Listing,
     cursor: Cursor,
-    /// Files that come next, by number.
+    /// Files that come next, by number, from their headers on.
     opened: VecDeque<(u32, Arc<File>)>,
     reading: Option<Reading>,
     buffers: Buffers,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// What is left of a file.
@@ -78,10 +77,18 @@ impl Sending {
         }
         match self.cursor.next(&self.listing.layout) {
             None => Ok(None),
-            Some(Piece::Bytes(headers)) => Ok(Some(headers.into())),
+            Some(Piece::Bytes(headers)) => {
+                // No header goes out whose file is gone.
+                if let Some((file, len)) = self.cursor.contents_next(&self.listing.layout) {
+                    self.open(file, self.cursor.left() - len, len).await?;
+                }
+                Ok(Some(headers.into()))
+            }
             Some(Piece::Contents { file, offset, len }) => {
+                let opened = self.open(file, self.cursor.left(), len).await?;
+                self.opened.pop_front();
                 let reading = Reading {
-                    file: self.open(file, len).await?,
+                    file: opened,
                     offset,
                     left: len,
                 };
@@ -90,14 +97,15 @@ impl Sending {
         }
     }
 
-    /// The file of that number, of which so many bytes are sent; and those that come after it.
-    async fn open(&mut self, number: u32, len: u64) -> io::Result<Arc<File>> {
-        if let Some((next, file)) = self.opened.pop_front()
-            && next == number
+    /// The file of that number, of which `len` bytes are sent, and so many of the archive after them. It and those that come
+    /// then are open afterwards.
+    async fn open(&mut self, number: u32, after: u64, len: u64) -> io::Result<Arc<File>> {
+        if let Some((next, file)) = self.opened.front()
+            && *next == number
         {
-            return Ok(file);
+            return Ok(file.clone());
         }
-        let numbers = self.ahead(number, len);
+        let numbers = self.ahead(number, after.min(AHEAD_BYTES.saturating_sub(len)));
         let ids: Vec<_> = numbers
             .iter()
             .map(|&number| self.listing.ids[number as usize])
@@ -108,8 +116,8 @@ impl Sending {
             .into_iter()
             .zip(files.into_iter().map(Arc::new))
             .collect();
-        match self.opened.pop_front() {
-            Some((_, file)) => Ok(file),
+        match self.opened.front() {
+            Some((_, file)) => Ok(file.clone()),
             None => {
                 let id = self.listing.ids[number as usize];
                 tracing::info!(file = %id, "an archive ends short: a file of it is gone");
@@ -118,10 +126,9 @@ impl Sending {
         }
     }
 
-    /// This file's number and the next ones', as far as they are sent; empty files are in their headers.
-    fn ahead(&self, number: u32, len: u64) -> Vec<u32> {
+    /// This file's number and the next ones', as far as their bytes are among so many; empty files are in their headers.
+    fn ahead(&self, number: u32, mut left: u64) -> Vec<u32> {
         let layout = &self.listing.layout;
-        let mut left = self.cursor.left().min(AHEAD_BYTES.saturating_sub(len));
         let mut numbers = vec![number];
         for next in number + 1..layout.files() {
             if left == 0 || numbers.len() == AHEAD {

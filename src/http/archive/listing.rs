@@ -11,7 +11,7 @@ use super::places::Memory;
 use crate::http::{context::AppState, error::ApiError};
 
 /// Changes whenever the same list gives other bytes than before, so that no download goes on in another archive.
-const FORM: &[u8] = b"2";
+const FORM: &[u8] = b"3";
 /// Entries after which the memory that they take is counted.
 const COUNTED: u32 = 1024;
 
@@ -38,24 +38,29 @@ impl Listing {
         let mut db = state.store.read().await?;
         // One more than may be, to tell that there are more.
         let most = draft.max_entries.saturating_add(1);
-        for folder in archive::subfolders(&mut db, folder_id, most).await? {
-            draft.add_folder(folder)?;
-        }
-        let mut refusal = None;
-        archive::each_member(&mut db, account_id, folder_id, |member| {
-            match draft.add_file(member) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    refusal = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })
-        .await?;
-        match refusal {
-            Some(refusal) => Err(refusal),
-            None => draft.finish(),
-        }
+        let folders = archive::each_subfolder(&mut db, folder_id, most, |folder| {
+            until_refused(draft.add_folder(folder))
+        });
+        accepted(folders.await?)?;
+        let files = archive::each_member(&mut db, account_id, folder_id, |member| {
+            until_refused(draft.add_file(member))
+        });
+        accepted(files.await?)?;
+        draft.finish()
+    }
+}
+
+fn until_refused(added: Result<(), ApiError>) -> ControlFlow<ApiError> {
+    match added {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(refusal) => ControlFlow::Break(refusal),
+    }
+}
+
+fn accepted(all: ControlFlow<ApiError>) -> Result<(), ApiError> {
+    match all {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(refusal) => Err(refusal),
     }
 }
 
@@ -137,7 +142,7 @@ impl Draft {
         }
         self.entries += 1;
         match self.entries.is_multiple_of(COUNTED) {
-            true => self.memory.grow_to(self.bytes()),
+            true => self.memory.hold(self.bytes() + self.scratch_bytes()),
             false => Ok(()),
         }
     }
@@ -146,8 +151,13 @@ impl Draft {
         self.builder.bytes() + size_of_val(self.ids.as_slice())
     }
 
+    /// What is needed until all files are there.
+    fn scratch_bytes(&self) -> usize {
+        self.folders.capacity() * size_of::<(Uuid, Folder)>()
+    }
+
     fn finish(mut self) -> Result<Listing, ApiError> {
-        self.memory.grow_to(self.bytes())?;
+        self.memory.hold(self.bytes())?;
         self.ids.shrink_to_fit();
         let digest = self.digest.finalize();
         let number = u128::from_be_bytes(digest[..16].try_into().expect("a SHA-256 has 32 bytes"));

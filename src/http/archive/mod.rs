@@ -2,11 +2,13 @@
 //!
 //! Every request lists the folder anew, and that list is what it sends. The same files under the same names give the same
 //! bytes and the same entity tag, so that a download goes on where it stopped, at any offset and after a restart. A file that
-//! is deleted meanwhile ends the answer short of its length, and the next request gets another archive.
+//! is deleted meanwhile ends the answer short of its length, and the next request gets another archive. So does a reader who takes
+//! nothing for long: what an archive holds is for those who take it.
 
 mod body;
 mod listing;
 mod places;
+mod stall;
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -64,7 +66,7 @@ pub(super) async fn respond(
     folder_id: Uuid,
     name: &str,
 ) -> Result<HttpResponse, ApiError> {
-    let place = state.archives.place()?;
+    let place = state.archives.place(account_id)?;
     let listing = Listing::of(state, account_id, folder_id).await?;
     let (tag, total) = (listing.tag.clone(), listing.layout.len());
     if is_known(request, &tag) == Some(true) {
@@ -91,5 +93,6 @@ pub(super) async fn respond(
             filename::content_disposition("attachment", &name),
         ));
     let pieces = body::pieces(state.store.clone(), listing, start, len, place);
+    let pieces = stall::Watched::new(pieces, state.config.archive.stall_timeout);
     Ok(response.body(SizedStream::new(len, pieces)))
 }

@@ -9,7 +9,7 @@ use actix_web::{
     web::Bytes,
 };
 use sluice_actors::{
-    cdn::Entry,
+    cdn::{Entry, Fetched},
     meter::{Account, Delivered, Quota, Spent},
 };
 
@@ -31,6 +31,15 @@ const RESET: HeaderName = HeaderName::from_static("x-service-cdn-reset-month");
 pub(super) enum Cached {
     Hit,
     Miss,
+}
+
+impl From<&Fetched> for Cached {
+    fn from(fetched: &Fetched) -> Self {
+        match fetched.rendered {
+            true => Self::Miss,
+            false => Self::Hit,
+        }
+    }
 }
 
 /// What is delivered, and how its address may be cached.

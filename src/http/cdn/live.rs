@@ -66,10 +66,7 @@ pub(super) async fn deliver(
     let fetched = picture(state, playback, parsed, accept_of(request), Some(key)).await?;
     let delivery = Delivery {
         entry: &fetched.entry,
-        cached: match fetched.rendered {
-            true => Cached::Miss,
-            false => Cached::Hit,
-        },
+        cached: Cached::from(&fetched),
         cache,
         is_negotiated: parsed.request.is_negotiated(),
         is_public: true,

@@ -209,11 +209,7 @@ async fn deliver_for(
             Ok(fetched) => {
                 let delivery = Delivery {
                     entry: &fetched.entry,
-                    cached: if fetched.rendered {
-                        Cached::Miss
-                    } else {
-                        Cached::Hit
-                    },
+                    cached: Cached::from(&fetched),
                     cache,
                     is_negotiated: parsed.request.is_negotiated(),
                     is_public: true,

@@ -52,10 +52,7 @@ pub(in crate::http) async fn preview(
         };
         let delivery = Delivery {
             entry: &fetched.entry,
-            cached: match fetched.rendered {
-                true => Cached::Miss,
-                false => Cached::Hit,
-            },
+            cached: Cached::from(&fetched),
             cache,
             is_negotiated: parsed.request.is_negotiated(),
             is_public: false,

@@ -117,7 +117,7 @@ impl Counts {
 
 impl ShareAccess {
     /// Admits a download of `what` (a file, or the folder of an archive) whose answer begins at `start`; `None`: nothing is sent
-    /// (HEAD, 304). Every one that begins at 0 is counted, those that go on are not.
+    /// (304). Every one that begins at 0 is counted, those that go on are not. HEAD is answered as GET would be, and never counted.
     ///
     /// 403 where the link is for looking only, 410 when as many downloads have begun as it allows. Under a link with a bound, only
     /// who has begun may go on: anything else counts as a beginning.
@@ -135,7 +135,7 @@ impl ShareAccess {
         }
         let (id, counts) = (self.share.id, &state.shares.counts);
         if self.share.download_limit.is_none() {
-            if start == Some(0) {
+            if start == Some(0) && !self.is_head {
                 counts.note_download(state, id);
             }
             return Ok(());
@@ -148,7 +148,7 @@ impl ShareAccess {
         if self.share.is_used_up() {
             return Err(ApiError::ShareUsedUp);
         }
-        if start.is_none() {
+        if start.is_none() || self.is_head {
             return Ok(());
         }
         let taken = state

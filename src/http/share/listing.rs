@@ -1,10 +1,6 @@
 //! What a link shows: one folder at a time, its folders first and then its files, newest first, in pages.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
 
 use actix_web::web;
 use serde::Serialize;
@@ -35,10 +31,6 @@ use crate::http::{
 const PAGE: u32 = 50;
 /// The preview that a listing names.
 const PREVIEW_WIDTH: u32 = 640;
-/// How long sums are good for: a folder of 100 000 files takes some milliseconds to add up.
-const TOTALS_KEPT: Duration = Duration::from_secs(5);
-/// Folders whose sums are kept.
-const MOST_TOTALS: usize = 1_000;
 
 /// One page of a shared folder.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -142,37 +134,6 @@ impl Position {
     }
 }
 
-/// Sums that were made a moment ago.
-#[derive(Debug, Default)]
-pub(super) struct KnownTotals(Mutex<HashMap<Uuid, (Instant, Totals)>>);
-
-impl KnownTotals {
-    async fn of(
-        &self,
-        db: &mut Reader,
-        folder_id: Uuid,
-        max_counted: u32,
-    ) -> Result<Totals, ApiError> {
-        let now = Instant::now();
-        let is_fresh = |made: &Instant| now.duration_since(*made) < TOTALS_KEPT;
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((made, totals)) = known().get(&folder_id)
-            && is_fresh(made)
-        {
-            return Ok(*totals);
-        }
-        let totals = shares::totals(db, folder_id, max_counted).await?;
-        let mut known = known();
-        if known.len() >= MOST_TOTALS {
-            known.retain(|_, (made, _)| is_fresh(made));
-        }
-        if known.len() < MOST_TOTALS {
-            known.insert(folder_id, (now, totals));
-        }
-        Ok(totals)
-    }
-}
-
 /// A page of a folder that is shared or lies below; `None`: of the shared one. A look at the beginning of that is counted.
 ///
 /// 404 for any other folder, 400 for a cursor that is none.
@@ -188,11 +149,14 @@ pub(in crate::http) async fn listing(
     let path = shares::path(&mut db, access.share(), folder_id).await?;
     let path = path.ok_or(ApiError::NotFound("folder"))?;
     let page = read_page(&mut db, access.account_id(), folder_id, position).await?;
-    let max_counted = state.config.shares.max_counted;
-    let totals = &state.shares.totals;
-    let totals = totals.of(&mut db, folder_id, max_counted).await?;
     let streams = streams_of(&mut db, &page.files).await?;
+    // Whoever waits for another's sums keeps no connection from those who read.
     drop(db);
+    let sum = async || {
+        let max_counted = state.config.shares.max_counted;
+        shares::totals(&mut state.store.read().await?, folder_id, max_counted).await
+    };
+    let totals = state.shares.totals.of(folder_id, sum).await?;
     if folder_id == access.folder_id() && position == Position::Folders(None) {
         access.note_view(state);
     }

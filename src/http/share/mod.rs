@@ -14,6 +14,7 @@ mod page;
 mod password;
 mod reader;
 mod request;
+mod totals;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +28,7 @@ pub use reader::{
     preview, unlock, zip,
 };
 
-use self::{counts::Counts, gate::Gate, guesses::Guesses, listing::KnownTotals};
+use self::{counts::Counts, gate::Gate, guesses::Guesses, totals::KnownTotals};
 use super::{error::ApiError, sign_in::Attempts};
 use crate::config;
 

@@ -100,7 +100,7 @@ pub async fn download(
     let stored = StoredBytes::from(file);
     let response = bytes::respond_as(&request, &state, &stored, FILE_CACHE, shown_as).await?;
     if !is_inline {
-        let start = sent_from(&access, &response);
+        let start = starts_at(&response);
         access.admit_download(&state, file_id, start).await?;
     }
     Ok(access.bound(response))
@@ -139,7 +139,7 @@ pub async fn zip(
         other => other.into(),
     })?;
     let response = archive::respond(&request, &state, account_id, folder_id, &folder.name).await?;
-    let start = sent_from(&access, &response);
+    let start = starts_at(&response);
     access.admit_download(&state, folder_id, start).await?;
     Ok(access.bound(response))
 }
@@ -223,11 +223,8 @@ async fn find(
     file.ok_or_else(missing)
 }
 
-/// Where the bytes that are sent begin; `None`: none are.
-fn sent_from(access: &ShareAccess, response: &HttpResponse) -> Option<u64> {
-    if access.is_head {
-        return None;
-    }
+/// Where the bytes that a GET is sent begin; `None`: none are.
+fn starts_at(response: &HttpResponse) -> Option<u64> {
     match response.status() {
         StatusCode::OK => Some(0),
         StatusCode::PARTIAL_CONTENT => {

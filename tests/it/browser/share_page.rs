@@ -9,13 +9,21 @@ use tokio::process::Command;
 use super::{Turn, streams};
 use crate::{
     share::{make_folder, put, share},
-    support::{Failure, images::svg, json::text, media::Recipe, server::Api},
+    support::{
+        Failure,
+        images::svg,
+        json::text,
+        media::Recipe,
+        server::{API_KEY, Api},
+    },
 };
 
 /// For all steps, in a debug build beside other work.
 const STEPS: Duration = Duration::from_secs(300);
 /// Behind the first page of 50.
 const NOTES: usize = 70;
+/// More than a page, and higher than what browsers load beforehand.
+const FADING: usize = 60;
 const PASSWORD: &str = "correct horse";
 const HOSTILE_SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"30\">\
     <script>window.top.pwned = true</script><rect width=\"40\" height=\"30\"/></svg>";
@@ -33,12 +41,25 @@ async fn a_shared_folder_is_looked_through_played_and_downloaded() -> Result<(),
     let looking = make_folder(&api, "Proofs", None).await?;
     put(&api, &looking, "proof.jpg", &picture(&api, "plum").await?).await?;
     let withdrawn = make_folder(&api, "Withdrawn", None).await?;
+    let fading = make_folder(&api, "Fading", None).await?;
+    make_folder(&api, "Below", Some(&fading)).await?;
+    let fades = picture(&api, "tomato").await?;
+    for number in 0..FADING {
+        put(&api, &fading, &format!("{number:02}.jpg"), &fades).await?;
+    }
+    let limited = make_folder(&api, "Limited", None).await?;
+    put(&api, &limited, "proof.jpg", &fades).await?;
     let scene = json!({
         "url": share(&api, &folder, json!({})).await?["url"],
         "locked": locked,
         "password": PASSWORD,
         "looking": share(&api, &looking, json!({"allowDownload": false})).await?["url"],
         "withdrawn": share(&api, &withdrawn, json!({})).await?["url"],
+        "fading": {
+            "share": format!("{}/api/folders/{fading}/share", api.base()),
+            "key": API_KEY,
+        },
+        "limited": share(&api, &limited, json!({"downloadLimit": 1})).await?["url"],
         "files": NOTES + 9,
     });
     let path = format!("/api/folders/{withdrawn}/share");

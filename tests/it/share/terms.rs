@@ -132,6 +132,15 @@ async fn a_bound_on_downloads_holds_and_lets_them_go_on() -> Result<(), Failure>
     let refused = (410, json!("download_limit_reached"));
     assert_eq!(get(&one, "").await?, refused);
     assert_eq!(get(&one, "bytes=10-").await?, (206, none), "it goes on");
+    for (range, status) in [("", 410), ("bytes=10-", 206)] {
+        let url = format!(
+            "{}{}",
+            shared.api.base(),
+            shared.path(&format!("/files/{one}"))
+        );
+        let head = client().head(url).header("range", range).send().await?;
+        assert_eq!(head.status(), status, "HEAD is answered as GET: {range}");
+    }
     assert_eq!(shared.record().await?["downloadCount"], 2);
     shared.list("").await?;
 

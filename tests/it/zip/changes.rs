@@ -3,19 +3,19 @@
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 
-use super::{fetch, folder, path, store};
+use super::{database, fetch, folder, path, python, store};
 use crate::support::{
     Failure,
     http::client,
     server::{API_KEY, Api, Server, Settings},
 };
 
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 /// More than sockets and what is opened ahead can hold.
-const FILES: usize = 48;
+pub(super) const FILES: usize = 48;
 
 /// A folder of [`FILES`] times the same MiB; its id, and that of its last file.
-async fn album(api: &Api) -> Result<(String, String), Failure> {
+pub(super) async fn album(api: &Api) -> Result<(String, String), Failure> {
     let album = folder(api, "album", None).await?;
     let bytes = vec![7; MIB];
     let mut last = String::new();
@@ -35,21 +35,25 @@ async fn a_file_deleted_meanwhile_ends_the_archive_short() -> Result<(), Failure
     let answer = client().get(address).bearer_auth(API_KEY).send().await?;
     let promised = answer.content_length().ok_or("no length")?;
     let mut body = answer.bytes_stream();
-    let mut received = body.next().await.ok_or("nothing")??.len() as u64;
+    let mut received = body.next().await.ok_or("nothing")??.to_vec();
     let gone = format!("/api/files/{last}");
     api.expect(StatusCode::OK, Method::DELETE, &gone, None)
         .await?;
     let mut failure = None;
     while let Some(piece) = body.next().await {
         match piece {
-            Ok(piece) => received += piece.len() as u64,
+            Ok(piece) => received.extend(piece),
             Err(error) => failure = Some(error),
         }
     }
     assert!(failure.is_some(), "the client is told");
-    assert!(received < promised, "{received} of {promised}");
-    // All before it was sent.
-    assert!(received > ((FILES - 2) * MIB) as u64, "{received}");
+    let length = received.len();
+    assert!((length as u64) < promised, "{length} of {promised}");
+    // All before it was sent, and nothing of it.
+    assert!(length > (FILES - 2) * MIB, "{length}");
+    let name = format!("{}.bin", FILES - 1);
+    let end = &received[length - 1000..];
+    assert!(!end.windows(name.len()).any(|part| part == name.as_bytes()));
 
     let rest = fetch(&api, &album, &[]).await?.expect(200)?;
     assert!(rest.bytes.len() > (FILES - 1) * MIB && (rest.bytes.len() as u64) < promised);
@@ -94,5 +98,38 @@ async fn archives_have_bounds_and_belong_to_somebody() -> Result<(), Failure> {
     let too_much = fetch(&api, &album, &[]).await?;
     assert_eq!(too_much.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(too_much.text().contains("archive.max_entries"));
+    Ok(())
+}
+
+/// Folders count as files do, also where there is nothing in them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_folders_have_the_same_bounds() -> Result<(), Failure> {
+    let settings = Settings::new()
+        .env("SLUICE_ARCHIVE__MEMORY", "1 MiB")
+        .env("SLUICE_ARCHIVE__MAX_ENTRIES", "10000");
+    let server = settings.start().await?;
+    let api = server.api();
+    for (count, name_bytes, named) in [
+        (3000, "90", None),
+        (9000, "90", Some("archive.memory")),
+        (10_001, "0", Some("archive.max_entries")),
+    ] {
+        let root = folder(&api, "root", None).await?;
+        let arguments: [&str; 4] = [
+            &database(server.data_dir()),
+            &root.replace('-', ""),
+            &count.to_string(),
+            name_bytes,
+        ];
+        python(include_str!("folders.py"), &arguments).await?;
+        let answer = fetch(&api, &root, &[]).await?;
+        match named {
+            None => assert!(answer.expect(200)?.bytes.len() > count * 2 * 95),
+            Some(setting) => {
+                assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+                assert!(answer.text().contains(setting), "{}", answer.text());
+            }
+        }
+    }
     Ok(())
 }

@@ -3,6 +3,8 @@
  * taken out of it and put behind those that are here, and its link to the next one replaces the present link.
  */
 
+import type { Link } from "./link";
+
 /** So far below the screen the end is near enough. */
 const AHEAD = "1200px";
 
@@ -18,6 +20,7 @@ export class Paging {
   /** @param onAdded is told the number of files that came, and of those that are here now */
   constructor(
     private readonly files: HTMLElement,
+    private readonly doubted: Link,
     private readonly onAdded: (added: number, here: number) => void,
   ) {
     this.link?.addEventListener("click", (event) => this.onClick(event));
@@ -55,6 +58,7 @@ export class Paging {
       link.dataset.failed = "";
       link.removeAttribute("aria-busy");
       link.textContent = "The rest could not be loaded: try again";
+      void this.doubted.doubt();
       return false;
     }
   }

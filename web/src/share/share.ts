@@ -2,16 +2,21 @@
  * The page of a shared folder. The server renders all of it; this adds the viewer and the pages that follow while one
  * scrolls, and nothing on it needs this to be read or downloaded.
  */
+import { watchDownloads } from "./downloads";
+import { Link } from "./link";
 import { findPage } from "./page";
 import { Paging } from "./paging";
+import { ofEnd, Troubles } from "./trouble";
 import { Viewer } from "./viewer";
 
-/** A picture that cannot be had leaves the symbol under it. */
-function dropBroken(files: HTMLElement): void {
+/** A picture that cannot be had leaves the symbol under it, and a doubt. */
+function dropBroken(files: HTMLElement, link: Link): void {
   files.addEventListener(
     "error",
     (event) => {
-      if (event.target instanceof HTMLImageElement) event.target.remove();
+      if (!(event.target instanceof HTMLImageElement)) return;
+      event.target.remove();
+      void link.doubt();
     },
     true,
   );
@@ -21,12 +26,20 @@ function dropBroken(files: HTMLElement): void {
   }
 }
 
+const page = findPage();
+const troubles = new Troubles(page);
+let viewer: Viewer | null = null;
+const link = new Link((end) => {
+  troubles.sayForGood(ofEnd(end));
+  viewer?.empty();
+});
+watchDownloads(link, troubles);
+
 const files = document.getElementById("files");
 if (files) {
-  dropBroken(files);
-  const page = findPage();
-  const paging = new Paging(files, (added, here) => {
+  dropBroken(files, link);
+  const paging = new Paging(files, link, (added, here) => {
     page.announcement.textContent = `${added} more files, ${here} in all`;
   });
-  new Viewer(page, files, paging);
+  viewer = new Viewer(page, files, paging, link);
 }

@@ -12,16 +12,17 @@ type Stream = typeof import("./stream");
 /** Where the build put `stream.ts`. */
 const streamUrl = document.querySelector<HTMLScriptElement>("script[data-stream]")?.dataset.stream;
 
-export function show(item: Item): Shown {
+/** @param onBroken is told of everything that does not come, and may be told of it more than once */
+export function show(item: Item, onBroken: () => void): Shown {
   switch (item.kind) {
     case "image":
-      return item.largeUrl || item.inlineUrl ? picture(item) : plain(item);
+      return item.largeUrl || item.inlineUrl ? picture(item, onBroken) : plain(item);
     case "video":
-      return item.streamUrl || item.inlineUrl ? video(item) : plain(item);
+      return item.streamUrl || item.inlineUrl ? video(item, onBroken) : plain(item);
     case "audio":
-      return item.inlineUrl ? sound(item, item.inlineUrl) : plain(item);
+      return item.inlineUrl ? sound(item, item.inlineUrl, onBroken) : plain(item);
     case "pdf":
-      return item.largeUrl ? firstPage(item) : plain(item);
+      return item.largeUrl ? firstPage(item, onBroken) : plain(item);
     default:
       return plain(item);
   }
@@ -30,7 +31,7 @@ export function show(item: Item): Shown {
 /**
  * The list's small picture at once, the large one as soon as it is there, and the file itself where no preview can be had.
  */
-function picture(item: Item): Shown {
+function picture(item: Item, onBroken: () => void): Shown {
   const element = document.createElement("img");
   element.className = "viewer-picture";
   element.alt = item.name;
@@ -48,10 +49,16 @@ function picture(item: Item): Shown {
     if (released) return;
     if (url === undefined) {
       if (!item.previewUrl) shown.element = replaced(shown.element, plain(item).element);
+      // The small one is all there is: it need not look like a promise.
+      delete element.dataset.draft;
       return;
     }
     const loading = new Image();
-    loading.addEventListener("error", next);
+    loading.addEventListener("error", () => {
+      if (released) return;
+      onBroken();
+      next();
+    });
     loading.addEventListener("load", () => {
       if (released) return;
       delete element.dataset.draft;
@@ -72,7 +79,7 @@ function replaced(old: HTMLElement, element: HTMLElement): HTMLElement {
   return element;
 }
 
-function video(item: Item): Shown {
+function video(item: Item, onBroken: () => void): Shown {
   const element = document.createElement("video");
   element.className = "viewer-video";
   element.controls = true;
@@ -95,11 +102,14 @@ function video(item: Item): Shown {
     if (released) return;
     const url = item.inlineUrl;
     if (url === null) {
+      onBroken();
       shown.element = replaced(element, plain(item).element);
       return;
     }
     element.addEventListener("error", () => {
-      if (!released) shown.element = replaced(element, plain(item).element);
+      if (released) return;
+      onBroken();
+      shown.element = replaced(element, plain(item).element);
     });
     element.src = url;
     start(element);
@@ -118,7 +128,7 @@ function video(item: Item): Shown {
   return shown;
 }
 
-function sound(item: Item, url: string): Shown {
+function sound(item: Item, url: string, onBroken: () => void): Shown {
   const element = document.createElement("div");
   element.className = "viewer-sound";
   const audio = document.createElement("audio");
@@ -126,14 +136,22 @@ function sound(item: Item, url: string): Shown {
   audio.setAttribute("aria-label", item.name);
   audio.src = url;
   element.append(icon("audio"), audio);
-  audio.addEventListener("error", () => audio.replaceWith(note(item)), { once: true });
+  const failed = () => {
+    onBroken();
+    audio.replaceWith(note(item));
+  };
+  audio.addEventListener("error", failed, { once: true });
   start(audio);
-  return { element, release: () => silence(audio) };
+  const release = () => {
+    audio.removeEventListener("error", failed);
+    silence(audio);
+  };
+  return { element, release };
 }
 
 /** A picture of the first page; the document itself opens beside, in the browser's own reader. */
-function firstPage(item: Item): Shown {
-  const page = picture(item.inlineUrl ? { ...item, inlineUrl: null } : item);
+function firstPage(item: Item, onBroken: () => void): Shown {
+  const page = picture({ ...item, inlineUrl: null }, onBroken);
   const element = document.createElement("div");
   element.className = "viewer-document";
   element.append(page.element);

@@ -3,6 +3,7 @@
  * The address names the file while it is open, so that "back" closes it and a link to it opens it.
  */
 import { type Item, readItem } from "./item";
+import type { Link } from "./link";
 import type { Page } from "./page";
 import type { Paging } from "./paging";
 import { type Shown, show } from "./shown";
@@ -18,6 +19,7 @@ export class Viewer {
     private readonly page: Page,
     private readonly files: HTMLElement,
     private readonly paging: Paging,
+    private readonly link: Link,
   ) {
     files.addEventListener("click", (event) => this.onClick(event));
     page.close.addEventListener("click", () => this.leave());
@@ -106,14 +108,23 @@ export class Viewer {
     const item = readItem(entry);
     this.shown?.release();
     this.entry = entry;
-    this.shown = show(item);
+    this.shown = show(item, () => void this.link.doubt());
     page.stage.replaceChildren(this.shown.element);
     this.describe(item, entry);
+    if (this.link.end) this.empty();
     if (!page.viewer.open) {
       page.viewer.showModal();
       page.close.focus();
     }
-    this.prefetch(entry.nextElementSibling);
+    if (!this.link.end) this.prefetch(entry.nextElementSibling);
+  }
+
+  /** Nothing comes any more: what was there, or half of it, makes room for the reason. */
+  empty(): void {
+    this.shown?.release();
+    this.shown = null;
+    this.page.stage.replaceChildren();
+    this.page.download.hidden = true;
   }
 
   private describe(item: Item, entry: HTMLElement): void {

@@ -86,7 +86,7 @@ fn download_all(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
         return;
     }
     html.put(
-        "<a class=\"button button-solid download-all\" href=\"{}\">\
+        "<a class=\"button button-solid download-all\" href=\"{}\" data-download>\
          <svg aria-hidden=\"true\"><use href=\"#icon-download\"/></svg> \
          <span>Download all <small>{}{}, one ZIP file</small></span></a>",
         &[
@@ -147,6 +147,9 @@ fn facts(html: &mut Html, listing: &Listing) {
             " <span>available until <time datetime=\"{}\">{}</time></span>",
             &[&expires_at, &words::moment(expires_at)],
         );
+    }
+    if !listing.allow_download {
+        html.put(" <span>for looking only</span>", &[]);
     }
     html.put("</p>", &[]);
 }
@@ -244,22 +247,26 @@ fn file(html: &mut Html, file: &SharedFileRecord, asked: &Asked<'_>) {
         html.put(" data-stream=\"{}\"", &[&stream]);
     }
     if let (Some(width), Some(height)) = (file.width, file.height) {
-        html.put(" data-pixels=\"{} × {}\"", &[&width, &height]);
+        html.put(" data-pixels=\"{}\u{a0}×\u{a0}{}\"", &[&width, &height]);
     }
     html.put(">", &[]);
     // Without scripts, a browser shows what it can and keeps the rest.
     let large = preview.as_ref().map(|it| format!("{it}?w={LARGE_WIDTH}"));
     let opens = inline.as_ref().or(large.as_ref()).or(download);
-    match opens {
-        Some(address) => html.put("<a class=\"file-open\" href=\"{}\">", &[address]),
-        None => html.put("<span class=\"file-open\">", &[]),
+    match (opens, kind) {
+        (Some(address), Kind::Other) => html.put(
+            "<a class=\"file-open\" href=\"{}\" data-download>",
+            &[address],
+        ),
+        (Some(address), _) => html.put("<a class=\"file-open\" href=\"{}\">", &[address]),
+        (None, _) => html.put("<span class=\"file-open\">", &[]),
     };
     thumb(html, kind, preview.as_deref());
     said_of(html, file);
     html.put(if opens.is_some() { "</a>" } else { "</span>" }, &[]);
     if let Some(download) = download {
         html.put(
-            "<a class=\"icon-button file-download\" href=\"{}\" aria-label=\"Download {}\" title=\"Download\">\
+            "<a class=\"icon-button file-download\" href=\"{}\" data-download aria-label=\"Download {}\" title=\"Download\">\
              <svg aria-hidden=\"true\"><use href=\"#icon-download\"/></svg></a>",
             &[download, &file.filename],
         );

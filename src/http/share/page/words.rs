@@ -8,7 +8,7 @@ const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
 /// What is no longer than this behind a name's last dot is a type to people.
 const LONGEST_EXTENSION: usize = 5;
 
-/// `0 bytes`, `1.4 MB`, `214 GB`: decimal units, as browsers show downloads.
+/// `0 bytes`, `1.4 MB`, `214 GB`: decimal units, as browsers show downloads. The unit stays on its number's line.
 pub(super) fn size(bytes: i64) -> String {
     let bytes = bytes.max(0);
     if bytes < 1000 {
@@ -22,7 +22,7 @@ pub(super) fn size(bytes: i64) -> String {
         unit += 1;
     }
     let decimals = usize::from(amount < 99.95);
-    format!("{amount:.decimals$} {}", UNITS[unit])
+    format!("{amount:.decimals$}\u{a0}{}", UNITS[unit])
 }
 
 /// `1 file`, `17,000 files`
@@ -108,7 +108,7 @@ mod tests {
             (-1, "0 bytes"),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(size(bytes), expected, "{bytes}");
+            assert_eq!(size(bytes).replace('\u{a0}', " "), expected, "{bytes}");
         }
     }
 

@@ -1,0 +1,32 @@
+/**
+ * Downloads begin when it is known that they can: a refusal would take the place of the page. What the browser is asked for then
+ * is the link's own address, so a download is the same with and without this.
+ */
+import { endOf, type Link, statusOf } from "./link";
+import { ofDownload, type Troubles } from "./trouble";
+
+export function watchDownloads(link: Link, troubles: Troubles): void {
+  document.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
+    const target = event.target instanceof Element ? event.target : null;
+    const anchor = target?.closest<HTMLAnchorElement>("a[data-download]");
+    if (!anchor) return;
+    event.preventDefault();
+    if (link.end || anchor.ariaBusy === "true") return;
+    troubles.clear();
+    anchor.ariaBusy = "true";
+    void begin(anchor.href, link, troubles).finally(() => {
+      anchor.ariaBusy = null;
+    });
+  });
+}
+
+async function begin(url: string, link: Link, troubles: Troubles): Promise<void> {
+  const status = await statusOf(url);
+  if (status !== null && status < 400) {
+    location.assign(url);
+    return;
+  }
+  if (endOf(status)) await link.doubt();
+  if (!link.end) troubles.say(ofDownload(status));
+}
