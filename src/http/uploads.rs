@@ -13,6 +13,7 @@ use actix_web::{
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use sluice_store::{
+    accounts,
     blob::Spool,
     blobs,
     files::Facts,
@@ -143,8 +144,9 @@ pub(crate) async fn make(
     };
     let made = state.store.write(move |tx| {
         Box::pin(async move {
-            storage::check(tx, account_id, new.size_bytes, storage_limit).await?;
-            uploads::create(tx, account_id, new, now_ms()).await
+            let (now, size) = (now_ms(), new.size_bytes);
+            storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
+            uploads::create(tx, account_id, new, now).await
         })
     });
     let upload = made
@@ -191,7 +193,7 @@ fn checked_content_type(given: Option<String>) -> Result<String, ApiError> {
         (status = 403, description = "The address is wrong or has expired", body = super::error::ErrorBody),
         (status = 408, description = "The client fell silent", body = super::error::ErrorBody),
         (status = 409, description = "Taken over by a later request, or completed", body = super::error::ErrorBody),
-        (status = 413, description = "More bytes than sizeBytes", body = super::error::ErrorBody),
+        (status = 413, description = "More bytes than sizeBytes, or the plan's storage is used up", body = super::error::ErrorBody),
         (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
 pub async fn put(
     request: HttpRequest,
@@ -238,13 +240,25 @@ async fn receive(
 ) -> Result<ReceivedUpload, ApiError> {
     let _permit = upload_permit(state)?;
     check_signature(request.query_string(), state, id).await?;
-    let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
+    let mut db = state.store.read().await?;
+    let upload = uploads::by_id(&mut db, id).await?;
+    let account = accounts::get(&mut db, upload.account_id).await?;
+    drop(db);
+    let (account_id, limit) = (
+        account.id,
+        state.config.plan(&account.plan).storage.as_u64(),
+    );
     let size_bytes = upload.size_bytes.unsigned_abs();
     check_declared_length(request, size_bytes)?;
-    let claimed = state
-        .store
-        .write(move |tx| Box::pin(async move { uploads::claim(tx, id).await }))
-        .await?;
+    let claimed = state.store.write(move |tx| {
+        Box::pin(async move {
+            let claimed = uploads::claim(tx, id).await?;
+            let now = now_ms();
+            storage::check_beside_uploads(tx, account_id, Some(id), size_bytes, limit, now).await?;
+            Ok(claimed)
+        })
+    });
+    let claimed = claimed.await?;
     let spool = fill(state, payload, size_bytes).await?;
     let mime_type = mime_type(spool.head(), &upload.filename);
     let sealed = spool.seal().await?;
@@ -252,9 +266,11 @@ async fn receive(
         .store
         .write(move |tx| {
             Box::pin(async move {
-                blobs::record(tx, &sealed, now_ms()).await?;
+                let now = now_ms();
+                blobs::record(tx, &sealed, now).await?;
                 let hash = sealed.blob().hash;
-                uploads::receive(tx, id, claimed.attempt, hash, mime_type).await
+                uploads::receive(tx, id, claimed.attempt, hash, mime_type).await?;
+                storage::check_beside_uploads(tx, account_id, None, 0, limit, now).await
             })
         })
         .await?;

@@ -1,6 +1,6 @@
-//! How much each account stores: sums that every change of a file keeps.
+//! How much each account stores: sums that every change of a file keeps; and what its uploads hold that are no files yet.
 
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
@@ -54,6 +54,64 @@ pub async fn room(
         return Ok(u64::MAX);
     }
     Ok(limit_bytes.saturating_sub(totals(db, account_id).await?.bytes))
+}
+
+/// As [`check`], with the bytes that unfinished uploads hold; those of the upload `but` are not counted.
+pub async fn check_beside_uploads(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    but: Option<Uuid>,
+    more_bytes: u64,
+    limit_bytes: u64,
+    now_ms: i64,
+) -> Result<(), Error> {
+    room_beside_uploads(db, account_id, but, more_bytes, limit_bytes, now_ms)
+        .await
+        .map(drop)
+}
+
+/// As [`check_beside_uploads`]; returns how many bytes there is room for, which are `needed_bytes` at least.
+pub(crate) async fn room_beside_uploads(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    but: Option<Uuid>,
+    needed_bytes: u64,
+    limit_bytes: u64,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    if limit_bytes == 0 {
+        return Ok(u64::MAX);
+    }
+    let stored = totals(db, account_id).await?.bytes;
+    let used_bytes = stored.saturating_add(held_by_uploads(db, account_id, but, now_ms).await?);
+    match used_bytes.saturating_add(needed_bytes) > limit_bytes {
+        true => Err(Error::OverQuota {
+            used_bytes,
+            limit_bytes,
+        }),
+        false => Ok(limit_bytes - used_bytes),
+    }
+}
+
+/// What resumable uploads hold, and the bytes of direct ones that have arrived.
+async fn held_by_uploads(
+    db: &mut impl Connection,
+    account_id: Uuid,
+    but: Option<Uuid>,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let held: i64 = query_scalar(
+        "SELECT (SELECT coalesce(sum(held_bytes), 0) FROM tus_uploads
+                 WHERE account_id = $1 AND completed_at IS NULL AND expires_at > $2 AND id IS NOT $3)
+              + (SELECT coalesce(sum(size_bytes), 0) FROM uploads
+                 WHERE account_id = $1 AND state = 'received' AND expires_at > $2 AND id IS NOT $3)",
+    )
+    .bind(account_id)
+    .bind(now_ms)
+    .bind(but)
+    .fetch_one(db.sqlite())
+    .await?;
+    Ok(held.unsigned_abs())
 }
 
 /// Adds to the sums, or takes from them.

@@ -26,7 +26,7 @@ use crate::{
     folder::{self, FolderLock},
     installation, maintenance,
     migrate::{self, MIGRATIONS},
-    now_ms,
+    now_ms, tus,
     unit::{Queued, Submitted},
     webhooks::{Retention, retention},
     work, workflows,
@@ -165,11 +165,15 @@ impl Store {
                 Box::pin(async move {
                     if is_alone {
                         work::void_leases(tx).await?;
+                        tus::release_all(tx).await?;
                     }
                     installation::get_or_create(tx, now_ms()).await
                 })
             })
             .await?;
+        if is_alone {
+            tus::cut_partials(&store).await?;
+        }
         Ok(store)
     }
 

@@ -3,6 +3,7 @@
 //! - The offset says what is on the disk; it never says all of the length before the file is there. A client that finds the
 //!   whole length has a file, whatever died in between.
 //! - A request claims the upload first, and what it brings counts only while no later one has.
+//! - The upload holds room in the plan's storage for what lies on the disk of it and for what a request may bring, before it comes.
 //! - An upload that is not finished expires; its bytes go soon after, its row a day later, so that its client is told.
 
 use std::collections::BTreeSet;
@@ -38,6 +39,8 @@ pub struct TusUpload {
     pub length_bytes: Option<i64>,
     /// The length once it is a file, less before.
     pub offset_bytes: i64,
+    /// So many bytes have their room in the plan's storage; no fewer than the offset.
+    held_bytes: i64,
     crc32: u32,
     sha256_state: Vec<u8>,
     /// Rises with every request that brings bytes.
@@ -52,6 +55,11 @@ pub struct TusUpload {
 impl TusUpload {
     pub fn offset(&self) -> u64 {
         self.offset_bytes.unsigned_abs()
+    }
+
+    /// What may lie on the disk before [`hold`] has to be asked for more.
+    pub fn held(&self) -> u64 {
+        self.held_bytes.unsigned_abs()
     }
 
     pub fn length(&self) -> Option<u64> {
@@ -86,7 +94,7 @@ pub struct NewTusUpload {
 pub struct Bounds {
     /// Uploads that are not finished.
     pub unfinished: u64,
-    /// Bytes of its files; 0: no limit. What unfinished uploads hold counts too.
+    /// Bytes of its files; 0: no limit. What uploads hold that are no files yet counts too, here and below.
     pub storage_bytes: u64,
 }
 
@@ -94,8 +102,22 @@ pub struct Bounds {
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub offset: u64,
+    /// So many bytes come, at most.
+    pub brings_bytes: Option<u64>,
     /// Declares the length of an upload that was made without one.
     pub length_bytes: Option<u64>,
+    /// The longest that an upload may be.
+    pub most_bytes: u64,
+    pub expires_at: i64,
+    /// As [`Bounds::storage_bytes`].
+    pub storage_bytes: u64,
+}
+
+/// How [`advance`] leaves the upload.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The request brings no more.
+    pub is_last: bool,
     pub expires_at: i64,
     /// As [`Bounds::storage_bytes`].
     pub storage_bytes: u64,
@@ -113,14 +135,14 @@ pub async fn create(
     if let Some(folder_id) = new.folder_id {
         folders::get(tx, account_id, folder_id).await?;
     }
-    let (uploads, bytes) = unfinished(tx, account_id, now_ms).await?;
+    let uploads = unfinished(tx, account_id, now_ms).await?;
     if uploads >= bounds.unfinished {
         return Err(Error::Conflict(format!(
             "{uploads} uploads are unfinished, which is as many as may be (uploads.max_unfinished): finish or delete one"
         )));
     }
-    let more = bytes.saturating_add(new.length_bytes.unwrap_or_default());
-    storage::check(tx, account_id, more, bounds.storage_bytes).await?;
+    let (length, limit) = (new.length_bytes.unwrap_or_default(), bounds.storage_bytes);
+    storage::check_beside_uploads(tx, account_id, None, length, limit, now_ms).await?;
     let upload = query_as(
         "INSERT INTO tus_uploads (id, account_id, folder_id, filename, metadata, length_bytes, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING *",
@@ -160,9 +182,10 @@ pub async fn get(
     }
 }
 
-/// A request begins: returns the upload with the attempt that [`advance`] and [`complete`] need, and keeps it until
-/// `expires_at`. `Error::Conflict` for an offset that is not the upload's and for a length that is not, `Error::OverQuota` for
-/// a newly declared length that cannot be stored, besides what [`get`] refuses. A completed upload is returned as it is.
+/// A request begins: returns the upload with the attempt that the others below need, holds room for what the request says to
+/// bring, and keeps the upload until `expires_at`. `Error::Conflict` for an offset that is not the upload's and for a length
+/// that is not, `Error::OverQuota` for bytes or a newly declared length that cannot be stored, besides what [`get`] refuses. A
+/// completed upload is returned as it is.
 pub async fn claim(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -182,20 +205,101 @@ pub async fn claim(
     if upload.is_completed() {
         return Ok(upload);
     }
-    if let Some(length) = declared {
-        let (_, bytes) = unfinished(tx, account_id, now_ms).await?;
-        let more = bytes.saturating_add(length - upload.offset());
-        storage::check(tx, account_id, more, claim.storage_bytes).await?;
+    let held = held_by(&claim, upload.length().or(declared));
+    let more = declared.unwrap_or_default().max(held);
+    if more > upload.offset() {
+        let limit = claim.storage_bytes;
+        storage::check_beside_uploads(tx, account_id, Some(id), more, limit, now_ms).await?;
     }
     Ok(query_as(
-        "UPDATE tus_uploads SET attempt = attempt + 1, length_bytes = coalesce($2, length_bytes), expires_at = $3
+        "UPDATE tus_uploads SET attempt = attempt + 1, length_bytes = coalesce($2, length_bytes), expires_at = $3, held_bytes = $4
          WHERE id = $1 RETURNING *",
     )
     .bind(id)
     .bind(declared.map(in_row).transpose()?)
     .bind(claim.expires_at)
+    .bind(in_row(held)?)
     .fetch_one(tx.sqlite())
     .await?)
+}
+
+/// What the upload holds while the request is under way; more than it may have is never taken.
+fn held_by(claim: &Claim, length: Option<u64>) -> u64 {
+    let most = length.unwrap_or(claim.most_bytes).max(claim.offset);
+    let brings = claim.brings_bytes.unwrap_or_default();
+    claim.offset.saturating_add(brings).min(most)
+}
+
+/// For a body whose length nobody knows: holds room for `wanted` bytes of the upload, or for fewer as the plan has it, but no
+/// fewer than `needed`; returns how many. `Error::OverQuota` when it has less, else as [`advance`].
+pub async fn hold(
+    tx: &mut Tx<'_>,
+    upload: &TusUpload,
+    needed: u64,
+    wanted: u64,
+    storage_bytes: u64,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let (account_id, but) = (upload.account_id, Some(upload.id));
+    let room =
+        storage::room_beside_uploads(tx, account_id, but, needed, storage_bytes, now_ms).await?;
+    let held = wanted.min(room);
+    let updated = query(
+        "UPDATE tus_uploads SET held_bytes = $3
+         WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND expires_at > $4",
+    )
+    .bind(upload.id)
+    .bind(upload.attempt)
+    .bind(in_row(held)?)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    match updated.rows_affected() {
+        0 => Err(not_taken(tx, upload, now_ms).await),
+        _ => Ok(held),
+    }
+}
+
+/// A request has ended: the upload holds what counts of it, unless a later request has claimed it.
+pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
+    query(
+        "UPDATE tus_uploads SET held_bytes = offset_bytes WHERE id = $1 AND attempt = $2 AND completed_at IS NULL",
+    )
+    .bind(upload.id)
+    .bind(upload.attempt)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+/// At the start: no request is under way.
+pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
+    query("UPDATE tus_uploads SET held_bytes = offset_bytes WHERE completed_at IS NULL AND held_bytes > offset_bytes")
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+/// At the start: cuts off what a request had brought that died with the process. A file that cannot be cut is left to the next
+/// request.
+pub(crate) async fn cut_partials(store: &Store) -> Result<(), Error> {
+    for id in store.blobs().partials().await? {
+        let offset = unfinished_offset(&mut store.read().await?, id).await?;
+        let Some(offset) = offset else { continue };
+        if let Err(error) = store.blobs().cut_partial(id, offset.unsigned_abs()).await {
+            tracing::warn!(%error, upload = %id, "what an upload may not keep is cut off by its next request");
+        }
+    }
+    Ok(())
+}
+
+async fn unfinished_offset(db: &mut impl Connection, id: Uuid) -> Result<Option<i64>, Error> {
+    let offset =
+        query_scalar("SELECT offset_bytes FROM tus_uploads WHERE id = $1 AND completed_at IS NULL")
+            .bind(id)
+            .fetch_optional(db.sqlite())
+            .await?;
+    Ok(offset)
 }
 
 /// The length to write into the row: none when it has it, and none yet when that would say that all is there.
@@ -216,18 +320,18 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
     }
 }
 
-/// More bytes are on the disk. `Error::Conflict` when a later request has claimed the upload or it was deleted, `Error::Gone`
+/// More bytes are on the disk; with the last ones of a request the upload holds no more room than they need. `Error::Conflict` when a later request has claimed the upload or it was deleted, `Error::Gone`
 /// when it has expired, `Error::OverQuota` when the account may not store so much.
 pub async fn advance(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
     progress: &Progress,
-    expires_at: i64,
-    storage_bytes: u64,
+    step: Step,
     now_ms: i64,
 ) -> Result<(), Error> {
     let advanced = query(
-        "UPDATE tus_uploads SET offset_bytes = $3, crc32 = $4, sha256_state = $5, expires_at = $6
+        "UPDATE tus_uploads SET offset_bytes = $3, crc32 = $4, sha256_state = $5, expires_at = $6,
+                                held_bytes = CASE WHEN $8 THEN $3 ELSE max(held_bytes, $3) END
          WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND (length_bytes IS NULL OR length_bytes > $3)
            AND expires_at > $7",
     )
@@ -236,18 +340,16 @@ pub async fn advance(
     .bind(in_row(progress.length)?)
     .bind(progress.crc32)
     .bind(&progress.sha256)
-    .bind(expires_at)
+    .bind(step.expires_at)
     .bind(now_ms)
+    .bind(step.is_last)
     .execute(tx.sqlite())
     .await?;
     if advanced.rows_affected() == 0 {
         return Err(not_taken(tx, upload, now_ms).await);
     }
-    if storage_bytes == 0 {
-        return Ok(());
-    }
-    let (_, bytes) = unfinished(tx, upload.account_id, now_ms).await?;
-    storage::check(tx, upload.account_id, bytes, storage_bytes).await
+    let (account_id, limit) = (upload.account_id, step.storage_bytes);
+    storage::check_beside_uploads(tx, account_id, None, 0, limit, now_ms).await
 }
 
 /// What became of the bytes, when all are there.
@@ -372,21 +474,16 @@ async fn needed(
     Ok(needed)
 }
 
-/// How many uploads of an account are unfinished, and the bytes that they hold.
-async fn unfinished(
-    db: &mut impl Connection,
-    account_id: Uuid,
-    now_ms: i64,
-) -> Result<(u64, u64), Error> {
-    let (uploads, bytes): (i64, i64) = query_as(
-        "SELECT count(*), coalesce(sum(offset_bytes), 0) FROM tus_uploads
-         WHERE account_id = $1 AND completed_at IS NULL AND expires_at > $2",
+/// How many uploads of an account are unfinished.
+async fn unfinished(db: &mut impl Connection, account_id: Uuid, now_ms: i64) -> Result<u64, Error> {
+    let uploads: i64 = query_scalar(
+        "SELECT count(*) FROM tus_uploads WHERE account_id = $1 AND completed_at IS NULL AND expires_at > $2",
     )
     .bind(account_id)
     .bind(now_ms)
     .fetch_one(db.sqlite())
     .await?;
-    Ok((uploads.unsigned_abs(), bytes.unsigned_abs()))
+    Ok(uploads.unsigned_abs())
 }
 
 fn in_row(bytes: u64) -> Result<i64, Error> {

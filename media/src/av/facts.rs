@@ -21,6 +21,9 @@ pub struct MediaFacts {
     pub video: Vec<VideoTrack>,
     pub audio: Vec<AudioTrack>,
     pub subtitles: Vec<SubtitleTrack>,
+    /// How many recordings follow one another in a chained Ogg file, whose tracks are those of the first; `None`: it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u32>,
     /// Title, artist, encoder …: bounded in number and length; never a position.
     pub tags: BTreeMap<String, String>,
 }

@@ -141,7 +141,8 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
         _ => None,
     };
     let audio = facts.sound().map(|track| {
-        let fits = container.audio.contains(&track.codec.as_str());
+        // Each part of a chain has headers of its own, and what is copied has those of one.
+        let fits = container.audio.contains(&track.codec.as_str()) && facts.parts.is_none();
         if fits && !is_cut_exactly && asked.audio.changes_nothing() {
             Way::Copy
         } else {

@@ -23,11 +23,12 @@ impl Site {
         if !body.is_empty() {
             request = request
                 .insert_header(("content-type", "application/offset+octet-stream"))
-                .insert_header(("content-length", body.len()))
                 .set_payload(body.to_vec());
+            if headers.iter().all(|(name, _)| *name != "content-length") {
+                request = request.insert_header(("content-length", body.len()));
+            }
         }
-        let mut request = request;
-        for (name, value) in headers {
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             request = request.insert_header((name, HeaderValue::from_str(value).unwrap()));
         }
@@ -61,6 +62,26 @@ impl Site {
             .await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
+    }
+
+    /// What lies on the disk of unfinished uploads.
+    fn partial_bytes(&self) -> u64 {
+        let partial = self.state.config.store.data_dir.join("partial");
+        let entries = std::fs::read_dir(partial).unwrap();
+        entries
+            .map(|entry| entry.unwrap().metadata().unwrap().len())
+            .sum()
+    }
+
+    /// The path to put the bytes of a direct upload to.
+    async fn direct_upload(&self, size: usize) -> String {
+        let wanted = json!({"filename": "direct", "sizeBytes": size});
+        let made = self.call("POST", "/api/uploads", Some(wanted)).await;
+        assert_eq!(made.status, 200, "{made:?}");
+        let made = made.json();
+        let signed = made["upload"]["signedUrl"].as_str().unwrap();
+        let path = signed.strip_prefix("http://media.test:8080");
+        path.unwrap_or_else(|| panic!("{signed}")).to_owned()
     }
 
     async fn file_count(&self) -> Value {
@@ -303,6 +324,7 @@ async fn bytes_without_their_checksum_do_not_count() {
         let headers = [("upload-offset", "4"), ("upload-checksum", checksum)];
         let answer = site.tus("PATCH", &path, &headers, bytes).await;
         assert_eq!(answer.status, status, "{checksum}: {answer:?}");
+        assert_eq!(site.partial_bytes(), 4, "{checksum}");
         assert_eq!(site.offset(&path).await, "4", "{checksum}");
     }
     let headers = [("upload-offset", "4"), ("upload-checksum", right.as_str())];
@@ -319,7 +341,7 @@ async fn what_lies_or_is_odd_is_refused_and_changes_nothing() {
     let path = site.begun(&[("upload-length", "10")]).await;
     site.patched(&path, 0, b"four").await;
     let typed = ("content-type", "application/offset+octet-stream");
-    let cases: [(&str, &str, Headers, u16); 18] = [
+    let cases: [(&str, &str, Headers, u16); 22] = [
         ("PATCH", &path, &[("upload-offset", "3")], 409),
         ("PATCH", &path, &[("upload-offset", "5")], 409),
         (
@@ -357,6 +379,25 @@ async fn what_lies_or_is_odd_is_refused_and_changes_nothing() {
         ("HEAD", &path, &[("tus-resumable", "1.0.1")], 412),
         ("POST", &path, &[], 405),
         ("POST", &path, &[("x-http-method-override", "PUT")], 405),
+        (
+            "PATCH",
+            &path,
+            &[("x-http-method-override", "OPTIONS")],
+            405,
+        ),
+        (
+            "POST",
+            ALL,
+            &[("upload-length", "1"), ("x-http-method-override", "HEAD")],
+            405,
+        ),
+        ("HEAD", "/api/uploads/tus/no-id", &[], 404),
+        (
+            "PATCH",
+            "/api/uploads/tus/0190163d",
+            &[("upload-offset", "0")],
+            404,
+        ),
         (
             "POST",
             ALL,
@@ -416,15 +457,21 @@ async fn what_lies_or_is_odd_is_refused_and_changes_nothing() {
 }
 
 #[actix_web::test]
-async fn clients_that_can_only_post_name_the_method() {
+async fn the_method_that_is_named_counts() {
     let site = Site::open().await;
     let path = site.begun(&[("upload-length", "4")]).await;
     let patch = [("x-http-method-override", "PATCH"), ("upload-offset", "0")];
     assert_eq!(site.tus("POST", &path, &patch, b"ab").await.status, 204);
-    let head = site
-        .tus("POST", &path, &[("x-http-method-override", "HEAD")], b"")
-        .await;
-    assert_eq!(head.header("upload-offset"), "2");
+    for method in ["POST", "PATCH", "DELETE", "GET"] {
+        let head = site
+            .tus(method, &path, &[("x-http-method-override", "HEAD")], b"")
+            .await;
+        assert_eq!(
+            (head.status, head.header("upload-offset")),
+            (200, "2"),
+            "{method}"
+        );
+    }
     let delete = [("x-http-method-override", "DELETE")];
     assert_eq!(site.tus("POST", &path, &delete, b"").await.status, 204);
     assert_eq!(site.tus("HEAD", &path, &[], b"").await.status, 404);
@@ -456,7 +503,44 @@ async fn the_storage_of_the_plan_counts_at_the_beginning_and_at_the_end() {
     );
     assert_eq!(site.offset(&second).await, "0");
     assert_eq!(site.file_count().await, 1);
+    // What fits is taken, also without a length of the body.
+    assert_eq!(site.patched(&second, 0, b"1").await.status, 204);
+    let typed = ("content-type", "application/offset+octet-stream");
+    let unknown = [("upload-offset", "1"), ("content-length", ""), typed];
+    let refused = site.tus("PATCH", &second, &unknown, b"2345678").await;
+    assert_eq!(
+        (refused.status, &refused.json()["code"]),
+        (413, &json!("storage_used_up"))
+    );
+    assert_eq!(site.partial_bytes(), 1);
+    assert_eq!(site.patched(&second, 1, b"2").await.status, 204);
     site.nothing_temporary_is_left().await;
+}
+
+#[actix_web::test]
+async fn direct_uploads_and_resumable_ones_count_for_each_other() {
+    let site = Site::open_with(|config| {
+        config.plans.get_mut("unlimited").unwrap().storage = bytesize::ByteSize(10);
+    })
+    .await;
+    let (first, second) = (site.direct_upload(6).await, site.direct_upload(6).await);
+    let put = |path: &str| site.send(request("PUT", path).set_payload(vec![b'd'; 6]));
+    let resumable = site.begun(&[("upload-length", "6")]).await;
+    assert_eq!(put(&first).await.status, 200);
+    // A repeat takes the place of the first.
+    assert_eq!(put(&first).await.status, 200);
+    let used_up = (413, json!("storage_used_up"));
+    for refused in [
+        put(&second).await,
+        site.patched(&resumable, 0, b"123456").await,
+        site.tus("POST", ALL, &[("upload-length", "5")], b"").await,
+    ] {
+        assert_eq!((refused.status, refused.json()["code"].clone()), used_up);
+    }
+    assert_eq!(site.patched(&resumable, 0, b"1234").await.status, 204);
+    let wanted = json!({"filename": "c", "sizeBytes": 1});
+    let refused = site.call("POST", "/api/uploads", Some(wanted)).await;
+    assert_eq!((refused.status, refused.json()["code"].clone()), used_up);
 }
 
 #[actix_web::test]

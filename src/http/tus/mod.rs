@@ -12,10 +12,7 @@ mod turns;
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse, HttpResponseBuilder, ResponseError as _,
     dev::Payload,
-    http::{
-        Method,
-        header::{self, HeaderName, HeaderValue},
-    },
+    http::header::{self, HeaderName, HeaderValue},
     web,
 };
 use serde::Serialize;
@@ -39,6 +36,7 @@ use super::{
     cors::allow_origin,
     error::ApiError,
     extract::{Caller, Reached, Read, Write},
+    field,
     files::to_its_end,
 };
 
@@ -180,6 +178,10 @@ async fn make(
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
+    match meant(request)? {
+        "POST" => {}
+        other => return Err(not_allowed(other, METHODS_OF_ALL)),
+    }
     let creation = Creation::parse(request.headers())?;
     let length = creation.length;
     let max_file = state.config.uploads.max_file.as_u64();
@@ -247,21 +249,59 @@ pub async fn show(
     request: HttpRequest,
     state: web::Data<AppState>,
     reached: Reached,
-    id: web::Path<Uuid>,
+    id: web::Path<String>,
+    payload: web::Payload,
 ) -> HttpResponse {
-    let shown = match *request.method() == Method::GET {
-        true => described(&request, &state, *id).await,
-        false => measured(&request, &state, *id).await,
+    done(&request, &state, &reached, &id, payload).await
+}
+
+/// Does what the request asks for, whatever method carries it.
+async fn done(
+    request: &HttpRequest,
+    state: &web::Data<AppState>,
+    reached: &Reached,
+    id: &str,
+    payload: web::Payload,
+) -> HttpResponse {
+    let done = match meant(request) {
+        Ok("GET") => described(request, state, id).await,
+        Ok("HEAD") => measured(request, state, id).await,
+        Ok("PATCH") => appended(request, state, id, payload.into_inner()).await,
+        Ok("DELETE") => ended(request, state, id).await,
+        // As everywhere, the credential comes first.
+        Ok(other) => admitted(request)
+            .await
+            .and(Err(not_allowed(other, METHODS_OF_ONE))),
+        Err(error) => Err(error),
     };
-    answer(&request, &state, &reached, shown)
+    answer(request, state, reached, done)
+}
+
+/// The method that counts: `X-HTTP-Method-Override` before the request's own.
+fn meant(request: &HttpRequest) -> Result<&str, ApiError> {
+    let named = headers::overriding(request.headers())?;
+    Ok(named.unwrap_or(request.method().as_str()))
+}
+
+fn not_allowed(method: &str, allow: &str) -> ApiError {
+    ApiError::MethodNotAllowed {
+        method: field::shorten(method),
+        allow: allow.to_owned(),
+    }
+}
+
+/// Nothing has an address that is no id.
+fn id_of(given: &str) -> Result<Uuid, ApiError> {
+    given.parse().map_err(|_| ApiError::NotFound("upload"))
 }
 
 async fn described(
     request: &HttpRequest,
     state: &AppState,
-    id: Uuid,
+    id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = Caller::<Read>::extract(request).await?;
+    let id = id_of(id)?;
     let upload = find(state, caller.account_id(), id).await?;
     Ok(HttpResponse::Ok().json(ResumableUploadAnswer {
         upload: upload.into(),
@@ -271,9 +311,10 @@ async fn described(
 async fn measured(
     request: &HttpRequest,
     state: &AppState,
-    id: Uuid,
+    id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
+    let id = id_of(id)?;
     // Only the owner ends a request; what it has brought is in the row after its end.
     find(state, caller.account_id(), id).await?;
     let _turn = state.turns.take(id).await?;
@@ -325,20 +366,20 @@ pub async fn append(
     request: HttpRequest,
     state: web::Data<AppState>,
     reached: Reached,
-    id: web::Path<Uuid>,
+    id: web::Path<String>,
     payload: web::Payload,
 ) -> HttpResponse {
-    let appended = appended(&request, &state, *id, payload.into_inner()).await;
-    answer(&request, &state, &reached, appended)
+    done(&request, &state, &reached, &id, payload).await
 }
 
 async fn appended(
     request: &HttpRequest,
     state: &web::Data<AppState>,
-    id: Uuid,
+    id: &str,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
+    let id = id_of(id)?;
     let chunk = Chunk::parse(request.headers())?;
     let standing = to_its_end(receive(state.clone(), caller, id, chunk, payload)).await?;
     Ok(standing_in(HttpResponse::NoContent(), &standing).finish())
@@ -357,18 +398,19 @@ pub async fn end(
     request: HttpRequest,
     state: web::Data<AppState>,
     reached: Reached,
-    id: web::Path<Uuid>,
+    id: web::Path<String>,
+    payload: web::Payload,
 ) -> HttpResponse {
-    let ended = ended(&request, &state, *id).await;
-    answer(&request, &state, &reached, ended)
+    done(&request, &state, &reached, &id, payload).await
 }
 
 async fn ended(
     request: &HttpRequest,
     state: &AppState,
-    id: Uuid,
+    id: &str,
 ) -> Result<HttpResponse, ApiError> {
     let caller = admitted(request).await?;
+    let id = id_of(id)?;
     find(state, caller.account_id(), id).await?;
     let _turn = state.turns.take(id).await?;
     forget(state, caller.account_id(), id).await?;
@@ -377,7 +419,7 @@ async fn ended(
 
 /// Do what `X-HTTP-Method-Override` names
 ///
-/// For clients that can only GET and POST: `PATCH`, `DELETE` or `HEAD`.
+/// For clients that can only POST: `PATCH`, `DELETE`, `HEAD` or `GET`. The header counts before the method of any request.
 #[utoipa::path(post, path = "/api/uploads/tus/{id}", tag = "tus",
     params(("id" = Uuid, Path, description = "The upload's id"),
         ("X-HTTP-Method-Override" = String, Header, description = "`PATCH`, `DELETE` or `HEAD`")),
@@ -388,28 +430,22 @@ pub async fn overridden(
     request: HttpRequest,
     state: web::Data<AppState>,
     reached: Reached,
-    id: web::Path<Uuid>,
+    id: web::Path<String>,
     payload: web::Payload,
 ) -> HttpResponse {
-    let done = match headers::overriding(request.headers()) {
-        Ok(Some("PATCH")) => appended(&request, &state, *id, payload.into_inner()).await,
-        Ok(Some("DELETE")) => ended(&request, &state, *id).await,
-        Ok(Some("HEAD")) => measured(&request, &state, *id).await,
-        // As everywhere, the credential comes first.
-        Ok(_) => admitted(&request)
-            .await
-            .and(Err(ApiError::MethodNotAllowed {
-                method: "POST".to_owned(),
-                allow: METHODS_OF_ONE.to_owned(),
-            })),
-        Err(error) => Err(error),
-    };
-    answer(&request, &state, &reached, done)
+    done(&request, &state, &reached, &id, payload).await
 }
 
 /// A client of this protocol that may change things.
 async fn admitted(request: &HttpRequest) -> Result<Caller<Write>, ApiError> {
     let caller = Caller::extract(request).await?;
+    // What guards a session goes by the request's own method.
+    let is_guarded = !request.method().is_safe() || request.method().as_str() == meant(request)?;
+    if caller.is_session() && !is_guarded {
+        return Err(ApiError::Forbidden(
+            "with a session, X-HTTP-Method-Override needs a POST",
+        ));
+    }
     headers::check_version(request.headers())?;
     Ok(caller)
 }

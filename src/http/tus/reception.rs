@@ -1,7 +1,8 @@
 //! The bytes of a request on their way into an upload, and the file that the last ones make.
 //!
 //! - However a request ends, what came of it is on the disk before the offset says so, and is kept; but not without its
-//!   checksum where it has one, and not when it brings more than the upload has.
+//!   checksum where it has one, and not when it brings more than the upload has. What is not kept leaves the disk at once.
+//! - No byte is written that has no room in the plan's storage, beside the files and all that uploads hold.
 //! - It runs as a task of its own: a client that leaves at the end of its body has its file nevertheless.
 
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use sluice_store::{
     Error as StoreError,
     blob::Partial,
     blobs, duration_ms, files, now_ms, storage,
-    tus::{self, Arrived, Claim, TusUpload},
+    tus::{self, Arrived, Claim, Step, TusUpload},
 };
 use uuid::Uuid;
 
@@ -81,26 +82,79 @@ pub(super) async fn receive(
     let turn = state.turns.take(id).await?;
     let _permit = upload_permit(&state)?;
     let upload = claim(&state, &caller, id, &chunk).await?;
-    let room = room(&state, &upload, &chunk)?;
     if upload.is_completed() {
-        return Ok(Standing::of(&upload));
+        return room(&state, &upload, &chunk).map(|_| Standing::of(&upload));
     }
-    let partial = match state.store.blobs().partial(id, upload.progress()).await {
-        Err(StoreError::NotFound(_)) => return Err(lost(&state, account_id, id).await),
+    let received = take_bytes(&state, caller.plan(&state), &turn, &upload, chunk, payload).await;
+    let is_a_file = matches!(&received, Ok(standing) if standing.file_id.is_some());
+    if !is_a_file && let Err(error) = settle(&state, &upload).await {
+        tracing::warn!(%error, upload = %id, "what an upload may not keep is cut off by its next request");
+    }
+    received
+}
+
+async fn take_bytes(
+    state: &AppState,
+    plan: Plan,
+    turn: &Turn,
+    upload: &TusUpload,
+    chunk: Chunk,
+    payload: Payload,
+) -> Result<Standing, ApiError> {
+    let room = room(state, upload, &chunk)?;
+    // Reading all of a long file again takes its time, and begins anew when it is given up: nobody but the end of the service
+    // stops it.
+    let opened = tokio::select! {
+        biased;
+        () = state.closing.cancelled() => return Err(stopping()),
+        opened = state.store.blobs().partial(upload.id, upload.progress()) => opened,
+    };
+    let partial = match opened {
+        Err(StoreError::NotFound(_)) => {
+            return Err(lost(state, upload.account_id, upload.id).await);
+        }
         opened => opened?,
     };
     let reception = Reception {
-        state: &state,
-        plan: caller.plan(&state),
+        state,
         turn,
         partial,
         saved_at: Instant::now(),
-        standing: Standing::of(&upload),
+        standing: Standing::of(upload),
         upload,
         room,
+        held: match plan.storage.as_u64() {
+            0 => u64::MAX,
+            _ => upload.held(),
+        },
+        plan,
         leftover: LEFTOVER,
     };
     reception.run(chunk, payload).await
+}
+
+/// Cuts off what a request has left behind the offset, and gives back the room that it held. Its turn is not over yet: nobody else
+/// is at work on the upload.
+async fn settle(state: &AppState, upload: &TusUpload) -> Result<(), StoreError> {
+    let (account_id, id) = (upload.account_id, upload.id);
+    let mut db = state.store.read().await?;
+    let now = match tus::get(&mut db, account_id, id, now_ms()).await {
+        // Somebody else's business by now, or the sweep's.
+        Err(StoreError::NotFound(_) | StoreError::Gone(_)) => return Ok(()),
+        found => found?,
+    };
+    drop(db);
+    if now.attempt != upload.attempt || now.is_completed() {
+        return Ok(());
+    }
+    state.store.blobs().cut_partial(id, now.offset()).await?;
+    if now.held() == now.offset() {
+        return Ok(());
+    }
+    let released = state
+        .store
+        .write(move |tx| Box::pin(async move { tus::release(tx, &now).await }));
+    released.await
 }
 
 async fn claim(
@@ -116,7 +170,9 @@ async fn claim(
     let account_id = caller.account_id();
     let wanted = Claim {
         offset: chunk.offset,
+        brings_bytes: chunk.content_length,
         length_bytes: chunk.length,
+        most_bytes: max_file,
         expires_at: expires_at(state),
         storage_bytes: caller.plan(state).storage.as_u64(),
     };
@@ -160,14 +216,16 @@ pub(super) async fn forget(state: &AppState, account_id: Uuid, id: Uuid) -> Resu
 struct Reception<'a> {
     state: &'a AppState,
     plan: Plan,
-    turn: Turn,
-    upload: TusUpload,
+    turn: &'a Turn,
+    upload: &'a TusUpload,
     partial: Partial,
     /// As others are told.
     standing: Standing,
     saved_at: Instant,
     /// The length that it may get.
     room: u64,
+    /// So much of it has room in the plan's storage.
+    held: u64,
     /// Bytes that it still takes once it is called off.
     leftover: usize,
 }
@@ -182,6 +240,9 @@ enum Ending {
 
 impl Reception<'_> {
     async fn run(mut self, chunk: Chunk, payload: Payload) -> Result<Standing, ApiError> {
+        if self.partial.is_hashed_again() {
+            self.save(false).await?;
+        }
         let ending = self.fill(payload, chunk.checksum.is_none()).await?;
         if let Some(checksum) = chunk.checksum {
             if let Ending::CutOff(error) = ending {
@@ -199,7 +260,7 @@ impl Reception<'_> {
         if length == Some(self.partial.len()) {
             return self.complete().await;
         }
-        self.save().await?;
+        self.save(true).await?;
         match ending {
             Ending::Whole => Ok(self.standing),
             Ending::CutOff(error) => Err(error),
@@ -215,17 +276,35 @@ impl Reception<'_> {
                 Ok(None) => return Ok(Ending::Whole),
                 Err(error) => return Ok(Ending::CutOff(error)),
             };
-            if self.partial.len() + bytes.len() as u64 > self.room {
+            let length = self.partial.len() + bytes.len() as u64;
+            if length > self.room {
                 return Err(too_much(self.room));
+            }
+            if length > self.held
+                && let Err(error) = self.hold(length).await
+            {
+                return Ok(Ending::CutOff(error));
             }
             self.partial.write(&bytes).await?;
             let unsaved = self.partial.len() - self.standing.offset;
             let is_due = unsaved >= most_unsaved || self.saved_at.elapsed() >= CHECKPOINT_EVERY;
             // The last bytes are saved with the file.
             if saves && is_due && self.partial.len() < self.room {
-                self.save().await?;
+                self.save(false).await?;
             }
         }
+    }
+
+    /// Makes room for bytes of a body that did not say how many come, and for some more.
+    async fn hold(&mut self, needed: u64) -> Result<(), ApiError> {
+        let more = self.state.config.uploads.checkpoint.as_u64();
+        let wanted = needed.saturating_add(more).min(self.room);
+        let (upload, limit) = (self.upload.clone(), self.plan.storage.as_u64());
+        let held = self.state.store.write(move |tx| {
+            Box::pin(async move { tus::hold(tx, &upload, needed, wanted, limit, now_ms()).await })
+        });
+        self.held = held.await?;
+        Ok(())
     }
 
     /// The next bytes. Once the request is called off, only what has arrived already, and not much of it.
@@ -253,22 +332,25 @@ impl Reception<'_> {
     }
 
     /// Brings what came to the disk, and then says so.
-    async fn save(&mut self) -> Result<(), ApiError> {
+    async fn save(&mut self, is_last: bool) -> Result<(), ApiError> {
         self.saved_at = Instant::now();
-        if self.partial.len() == self.standing.offset {
+        let is_saved = self.partial.len() == self.standing.offset;
+        if is_saved && !self.partial.is_hashed_again() {
             return Ok(());
         }
         let progress = self.partial.sync().await?;
-        let (offset, expires_at) = (progress.length, expires_at(self.state));
-        let (upload, limit) = (self.upload.clone(), self.plan.storage.as_u64());
+        let (offset, upload) = (progress.length, self.upload.clone());
+        let step = Step {
+            is_last,
+            expires_at: expires_at(self.state),
+            storage_bytes: self.plan.storage.as_u64(),
+        };
         let advanced = self.state.store.write(move |tx| {
-            Box::pin(async move {
-                tus::advance(tx, &upload, &progress, expires_at, limit, now_ms()).await
-            })
+            Box::pin(async move { tus::advance(tx, &upload, &progress, step, now_ms()).await })
         });
         advanced.await?;
         self.standing.offset = offset;
-        self.standing.expires_at = expires_at;
+        self.standing.expires_at = step.expires_at;
         Ok(())
     }
 
@@ -279,10 +361,10 @@ impl Reception<'_> {
             plan,
             upload,
             mut partial,
-            turn: _turn,
             standing,
             ..
         } = self;
+        let upload = upload.clone();
         let (id, offset) = (upload.id, partial.len());
         // Before the work for a file that cannot be.
         let mut db = state.store.read().await?;

@@ -1,12 +1,13 @@
 //! The bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
 //!
 //! - Only what a [`Progress`] tells counts: those bytes were on the disk before it was made. What lies behind them, after a
-//!   crash or a piece that was refused, is cut off when the file is opened again.
-//! - A file that has become a blob has a second name. It is never written again: a copy takes its place.
+//!   crash or a piece that was refused, is cut off: by [`Blobs::cut_partial`], and when the file is opened again.
+//! - A file that has become a blob has a second name. It is never written or cut again: a copy takes its place.
+//! - Long files are read [`TURN_BYTES`] at a time, so that the work of others comes in between.
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom},
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,11 +23,11 @@ use uuid::Uuid;
 use super::{
     Blobs, HEAD_BYTES, Sealed,
     appender::{Appender, PIECE, Writer},
-    spool::{Temporary, placed},
+    spool::{Temporary, placed, temporary_writer},
 };
 use crate::{Error, folder};
 
-/// Bytes that are read in one go before others have their turn on the blocking pool.
+/// Bytes that are read, or copied, in one go before others have their turn on the blocking pool.
 const TURN_BYTES: u64 = 8 << 20;
 
 /// What a row keeps of the bytes that are safe; nothing at first.
@@ -48,6 +49,7 @@ pub struct Partial {
     written: u64,
     /// Its name is not durable yet.
     is_new: bool,
+    is_hashed_again: bool,
 }
 
 impl Partial {
@@ -64,6 +66,12 @@ impl Partial {
 
     pub fn is_empty(&self) -> bool {
         self.written == 0
+    }
+
+    /// The state of SHA-256 was not understood: the bytes were read, and had better not be read once more. Until
+    /// [`Partial::sync`] has told the new one.
+    pub fn is_hashed_again(&self) -> bool {
+        self.is_hashed_again
     }
 
     /// Brings everything to the disk; what it returns may be told to others.
@@ -87,33 +95,19 @@ impl Partial {
                 })
             })
             .await?;
-        self.is_new = false;
+        (self.is_new, self.is_hashed_again) = (false, false);
         Ok(progress)
     }
 
-    /// Reads what was written from there on, on the blocking pool, [`TURN_BYTES`] at a time.
+    /// Reads what was written from there on.
     pub async fn digest<D: Send + 'static>(
         &mut self,
         from: u64,
-        mut digest: D,
+        digest: D,
         update: fn(&mut D, &[u8]),
     ) -> Result<D, Error> {
-        let file = Arc::new(self.reader().await?);
-        let mut at = from;
-        loop {
-            let (file, path) = (file.clone(), self.path.clone());
-            let turn = self.blobs.blocking(move || {
-                let count = read_turn(&file, at, |piece| update(&mut digest, piece))
-                    .map_err(Error::file("cannot read", &path))?;
-                Ok((digest, count))
-            });
-            let count;
-            (digest, count) = turn.await?;
-            if count < TURN_BYTES {
-                return Ok(digest);
-            }
-            at += count;
-        }
+        let file = self.reader().await?;
+        digested(&self.blobs, file, &self.path, from, digest, update).await
     }
 
     /// What was written so far, opened for reading only, with a position of its own.
@@ -150,20 +144,28 @@ impl Blobs {
     /// Opens an upload's file to append behind `progress`; a new one when that is nothing. `Error::NotFound` when the bytes are
     /// not there, as after a restore; `Error::Full` when the disk is below `store.min_free`.
     pub async fn partial(&self, upload: Uuid, progress: Progress) -> Result<Partial, Error> {
-        let (path, blobs) = (self.partial_path(upload), self.clone());
-        self.blocking(move || {
-            let (written, is_new) = (progress.length, progress.length == 0);
-            let writer = match is_new {
-                true => fresh(&blobs, &path)?,
-                false => resumed(&blobs, &path, &progress)?,
-            };
-            Ok(Partial {
-                appender: Appender::new(blobs.clone(), path.clone(), writer),
-                blobs,
-                path,
-                written,
-                is_new,
-            })
+        let path = self.partial_path(upload);
+        let (writer, is_hashed_again) = match progress.length {
+            0 => (fresh(self, &path).await?, false),
+            _ => resumed(self, &path, &progress).await?,
+        };
+        Ok(Partial {
+            appender: Appender::new(self.clone(), path.clone(), writer),
+            blobs: self.clone(),
+            path,
+            written: progress.length,
+            is_new: progress.length == 0,
+            is_hashed_again,
+        })
+    }
+
+    /// Cuts an upload's file back to `length` bytes; one that is not longer, or not there, is fine, and so is one that is a blob,
+    /// too: that is left as it is. Only for whoever is alone at work on the upload.
+    pub async fn cut_partial(&self, upload: Uuid, length: u64) -> Result<(), Error> {
+        let path = self.partial_path(upload);
+        self.blocking(move || match length {
+            0 => remove(&path),
+            _ => cut(&path, length),
         })
         .await
     }
@@ -201,6 +203,33 @@ impl Blobs {
     }
 }
 
+/// Reads a file from there to its end, without moving its position.
+async fn digested<D: Send + 'static>(
+    blobs: &Blobs,
+    file: File,
+    path: &Path,
+    from: u64,
+    mut digest: D,
+    update: fn(&mut D, &[u8]),
+) -> Result<D, Error> {
+    let file = Arc::new(file);
+    let mut at = from;
+    loop {
+        let (file, path) = (file.clone(), path.to_owned());
+        let turn = blobs.blocking(move || {
+            let count = read_turn(&file, at, |piece| update(&mut digest, piece))
+                .map_err(Error::file("cannot read", &path))?;
+            Ok((digest, count))
+        });
+        let count;
+        (digest, count) = turn.await?;
+        if count < TURN_BYTES {
+            return Ok(digest);
+        }
+        at += count;
+    }
+}
+
 /// Reads [`TURN_BYTES`] from there on, fewer at the end of the file; returns how many.
 fn read_turn(file: &File, from: u64, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
     let (mut piece, mut done) = (vec![0; PIECE], 0);
@@ -216,80 +245,148 @@ fn read_turn(file: &File, from: u64, mut take: impl FnMut(&[u8])) -> io::Result<
     Ok(done)
 }
 
-fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
-    remove(path)?;
-    Writer::create(blobs, path)
+async fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
+    let (at, path) = (blobs.clone(), path.to_owned());
+    blobs
+        .blocking(move || {
+            remove(&path)?;
+            Writer::create(&at, &path)
+        })
+        .await
 }
 
-fn resumed(blobs: &Blobs, path: &Path, progress: &Progress) -> Result<Writer, Error> {
-    blobs.check_space()?;
-    let mut file = own_file(blobs, path, progress.length)?;
-    file.set_len(progress.length)
-        .and_then(|()| file.seek(SeekFrom::Start(progress.length)))
-        .map_err(Error::write("cannot cut", path))?;
-    let Some(sha256) = restored(&progress.sha256) else {
-        return hashed_again(file, path);
+/// With it, whether the bytes had to be hashed again.
+async fn resumed(blobs: &Blobs, path: &Path, progress: &Progress) -> Result<(Writer, bool), Error> {
+    let length = progress.length;
+    let found = found(blobs, path, length).await?;
+    let file = match found.is_own {
+        true => found.file,
+        false => copied(blobs, found.file, path, length).await?,
     };
-    Ok(Writer {
-        file,
-        sha256,
-        crc32: crc32fast::Hasher::new_with_initial_len(progress.crc32, progress.length),
-    })
+    let file = cut_to_append(blobs, file, path, length).await?;
+    if let Some(sha256) = restored(&progress.sha256) {
+        let crc32 = crc32fast::Hasher::new_with_initial_len(progress.crc32, length);
+        return Ok((
+            Writer {
+                file,
+                sha256,
+                crc32,
+            },
+            false,
+        ));
+    }
+    Ok((hashed_again(blobs, file, path).await?, true))
 }
 
-/// The file under that name, when nobody else has another name for it, else a copy in its place.
-fn own_file(blobs: &Blobs, path: &Path, length: u64) -> Result<File, Error> {
+/// The file under an upload's name.
+struct Found {
+    file: File,
+    /// Nobody else has another name for it.
+    is_own: bool,
+}
+
+/// `Error::NotFound` when it has not that many bytes.
+async fn found(blobs: &Blobs, path: &Path, length: u64) -> Result<Found, Error> {
+    let (at, path) = (blobs.clone(), path.to_owned());
+    blobs
+        .blocking(move || {
+            at.check_space()?;
+            let file = match open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(lost()),
+                opened => opened.map_err(Error::file("cannot open", &path))?,
+            };
+            let metadata = file
+                .metadata()
+                .map_err(Error::file("cannot measure", &path))?;
+            match metadata.len() < length {
+                true => Err(lost()),
+                false => Ok(Found {
+                    file,
+                    is_own: metadata.nlink() == 1,
+                }),
+            }
+        })
+        .await
+}
+
+async fn cut_to_append(
+    blobs: &Blobs,
+    mut file: File,
+    path: &Path,
+    length: u64,
+) -> Result<File, Error> {
+    let path = path.to_owned();
+    blobs
+        .blocking(move || {
+            file.set_len(length)
+                .and_then(|()| file.seek(SeekFrom::Start(length)))
+                .map_err(Error::write("cannot cut", &path))?;
+            Ok(file)
+        })
+        .await
+}
+
+/// A copy of the first `length` bytes, in the place of the file.
+async fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<File, Error> {
+    let at = blobs.clone();
+    let (aside, writer) = blobs.blocking(move || temporary_writer(&at)).await?;
+    let (mut file, mut copy, mut left) = (file, writer.file, length);
+    while left > 0 {
+        let (at, path) = (blobs.clone(), path.to_owned());
+        let turn = blobs.blocking(move || {
+            let count = copy_turn(&at, &file, &copy, &path, left)?;
+            Ok((file, copy, count))
+        });
+        let count;
+        (file, copy, count) = turn.await?;
+        left -= count;
+    }
+    let path = path.to_owned();
+    blobs
+        .blocking(move || {
+            copy.sync_all()
+                .and_then(|()| aside.rename(&path))
+                .map_err(Error::write("cannot copy", &path))?;
+            folder::sync_folder(path.parent().expect("it lies in a folder"))?;
+            Ok(copy)
+        })
+        .await
+}
+
+/// Copies [`TURN_BYTES`], or the fewer that are left, and brings them to the disk, so that nobody has to wait for the flush of all
+/// of them at the end. Returns how many; leaves `store.min_free`.
+fn copy_turn(
+    blobs: &Blobs,
+    file: &File,
+    mut copy: &File,
+    path: &Path,
+    left: u64,
+) -> Result<u64, Error> {
+    blobs.check_space()?;
+    let wanted = left.min(TURN_BYTES);
+    let count = io::copy(&mut file.take(wanted), &mut copy)
+        .and_then(|count| copy.sync_data().map(|()| count))
+        .map_err(Error::write("cannot copy", path))?;
+    match count == wanted {
+        true => Ok(count),
+        false => Err(lost()),
+    }
+}
+
+fn cut(path: &Path, length: u64) -> Result<(), Error> {
     let file = match open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(lost()),
-        opened => opened.map_err(Error::file("cannot open", path)),
-    }?;
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(Error::file("cannot open", path))?,
+    };
     let metadata = file
         .metadata()
         .map_err(Error::file("cannot measure", path))?;
-    if metadata.len() < length {
-        return Err(lost());
+    match metadata.len() > length && metadata.nlink() == 1 {
+        true => file
+            .set_len(length)
+            .map_err(Error::write("cannot cut", path)),
+        false => Ok(()),
     }
-    match metadata.nlink() {
-        1 => Ok(file),
-        _ => copied(blobs, file, path, length),
-    }
-}
-
-fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<File, Error> {
-    let aside = blobs.temporary_path();
-    let mut copy = Writer::create(blobs, &aside)?.file;
-    let placed = copy_pieces(blobs, &file, &mut copy, path, length).and_then(|()| {
-        copy.sync_all()
-            .and_then(|()| fs::rename(&aside, path))
-            .map_err(Error::write("cannot copy", path))
-    });
-    if let Err(error) = placed {
-        remove(&aside)?;
-        return Err(error);
-    }
-    folder::sync_folder(path.parent().expect("it lies in a folder"))?;
-    Ok(copy)
-}
-
-/// The first `length` bytes; leaves `store.min_free`.
-fn copy_pieces(
-    blobs: &Blobs,
-    file: &File,
-    copy: &mut File,
-    path: &Path,
-    length: u64,
-) -> Result<(), Error> {
-    let mut left = length;
-    while left > 0 {
-        blobs.check_space()?;
-        let count = io::copy(&mut file.take(left.min(PIECE as u64)), copy)
-            .map_err(Error::write("cannot copy", path))?;
-        if count == 0 {
-            return Err(lost());
-        }
-        left -= count;
-    }
-    Ok(())
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -305,25 +402,22 @@ fn restored(state: &[u8]) -> Option<Sha256> {
     Sha256::deserialize(&state).ok()
 }
 
-/// From the beginning; the position is at the end afterwards.
-fn hashed_again(mut file: File, path: &Path) -> Result<Writer, Error> {
-    file.rewind().map_err(Error::file("cannot read", path))?;
-    let mut writer = Writer {
-        file,
-        sha256: Sha256::new(),
-        crc32: crc32fast::Hasher::new(),
+/// The file's position stays.
+async fn hashed_again(blobs: &Blobs, file: File, path: &Path) -> Result<Writer, Error> {
+    let reader = file
+        .try_clone()
+        .map_err(Error::file("cannot duplicate the descriptor of", path))?;
+    let sums = (Sha256::new(), crc32fast::Hasher::new());
+    let hash = |(sha256, crc32): &mut (Sha256, crc32fast::Hasher), piece: &[u8]| {
+        sha256.update(piece);
+        crc32.update(piece);
     };
-    let mut piece = vec![0; PIECE];
-    loop {
-        let count = writer
-            .file
-            .read(&mut piece)
-            .map_err(Error::file("cannot read", path))?;
-        match count {
-            0 => return Ok(writer),
-            _ => writer.hash(&piece[..count]),
-        }
-    }
+    let (sha256, crc32) = digested(blobs, reader, path, 0, sums, hash).await?;
+    Ok(Writer {
+        file,
+        sha256,
+        crc32,
+    })
 }
 
 fn second_name(blobs: &Blobs, path: &Path) -> Result<Temporary, Error> {
@@ -444,5 +538,82 @@ mod tests {
             fs::read(store.blobs().partial_path(id)).unwrap(),
             b"finally"
         );
+    }
+    #[tokio::test]
+    async fn what_a_request_left_behind_is_cut_off_where_the_file_is_the_uploads_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder).await;
+        let blobs = store.blobs();
+        let id = Uuid::new_v4();
+        let path = blobs.partial_path(id);
+        blobs.cut_partial(id, 4).await.unwrap();
+        let progress = append(&store, id, Progress::default(), b"kept and not").await;
+        for (length, left) in [(20, "kept and not"), (4, "kept"), (4, "kept")] {
+            blobs.cut_partial(id, length).await.unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), left);
+        }
+        blobs.cut_partial(id, 0).await.unwrap();
+        assert!(!path.exists());
+
+        append(&store, id, Progress::default(), b"kept and not").await;
+        let partial = blobs.partial(id, progress).await.unwrap();
+        let sealed = partial.seal().await.unwrap();
+        let blob = blobs.path(&sealed.blob().hash);
+        blobs.cut_partial(id, 4).await.unwrap();
+        assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
+        // Its own name goes, and nothing but that.
+        blobs.cut_partial(id, 0).await.unwrap();
+        assert!(!path.exists());
+        assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
+    }
+
+    /// With one permit for all work: whoever asks meanwhile comes after the turn that is under way.
+    #[tokio::test]
+    async fn others_work_while_a_long_file_is_hashed_again_or_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = StoreSettings {
+            data_dir: folder.path().to_owned(),
+            file_work: 1,
+            ..StoreSettings::default()
+        };
+        let store = Store::open(&settings).await.unwrap();
+        let blobs = store.blobs();
+        let id = Uuid::new_v4();
+        let told = append(&store, id, Progress::default(), b"begins").await;
+        let path = blobs.partial_path(id);
+        let length = 3 * TURN_BYTES + 1;
+        open(&path).unwrap().set_len(length).unwrap();
+        let forgotten = Progress {
+            length,
+            sha256: Vec::new(),
+            ..told
+        };
+        for has_other_name in [false, true] {
+            let other_name = folder.path().join("other");
+            if has_other_name {
+                fs::hard_link(&path, &other_name).unwrap();
+            }
+            let opened = std::sync::atomic::AtomicBool::new(false);
+            let opening = async {
+                let partial = blobs.partial(id, forgotten.clone()).await.unwrap();
+                opened.store(true, std::sync::atomic::Ordering::Relaxed);
+                partial
+            };
+            let other = async {
+                // Far fewer than the turns that the file takes: an end is heard of late at times.
+                for _ in 0..2 {
+                    blobs.blocking(|| Ok(())).await.unwrap();
+                }
+                assert!(!opened.load(std::sync::atomic::Ordering::Relaxed));
+            };
+            let (mut partial, ()) = tokio::join!(opening, other);
+            assert!(partial.is_hashed_again());
+            let progress = partial.sync().await.unwrap();
+            assert!(!partial.is_hashed_again());
+            let again = blobs.partial(id, progress).await.unwrap();
+            assert!(!again.is_hashed_again());
+            assert_eq!(fs::metadata(&path).unwrap().nlink(), 1);
+            assert_eq!(other_name.exists(), has_other_name);
+        }
     }
 }

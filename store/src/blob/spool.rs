@@ -4,6 +4,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -113,7 +114,7 @@ impl Spool {
 }
 
 /// A writer to a new temporary file; blocks.
-fn temporary_writer(blobs: &Blobs) -> Result<(Temporary, Writer), Error> {
+pub(super) fn temporary_writer(blobs: &Blobs) -> Result<(Temporary, Writer), Error> {
     let path = blobs.temporary_path();
     let writer = Writer::create(blobs, &path)?;
     Ok((Temporary(path), writer))
@@ -199,9 +200,21 @@ impl Sealed {
 #[derive(Debug)]
 pub(super) struct Temporary(pub(super) PathBuf);
 
+impl Temporary {
+    /// Gives the file a lasting name, in place of what has it.
+    pub(super) fn rename(mut self, lasting: &Path) -> io::Result<()> {
+        fs::rename(&self.0, lasting)?;
+        self.0 = PathBuf::new();
+        Ok(())
+    }
+}
+
 impl Drop for Temporary {
     fn drop(&mut self) {
         let path = std::mem::take(&mut self.0);
+        if path.as_os_str().is_empty() {
+            return;
+        }
         let remove = move || {
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(%error, path = %path.display(), "a temporary file is removed at the next start");

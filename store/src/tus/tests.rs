@@ -3,14 +3,17 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::{StoreSettings, accounts, blobs};
+use crate::{
+    StoreSettings, accounts, blobs,
+    uploads::{self, NewUpload},
+};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 struct Site {
     store: Store,
     account: Uuid,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 const BOUNDS: Bounds = Bounds {
@@ -34,7 +37,7 @@ impl Site {
         Self {
             store,
             account,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -55,10 +58,22 @@ impl Site {
     }
 
     async fn claim(&self, id: Uuid, offset: u64, length: Option<u64>) -> Result<TusUpload, Error> {
+        self.claim_for(id, offset, length, None).await
+    }
+
+    async fn claim_for(
+        &self,
+        id: Uuid,
+        offset: u64,
+        length: Option<u64>,
+        brings: Option<u64>,
+    ) -> Result<TusUpload, Error> {
         let account = self.account;
         let wanted = Claim {
             offset,
+            brings_bytes: brings,
             length_bytes: length,
+            most_bytes: 1000,
             expires_at: DAY_MS,
             storage_bytes: BOUNDS.storage_bytes,
         };
@@ -81,11 +96,58 @@ impl Site {
         self.store
             .write(move |tx| {
                 Box::pin(async move {
-                    let storage = BOUNDS.storage_bytes;
-                    advance(tx, &upload, &progress, DAY_MS, storage, now_ms).await
+                    let step = Step {
+                        is_last: false,
+                        expires_at: DAY_MS,
+                        storage_bytes: BOUNDS.storage_bytes,
+                    };
+                    advance(tx, &upload, &progress, step, now_ms).await
                 })
             })
             .await
+    }
+
+    async fn hold(&self, upload: &TusUpload, needed: u64, wanted: u64) -> Result<u64, Error> {
+        let upload = upload.clone();
+        let limit = BOUNDS.storage_bytes;
+        self.store
+            .write(move |tx| {
+                Box::pin(async move { hold(tx, &upload, needed, wanted, limit, 0).await })
+            })
+            .await
+    }
+
+    async fn release(&self, upload: &TusUpload) {
+        let upload = upload.clone();
+        self.store
+            .write(move |tx| Box::pin(async move { release(tx, &upload).await }))
+            .await
+            .unwrap();
+    }
+
+    /// A direct upload whose bytes are there.
+    async fn receive_directly(&self, bytes: Vec<u8>) -> Uuid {
+        let account = self.account;
+        let new = NewUpload {
+            folder_id: None,
+            filename: "b.bin".to_owned(),
+            content_type: String::new(),
+            size_bytes: bytes.len() as u64,
+            expires_at: DAY_MS,
+        };
+        let mut spool = self.store.blobs().spool().await.unwrap();
+        spool.write(Bytes::from(bytes)).await.unwrap();
+        let sealed = spool.seal().await.unwrap();
+        let received = self.store.write(move |tx| {
+            Box::pin(async move {
+                let id = uploads::create(tx, account, new, 0).await?.id;
+                let attempt = uploads::claim(tx, id).await?.attempt;
+                blobs::record(tx, &sealed, 0).await?;
+                let hash = sealed.blob().hash;
+                uploads::receive(tx, id, attempt, hash, "text/plain").await
+            })
+        });
+        received.await.unwrap().id
     }
 
     async fn complete(&self, upload: &TusUpload, length: u64) -> Result<File, Error> {
@@ -115,6 +177,13 @@ impl Site {
     async fn get(&self, id: Uuid, now_ms: i64) -> Result<TusUpload, Error> {
         let mut db = self.store.read().await.unwrap();
         get(&mut db, self.account, id, now_ms).await
+    }
+}
+
+fn used_up<T: std::fmt::Debug>(result: Result<T, Error>) -> u64 {
+    match result {
+        Err(Error::OverQuota { used_bytes, .. }) => used_bytes,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -199,6 +268,101 @@ async fn unfinished_uploads_are_counted_and_their_bytes_too() {
     assert_eq!(site.get(second.id, 0).await.unwrap().offset(), 0);
     // Expired ones count no more.
     site.create(Some(1), DAY_MS).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_request_may_bring_counts_before_it_comes() {
+    let site = Site::open().await;
+    let (first, second) = (
+        site.create(Some(90), 0).await.unwrap().id,
+        site.create(None, 0).await.unwrap().id,
+    );
+    let known = site.claim_for(first, 0, None, Some(60)).await.unwrap();
+    assert_eq!(known.held(), 60);
+    assert_eq!(used_up(site.create(Some(41), 0).await), 60);
+    assert_eq!(used_up(site.claim_for(second, 0, None, Some(41)).await), 60);
+    // More than the upload's length is not held; that is refused elsewhere.
+    let known = site
+        .claim_for(first, 0, None, Some(u64::MAX))
+        .await
+        .unwrap();
+    assert_eq!(known.held(), 90);
+    // A later request holds what it brings itself.
+    let known = site.claim_for(first, 0, None, Some(60)).await.unwrap();
+
+    // A body whose length nobody knows gets what there is.
+    let unknown = site.claim(second, 0, None).await.unwrap();
+    assert_eq!(unknown.held(), 0);
+    assert_eq!(site.hold(&unknown, 10, 20).await.unwrap(), 20);
+    assert_eq!(site.hold(&unknown, 25, 70).await.unwrap(), 40);
+    assert_eq!(used_up(site.hold(&unknown, 41, 70).await), 60);
+    site.advance(&unknown, 30).await.unwrap();
+    assert_eq!(site.get(second, 0).await.unwrap().held(), 40);
+    site.release(&unknown).await;
+    assert_eq!(site.get(second, 0).await.unwrap().held(), 30);
+
+    // One that was taken over holds nothing, and frees nothing.
+    let later = site.claim_for(first, 0, None, Some(70)).await.unwrap();
+    site.release(&known).await;
+    assert_eq!(site.get(first, 0).await.unwrap().held(), 70);
+    is_conflict(site.hold(&known, 1, 1).await);
+    site.complete(&later, 70).await.unwrap();
+    assert_eq!(used_up(site.hold(&unknown, 31, 40).await), 70);
+}
+
+#[tokio::test]
+async fn direct_uploads_that_have_arrived_count_until_they_are_files() {
+    let site = Site::open().await;
+    let id = site.receive_directly(vec![1; 60]).await;
+    assert_eq!(used_up(site.create(Some(41), 0).await), 60);
+    let made = site.create(Some(40), 0).await.unwrap();
+    site.claim_for(made.id, 0, None, Some(40)).await.unwrap();
+    let (account, limit) = (site.account, BOUNDS.storage_bytes);
+    let check = async |but, more| {
+        let mut db = site.store.read().await.unwrap();
+        storage::check_beside_uploads(&mut db, account, but, more, limit, 0).await
+    };
+    assert_eq!(used_up(check(None, 1).await), 100);
+    check(Some(id), 60).await.unwrap();
+    assert_eq!(used_up(check(Some(id), 61).await), 40);
+    // A file counts once.
+    site.store
+        .write(move |tx| {
+            Box::pin(
+                async move { uploads::complete(tx, account, id, Facts::default(), limit, 0).await },
+            )
+        })
+        .await
+        .unwrap();
+    check(None, 0).await.unwrap();
+    assert_eq!(used_up(check(None, 1).await), 100);
+}
+
+#[tokio::test]
+async fn a_start_cuts_off_what_died_with_its_request() {
+    let site = Site::open().await;
+    let made = site.create(Some(90), 0).await.unwrap();
+    let claimed = site.claim_for(made.id, 0, None, Some(90)).await.unwrap();
+    let blobs = site.store.blobs();
+    let mut partial = blobs.partial(made.id, Progress::default()).await.unwrap();
+    partial
+        .write(&Bytes::from_static(b"kept and not"))
+        .await
+        .unwrap();
+    partial.sync().await.unwrap();
+    site.advance(&claimed, 4).await.unwrap();
+    site.store.close().await;
+
+    let settings = StoreSettings {
+        data_dir: site.folder.path().to_owned(),
+        ..StoreSettings::default()
+    };
+    let store = Store::open(&settings).await.unwrap();
+    assert!(store.blobs().has_partial(made.id, 4).await.unwrap());
+    assert!(!store.blobs().has_partial(made.id, 5).await.unwrap());
+    let mut db = store.read().await.unwrap();
+    let found = get(&mut db, site.account, made.id, 0).await.unwrap();
+    assert_eq!((found.offset(), found.held()), (4, 4));
 }
 
 #[tokio::test]

@@ -121,6 +121,98 @@ async fn more_bytes_than_declared_make_no_file() -> Result<(), Failure> {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert_eq!(upload.head().await?.file_id, None);
     assert_eq!(files::all_files(&api).await?.len(), 0);
+    assert_eq!(partial_bytes(server.data_dir())?, 0);
+    Ok(())
+}
+
+/// A digest of nothing that is ever sent.
+const WRONG: &str = "Upload-Checksum: sha1 AAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_kept_leaves_the_disk() -> Result<(), Failure> {
+    let server = Server::start().await?;
+    let api = server.api();
+    let bytes = files::noise(9, 700_000);
+    let upload = Upload::make(&api, bytes.len(), &[]).await?;
+    let kept = upload.patch(0, bytes[..1000].to_vec()).await?;
+    assert_eq!(kept.status(), StatusCode::NO_CONTENT);
+
+    // The connection breaks before the bytes of a checksum are whole.
+    let length = format!("{WRONG}\r\nContent-Length: {}", bytes.len() - 1000);
+    let mut socket = upload
+        .begin_with(&server, 1000, &length, &bytes[1000..600_000])
+        .await?;
+    until_written(&server, 1000 + PIECE).await?;
+    socket.shutdown().await?;
+    read_to_end(&mut socket).await?;
+    assert_eq!(upload.head().await?.offset, 1000);
+    assert_eq!(partial_bytes(server.data_dir())?, 1000);
+
+    // They are whole, and others.
+    let mut socket = upload
+        .begin_with(&server, 1000, &length, &bytes[1000..])
+        .await?;
+    let answer = read_to_end(&mut socket).await?;
+    assert!(answer.starts_with("HTTP/1.1 460"), "{answer}");
+    assert_eq!(partial_bytes(server.data_dir())?, 1000);
+
+    // Whoever takes over such a request keeps what it brings itself.
+    let mut socket = upload
+        .begin_with(&server, 1000, &length, &bytes[1000..600_000])
+        .await?;
+    until_written(&server, 1000 + PIECE).await?;
+    let later = upload.patch(1000, bytes[1000..400_000].to_vec()).await?;
+    assert_eq!(later.status(), StatusCode::NO_CONTENT);
+    let answer = read_to_end(&mut socket).await?;
+    assert!(answer.starts_with("HTTP/1.1 423"), "{answer}");
+    assert_eq!(partial_bytes(server.data_dir())?, 400_000);
+    let file_id = upload.resume(&bytes).await?;
+    assert!(stored(&api, &file_id).await? == bytes);
+    assert_eq!(partial_bytes(server.data_dir())?, 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_being_received_counts_with_and_without_a_checksum() -> Result<(), Failure> {
+    let server = Settings::new()
+        .env("SLUICE_PLANS__UNLIMITED__STORAGE", "1 MB")
+        .start()
+        .await?;
+    let api = server.api();
+    let bytes = files::noise(10, 700_000);
+    let first = Upload::make(&api, bytes.len(), &[]).await?;
+    let (known, unknown) = ("Content-Length: 700000", "Transfer-Encoding: chunked");
+    let in_chunks = [b"AAE60\r\n", &bytes[..]].concat();
+    for (length, body) in [(known, &bytes), (unknown, &in_chunks)] {
+        let second = Upload::make(&api, bytes.len(), &[]).await?;
+        let length = format!("{WRONG}\r\n{length}");
+        let mut socket = first
+            .begin_with(&server, 0, &length, &body[..600_000])
+            .await?;
+        until_written(&server, 2 * PIECE).await?;
+        let refused = second.patch(0, bytes.clone()).await?;
+        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let told: Value = refused.json().await?;
+        assert_eq!(told["code"], "storage_used_up", "{told}");
+        let mut other = second
+            .begin_with(&server, 0, unknown, &in_chunks[..400_000])
+            .await?;
+        let answer = read_to_end(&mut other).await?;
+        assert!(answer.contains("storage_used_up"), "{answer}");
+        second.head().await?;
+        assert!(partial_bytes(server.data_dir())? <= 1_000_000);
+
+        // Once it has ended it holds what counts of it, which is nothing.
+        socket.shutdown().await?;
+        read_to_end(&mut socket).await?;
+        assert_eq!(first.head().await?.offset, 0);
+        let offset = second.head().await?.offset;
+        let again = second
+            .patch(offset, bytes[offset..699_999].to_vec())
+            .await?;
+        assert_eq!(again.status(), StatusCode::NO_CONTENT);
+        request(Method::DELETE, &second.url).send().await?;
+    }
     Ok(())
 }
 

@@ -72,11 +72,52 @@ impl Branch {
             });
     }
 
+    /// Ends what comes from now on at this place on the clip's timeline.
+    fn end_at(&self, place: gst::ClockTime) {
+        let end = Mutex::new(None);
+        let mask = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
+        self.pad.add_probe(mask, move |_, info| {
+            let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut info.data {
+                Some(gst::PadProbeData::Event(event)) => {
+                    if let Some((ended, stop)) = ended(event, place) {
+                        *event = ended;
+                        *end = Some(stop);
+                    }
+                    gst::PadProbeReturn::Ok
+                }
+                Some(gst::PadProbeData::Buffer(buffer)) => match (buffer.dts_or_pts(), *end) {
+                    (Some(at), Some(end)) if at >= end => gst::PadProbeReturn::Drop,
+                    _ => gst::PadProbeReturn::Ok,
+                },
+                _ => gst::PadProbeReturn::Ok,
+            }
+        });
+    }
+
     /// Where its stream begins on the clip's timeline.
     fn beginning(&self) -> Option<gst::ClockTime> {
         let segment = self.pad.sticky_event::<gst::event::Segment>(0)?;
         segment.segment().downcast_ref::<gst::ClockTime>()?.time()
     }
+}
+
+/// A segment that goes no further than this place on the clip's timeline, and where that is in it; `None`: no segment.
+fn ended(event: &gst::EventRef, place: gst::ClockTime) -> Option<(gst::Event, gst::ClockTime)> {
+    let gst::EventView::Segment(of_stream) = event.view() else {
+        return None;
+    };
+    let mut segment = of_stream
+        .segment()
+        .downcast_ref::<gst::ClockTime>()?
+        .clone();
+    let stop = segment.start()? + place.saturating_sub(segment.time()?);
+    let stop = segment.stop().map_or(stop, |earlier| earlier.min(stop));
+    segment.set_stop(stop);
+    let event = gst::event::Segment::builder(&segment)
+        .seqnum(event.seqnum())
+        .build();
+    Some((event, stop))
 }
 
 /// A pipeline with one input. Dropping it stops it.
@@ -203,6 +244,13 @@ impl Graph {
     pub(super) fn begin_at(&self, start_s: f64) {
         for branch in &self.branches {
             branch.begin_at(clock_time(start_s + self.origin_s));
+        }
+    }
+
+    /// Leaves out what comes from this place on, after the next seek; in seconds from the clip's beginning.
+    pub(super) fn end_at(&self, stop_s: f64) {
+        for branch in &self.branches {
+            branch.end_at(clock_time(stop_s + self.origin_s));
         }
     }
 

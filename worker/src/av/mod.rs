@@ -9,9 +9,11 @@
 
 mod allow;
 mod animation;
+mod boxes;
 pub mod drive;
 pub mod graph;
 mod ladder;
+mod movie;
 mod open;
 pub mod probe;
 mod scaler;

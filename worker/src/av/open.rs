@@ -1,5 +1,7 @@
 //! How a graph comes to stand: which tracks are taken, until all of them hold their first buffer, at the place asked for.
 
+mod series;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -16,10 +18,11 @@ use sluice_media::{
     task::{Failure, FailureCode},
 };
 
+use self::series::Series;
 use super::{
     drive,
     graph::{Branch, BranchKind, Graph, Want},
-    internal,
+    internal, movie,
     sink::make,
     source::Input,
 };
@@ -58,10 +61,16 @@ pub(super) fn open(
     depth: Depth,
 ) -> Result<Graph, Failure> {
     let wanted = wanted(facts, want)?;
-    let (graph, opening) = start(input, &wanted, depth)?;
+    let lengthened = movie::lengthened(input);
+    let skipped_s = lengthened.as_ref().map_or(0.0, |(_, skipped_s)| *skipped_s);
+    let input = lengthened.as_ref().map_or(input, |(input, _)| input);
+    let series = Series::of(facts, range);
+    let is_series = series.is_some();
+    let (graph, opening) = start(input, &wanted, depth, series)?;
     opening.wait(&graph.pipeline, facts)?;
     let graph = graph.with(opening.branches());
-    let range = range.filter(|range| range.start_s > 0.0 || range.duration_s.is_some());
+    let is_part = |range: &Range| range.start_s > 0.0 || range.duration_s.is_some();
+    let range = range.filter(|range| is_part(range) && !is_series);
     if let Some(range) = range {
         opening.forget_buffers();
         let flags = match depth {
@@ -71,6 +80,11 @@ pub(super) fn open(
             _ => gst::SeekFlags::ACCURATE,
         };
         let stop_s = range.duration_s.map(|duration| range.start_s + duration);
+        if let Some(stop_s) = stop_s.filter(|_| skipped_s > 0.0) {
+            graph.end_at(stop_s);
+        }
+        // The demultiplexer stops too early by that.
+        let stop_s = stop_s.map(|stop_s| stop_s + skipped_s);
         let flags = flags | gst::SeekFlags::FLUSH;
         if depth == Depth::Decode && facts.container == LANDS_BEHIND {
             let early_s = (range.start_s - LONGEST_GROUP_S).max(0.0);
@@ -110,6 +124,7 @@ fn start(
     input: &Input,
     wanted: &[BranchKind],
     depth: Depth,
+    series: Option<Arc<Series>>,
 ) -> Result<(Graph, Arc<Opening>), Failure> {
     let graph = Graph::new();
     let pipeline = &graph.pipeline;
@@ -126,7 +141,10 @@ fn start(
         .add_many([&source, &opener])
         .and_then(|()| source.link(&opener))
         .map_err(|error| internal(error.to_string()))?;
-    let opening = Opening::new(wanted, depth);
+    if let Some(series) = series.as_ref().filter(|_| depth == Depth::Decode) {
+        series.listen(&opener);
+    }
+    let opening = Opening::new(wanted, depth, series);
     if depth == Depth::Parse {
         opening.gather(pipeline)?;
     }
@@ -143,6 +161,8 @@ fn start(
 struct Opening {
     depth: Depth,
     wanted: Vec<BranchKind>,
+    /// Of a chain: what lets its parts follow one another.
+    series: Option<Arc<Series>>,
     /// Of a parsed graph: where coded tracks wait for one another.
     interleave: Mutex<Option<gst::Element>>,
     tracks: Mutex<Tracks>,
@@ -168,10 +188,11 @@ struct Held {
 }
 
 impl Opening {
-    fn new(wanted: &[BranchKind], depth: Depth) -> Arc<Self> {
+    fn new(wanted: &[BranchKind], depth: Depth, series: Option<Arc<Series>>) -> Arc<Self> {
         Arc::new(Self {
             depth,
             wanted: wanted.to_vec(),
+            series,
             interleave: Mutex::new(None),
             tracks: Mutex::default(),
             is_complete: AtomicBool::new(false),
@@ -229,9 +250,12 @@ impl Opening {
         opener.connect_no_more_pads(move |_| opening.is_complete.store(true, Ordering::Release));
     }
 
-    /// As what a track is taken: the first of each wanted kind, and then always.
+    /// As what a track is taken: the first of each wanted kind, and then always; of a chain, the sound of each part.
     fn takes(&self, pad: &gst::Pad, caps: &gst::Caps) -> Option<BranchKind> {
         let kind = kind_of(caps).filter(|kind| self.wanted.contains(kind));
+        if self.series.is_some() {
+            return kind;
+        }
         let mut tracks = self.tracks();
         let id = stream_id(pad);
         // A stream without a container has its id only behind its parser.
@@ -254,6 +278,11 @@ impl Opening {
         pad: &gst::Pad,
         kind: BranchKind,
     ) -> Result<(), glib::BoolError> {
+        if let Some(series) = &self.series
+            && series.go_on(pad)?
+        {
+            return Ok(());
+        }
         let (sink, source) = match self.depth {
             Depth::Decode => add_decoded_queue(pipeline, kind)?,
             Depth::Parse => self.coded_queue()?,
@@ -266,6 +295,9 @@ impl Opening {
             probe,
             is_ready,
         });
+        if let Some(series) = &self.series {
+            series.enter(&sink);
+        }
         pad.link(&sink)
             .map_err(|error| glib::bool_error!("a track cannot be linked: {error}"))?;
         Ok(())

@@ -3,6 +3,8 @@
 //! The looking is done by GStreamer's discoverer on a thread of its own, because it may hang on broken files: it has a
 //! time-out, a second chance, and is left behind when even the time-out does not come.
 
+mod chain;
+mod declared;
 mod measure;
 mod names;
 mod tags;
@@ -38,7 +40,15 @@ pub fn probe(input: &Input, limits: &Limits) -> Result<MediaFacts, Failure> {
     let head = input
         .head(HEAD_BYTES)
         .map_err(|error| internal(format!("an input cannot be read: {error}")))?;
-    let mut facts = discover_twice(input)?;
+    let chain = chain::of(input, &head)?;
+    let first_part = chain
+        .as_ref()
+        .map(|chain| input.beginning(chain.first_bytes));
+    let discovered = discover_twice(first_part.as_ref().unwrap_or(input));
+    let mut facts = discovered.map_err(|failure| or_too_large(failure, input, limits))?;
+    if let Some(chain) = chain {
+        chain.describe(&mut facts)?;
+    }
     facts.format = Format::sniff(&head);
     if facts.format == Some(Format::Mov) {
         facts.container = "QuickTime".into();
@@ -67,22 +77,34 @@ fn bitrate(bytes: u64, duration_ms: Option<u64>) -> Option<u64> {
     u64::try_from(u128::from(bytes) * 8_000 / u128::from(duration_ms)).ok()
 }
 
-fn check_sides(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
-    let is_too_large = |side: u32| -> bool { side > limits.max_side };
-    let track = facts
-        .video
-        .iter()
-        .find(|track| !track.is_cover && is_too_large(track.width.max(track.height)));
-    match track {
-        None => Ok(()),
-        Some(track) => Err(Failure::new(
-            FailureCode::TooLarge,
-            format!(
-                "the pictures have {}×{} pixels, at most {} a side are allowed (video.max_side)",
-                track.width, track.height, limits.max_side
-            ),
-        )),
+/// Nothing decodes pictures larger than any codec has them: then that is what is said.
+fn or_too_large(failure: Failure, input: &Input, limits: &Limits) -> Failure {
+    if failure.code != FailureCode::UnsupportedType {
+        return failure;
     }
+    let declared = declared::size(input);
+    let too_large = declared.and_then(|size| check_side(size, limits).err());
+    too_large.unwrap_or(failure)
+}
+
+fn check_sides(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
+    let pictures = facts.video.iter().filter(|track| !track.is_cover);
+    pictures
+        .map(|track| (track.width, track.height))
+        .try_for_each(|size| check_side(size, limits))
+}
+
+fn check_side((width, height): (u32, u32), limits: &Limits) -> Result<(), Failure> {
+    if width.max(height) <= limits.max_side {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureCode::TooLarge,
+        format!(
+            "the pictures have {width}×{height} pixels, at most {} a side are allowed (video.max_side)",
+            limits.max_side
+        ),
+    ))
 }
 
 fn check_duration(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
@@ -164,6 +186,7 @@ fn facts(info: &gst_pbutils::DiscovererInfo) -> MediaFacts {
         video: tracks::video(info),
         audio: tracks::audio(info),
         subtitles: tracks::subtitles(info),
+        parts: None,
         tags: tags::words(&tags::lists(info)),
     }
 }

@@ -25,9 +25,9 @@ pub const FACTORY: &str = "sluicesrc";
 const SCHEME: &str = "sluice";
 
 /// Files by the number in their URI, for as long as their [`Input`] lives.
-static OPEN: LazyLock<Mutex<HashMap<u64, Arc<File>>>> = LazyLock::new(Mutex::default);
+static OPEN: LazyLock<Mutex<HashMap<u64, Arc<Content>>>> = LazyLock::new(Mutex::default);
 
-fn open_files() -> std::sync::MutexGuard<'static, HashMap<u64, Arc<File>>> {
+fn open_files() -> std::sync::MutexGuard<'static, HashMap<u64, Arc<Content>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -36,33 +36,101 @@ pub(super) fn register() -> Result<(), glib::BoolError> {
     gst::Element::register(None, FACTORY, gst::Rank::PRIMARY, Source::static_type())
 }
 
-/// One file that a task reads.
+/// A file as far as it is read.
+#[derive(Debug)]
+struct Content {
+    file: Arc<File>,
+    length: u64,
+    patch: Option<Patch>,
+}
+
+/// Bytes that are read in the place of those in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Patch {
+    pub(super) at: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Patch {
+    /// Puts what lies in it into what was read from an offset on.
+    fn apply(&self, offset: u64, read: &mut [u8]) {
+        for (index, byte) in (self.at..).zip(&self.bytes) {
+            let place = index.checked_sub(offset);
+            let place = place.and_then(|place| usize::try_from(place).ok());
+            if let Some(target) = place.and_then(|place| read.get_mut(place)) {
+                *target = *byte;
+            }
+        }
+    }
+}
+
+impl Content {
+    /// How many of the bytes wanted from an offset on there are.
+    fn there(&self, offset: u64, most: usize) -> usize {
+        let there = self.length.saturating_sub(offset);
+        usize::try_from(there).map_or(most, |there| there.min(most))
+    }
+
+    /// Reads until the buffer is full or the file ends; how much it was.
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = self.there(offset, buffer.len());
+        let read = fill(&self.file, offset, &mut buffer[..wanted])?;
+        if let Some(patch) = &self.patch {
+            patch.apply(offset, &mut buffer[..read]);
+        }
+        Ok(read)
+    }
+}
+
+/// One file that a task reads, or its beginning.
 #[derive(Debug)]
 pub struct Input {
     number: u64,
-    file: Arc<File>,
-    length: u64,
+    content: Arc<Content>,
 }
 
 impl Input {
     /// Takes a seekable file, whose length does not change any more.
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let file = Arc::new(File::from(descriptor));
         let length = file.metadata()?.len();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        open_files().insert(number, file.clone());
-        Ok(Self {
-            number,
+        Ok(Self::of(Content {
             file,
             length,
+            patch: None,
+        }))
+    }
+
+    fn of(content: Content) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let content = Arc::new(content);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        open_files().insert(number, content.clone());
+        Self { number, content }
+    }
+
+    /// The same file, as though it ended after so many bytes.
+    pub fn beginning(&self, bytes: u64) -> Self {
+        Self::of(Content {
+            file: self.content.file.clone(),
+            length: bytes.min(self.content.length),
+            patch: self.content.patch.clone(),
+        })
+    }
+
+    /// The same file with other bytes at one place.
+    pub(super) fn patched(&self, patch: Patch) -> Self {
+        Self::of(Content {
+            file: self.content.file.clone(),
+            length: self.content.length,
+            patch: Some(patch),
         })
     }
 
     /// A new source element that reads this file.
     pub fn element(&self) -> gst::Element {
         let source: Source = glib::Object::new();
-        *source.imp().file() = Some(self.file.clone());
+        *source.imp().content() = Some(self.content.clone());
         source.upcast()
     }
 
@@ -73,11 +141,11 @@ impl Input {
 
     /// In bytes.
     pub fn len(&self) -> u64 {
-        self.length
+        self.content.length
     }
 
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.content.length == 0
     }
 
     /// The first bytes, at most so many.
@@ -87,9 +155,8 @@ impl Input {
 
     /// The bytes from an offset on, at most so many.
     pub fn read_at(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        let there = self.length.saturating_sub(offset);
-        let mut bytes = vec![0; usize::try_from(there).map_or(most, |there| there.min(most))];
-        let read = fill(&self.file, offset, &mut bytes)?;
+        let mut bytes = vec![0; self.content.there(offset, most)];
+        let read = self.content.fill(offset, &mut bytes)?;
         bytes.truncate(read);
         Ok(bytes)
     }
@@ -129,16 +196,16 @@ mod imp {
 
     #[derive(Debug, Default)]
     pub struct Source {
-        file: Mutex<Option<Arc<File>>>,
+        content: Mutex<Option<Arc<Content>>>,
     }
 
     impl Source {
-        pub(super) fn file(&self) -> MutexGuard<'_, Option<Arc<File>>> {
-            self.file.lock().unwrap_or_else(PoisonError::into_inner)
+        pub(super) fn content(&self) -> MutexGuard<'_, Option<Arc<Content>>> {
+            self.content.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        fn open(&self) -> Option<Arc<File>> {
-            self.file().clone()
+        fn open(&self) -> Option<Arc<Content>> {
+            self.content().clone()
         }
     }
 
@@ -205,7 +272,7 @@ mod imp {
         }
 
         fn size(&self) -> Option<u64> {
-            Some(self.open()?.metadata().ok()?.len())
+            Some(self.open()?.length)
         }
 
         fn fill(
@@ -214,11 +281,11 @@ mod imp {
             length: u32,
             buffer: &mut gst::BufferRef,
         ) -> Result<gst::FlowSuccess, gst::FlowError> {
-            let file = self.open().ok_or(gst::FlowError::Error)?;
+            let content = self.open().ok_or(gst::FlowError::Error)?;
             let read = {
                 let mut bytes = buffer.map_writable().map_err(|_| gst::FlowError::Error)?;
                 let wanted = bytes.len().min(length as usize);
-                super::fill(&file, offset, &mut bytes[..wanted])
+                content.fill(offset, &mut bytes[..wanted])
             };
             match read {
                 Ok(0) if length > 0 => Err(gst::FlowError::Eos),
@@ -248,9 +315,9 @@ mod imp {
         }
 
         fn uri(&self) -> Option<String> {
-            let file = self.open()?;
+            let content = self.open()?;
             let files = open_files();
-            let (number, _) = files.iter().find(|(_, open)| Arc::ptr_eq(open, &file))?;
+            let (number, _) = files.iter().find(|(_, open)| Arc::ptr_eq(open, &content))?;
             Some(format!("{SCHEME}://{number}"))
         }
 
@@ -259,10 +326,10 @@ mod imp {
                 .strip_prefix(SCHEME)
                 .and_then(|rest| rest.strip_prefix("://"))
                 .and_then(|number| number.parse::<u64>().ok());
-            let file = number.and_then(|number| open_files().get(&number).cloned());
-            match file {
-                Some(file) => {
-                    *self.file() = Some(file);
+            let content = number.and_then(|number| open_files().get(&number).cloned());
+            match content {
+                Some(content) => {
+                    *self.content() = Some(content);
                     Ok(())
                 }
                 None => Err(glib::Error::new(

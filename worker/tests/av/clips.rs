@@ -115,6 +115,21 @@ pub fn usual() -> PathBuf {
         .clone()
 }
 
+/// An Ogg file of parts of 2 seconds each, one behind the other, of 440 Hz, 880 Hz and so on, each coded as it says.
+#[allow(dead_code, reason = "not every test binary has such tests")]
+pub fn chain(name: &str, codecs: &[&str]) -> PathBuf {
+    let mut whole = Vec::new();
+    for (index, codec) in codecs.iter().enumerate() {
+        let hertz = 440 * (index + 1);
+        let part = clip(
+            &format!("{index}-of-{name}"),
+            &format!("-f lavfi -i sine=frequency={hertz}:duration=2 {codec}"),
+        );
+        whole.extend(fs::read(part).expect("a part"));
+    }
+    bytes(name, &whole)
+}
+
 pub fn input(path: &Path) -> Input {
     let file = File::open(path).expect("a clip");
     Input::new(file.into()).expect("an input")

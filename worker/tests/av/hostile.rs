@@ -188,6 +188,38 @@ fn cut_clips_end() {
 }
 
 #[test]
+fn chains_that_break_off_end() {
+    if !clips::can_be_made() {
+        return;
+    }
+    clips::start();
+    let one = clips::chain("broken-chain.opus", &["-c:a libopus"]);
+    let one = fs::read(one).expect("a clip");
+    let other = clips::chain("broken-chain.ogg", &["-c:a libvorbis", "-c:a flac"]);
+    let other = fs::read(other).expect("a clip");
+    let unknown: Vec<u8> = [&other[..], &one[..]].concat();
+    // The header of the Opus stream, whose checksum does not hold then.
+    let place = other.len() + 28;
+    let unknown = [&unknown[..place], b"Unknown!", &unknown[place + 8..]].concat();
+    for (name, bytes) in [
+        ("unknown", unknown),
+        ("header", [&other[..], &one[..60]].concat()),
+        ("tags", [&other[..], &one[..200]].concat()),
+        ("sound", [&other[..], &one[..one.len() / 2]].concat()),
+        (
+            "damaged",
+            [&other[..], &one[..300], &[0; 5_000], &one[300..]].concat(),
+        ),
+    ] {
+        let begun = Instant::now();
+        if let Err(failure) = decode(&format!("broken-{name}.ogg"), &bytes) {
+            assert_ne!(failure.code, FailureCode::Internal, "{name}: {failure}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{name}");
+    }
+}
+
+#[test]
 fn tracks_without_content_are_refused() {
     if !clips::can_be_made() {
         return;

@@ -247,6 +247,41 @@ fn limits_are_named() {
     }
 }
 
+/// Larger than any decoder takes: not of an unknown type, but too large.
+#[test]
+fn pictures_that_only_their_container_calls_huge_are_too_large() {
+    if !clips::can_be_made() {
+        return;
+    }
+    clips::start();
+    for (name, arguments) in [
+        ("huge.mp4", format!("{PICTURES} {H264}")),
+        (
+            "huge-with-sound.mp4",
+            format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest"),
+        ),
+    ] {
+        let mut bytes = std::fs::read(clips::clip(name, &arguments)).expect("a clip");
+        let place = |kind: &[u8], from: usize| {
+            let mut kinds = bytes[from..].windows(4);
+            from + kinds.position(|window| window == kind).expect("a box")
+        };
+        // Sizes of the track, 16.16, and of its samples (ISO/IEC 14496-12 sections 8.3.2 and 12.1.3).
+        let track = place(b"tkhd", 0) + 80;
+        let samples = place(b"avc1", place(b"stsd", 0)) + 28;
+        for at in [track, track + 4] {
+            bytes[at..at + 4].copy_from_slice(&[0xff, 0xff, 0, 0]);
+        }
+        bytes[samples..samples + 4].copy_from_slice(&[0xff; 4]);
+        let input = clips::input(&clips::bytes(&format!("declared-{name}"), &bytes));
+        let failure = probe(&input, &LIMITS).expect_err("too large");
+        assert_eq!(failure.code, FailureCode::TooLarge, "{name}: {failure}");
+        for part in ["65535×65535", "video.max_side"] {
+            assert!(failure.message.contains(part), "{name}: {failure}");
+        }
+    }
+}
+
 #[test]
 fn a_webm_that_grew_has_a_duration() {
     if !clips::can_be_made() {
@@ -256,4 +291,46 @@ fn a_webm_that_grew_has_a_duration() {
     let live = format!("{PICTURES} -c:v libvpx -deadline realtime -live 1");
     let duration = facts("live.webm", &live).duration_ms.expect("a duration");
     assert!((1_900..2_200).contains(&duration), "{duration} ms");
+}
+
+/// As radio that is recorded: one Ogg file behind the other.
+#[test]
+fn a_chain_is_as_long_as_its_parts() {
+    if !clips::can_be_made() {
+        return;
+    }
+    clips::start();
+    for (name, first, second, codec, rate, channels) in [
+        (
+            "chain.opus",
+            "-c:a libopus",
+            "-c:a libopus",
+            "opus",
+            48_000,
+            1,
+        ),
+        (
+            "chain.ogg",
+            "-c:a libvorbis",
+            "-c:a libvorbis -ar 48000 -ac 2",
+            "vorbis",
+            44_100,
+            1,
+        ),
+    ] {
+        let chain = clips::chain(name, &[first, second, first]);
+        let facts = probe(&clips::input(&chain), &LIMITS).expect(name);
+        assert_eq!((&*facts.container, facts.parts), ("Ogg", Some(3)), "{name}");
+        let track = &facts.audio[0];
+        let found = (&*track.codec, track.sample_rate, track.channels);
+        assert_eq!(found, (codec, rate, channels), "{name}");
+        let duration = facts.duration_ms.expect(name);
+        assert!((5_950..6_050).contains(&duration), "{name}: {duration} ms");
+    }
+    let part = std::fs::read(clips::clip("part.ogg", &format!("{SOUND} -c:a libvorbis")));
+    let part = part.expect("a clip");
+    let twice = clips::bytes("twice.ogg", &part.repeat(2));
+    let failure = probe(&clips::input(&twice), &LIMITS).expect_err("the same stream twice");
+    assert_eq!(failure.code, FailureCode::Impossible);
+    assert!(failure.message.contains("one by one"), "{failure}");
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use sluice_media::{
-    av::{AudioWork, Concat, Transcode},
+    av::{AudioWork, Concat, Range, Transcode},
     format::Format,
     task::FailureCode,
 };
 
 use crate::{
-    clips::{PICTURES, alone, can_be_made, clip},
-    made::{convert, join, samples, to},
+    clips::{H264, PICTURES, alone, can_be_made, chain, clip},
+    made::{Made, convert, join, samples, to},
 };
 
 const RATE: usize = 48_000;
@@ -166,4 +166,152 @@ fn sounds_are_joined_sample_by_sample() {
     assert!(failure.message.contains("file 2"), "{failure}");
     let failure = join(&[&one], concat(Format::Mp4, 0)).expect_err("no audio format");
     assert_eq!(failure.code, FailureCode::Impossible);
+}
+
+/// Hertz, by how often the samples between two times cross zero.
+fn pitch(samples: &[f32], from_s: f64, to_s: f64) -> f64 {
+    let at = |second: f64| (second * RATE as f64) as usize;
+    let stretch = &samples[at(from_s)..at(to_s)];
+    let crossings = stretch
+        .windows(2)
+        .filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0);
+    crossings.count() as f64 / (to_s - from_s)
+}
+
+fn assert_pitches(made: &Made, expected: &[(f64, f64, f64)]) {
+    let found = samples(&made.path);
+    for (from_s, to_s, hertz) in expected {
+        let pitch = pitch(&found, *from_s, *to_s);
+        assert!((pitch - hertz).abs() < 12.0, "{from_s}: {pitch} Hz");
+    }
+}
+
+#[test]
+fn the_parts_of_a_chain_follow_one_another() {
+    if !can_be_made() {
+        return;
+    }
+    let _alone = alone();
+    let (opus, vorbis) = ("-c:a libopus", "-c:a libvorbis -ar 48000");
+    let other = "-c:a libvorbis -ar 44100 -ac 2";
+    let parts = [(0.1, 1.9, 440.0), (2.1, 3.9, 880.0), (4.1, 5.9, 1_320.0)];
+    for (name, codecs) in [
+        ("parts.opus", [opus, opus, opus]),
+        ("parts.ogg", [vorbis, vorbis, vorbis]),
+        ("other-parts.ogg", [vorbis, other, vorbis]),
+        ("mixed-parts.ogg", [opus, vorbis, opus]),
+    ] {
+        let chain = chain(name, &codecs);
+        // Coded as it is already, too: its parts have headers of their own.
+        for format in [
+            Format::Wav,
+            Format::Flac,
+            Format::Ogg,
+            Format::Mp3,
+            Format::M4a,
+        ] {
+            let made =
+                convert(&chain, to(format)).unwrap_or_else(|it| panic!("{name} {format:?}: {it}"));
+            let seconds = made.probed().duration_s();
+            assert!((seconds - 6.0).abs() < 0.08, "{name} {format:?}: {seconds}");
+            assert_pitches(&made, &parts);
+        }
+        let work = AudioWork {
+            normalize: true,
+            ..AudioWork::default()
+        };
+        let made = convert(&chain, audio(Format::Wav, work)).expect("a conversion");
+        assert_pitches(&made, &parts);
+        for (start_s, duration_s, expected) in [
+            (
+                1.0,
+                Some(2.0),
+                &[(0.05, 0.9, 440.0), (1.1, 1.95, 880.0)][..],
+            ),
+            (2.5, Some(1.0), &[(0.0, 1.0, 880.0)]),
+            (0.0, Some(0.5), &[(0.05, 0.5, 440.0)]),
+            (3.0, None, &[(0.0, 0.9, 880.0), (1.1, 2.9, 1_320.0)]),
+        ] {
+            let cut = Transcode {
+                range: Some(Range {
+                    start_s,
+                    duration_s,
+                    accurate: true,
+                }),
+                ..to(Format::Wav)
+            };
+            let made = convert(&chain, cut).unwrap_or_else(|it| panic!("{name} {start_s}: {it}"));
+            let seconds = samples(&made.path).len() as f64 / RATE as f64;
+            let wanted = duration_s.unwrap_or(6.0 - start_s);
+            assert!(
+                (seconds - wanted).abs() < 0.03,
+                "{name} {start_s}: {seconds}"
+            );
+            assert_pitches(&made, expected);
+        }
+    }
+}
+
+/// What an encoder of AAC puts ahead, and what a cut without encoding could not take away, an edit list leaves out.
+#[test]
+fn edit_lists_cost_no_sound() {
+    if !can_be_made() {
+        return;
+    }
+    let _alone = alone();
+    // A sweep, of which every stretch is another.
+    let sweep = "-f lavfi -i aevalsrc=0.5*sin(2*PI*(300*t+150*t*t)):d=6:s=48000";
+    let plain = clip("sweep.wav", &format!("{sweep} -c:a pcm_s16le"));
+    let plain = samples(&plain);
+    let pictures = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=6";
+    let both = format!("{pictures} {sweep} {H264} -g 100 -c:a aac -b:a 192k");
+    let whole = clip("sweep.mp4", &both);
+    let copied = format!("-ss 2.3 -i {} -c copy", whole.display());
+    let late = clip("late-sweep.mp4", &copied);
+    let alone = clip("sweep.m4a", &format!("{sweep} -c:a aac -b:a 192k"));
+    let cut = |start_s, duration_s| {
+        Some(Range {
+            start_s,
+            duration_s: Some(duration_s),
+            accurate: true,
+        })
+    };
+    for (path, from_s) in [(&whole, 0.0), (&late, 2.3), (&alone, 0.0)] {
+        for (range, start_s, end_s) in [
+            (None, from_s, 6.0),
+            (cut(0.0, 1.0), from_s, from_s + 1.0),
+            (cut(1.2, 1.5), from_s + 1.2, from_s + 2.7),
+        ] {
+            let task = Transcode {
+                range,
+                ..to(Format::Wav)
+            };
+            let made = convert(path, task).unwrap_or_else(|it| panic!("{path:?} {range:?}: {it}"));
+            let found = samples(&made.path);
+            let place = (start_s * RATE as f64) as usize;
+            let expected = &plain[place..(end_s * RATE as f64) as usize];
+            let missing = expected.len() as f64 - found.len() as f64;
+            // A picture's time, to which a cut without encoding may be rounded.
+            let tolerance = if *path == late { 0.04 } else { 0.001 } * RATE as f64;
+            assert!(
+                missing.abs() <= tolerance,
+                "{path:?} {range:?}: {missing} samples"
+            );
+            // The difference of two sweeps that are apart is loud. Behind a seek the decoder's first block lacks the one
+            // before it, and a sample may be rounded away; else all is in step from the first sample on.
+            let (unlike, loudest) = match range {
+                None => (0, 0.001),
+                Some(_) => (1_024, 0.03),
+            };
+            let (mut error, mut energy) = (0.0, 0.0);
+            for (one, other) in found.iter().zip(expected).skip(unlike) {
+                error += f64::from(one - other).powi(2);
+                energy += f64::from(*other).powi(2);
+            }
+            let share = error / energy;
+            if *path != late {
+                assert!(share < loudest, "{path:?} {range:?}: {share}");
+            }
+        }
+    }
 }

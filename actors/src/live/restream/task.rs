@@ -49,11 +49,19 @@ enum End {
 impl Work {
     /// Works until it is told to end.
     pub(super) async fn run(self) {
+        self.keep(|| self.try_once()).await;
+    }
+
+    /// Tries until it is told to end.
+    async fn keep<F>(&self, try_once: impl Fn() -> F)
+    where
+        F: Future<Output = Result<End, String>>,
+    {
         let mut failures = 0;
         while self.on_air().await {
             let started = Instant::now();
             // A panic costs this try.
-            let tried = AssertUnwindSafe(self.try_once()).catch_unwind().await;
+            let tried = AssertUnwindSafe(try_once()).catch_unwind().await;
             let outcome = tried.unwrap_or_else(|_| Err("the service has a fault".to_owned()));
             let reason = match outcome {
                 Ok(End::Ordered | End::Cut) => break,
@@ -182,7 +190,16 @@ fn pause_after(settings: &RestreamSettings, failures: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    };
+
+    use bytes::Bytes;
+    use sluice_media::unit::{AudioUnit, Unit};
+
     use super::*;
+    use crate::outbound::OutboundSettings;
 
     #[test]
     fn pauses_double_and_end() {
@@ -191,5 +208,93 @@ mod tests {
             .map(|it| pause_after(&settings, it).as_secs())
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+    }
+
+    fn work(tap: &Arc<Tap>) -> Work {
+        Work {
+            output_id: Uuid::nil(),
+            url: "rtmp://target.example/live/key".to_owned(),
+            tap: tap.clone(),
+            progress: Arc::new(Progress::new()),
+            outbound: Outbound::new(&OutboundSettings::default()).expect("no ca_file"),
+            settings: Arc::default(),
+            over: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    fn sound(pts_90k: i64) -> Unit {
+        let data = Bytes::from_static(b"sound");
+        Unit::Audio(AudioUnit { pts_90k, data })
+    }
+
+    /// A connection to a target that takes everything; the times of what it got.
+    async fn send(work: &Work, sent: &Mutex<Vec<i64>>) -> Result<End, String> {
+        work.progress.enter(OutputStatus::Live);
+        let mut follower = work.tap.follow(work.settings.buffer);
+        let mut items = Vec::new();
+        while let Taken::Items { missed } = follower.next(&mut items).await {
+            assert_eq!(missed, 0);
+            for item in items.drain(..) {
+                if let Unit::Audio(sound) = item.unit {
+                    sent.lock().expect("no panic").push(sound.pts_90k);
+                }
+            }
+        }
+        Ok(End::Broadcast)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_costs_one_output_one_try() {
+        const SECONDS: i64 = 10;
+        let tap = Arc::new(Tap::default());
+        tap.set_air(Air::Sending);
+        let (faulty, steady) = (work(&tap), work(&tap));
+        let (sent_faulty, sent_steady) = (Mutex::default(), Mutex::default());
+        let tries = AtomicU32::new(0);
+        let errors = Mutex::new(Vec::new());
+        let try_faulty = || async {
+            let report = faulty.progress.report();
+            errors.lock().expect("no panic").push(report.last_error);
+            // The second time within the connection, while it follows.
+            match tries.fetch_add(1, Relaxed) {
+                0 => panic!("asked to panic"),
+                1 => {
+                    let mut follower = faulty.tap.follow(faulty.settings.buffer);
+                    follower.next(&mut Vec::new()).await;
+                    panic!("asked to panic");
+                }
+                _ => send(&faulty, &sent_faulty).await,
+            }
+        };
+        let encoder = async {
+            for second in 0..SECONDS {
+                tap.put(&[sound(second)]);
+                sleep(Duration::from_secs(1)).await;
+            }
+            tap.set_air(Air::Off);
+            steady.over.cancel();
+            faulty.over.cancel();
+        };
+        tokio::join!(
+            steady.keep(|| send(&steady, &sent_steady)),
+            faulty.keep(try_faulty),
+            encoder,
+        );
+
+        let all: Vec<i64> = (0..SECONDS).collect();
+        assert_eq!(*sent_steady.lock().expect("no panic"), all);
+        let report = steady.progress.report();
+        assert_eq!((report.retries, report.last_error), (0, None));
+        // It goes on behind its two pauses, as one whose target broke off.
+        let sent = sent_faulty.lock().expect("no panic");
+        assert!(sent.len() >= 4 && all.ends_with(&sent), "{sent:?}");
+        let report = faulty.progress.report();
+        assert_eq!((report.retries, report.status), (2, OutputStatus::Idle));
+        let fault = Some("the service has a fault".to_owned());
+        assert_eq!(
+            *errors.lock().expect("no panic"),
+            [None, fault.clone(), fault]
+        );
     }
 }

@@ -223,6 +223,16 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
 }
 
 #[test]
+fn the_parts_of_a_chain_are_encoded() {
+    let mut facts = clip(None, Some(audio("opus")));
+    for (parts, expected) in [(None, "copy"), (Some(2), "encode")] {
+        facts.parts = parts;
+        let plan = plan(&facts, &to(Format::Ogg)).expect("a plan");
+        assert_eq!(way(&plan.audio), expected, "{parts:?}");
+    }
+}
+
+#[test]
 fn pictures_without_times_are_encoded() {
     for (format, codec, expected) in [
         (Format::Avi, "h264", "encode"),

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -31,7 +31,7 @@ pub(super) fn duration(input: &Input, facts: &MediaFacts, head: &[u8]) -> Option
     }
     let pipeline = gst::Pipeline::new();
     let end = Arc::new(AtomicU64::new(0));
-    let measured = look_through(&pipeline, input, &end);
+    let measured = look_through(&pipeline, input, facts.parts.unwrap_or(1), &end);
     // Stopped also when something failed, since a pipeline must not be dropped while it runs.
     let _ = pipeline.set_state(gst::State::Null);
     measured?;
@@ -47,30 +47,38 @@ fn is_doubtful(facts: &MediaFacts, head: &[u8]) -> bool {
     match facts.container.as_str() {
         "ADTS" | "MP3" | "MP2" | "AC3" | "EAC3" | "DTS" | "AMR" => true,
         "Matroska" | "WebM" => !head.windows(2).any(|window| window == MATROSKA_DURATION),
-        _ => facts.duration_ms.is_none(),
+        _ => facts.duration_ms.is_none() || facts.parts.is_some(),
     }
 }
 
-/// `None`: it did not come to the end.
-fn look_through(pipeline: &gst::Pipeline, input: &Input, end: &Arc<AtomicU64>) -> Option<()> {
+/// `None`: it did not come to the end of so many parts.
+fn look_through(
+    pipeline: &gst::Pipeline,
+    input: &Input,
+    parts: u32,
+    end: &Arc<AtomicU64>,
+) -> Option<()> {
+    let begun = Arc::new(AtomicU32::new(0));
     let source = input.element();
     let opener = make("parsebin").ok()?;
     pipeline.add_many([&source, &opener]).ok()?;
     source.link(&opener).ok()?;
     let weak = pipeline.downgrade();
-    let end = end.clone();
+    let (end, begins) = (end.clone(), begun.clone());
     opener.connect_pad_added(move |_, pad| {
         if let Some(pipeline) = weak.upgrade() {
             drive::note_ends(pad, end.clone());
             discard(&pipeline, pad);
+            begins.fetch_add(1, Ordering::Release);
         }
     });
     pipeline.set_state(gst::State::Playing).ok()?;
     let until = Instant::now() + WITHIN;
     while Instant::now() < until {
         match drive::has_ended(pipeline, LOOK) {
-            Ok(true) => return Some(()),
-            Ok(false) => {}
+            // Between two parts there may be a moment without either.
+            Ok(true) if begun.load(Ordering::Acquire) >= parts => return Some(()),
+            Ok(_) => {}
             Err(_) => return None,
         }
     }

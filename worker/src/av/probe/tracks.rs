@@ -52,13 +52,17 @@ fn picture(stream: &DiscovererVideoInfo) -> VideoTrack {
     let caps = stream.caps().unwrap_or_else(gst::Caps::new_empty);
     let field = |name: &str| text(&caps, name);
     let colour = colorimetry(&caps);
-    let (width, height) = (stream.width(), stream.height());
+    // What no decoder takes has a size in its caps alone.
+    let or_declared = |side: u32, name: &str| match side {
+        0 => number(&caps, name).unwrap_or(0),
+        side => side,
+    };
     VideoTrack {
         codec: names::codec(&caps),
         profile: field("profile").or_else(|| field("variant")),
         level: field("level"),
-        width,
-        height,
+        width: or_declared(stream.width(), "width"),
+        height: or_declared(stream.height(), "height"),
         rotation: stream.tags().map_or(0, |tags| rotation(&tags)),
         pixel_aspect: fraction(stream.par(), (1, 1)),
         frame_rate: fraction(stream.framerate(), (0, 1)),

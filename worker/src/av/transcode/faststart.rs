@@ -12,7 +12,7 @@
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
 
-use super::boxes::{HEADER_BYTES, Header};
+use crate::av::boxes::{HEADER_BYTES, Header};
 
 /// Media that is moved at a time, in bytes.
 const PIECE_BYTES: usize = 1 << 20;

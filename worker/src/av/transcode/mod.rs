@@ -9,7 +9,6 @@
 //! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is handed over only when it is as
 //! long as it has to be: a source that breaks off is a failure, not a short file.
 
-mod boxes;
 mod check;
 mod concat;
 mod encoder;

@@ -1,7 +1,9 @@
 //! Whether a file ends before its own headers say: a cheap look at the outermost boxes, chunks or elements.
 
-use super::boxes::{HEADER_BYTES, Header};
-use crate::av::source::Input;
+use crate::av::{
+    boxes::{HEADER_BYTES, Header},
+    source::Input,
+};
 
 /// Boxes that are looked at; media of an MP4 that was recorded in pieces has one for each.
 const MAX_BOXES: usize = 4_096;
