@@ -61,7 +61,8 @@ async fn every_reader_finds_the_same_whatever_the_names() -> Result<(), Failure>
     }
     python(RENAME, &[&database(server.data_dir())]).await?;
 
-    let shortened = format!("{} (2)", "ü".repeat(125));
+    // Cut where the longest number has room.
+    let shortened = format!("{} (2)", "ü".repeat(121));
     let expected = BTreeMap::from([
         ("deep/", ""),
         ("empty/", ""),
