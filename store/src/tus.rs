@@ -320,8 +320,9 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
     }
 }
 
-/// More bytes are on the disk; with the last ones of a request the upload holds no more room than they need. `Error::Conflict` when a later request has claimed the upload or it was deleted, `Error::Gone`
-/// when it has expired, `Error::OverQuota` when the account may not store so much.
+/// More bytes are on the disk; with the last ones of a request the upload holds no more room than they need. `Error::Conflict`
+/// when a later request has claimed the upload or it was deleted, `Error::Gone` when it has expired, `Error::OverQuota` when
+/// the account may not store so much.
 pub async fn advance(
     tx: &mut Tx<'_>,
     upload: &TusUpload,

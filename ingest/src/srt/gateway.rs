@@ -152,29 +152,51 @@ enum Order {
     End,
 }
 
-/// Reads orders until the service is gone, then ends the process.
+/// Reads orders until the service is gone, then ends the process. Serving begins when all that was sent by then is in the table, so
+/// that nobody who was let in meanwhile is refused.
 fn follow_orders(mut control: UnixStream, door: &Door, orders: &SyncSender<Order>) {
     let mut input = BytesMut::new();
     let mut piece = vec![0; READ_ORDERS];
+    let mut shall_serve = false;
     'reading: while let Ok(len @ 1..) = control.read(&mut piece) {
         input.extend_from_slice(&piece[..len]);
         loop {
-            match ToGateway::decode(&mut input) {
-                Ok(Some(order)) => {
-                    if let Some(order) = door.apply(order)
-                        && orders.send(order).is_err()
-                    {
-                        break 'reading;
-                    }
-                }
+            let order = match ToGateway::decode(&mut input) {
+                Ok(Some(order)) => door.apply(order),
                 Ok(None) => break,
                 Err(_) => break 'reading,
+            };
+            let is_over = match order {
+                Some(Order::Serve) => {
+                    shall_serve = true;
+                    false
+                }
+                Some(order) => orders.send(order).is_err(),
+                None => false,
+            };
+            if is_over {
+                break 'reading;
+            }
+        }
+        if shall_serve && !has_more(&control) {
+            shall_serve = false;
+            if orders.send(Order::Serve).is_err() {
+                break;
             }
         }
     }
     let _ = orders.try_send(Order::End);
     thread::sleep(GOODBYE);
     libsrt::exit_at_once(false);
+}
+
+fn has_more(control: &UnixStream) -> bool {
+    let mut waiting = [PollFd::new(control, PollFlags::IN)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    matches!(poll(&mut waiting, Some(&at_once)), Ok(1..))
 }
 
 struct Pump {

@@ -43,6 +43,12 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     let wrong = format!("svc_live_{}", "x".repeat(32));
 
     const UNSECURE: u32 = 11;
+    // The gateway hears of an input a moment after its owner, who is answered first.
+    eventually("the gateway knows the last one", SOON, async || {
+        let refused = refusal(address, &published(&fresh)).await.ok()?;
+        (refused == Some(UNSECURE)).then_some(())
+    })
+    .await?;
     for (id, code) in [
         (format!("publish:{slug}:{wrong}"), 1401),
         (wrong.clone(), 1401),

@@ -25,6 +25,9 @@ use super::{
     source::Input,
 };
 
+/// Times are taken for no longer than this, so that sums of what files say have room: 30 years.
+const LONGEST_S: f64 = 1e9;
+
 /// Which branches a task wants; one that the facts do not name is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
@@ -294,7 +297,7 @@ impl Graph {
 
 /// Seconds on GStreamer's scale; what is no time is 0.
 pub fn clock_time(seconds: f64) -> gst::ClockTime {
-    gst::ClockTime::from_nseconds((seconds.max(0.0) * 1e9).round() as u64)
+    gst::ClockTime::from_nseconds((seconds.clamp(0.0, LONGEST_S) * 1e9).round() as u64)
 }
 
 impl Drop for Graph {
