@@ -142,15 +142,7 @@ fn children(input: &Input, of: Span) -> impl Iterator<Item = ([u8; 4], Span)> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, io::Write as _};
-
     use super::*;
-
-    fn input(bytes: &[u8]) -> Input {
-        let mut file: File = tempfile::tempfile().expect("a file");
-        file.write_all(bytes).expect("written");
-        Input::new(file.into()).expect("an input")
-    }
 
     fn atom(kind: &[u8; 4], content: &[&[u8]]) -> Vec<u8> {
         let content = content.concat();
@@ -216,7 +208,7 @@ mod tests {
                 None,
             ),
         ] {
-            let found = lengthened(&input(&bytes)).map(|(input, _)| {
+            let found = lengthened(&Input::holding(&bytes)).map(|(input, _)| {
                 let read = input.read_at(0, bytes.len() + 9).expect("bytes");
                 assert_eq!(read.len(), bytes.len());
                 let at = 12 + 8 + 8 + 16;

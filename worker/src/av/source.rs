@@ -101,6 +101,14 @@ impl Input {
         }))
     }
 
+    /// A file of these bytes.
+    #[cfg(test)]
+    pub(super) fn holding(bytes: &[u8]) -> Self {
+        let mut file = tempfile::tempfile().expect("a file");
+        io::Write::write_all(&mut file, bytes).expect("written");
+        Self::new(file.into()).expect("an input")
+    }
+
     fn of(content: Content) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let content = Arc::new(content);

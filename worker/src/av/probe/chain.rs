@@ -131,8 +131,6 @@ fn next_page(input: &Input, at: u64) -> Option<(u64, Page)> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, io::Write as _};
-
     use super::*;
 
     fn page(flags: u8, serial: u8, body: &[u8]) -> Vec<u8> {
@@ -147,10 +145,7 @@ mod tests {
     }
 
     fn chain(bytes: &[u8]) -> Option<Chain> {
-        let mut file: File = tempfile::tempfile().expect("a file");
-        file.write_all(bytes).expect("written");
-        let input = Input::new(file.into()).expect("an input");
-        of(&input, bytes).expect("few streams")
+        of(&Input::holding(bytes), bytes).expect("few streams")
     }
 
     #[test]

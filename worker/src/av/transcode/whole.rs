@@ -84,15 +84,7 @@ fn movie_breaks_off(input: &Input) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, io::Write};
-
     use super::*;
-
-    fn input(bytes: &[u8]) -> Input {
-        let mut file: File = tempfile::tempfile().expect("a file");
-        file.write_all(bytes).expect("written");
-        Input::new(file.into()).expect("an input")
-    }
 
     #[test]
     fn a_file_that_says_there_is_more_breaks_off() {
@@ -119,7 +111,7 @@ mod tests {
             (b"\0\0\0\x08ftyp\0\0\0\0mdat".to_vec(), false),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(breaks_off(&input(&bytes)), expected, "{bytes:?}");
+            assert_eq!(breaks_off(&Input::holding(&bytes)), expected, "{bytes:?}");
         }
     }
 }
