@@ -4,6 +4,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
+    io::AsyncReadExt as _,
     process::{Child, Command},
     time::timeout,
 };
@@ -45,11 +46,23 @@ impl Transmit {
         })
     }
 
-    /// Its words, once it has given up.
-    pub async fn refused(self) -> Result<String, Failure> {
-        let output = timeout(SOON, self.transmit.wait_with_output()).await;
-        let output = output.map_err(|_| "srt-live-transmit goes on")??;
-        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    /// Reads what it says until these words are there. It does not always give up then, though it was told.
+    pub async fn says(mut self, words: &str) -> Result<(), Failure> {
+        let mut output = self.transmit.stderr.take().ok_or("no pipe")?;
+        let mut said = Vec::new();
+        let reading = timeout(SOON, async {
+            while !String::from_utf8_lossy(&said).contains(words) {
+                if output.read_buf(&mut said).await? == 0 {
+                    return Ok::<_, Failure>(false);
+                }
+            }
+            Ok(true)
+        });
+        match reading.await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Err(error)) => Err(error),
+            _ => Err(format!("{words} is not in: {}", String::from_utf8_lossy(&said)).into()),
+        }
     }
 
     /// SIGINT, as Ctrl-C: it says goodbye to its peer.
