@@ -13,7 +13,8 @@ const scene = JSON.parse(process.env.SLUICE_SHARED ?? "null");
 /** A preview is rendered in a debug build, beside other work. */
 const PATIENCE_MS = 60_000;
 /** What Chromium says of pictures that are refused, or cut off when their link is withdrawn. */
-const EXPECTED = /responded with a status of 4(04|03|10)|net::ERR_(EMPTY_RESPONSE|CONTENT_LENGTH_MISMATCH|INCOMPLETE)/;
+const EXPECTED =
+  /responded with a status of 4(04|03|10)|net::ERR_(EMPTY_RESPONSE|CONTENT_LENGTH_MISMATCH|INCOMPLETE)/;
 const FILES_PER_PAGE = 49;
 
 /** Opens the page in a browser of its own and gives it to `steps`. Nothing may leave the origin or break the policy. */
