@@ -47,6 +47,10 @@ pub(crate) struct Options {
     /// Downloads that are cut off after their first byte, for the times until it.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     starts: u32,
+    /// First all downloads from the service, then all from nginx, each with its files in memory alone: for machines whose memory
+    /// does not hold both.
+    #[arg(long)]
+    apart: bool,
     /// The program to measure.
     #[arg(long, default_value = "target/release/sluice")]
     program: PathBuf,
@@ -93,6 +97,13 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let idle = service.server.figures()?;
     let length = starts(&ours, options.starts).await?;
 
+    let mut sent = Vec::new();
+    if options.apart {
+        whole(&ours, length).await?;
+        for _ in 0..options.rounds {
+            sent.push(measured(&service, &ours, length).await?);
+        }
+    }
     let files = scratch.path().join("files");
     std::fs::create_dir_all(&files)?;
     write_noise(files.join("archive.zip"), length).await??;
@@ -103,29 +114,33 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         headers: String::new(),
     };
     // What is not in memory yet comes there, as far as it fits.
-    whole(&ours, length).await?;
-    whole(&theirs, length).await?;
-    let mut ratios = Vec::new();
-    let mut peak_kib = 0;
-    for round in 1..=options.rounds {
-        let before = service.server.figures()?;
-        let (mine, most_kib) = watched(&service, &ours, length).await?;
-        let after = service.server.figures()?;
-        let nginx = whole(&theirs, length).await?;
-        let ratio = mine.gigabytes_per_second() / nginx.gigabytes_per_second();
-        println!(
-            "  round {round}          {:.2} GB/s in {:.2} s of processor time, nginx {:.2} GB/s: {ratio:.2} ×",
-            mine.gigabytes_per_second(),
-            cpu(before, after).as_secs_f64(),
-            nginx.gigabytes_per_second(),
-        );
-        ratios.push(ratio);
-        peak_kib = peak_kib.max(most_kib);
+    if !options.apart {
+        whole(&ours, length).await?;
     }
-    ratios.sort_by(f64::total_cmp);
+    whole(&theirs, length).await?;
+    let mut peers = Vec::new();
+    for round in 0..options.rounds as usize {
+        if !options.apart {
+            sent.push(measured(&service, &ours, length).await?);
+        }
+        peers.push(whole(&theirs, length).await?);
+        let nginx = peers[round].gigabytes_per_second();
+        let mine = sent[round].download.gigabytes_per_second();
+        println!(
+            "  round {}          {mine:.2} GB/s in {:.2} s of processor time, nginx {nginx:.2} GB/s: {:.2} ×",
+            round + 1,
+            sent[round].cpu.as_secs_f64(),
+            mine / nginx,
+        );
+    }
+    let peak_kib = sent.iter().map(|it| it.peak_kib).max().unwrap_or_default();
+    let (mine, nginx) = (
+        median(sent.iter().map(|it| it.download)),
+        median(peers.iter().copied()),
+    );
     println!(
-        "  throughput       {:.2} × nginx, the median",
-        ratios[ratios.len() / 2]
+        "  throughput       {mine:.2} GB/s, nginx {nginx:.2} GB/s, the medians: {:.2} ×",
+        mine / nginx
     );
     println!(
         "  memory           {:.1} MiB idle, {:.1} MiB at most while sending",
@@ -133,6 +148,13 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         peak_kib as f64 / 1024.0
     );
     Ok(())
+}
+
+/// In gigabytes a second.
+fn median(downloads: impl Iterator<Item = Download>) -> f64 {
+    let mut rates: Vec<f64> = downloads.map(|it| it.gigabytes_per_second()).collect();
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
 }
 
 fn cpu(before: Figures, after: Figures) -> Duration {
@@ -253,22 +275,31 @@ async fn whole(source: &Source, length: u64) -> Result<Download, Failure> {
     Ok(download)
 }
 
-/// A whole download, and the most memory that the service had during it, in KiB.
-async fn watched(
-    service: &Service,
-    ours: &Source,
-    length: u64,
-) -> Result<(Download, u64), Failure> {
-    let mut most_kib = 0;
+/// A whole download from the service.
+struct Sent {
+    download: Download,
+    cpu: Duration,
+    /// The most memory that the service had during it.
+    peak_kib: u64,
+}
+
+async fn measured(service: &Service, ours: &Source, length: u64) -> Result<Sent, Failure> {
+    let before = service.server.figures()?;
+    let mut peak_kib = 0;
     let mut download = std::pin::pin!(whole(ours, length));
-    loop {
+    let download = loop {
         tokio::select! {
-            download = &mut download => return Ok((download?, most_kib)),
+            download = &mut download => break download?,
             () = tokio::time::sleep(LOOK_AGAIN) => {
-                most_kib = most_kib.max(service.server.figures()?.resident_kib);
+                peak_kib = peak_kib.max(service.server.figures()?.resident_kib);
             }
         }
-    }
+    };
+    Ok(Sent {
+        download,
+        cpu: cpu(before, service.server.figures()?),
+        peak_kib,
+    })
 }
 
 /// Something to download.
