@@ -27,6 +27,8 @@ use crate::{
 const SILENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 256 * 1024;
+/// Pages of the listing that are looked at.
+const MOST_PAGES: usize = 2_000;
 /// Uploads at a time.
 const UPLOADS: u32 = 8;
 
@@ -94,6 +96,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         path: format!("/api/folders/{folder}/zip"),
         headers: with_key("application/json"),
     };
+    listing(&service, &folder).await?;
     let idle = service.server.figures()?;
     let length = starts(&ours, options.starts).await?;
 
@@ -212,6 +215,43 @@ async fn upload(
             Err(format!("storing a file: {status} {refusal}").into())
         }
     }
+}
+
+/// Prints how long the pages of a link to the folder take, one after the other as a reader has them.
+async fn listing(service: &Service, folder: &str) -> Result<(), Failure> {
+    let shared = service
+        .post(&format!("/api/folders/{folder}/share"), "{}")
+        .await?;
+    let token = shared["share"]["token"].as_str().ok_or("no token")?;
+    let mut client = Client::new(service.address());
+    let mut times = Vec::new();
+    let mut query = String::new();
+    for _ in 0..MOST_PAGES {
+        let started = Instant::now();
+        let page = client
+            .get(&format!("/api/share/folder/{token}{query}"))
+            .await?;
+        times.push(started.elapsed());
+        if page.status != 200 {
+            return Err(format!("a page of the listing: {} {}", page.status, page.text()).into());
+        }
+        let page: Value = serde_json::from_slice(&page.body)?;
+        match page["nextCursor"].as_str() {
+            Some(cursor) => query = format!("?cursor={cursor}"),
+            None => break,
+        }
+    }
+    let first = times[0];
+    times.sort_unstable();
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    println!(
+        "  listing          {} pages: median {:.2} ms, 99 % {:.2} ms, the first with its sums {:.1} ms",
+        times.len(),
+        ms(share(&times, 0.5)),
+        ms(share(&times, 0.99)),
+        ms(first)
+    );
+    Ok(())
 }
 
 /// Bytes that nothing can make fewer.
