@@ -539,6 +539,7 @@ mod tests {
             b"finally"
         );
     }
+
     #[tokio::test]
     async fn what_a_request_left_behind_is_cut_off_where_the_file_is_the_uploads_own() {
         let folder = tempfile::tempdir().unwrap();

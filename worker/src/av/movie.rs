@@ -124,14 +124,9 @@ fn children(input: &Input, of: Span) -> impl Iterator<Item = ([u8; 4], Span)> {
         let head = input.read_at(at, HEADER_BYTES).ok()?;
         let header = Header::read(&head).filter(|_| at < of.to)?;
         let size = header.size.unwrap_or(of.to - at);
-        let head_bytes = if head.starts_with(&[0, 0, 0, 1]) {
-            16
-        } else {
-            8
-        };
         let to = at.checked_add(size)?.min(of.to);
         let span = Span {
-            from: (at + head_bytes).min(to),
+            from: (at + header.bytes).min(to),
             to,
         };
         at += size;
