@@ -24,6 +24,10 @@ use crate::{
 const BIND_PATIENCE: Duration = Duration::from_secs(3);
 const BIND_PAUSE: Duration = Duration::from_millis(100);
 
+/// Body bytes that one HTTP/2 connection may send before they are read: 1 MiB, so that the connection's share of the memory
+/// stays within 2 MiB (docs/decisions/0034-http2-limits.md).
+const HTTP2_WINDOW_BYTES: u32 = 1 << 20;
+
 /// Why HTTP cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -64,6 +68,8 @@ pub async fn server(
         .keep_alive(http.keep_alive)
         .client_request_timeout(http.header_timeout)
         .shutdown_timeout(http.drain.as_secs())
+        .h2_initial_window_size(HTTP2_WINDOW_BYTES)
+        .h2_initial_connection_window_size(HTTP2_WINDOW_BYTES)
         .disable_signals();
     let is_https = certificates.is_some();
     let server = match certificates {

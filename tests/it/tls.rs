@@ -1,5 +1,7 @@
 //! HTTPS with HTTP/2, RTMPS, certificates that are renewed, and addresses behind a proxy.
 
+mod http2;
+
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -14,7 +16,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpStream, time::Instant};
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::support::{
     Failure,
@@ -162,18 +164,27 @@ async fn shake_hands(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
 ) -> Result<(), Failure> {
+    connect(address, trusted, &[]).await?;
+    Ok(())
+}
+
+/// A TLS connection that offers the given protocols by ALPN.
+async fn connect(
+    address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    alpn: &[&[u8]],
+) -> Result<TlsStream<TcpStream>, Failure> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone())?;
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     let socket = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost")?;
-    TlsConnector::from(Arc::new(config))
-        .connect(name, socket)
-        .await?;
-    Ok(())
+    let connector = TlsConnector::from(Arc::new(config));
+    Ok(connector.connect(name, socket).await?)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
