@@ -7,6 +7,10 @@ CARGO ?= cargo
 # Arguments of the started program, for instance: make run ARGS="--config sluice.toml"
 ARGS ?=
 
+# Seconds for each fuzz target, and which of them; all, when none is named.
+TIME ?= 600
+TARGETS ?=
+
 # Browsers come from Debian, never from an npm package's install step.
 export PUPPETEER_SKIP_DOWNLOAD := 1
 export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD := 1
@@ -20,7 +24,7 @@ test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/pytho
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build test corpus bench bench-peers fmt lint web needs-build needs-test needs-bench needs-quality needs-peers \
+.PHONY: help run build test corpus fuzz bench bench-peers fmt lint web needs-build needs-test needs-bench needs-quality needs-peers \
         test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality
 
 help: ## list the targets
@@ -36,6 +40,9 @@ test: needs-test lint test-rust test-web test-browser test-proxies ## all checks
 
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
 	$(CARGO) test --locked --test corpus -- --nocapture
+
+fuzz: needs-build web ## every fuzz target for TIME seconds (600), or those of TARGETS
+	@scripts/fuzz.sh $(TIME) $(TARGETS)
 
 bench: bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality ## micro-benches, the load harness with nginx and vipsthumbnail beside it, the look of images
 

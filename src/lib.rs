@@ -5,6 +5,8 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 mod mcp;
 pub mod metrics;

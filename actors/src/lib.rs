@@ -13,6 +13,8 @@ mod error;
 pub mod events;
 #[cfg(test)]
 mod fixtures;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod live;
 mod looping;
 pub mod meter;

@@ -1,6 +1,8 @@
 //! Bytes from the wire to access units. Knows neither actors, HTTP nor SQL.
 
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gate;
 pub mod rtmp;
 pub mod rtsp;

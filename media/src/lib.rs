@@ -9,6 +9,8 @@ pub mod captions;
 pub mod codec;
 mod error;
 pub mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod geometry;
 pub mod hls;
 pub mod meter;

@@ -4,11 +4,11 @@
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event has more than {0} bytes")]
-pub(super) struct TooLarge(usize);
+pub(crate) struct TooLarge(usize);
 
 /// What has come so far of a stream.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     max_event_bytes: usize,
     line: Vec<u8>,
     /// The last line ended in a carriage return: a line feed right after it belongs to that end.
@@ -21,7 +21,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// The bound is on what one event may hold: on what another program could make of this one.
-    pub(super) fn new(max_event_bytes: usize) -> Self {
+    pub(crate) fn new(max_event_bytes: usize) -> Self {
         Self {
             max_event_bytes,
             line: Vec::new(),
@@ -33,7 +33,7 @@ impl Reader {
     }
 
     /// Takes the next bytes; the data of the events that they complete.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
         let mut complete = Vec::new();
         for &byte in bytes {
             let follows_return = std::mem::take(&mut self.after_return);
@@ -53,7 +53,7 @@ impl Reader {
     }
 
     /// The id that the stream gave last: where to go on after a break.
-    pub(super) fn last_id(&self) -> Option<&str> {
+    pub(crate) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 

@@ -12,7 +12,7 @@
 mod backup;
 mod config;
 mod doctor;
-mod event_stream;
+pub(crate) mod event_stream;
 mod mcp;
 mod restore;
 mod service;

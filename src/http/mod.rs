@@ -24,6 +24,7 @@ pub(crate) mod field;
 mod filename;
 pub(crate) mod files;
 mod folders;
+pub(crate) mod fuzzing;
 mod health;
 pub(crate) mod jobs;
 mod keys;

@@ -110,7 +110,7 @@ impl TokenKeys {
         state.playback_keys.get_or_try_init(read).await
     }
 
-    fn new(signer: Signer) -> Self {
+    pub(super) fn new(signer: Signer) -> Self {
         let key = signer.sign(Purpose::PlaybackKey, b"");
         Self {
             signer,
@@ -150,6 +150,13 @@ impl TokenKeys {
         let signature = over(&self.issued, &signed).finalize().into_bytes();
         let token = format!("{signed}.{}", signing::encode(&signature));
         (token.len() <= MAX_CHARACTERS).then_some(token)
+    }
+
+    /// Adds the signature of an account's key to a header and claims.
+    pub(super) fn signed(&self, key_id: Uuid, signed: &str) -> String {
+        let key = mac_of(self.secret(key_id).expose().as_bytes());
+        let signature = over(&key, signed).finalize().into_bytes();
+        format!("{signed}.{}", signing::encode(&signature))
     }
 
     /// What a token permits at `now_s`, in seconds since 1970.

@@ -54,7 +54,7 @@ impl Asked {
 }
 
 /// One byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
-fn parse(range: &str, total: u64) -> Asked {
+pub(super) fn parse(range: &str, total: u64) -> Asked {
     let Some((first, last)) = range
         .strip_prefix("bytes=")
         .and_then(|range| range.split_once('-'))

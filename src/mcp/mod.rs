@@ -24,6 +24,7 @@ use rmcp_actix_web::transport::{LocalSessionManager, StreamableHttpService};
 
 use agent::Agent;
 pub use calls::Calls;
+pub(crate) use message::read as read_message;
 use server::Server;
 
 const PATH: &str = "/mcp";

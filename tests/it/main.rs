@@ -9,6 +9,7 @@ mod delivery;
 mod events;
 mod faults;
 mod files;
+mod fuzz_seeds;
 mod hostile;
 mod images;
 mod mcp;

@@ -12,6 +12,8 @@ mod descriptors;
 pub mod faults;
 #[cfg(feature = "codecs")]
 mod foreign;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "codecs")]
 pub mod image;
 mod postmortem;

@@ -4,7 +4,7 @@ use hyper::header::{CONTENT_DISPOSITION, HeaderMap};
 
 /// The name that the server gives (RFC 6266: `filename*` before `filename`), else the last part of the path. It is as
 /// the server says, unchecked: for the caller to clean.
-pub(super) fn filename(headers: &HeaderMap, path: &str) -> Option<String> {
+pub(crate) fn filename(headers: &HeaderMap, path: &str) -> Option<String> {
     let disposition = headers.get(CONTENT_DISPOSITION);
     let given = disposition.and_then(|value| of_disposition(value.as_bytes()));
     given.or_else(|| {

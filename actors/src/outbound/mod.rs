@@ -10,7 +10,7 @@ mod connection;
 mod dial;
 mod error;
 mod fetch;
-mod filename;
+pub(crate) mod filename;
 mod line;
 mod pool;
 mod request;

@@ -51,13 +51,13 @@ pub struct Target {
 
 impl Target {
     /// Reads an address; the addresses behind it are not checked here.
-    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
         check_characters(text)?;
         Self::of(Url::parse(text)?)
     }
 
     /// Where a redirect from here leads (RFC 9110 §10.2.2).
-    pub(super) fn join(&self, location: &str) -> Result<Self, Fault> {
+    pub(crate) fn join(&self, location: &str) -> Result<Self, Fault> {
         check_characters(location)?;
         Self::of(self.url.join(location)?)
     }

@@ -9,7 +9,7 @@ static START_CODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&[0,
 
 /// What matters about a NAL unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NalKind {
+pub(crate) enum NalKind {
     /// Says only that an access unit starts or fills up a bit rate; files go without.
     Dispensable,
     Vps,
@@ -22,7 +22,7 @@ pub(super) enum NalKind {
 }
 
 /// The kind of a NAL unit; `None` for one that cannot be: without its header, or with the forbidden bit.
-pub(super) fn kind(codec: VideoCodec, nal: &[u8]) -> Option<NalKind> {
+pub(crate) fn kind(codec: VideoCodec, nal: &[u8]) -> Option<NalKind> {
     let header = *nal.first()?;
     let forbidden = header & 0x80 != 0;
     if forbidden {
@@ -60,7 +60,7 @@ fn hevc_kind(nal_type: u8) -> NalKind {
 }
 
 /// Where the NAL units stand, without start codes and the zeros around them.
-pub(super) fn nal_units(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn nal_units(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut codes = START_CODE.find_iter(bytes).peekable();
     std::iter::from_fn(move || {
         let start = codes.next()? + 3;

@@ -3,7 +3,7 @@
 //! Pure: takes bytes in pieces of any size, gives units back. Nothing is allocated by a declared length, every buffer has
 //! a bound, and whatever is damaged is left out whole and named.
 
-mod annex_b;
+pub(crate) mod annex_b;
 mod audio;
 mod audio_frame;
 mod clock;

@@ -129,7 +129,7 @@ fn the_capture_is_right() {
 /// What real encoders sent, cut off in the middle: each is understood, however it is cut into reads.
 #[test]
 fn captures_of_encoders_give_the_same_units_in_any_pieces() {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/session");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/rtmp_session");
     let mut count = 0;
     for seed in std::fs::read_dir(seeds).unwrap() {
         let path = seed.unwrap().path();
@@ -141,5 +141,5 @@ fn captures_of_encoders_give_the_same_units_in_any_pieces() {
         }
         count += 1;
     }
-    assert_eq!(count, 4, "captures under fuzz/seeds/session");
+    assert_eq!(count, 4, "captures under fuzz/seeds/rtmp_session");
 }

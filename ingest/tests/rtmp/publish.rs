@@ -270,7 +270,7 @@ fn keep_as_seed(name: &str, capture: &[u8]) {
     if std::env::var_os("SLUICE_WRITE_CORPUS").is_none() {
         return;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/session");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/rtmp_session");
     std::fs::create_dir_all(&folder).unwrap();
     // The opening and the first pictures: enough to reach every kind of message, short enough to mutate well.
     let kept = capture.len().min(24 << 10);

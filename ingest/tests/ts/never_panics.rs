@@ -87,7 +87,7 @@ proptest! {
 /// The fuzz target's seeds, whole and in pieces; `SLUICE_WRITE_CORPUS=1` makes them anew.
 #[test]
 fn seeds() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/ts");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/mpeg_ts");
     if env::var_os("SLUICE_WRITE_CORPUS").is_some() {
         write_seeds(&folder);
     }

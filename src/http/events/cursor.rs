@@ -7,7 +7,7 @@ use crate::http::{error::ApiError, extract::camel_case, field::shorten, webhooks
 
 /// The last event that a client has seen: hexadecimal on the wire, opaque to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cursor(pub i64);
+pub(in crate::http) struct Cursor(pub i64);
 
 impl Cursor {
     pub(super) fn parse(field: &str, text: &str) -> Result<Self, ApiError> {
@@ -33,7 +33,7 @@ impl std::fmt::Display for Cursor {
 
 /// The types wanted; empty: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Types(Vec<String>);
+pub(in crate::http) struct Types(Vec<String>);
 
 impl Types {
     /// Names separated by commas.
@@ -55,13 +55,13 @@ impl Types {
 
 /// What a client asks of the feed or the stream.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Query {
+pub(in crate::http) struct Query {
     pub after: Option<Cursor>,
     pub types: Types,
 }
 
 impl Query {
-    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
+    pub(in crate::http) fn parse(query: &str) -> Result<Self, ApiError> {
         let mut parsed = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match camel_case(&name).as_str() {

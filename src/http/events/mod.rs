@@ -16,7 +16,8 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use cursor::{Cursor, Query};
+use cursor::Cursor;
+pub(super) use cursor::Query;
 pub(super) use stream::Followers;
 pub use stream::{__path_stream, stream};
 

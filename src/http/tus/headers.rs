@@ -43,20 +43,20 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// A new upload.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Creation {
+pub(in crate::http) struct Creation {
     /// `None`: to be declared by a later request.
     pub(super) length: Option<u64>,
     /// As the client wrote it.
     pub(super) metadata: String,
     /// Safe, see [`filename::clean`].
-    pub(super) filename: String,
+    pub(in crate::http) filename: String,
     pub(super) folder_id: Option<Uuid>,
     /// The bytes that come with it.
     pub(super) chunk: Option<Chunk>,
 }
 
 impl Creation {
-    pub(super) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(in crate::http) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
         if headers.contains_key(CONCAT) {
             return Err(ApiError::Invalid(
                 "Upload-Concat is not supported: send one upload for each file".to_owned(),
@@ -95,7 +95,7 @@ fn length_of_new(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
 
 /// The bytes that a request brings.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub(in crate::http) struct Chunk {
     pub(super) offset: u64,
     /// Declares the length of an upload that was made without one.
     pub(super) length: Option<u64>,
@@ -106,7 +106,7 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Of a PATCH.
-    pub(super) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(in crate::http) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
         if !has_type(headers) {
             return Err(other_type());
         }

@@ -23,6 +23,7 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(super) use headers::{Chunk as ChunkHeaders, Creation as CreationHeaders};
 pub(super) use turns::Turns;
 
 use self::{

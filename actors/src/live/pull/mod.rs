@@ -4,7 +4,7 @@
 //! which are made anew inside their inputs' reconnect windows. A source that fails is tried again with back-off for as long
 //! as its row wants it, and gives way while an encoder publishes.
 
-mod url;
+pub(crate) mod url;
 
 use std::{
     collections::HashMap,

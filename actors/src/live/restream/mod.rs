@@ -14,7 +14,7 @@ mod sink;
 pub(super) mod tap;
 mod task;
 mod timeline;
-mod url;
+pub(crate) mod url;
 
 use std::{
     collections::HashMap,
