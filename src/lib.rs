@@ -8,4 +8,5 @@ pub mod config;
 pub mod http;
 mod mcp;
 pub mod metrics;
+pub mod suspension;
 pub mod tls;

@@ -1,5 +1,6 @@
 //! The whole service as a user meets it: the real binary, real encoders, strict viewers.
 
+mod accounts;
 mod api;
 mod browser;
 mod continuity;
@@ -9,6 +10,7 @@ mod delivery;
 mod events;
 mod faults;
 mod files;
+mod first_start;
 mod hostile;
 mod images;
 mod mcp;
