@@ -333,8 +333,8 @@ impl Service {
         text
     }
 
-    /// Notes that [`Service::greeting`] was shown. Without that the next start makes other first credentials and shows those.
-    pub async fn greeted(&self) {
+    /// Without this the next start makes other first credentials and shows those.
+    async fn note_greeted(&self) {
         if self.first.is_some()
             && let Err(error) = sluice_store::first_credentials_shown(&self.state.store).await
         {
@@ -342,8 +342,9 @@ impl Service {
         }
     }
 
-    /// Runs until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
-    pub async fn run_until_signal(self) -> Result<(), Error> {
+    /// Runs until SIGTERM or SIGINT, then drains; a second signal ends the process at once. `is_greeted`: [`Service::greeting`]
+    /// was shown.
+    pub async fn run_until_signal(self, is_greeted: bool) -> Result<(), Error> {
         let hook = |kind| {
             signal(kind).map_err(|source| Error::Io {
                 what: "listening for signals".into(),
@@ -354,6 +355,9 @@ impl Service {
             hook(SignalKind::terminate())?,
             hook(SignalKind::interrupt())?,
         );
+        if is_greeted {
+            self.note_greeted().await;
+        }
         let lost = self.lost.clone();
         tokio::select! {
             () = either(&mut terminate, &mut interrupt) => {}

@@ -85,8 +85,8 @@ fn limits(plan: &Plan) -> [(&'static str, String); 7] {
         ("Image deliveries a month", count(plan.deliveries_per_month)),
         ("Requests a minute", count(plan.requests_per_minute.into())),
         ("Files at once", count(plan.files_per_batch.into())),
-        ("Image, up to", size(plan.image_upload)),
-        ("Video or audio, up to", size(plan.video_upload)),
+        ("Largest image", size(plan.image_upload)),
+        ("Largest video or audio", size(plan.video_upload)),
         ("Storage", size(plan.storage)),
     ]
 }
