@@ -106,7 +106,7 @@ async fn the_same_fixed_key_serves_both_starts() {
     }
 }
 
-/// Somebody has them: what works must not be taken away.
+/// A use shows that they were read: they must keep working.
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_in_use_are_never_replaced() {
     for what in ["password", "session", "key"] {

@@ -13,7 +13,7 @@ use crate::support::{
     server::{Input, Server},
 };
 
-/// Everything of an account that somebody without its key may ask for.
+/// Everything of an account that is served without its key.
 struct Public {
     addresses: Vec<(&'static str, String)>,
     input: Input,
@@ -76,7 +76,7 @@ fn when_suspended(what: &str) -> u16 {
     }
 }
 
-/// The encoder is sent away, also when it comes again and again.
+/// A new publish is refused.
 async fn check_refused(clip: &Clip, input: &Input) -> Result<(), Failure> {
     let mut encoder = Publish::new(clip, &input.rtmp_url())?.looped().start()?;
     let status = encoder.wait(SOON).await?;
@@ -110,10 +110,10 @@ async fn nothing_of_a_suspended_account_is_served() -> Result<(), Failure> {
         }
         public.answer(&tenant, when_suspended).await?;
         let ended = encoder.wait(SOON).await?;
-        assert!(!ended.success(), "the encoder is sent away: {ended}");
+        assert!(!ended.success(), "the encoder is disconnected: {ended}");
         check_refused(&clip, &public.input).await?;
         let others = server.api().list().await?;
-        assert_eq!(others.len(), 1, "other accounts go on");
+        assert_eq!(others.len(), 1, "other accounts are not concerned");
         (public, tenant.api.key().to_owned())
     };
 
