@@ -17,6 +17,7 @@ fn main() {
         ("docs.html", PLACEHOLDER),
         ("share.html", FRAME),
         ("notice.html", FRAME),
+        ("plans.html", FRAME),
     ];
     for (page, placeholder) in pages {
         let path = folder.join(page);

@@ -1,7 +1,14 @@
 //! The service as a whole: opens the store, recovers what was on air, starts tree, listeners and HTTP, and stops them
 //! in reverse.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    net::{self, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use actix_web::{dev::ServerHandle, web};
 use kameo::actor::ActorRef;
@@ -18,9 +25,11 @@ use sluice_actors::{
     tree::{self, Add, Root},
 };
 use sluice_store::{
-    Bootstrap, FirstCredentials, Secret, Store, installation, live_inputs, webhooks, workflows,
+    Bootstrap, FirstCredentials, Secret, Store, accounts, installation, live_inputs, webhooks,
+    workflows,
 };
 use tokio::{
+    net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::Semaphore,
     task::JoinHandle,
@@ -32,6 +41,7 @@ use tracing::{error, info, warn};
 use crate::{
     config::Config,
     http::{self, AppState, MediaHandles, SrtAccess, Stage},
+    suspension,
     tls::{Certificates, TlsError},
 };
 
@@ -92,6 +102,34 @@ pub struct Service {
     background: Vec<JoinHandle<()>>,
 }
 
+/// All sockets, bound before anything is made that only this start can show.
+struct Sockets {
+    http: net::TcpListener,
+    rtmp: Arc<TcpListener>,
+    /// With a certificate.
+    rtmps: Option<Arc<TcpListener>>,
+    srt: Option<Arc<net::UdpSocket>>,
+}
+
+impl Sockets {
+    async fn bind(config: &Config) -> Result<Self, Error> {
+        let rtmps = match config.http.tls() {
+            Some(_) => Some(listener::bind("rtmp.tls_listen", config.rtmp.tls_listen).await?),
+            None => None,
+        };
+        let srt = match config.srt.enabled {
+            true => Some(srt::bind("srt.listen", config.srt.listen).await?),
+            false => None,
+        };
+        Ok(Self {
+            http: http::bind(config.http.listen).await?,
+            rtmp: listener::bind("rtmp.listen", config.rtmp.listen).await?,
+            rtmps,
+            srt,
+        })
+    }
+}
+
 /// The sockets of encoders and what their sessions share.
 struct Ingest {
     rtmp: SocketAddr,
@@ -104,12 +142,21 @@ impl Service {
     /// Starts everything; when this returns, `/readyz` answers 200.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let store = Store::open(&config.store).await?;
+        let certificates = match config.http.tls() {
+            Some((cert, key)) => Some(Certificates::load(cert, key)?),
+            None => None,
+        };
+        let sockets = Sockets::bind(&config).await?;
         let first =
             sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms())
                 .await?;
+        let suspended = accounts::suspended(&mut store.read().await?).await?;
+        let suspended: HashSet<_> = suspended.into_iter().collect();
         let inputs = live_inputs::all(&mut store.read().await?).await?;
+        let inputs = inputs.into_iter();
+        let inputs = inputs.map(|input| suspension::in_force(input, &suspended));
 
-        let branch = Branch::prepare(config.live.clone(), store.clone(), inputs).await?;
+        let branch = Branch::prepare(config.live.clone(), store.clone(), inputs.collect()).await?;
         let (stop, done, lost, board) = (
             CancellationToken::new(),
             CancellationToken::new(),
@@ -132,17 +179,19 @@ impl Service {
             add(&root, concern).await;
         }
 
-        let certificates = match config.http.tls() {
-            Some((cert, key)) => Some(Certificates::load(cert, key)?),
-            None => None,
-        };
         let gate = LiveGate::new(inputs);
-        let mut ingest =
-            start_ingest(&config, &root, gate.clone(), certificates.as_ref(), &stop).await?;
+        let mut ingest = start_ingest(
+            &config,
+            &root,
+            gate.clone(),
+            (sockets.rtmp, sockets.rtmps),
+            certificates.as_ref(),
+            &stop,
+        )
+        .await?;
         let installation = installation::get(&mut store.read().await?).await?;
         let passphrases = Passphrases::new(installation.key());
-        if config.srt.enabled {
-            let udp = srt::bind("srt.listen", config.srt.listen).await?;
+        if let Some(udp) = sockets.srt {
             ingest.srt = udp.local_addr().ok();
             let gateway = srt::Args {
                 udp,
@@ -198,7 +247,8 @@ impl Service {
             None => state,
         };
         let state = web::Data::new(state);
-        let server = http::server(state.clone(), certificates.clone()).await?;
+        state.suspensions.set(suspended.clone());
+        let server = http::server(state.clone(), sockets.http, certificates.clone())?;
         let addresses = Addresses {
             http: server.address,
             https: server.is_https,
@@ -210,6 +260,7 @@ impl Service {
             tokio::spawn(branch.run_background(done.clone())),
             tokio::spawn(sweep(store.clone(), events, runs, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
+            tokio::spawn(suspension::follow(state.clone(), suspended, done.clone())),
         ];
         let http = server.server.handle();
         actix_rt::spawn(server.server);
@@ -261,15 +312,20 @@ impl Service {
                 self.addresses.rtmp.port(),
             );
             let (slug, playback_id) = (&first.live_input.input_slug, &first.live_input.playback_id);
+            let bootstrap = &self.state.config.bootstrap;
+            let password = or_set_by(
+                &first.admin_password,
+                "admin_password",
+                &bootstrap.admin_password,
+            );
+            let api_key = or_set_by(&first.api_key, "api_key", &bootstrap.api_key);
             text.push_str(&format!(
                 "\n  This is shown once:\n\
-                 \n    user          {}\n    password      {}\n    API key       {}\n\
+                 \n    user          {}\n    password      {password}\n    API key       {api_key}\n\
                  \n  OBS, Settings -> Stream, Service \"Custom...\":\n\
                  \n    Server        {server}\n    Stream Key    {slug}.{}\n\
                  \n  Watch at {web}/live/{playback_id}\n",
                 first.username,
-                first.admin_password.expose(),
-                first.api_key.expose(),
                 first.stream_key.expose(),
             ));
         }
@@ -277,8 +333,18 @@ impl Service {
         text
     }
 
-    /// Runs until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
-    pub async fn run_until_signal(self) -> Result<(), Error> {
+    /// Without this the next start makes other first credentials and shows those.
+    async fn note_greeted(&self) {
+        if self.first.is_some()
+            && let Err(error) = sluice_store::first_credentials_shown(&self.state.store).await
+        {
+            warn!(%error, "the next start shows other first credentials, and those of this one end");
+        }
+    }
+
+    /// Runs until SIGTERM or SIGINT, then drains; a second signal ends the process at once. `is_greeted`: [`Service::greeting`]
+    /// was shown.
+    pub async fn run_until_signal(self, is_greeted: bool) -> Result<(), Error> {
         let hook = |kind| {
             signal(kind).map_err(|source| Error::Io {
                 what: "listening for signals".into(),
@@ -289,6 +355,9 @@ impl Service {
             hook(SignalKind::terminate())?,
             hook(SignalKind::interrupt())?,
         );
+        if is_greeted {
+            self.note_greeted().await;
+        }
         let lost = self.lost.clone();
         tokio::select! {
             () = either(&mut terminate, &mut interrupt) => {}
@@ -339,6 +408,15 @@ impl Service {
     }
 }
 
+/// A first credential for the terminal, or where it comes from: what the operator set is known already and may be a secret that
+/// logs of the terminal should not hold.
+fn or_set_by<'a>(secret: &'a Secret, key: &str, set: &str) -> Cow<'a, str> {
+    match set {
+        "" => secret.expose().into(),
+        _ => format!("as the setting bootstrap.{key} says").into(),
+    }
+}
+
 async fn add(root: &ActorRef<Root>, concern: sluice_actors::concern::Concern) {
     let name = concern.name;
     if let Err(error) = root.ask(Add(concern)).await {
@@ -350,10 +428,10 @@ async fn start_ingest(
     config: &Config,
     root: &ActorRef<Root>,
     gate: LiveGate,
+    (socket, encrypted): (Arc<TcpListener>, Option<Arc<TcpListener>>),
     certificates: Option<&Arc<Certificates>>,
     stop: &CancellationToken,
 ) -> Result<Ingest, Error> {
-    let socket = listener::bind("rtmp.listen", config.rtmp.listen).await?;
     let rtmp = socket.local_addr().map_err(|source| Error::Io {
         what: "the RTMP socket".into(),
         source,
@@ -370,8 +448,7 @@ async fn start_ingest(
     };
     let sessions = plain.sessions.clone();
     let mut rtmps = None;
-    if let Some(certificates) = certificates {
-        let socket = listener::bind("rtmp.tls_listen", config.rtmp.tls_listen).await?;
+    if let (Some(certificates), Some(socket)) = (certificates, encrypted) {
         rtmps = socket.local_addr().ok();
         let tls: Acceptor = {
             let acceptor = TlsAcceptor::from(Arc::new(certificates.acceptor_config(&[])?));
@@ -398,6 +475,7 @@ fn fixed_credentials(config: &Config) -> Bootstrap {
     Bootstrap {
         admin_password: fixed(&config.bootstrap.admin_password),
         api_key: fixed(&config.bootstrap.api_key),
+        plan: Some(config.account.plan.clone()),
     }
 }
 

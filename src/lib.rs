@@ -10,4 +10,5 @@ pub mod fuzzing;
 pub mod http;
 mod mcp;
 pub mod metrics;
+pub mod suspension;
 pub mod tls;

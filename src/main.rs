@@ -82,13 +82,24 @@ fn tree_threads() -> usize {
 
 async fn run(config: Config) -> Result<(), app::Error> {
     let service = Service::start(config).await?;
-    greet(&service);
-    service.run_until_signal().await
+    let greeting = service.greeting();
+    // Standard output may be a pipe that is full: meanwhile requests are served.
+    let greeted = tokio::task::spawn_blocking(move || greet(&greeting)).await;
+    let is_greeted = greeted.expect("greeting does not panic");
+    service.run_until_signal(is_greeted).await
 }
 
-/// To standard output: what is shown to a person once is no line of the log. Nobody may be reading it.
-fn greet(service: &Service) {
-    let _ = std::io::stdout().write_all(service.greeting().as_bytes());
+/// Writes to standard output: what is shown to a person once is no line of the log. Whether it could be written.
+fn greet(greeting: &str) -> bool {
+    let mut output = std::io::stdout().lock();
+    let written = output.write_all(greeting.as_bytes());
+    match written.and_then(|()| output.flush()) {
+        Ok(()) => true,
+        Err(error) => {
+            warn!(%error, "the addresses, and at a first start the credentials, could not be written to standard output");
+            false
+        }
+    }
 }
 
 /// Each viewer and each encoder is an open file; the limit that a shell gives is meant for programs with few.

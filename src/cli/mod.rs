@@ -1,4 +1,4 @@
-//! The sub-commands with which an operator looks after an installation: `users`, `backup`, `restore`, `doctor`, `config`;
+//! The sub-commands with which an operator looks after an installation: `accounts`, `users`, `keys`, `backup`, `restore`, `doctor`, `config`;
 //! `webhooks`, for those who write receivers; and `mcp`, for agents.
 //!
 //! Each reads the same settings as `serve`. What is decided stands in pure functions; printing happens in the commands
@@ -9,11 +9,18 @@
     reason = "what these commands print is their result"
 )]
 
+mod accounts;
 mod backup;
 mod config;
 mod doctor;
+<<<<<<< HEAD
 pub(crate) mod event_stream;
+=======
+mod event_stream;
+mod keys;
+>>>>>>> 9e69b06b7a1cba6b4c919815d7b2076a04a24e1b
 mod mcp;
+mod records;
 mod restore;
 mod service;
 mod srt_gateway;
@@ -36,6 +43,10 @@ use crate::config::{Config, ConfigError};
 /// A sub-command beside `serve`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Make accounts, set their plans, suspend and resume them
+    Accounts(accounts::Arguments),
+    /// Add, list and revoke API keys
+    Keys(keys::Arguments),
     /// Add a user, set another password, or list the users of the dashboard
     Users(users::Arguments),
     /// Write a consistent copy of everything configured and all stored files, while the service runs or not
@@ -78,6 +89,8 @@ impl Command {
     /// Runs to its end. `settings` is the file of `--config`. Failures go to standard error and give code 1.
     pub fn run(self, settings: Option<&Path>) -> ExitCode {
         let outcome = match self {
+            Self::Accounts(arguments) => accounts::run(arguments, settings),
+            Self::Keys(arguments) => keys::run(arguments, settings),
             Self::Users(arguments) => users::run(arguments, settings),
             Self::Backup(arguments) => backup::run(&arguments, settings),
             Self::Restore(arguments) => restore::run(&arguments, settings),

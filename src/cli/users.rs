@@ -3,6 +3,7 @@
 //! Everything works beside a running service, which sees a change with its next look at the database.
 
 use std::{
+    collections::HashMap,
     io::{self, BufRead},
     path::Path,
     process::ExitCode,
@@ -10,13 +11,18 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_store::{
-    Secret, Store, StoreSettings, accounts,
+    Secret, StoreSettings, accounts,
     credentials::{self, PasswordHash},
     now_ms,
     users::{self, NewUser, Role, User},
 };
+use uuid::Uuid;
 
-use super::{Error, block_on, load, open_to_read, show};
+use super::{
+    Error, block_on, load, open_to_read,
+    records::{self, AccountOption, day, open_to_change},
+    show,
+};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -31,6 +37,8 @@ enum Command {
         name: String,
         #[arg(long, value_enum, default_value_t = RoleName::Member)]
         role: RoleName,
+        #[command(flatten)]
+        account: AccountOption,
         #[command(flatten)]
         password: PasswordSource,
     },
@@ -69,16 +77,21 @@ impl From<RoleName> for Role {
 pub(super) fn run(arguments: Arguments, settings: Option<&Path>) -> Result<ExitCode, Error> {
     let settings = load(settings)?.store;
     let text = match arguments.command {
-        Command::List => table(&block_on(list(&settings))?),
+        Command::List => {
+            let (users, accounts) = block_on(list(&settings))?;
+            table(&users, &accounts)
+        }
         Command::Add {
             name,
             role,
+            account,
             password,
         } => {
             let password = Password::obtain(&password)?;
-            let user = block_on(add(&settings, name, role.into(), password.hash()?))?;
+            let hash = password.hash()?;
+            let (user, account) = block_on(add(&settings, account, name, role.into(), hash))?;
             format!(
-                "added {} ({})\n{}",
+                "added {} ({}) to account {account}\n{}",
                 user.username,
                 user.role.as_str(),
                 password.shown_once()
@@ -143,33 +156,41 @@ impl Password {
     }
 }
 
-async fn list(settings: &StoreSettings) -> Result<Vec<User>, Error> {
+/// All users, and the names of all accounts.
+async fn list(settings: &StoreSettings) -> Result<(Vec<User>, HashMap<Uuid, String>), Error> {
     let store = open_to_read(&settings.data_dir).await?;
-    let users = users::list(&mut store.read().await?).await;
+    let listed = async {
+        let mut db = store.read().await?;
+        let users = users::list(&mut db).await?;
+        let accounts = accounts::list(&mut db).await?.into_iter();
+        let names = accounts.map(|summary| (summary.account.id, summary.account.name));
+        Ok::<_, sluice_store::Error>((users, names.collect()))
+    };
+    let listed = listed.await;
     store.close().await;
-    Ok(users?)
+    Ok(listed?)
 }
 
+/// Gives the user and the name of its account.
 async fn add(
     settings: &StoreSettings,
+    account: AccountOption,
     name: String,
     role: Role,
     password_hash: PasswordHash,
-) -> Result<User, Error> {
+) -> Result<(User, String), Error> {
     let store = open_to_change(settings).await?;
     let added = store
         .write(move |tx| {
             Box::pin(async move {
-                let account = accounts::first(tx)
-                    .await?
-                    .ok_or(sluice_store::Error::NotFound("account"))?;
+                let account = account.find(tx).await?;
                 let new = NewUser {
                     account_id: account.id,
                     username: name,
                     role,
                     password_hash,
                 };
-                users::create(tx, new, now_ms()).await
+                Ok((users::create(tx, new, now_ms()).await?, account.name))
             })
         })
         .await;
@@ -199,38 +220,23 @@ async fn reset(
     Ok(changed?)
 }
 
-/// Opens the database that is there; a first one is the service's to make, with its first credentials.
-async fn open_to_change(settings: &StoreSettings) -> Result<Store, Error> {
-    open_to_read(&settings.data_dir).await?.close().await;
-    Ok(Store::open_beside(settings).await?)
-}
-
 /// One line for each user under a heading.
-fn table(users: &[User]) -> String {
-    let width = users
-        .iter()
-        .map(|user| user.username.len())
-        .chain(["name".len()])
-        .max()
-        .unwrap_or_default();
-    let mut text = format!("{:width$}  role    since\n", "name");
-    for user in users {
-        let since = jiff::Timestamp::from_millisecond(user.created_at).map_or_else(
-            |_| "unknown".to_owned(),
-            |at| at.strftime("%Y-%m-%d").to_string(),
-        );
-        text += &format!(
-            "{:width$}  {:6}  {since}\n",
-            user.username,
-            user.role.as_str()
-        );
-    }
-    text
+fn table(users: &[User], accounts: &HashMap<Uuid, String>) -> String {
+    let row = |user: &User| {
+        [
+            user.username.clone(),
+            user.role.as_str().to_owned(),
+            day(user.created_at),
+            accounts.get(&user.account_id).cloned().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = users.iter().map(row).collect();
+    records::table(["name", "role", "since", "account"], &rows)
 }
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Bootstrap, bootstrap};
+    use sluice_store::{Bootstrap, Store, bootstrap};
 
     use super::*;
 
@@ -239,7 +245,7 @@ mod tests {
     }
 
     async fn verify(settings: &StoreSettings, name: &str, password: &str) -> bool {
-        let users = list(settings).await.unwrap();
+        let (users, _) = list(settings).await.unwrap();
         let user = users.iter().find(|user| user.username == name).unwrap();
         credentials::verify_password(&Secret::new(password), &user.password_hash)
     }
@@ -262,23 +268,25 @@ mod tests {
         bootstrap(&service, Bootstrap::default(), now_ms())
             .await
             .unwrap();
-        assert_eq!(list(&settings).await.unwrap().len(), 1);
-        add(&settings, "beside".into(), Role::Member, hash("x"))
+        assert_eq!(list(&settings).await.unwrap().0.len(), 1);
+        let add = async |name: &str, password| {
+            let account = AccountOption::default();
+            add(
+                &settings,
+                account,
+                name.into(),
+                Role::Member,
+                hash(password),
+            )
             .await
-            .unwrap();
+        };
+        add("beside", "x").await.unwrap();
         let seen = users::list(&mut service.read().await.unwrap()).await;
         assert_eq!(seen.unwrap().len(), 2, "the service sees the change");
         service.close().await;
 
-        add(&settings, "Bo".into(), Role::Member, hash("first"))
-            .await
-            .unwrap();
-        assert!(
-            add(&settings, "bo".into(), Role::Member, hash("x"))
-                .await
-                .is_err(),
-            "a name twice"
-        );
+        add("Bo", "first").await.unwrap();
+        assert!(add("bo", "x").await.is_err(), "a name twice");
         assert!(verify(&settings, "bo", "first").await);
         assert_eq!(
             reset(&settings, "BO".into(), hash("second")).await.unwrap(),
@@ -287,9 +295,10 @@ mod tests {
         assert!(verify(&settings, "bo", "second").await);
         assert!(reset(&settings, "nobody".into(), hash("x")).await.is_err());
 
-        let shown = table(&list(&settings).await.unwrap());
+        let (users, accounts) = list(&settings).await.unwrap();
+        let shown = table(&users, &accounts);
         assert!(
-            shown.starts_with("name    role    since\nadmin   admin   20"),
+            shown.starts_with("name    role    since       account\nadmin   admin   20"),
             "{shown}"
         );
     }

@@ -3,6 +3,7 @@
 //! `config/default.toml` is manual and default at once. Each crate owns its section and the checks of it; this module
 //! composes them, and refuses what it does not know: a misspelt key in the file must not be a silent default.
 
+mod account;
 mod archive;
 mod environment;
 mod plan;
@@ -33,6 +34,7 @@ use sluice_ingest::{rtmp::RtmpSettings, rtsp::RtspSettings, srt::SrtSettings};
 use sluice_media::setting::size;
 use sluice_store::StoreSettings;
 
+pub use account::Account;
 pub use archive::Archive;
 pub use plan::Plan;
 pub use sections::{Bootstrap, Http, Log, LogFormat, Mcp, SignIn, Uploads};
@@ -69,6 +71,7 @@ pub struct Config {
     pub workflows: WorkflowSettings,
     pub mcp: Mcp,
     pub outbound: OutboundSettings,
+    pub account: Account,
     pub bootstrap: Bootstrap,
     pub log: Log,
     /// By name; an account's row names its plan.
@@ -99,6 +102,7 @@ impl Default for Config {
             workflows: WorkflowSettings::default(),
             mcp: Mcp::default(),
             outbound: OutboundSettings::default(),
+            account: Account::default(),
             bootstrap: Bootstrap::default(),
             log: Log::default(),
             plans: plan::defaults(),
@@ -207,6 +211,18 @@ impl Config {
         self.plans.get(name).cloned().unwrap_or_default()
     }
 
+    /// That there is a plan of that name; the message names those there are.
+    pub fn check_plan(&self, name: &str) -> Result<(), String> {
+        if self.plans.contains_key(name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.plans.keys().map(String::as_str).collect();
+        Err(format!(
+            "there is no plan `{name}`: use one of {}, or add [plans.{name}] to the settings",
+            names.join(", ")
+        ))
+    }
+
     /// Deliveries a month by plan; 0: no cap.
     pub fn delivery_caps(&self) -> BTreeMap<String, u64> {
         let caps = self.plans.iter();
@@ -236,6 +252,9 @@ impl Config {
         self.webhooks.check()?;
         self.workflows.check()?;
         self.mcp.check()?;
+        self.account.check()?;
+        self.check_plan(&self.account.plan)
+            .map_err(|reason| format!("account.plan: {reason}"))?;
         self.outbound.check()
     }
 }

@@ -24,7 +24,7 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Empty: public addresses follow each request's own scheme and Host.
     pub base_url: String,
-    /// Where a larger plan can be had; empty: the service's own page of plans.
+    /// Where a larger plan can be had; empty: `/plans`, the service's own page of plans.
     pub upgrade_url: String,
     /// PEM files; both empty: plain HTTP.
     pub tls_cert: PathBuf,

@@ -138,6 +138,14 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
             &["mcp.allowed_origins", "https://"],
         ),
         ("[mcp]\nmax_calls = 0", &["mcp.max_calls", "1"]),
+        (
+            "[account]\nplan = 'gold'",
+            &["account.plan", "gold", "free", "unlimited"],
+        ),
+        (
+            "[account]\nlook_every = '1ms'",
+            &["account.look_every", "100ms"],
+        ),
         ("[http\n", &["line 1"]),
     ];
     for (text, parts) in cases {

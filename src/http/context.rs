@@ -32,7 +32,7 @@ use super::{
     archive, error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
     rate_limit::RateLimit, share::Shares, sign_in::Attempts, tus::Turns,
 };
-use crate::{config::Config, mcp, metrics::Metrics};
+use crate::{config::Config, mcp, metrics::Metrics, suspension::Suspensions};
 
 /// Argon2 takes 19 MiB and tens of milliseconds: as many at a time as two cores bear beside live streams.
 const PASSWORD_CHECKS: usize = 2;
@@ -157,6 +157,8 @@ pub struct AppState {
     pub streams: VideoStreams,
     pub webhooks: Webhooks,
     pub workflows: Workflows,
+    /// Accounts that nothing is served for.
+    pub suspensions: Suspensions,
     /// The port that the RTMP listener is bound to.
     pub rtmp_port: u16,
     /// `None` when SRT is not listened for.
@@ -167,7 +169,7 @@ pub struct AppState {
     /// The keys of playback tokens, read when the first one is met.
     pub(super) playback_keys: OnceCell<TokenKeys>,
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
-    pub(super) live_changes: Mutex<()>,
+    pub(crate) live_changes: Mutex<()>,
     /// Places for archives that are sent.
     pub(super) archives: archive::Places,
     /// Permits for viewers that wait for a part or a state.
@@ -231,6 +233,7 @@ impl AppState {
             streams: media.streams,
             webhooks: media.webhooks,
             workflows: media.workflows,
+            suspensions: Suspensions::default(),
             rtmp_port,
             srt: None,
         }

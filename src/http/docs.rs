@@ -22,7 +22,7 @@ const PLAYER_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 's
      media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self'; base-uri 'none'; form-action 'none'";
 
 /// As the player's, and not inside other sites' frames.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+pub(super) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Pages are asked for again each time; their scripts and styles carry a hash of their content in the name.

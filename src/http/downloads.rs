@@ -110,6 +110,7 @@ pub(super) fn download_url(signer: &Signer, base: &str, grant: DownloadGrant) ->
         (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
+        (status = 403, description = "The account is suspended", body = super::error::ErrorBody),
         (status = 404, description = "Expired, gone or never issued", body = super::error::ErrorBody),
         (status = 416, description = "No such range", body = super::error::ErrorBody)))]
 pub async fn fetch(
@@ -121,15 +122,23 @@ pub async fn fetch(
     let grant = DownloadGrant::read(&token, &Signer::of(&mut db).await?)
         .filter(|grant| now_ms() < grant.expires_at)
         .ok_or(ApiError::NotFound("download"))?;
-    let bytes = find(&mut db, grant.what).await?;
+    let (account_id, bytes) = find(&mut db, grant.what).await?;
     drop(db);
+    if state.suspensions.contains(account_id) {
+        return Err(ApiError::AccountSuspended);
+    }
     bytes::respond(&request, &state, &bytes, CACHE).await
 }
 
+/// The bytes of an account.
+type Owned = (Uuid, StoredBytes);
+
 /// What the grant is for, as it is now; one refusal for everything that is not there.
-async fn find(db: &mut Reader, what: Downloadable) -> Result<StoredBytes, ApiError> {
+async fn find(db: &mut Reader, what: Downloadable) -> Result<Owned, ApiError> {
     let found = match what {
-        Downloadable::File(id) => files::by_id(db, id).await?.map(StoredBytes::from),
+        Downloadable::File(id) => files::by_id(db, id)
+            .await?
+            .map(|file| (file.account_id, StoredBytes::from(file))),
         Downloadable::Result(id) => result_bytes(db, id).await?,
         Downloadable::Attachment(id) => attachment_bytes(db, id).await?,
         Downloadable::Archive(id) => archive_bytes(db, id).await?,
@@ -138,74 +147,78 @@ async fn find(db: &mut Reader, what: Downloadable) -> Result<StoredBytes, ApiErr
     found.ok_or(ApiError::NotFound("download"))
 }
 
-async fn result_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
-    let Some((item, modified_at)) = item(db, id).await? else {
+async fn result_bytes(db: &mut Reader, id: Uuid) -> Result<Option<Owned>, ApiError> {
+    let Some((item, job)) = item(db, id).await? else {
         return Ok(None);
     };
-    Ok(item.result_blob.map(|blob| StoredBytes {
+    let bytes = item.result_blob.map(|blob| StoredBytes {
         blob,
         size_bytes: item.result_size.unwrap_or_default().unsigned_abs(),
         filename: item.result_name.unwrap_or(item.original_name),
         mime_type: item
             .mime_type
             .unwrap_or_else(|| "application/octet-stream".to_owned()),
-        modified_at,
-    }))
+        modified_at: job.created_at,
+    });
+    Ok(bytes.map(|bytes| (job.account_id, bytes)))
 }
 
-async fn attachment_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
-    let Some((item, modified_at)) = item(db, id).await? else {
+async fn attachment_bytes(db: &mut Reader, id: Uuid) -> Result<Option<Owned>, ApiError> {
+    let Some((item, job)) = item(db, id).await? else {
         return Ok(None);
     };
     let Some(attachment) = item.attachment() else {
         return Ok(None);
     };
-    Ok(attachment.blob.map(|blob| StoredBytes {
+    let bytes = attachment.blob.map(|blob| StoredBytes {
         blob,
         size_bytes: attachment.size.unsigned_abs(),
         filename: attachment.filename,
         mime_type: attachment.mime_type,
-        modified_at,
-    }))
+        modified_at: job.created_at,
+    });
+    Ok(bytes.map(|bytes| (job.account_id, bytes)))
 }
 
-/// An item of a job, and since when there is the job.
-async fn item(db: &mut Reader, id: Uuid) -> Result<Option<(jobs::Item, i64)>, ApiError> {
+/// An item of a job, and the job.
+async fn item(db: &mut Reader, id: Uuid) -> Result<Option<(jobs::Item, jobs::Job)>, ApiError> {
     let item = match jobs::item(db, id).await {
         Err(sluice_store::Error::NotFound(_)) => return Ok(None),
         item => item?,
     };
-    let created_at = jobs::by_id(db, item.job_id).await?.created_at;
-    Ok(Some((item, created_at)))
+    let job = jobs::by_id(db, item.job_id).await?;
+    Ok(Some((item, job)))
 }
 
-async fn archive_bytes(db: &mut Reader, id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
+async fn archive_bytes(db: &mut Reader, id: Uuid) -> Result<Option<Owned>, ApiError> {
     let job = match jobs::by_id(db, id).await {
         Err(sluice_store::Error::NotFound(_)) => return Ok(None),
         job => job?,
     };
-    Ok(job.archive_blob.map(|blob| StoredBytes {
+    let bytes = job.archive_blob.map(|blob| StoredBytes {
         blob,
         size_bytes: job.archive_size.unwrap_or_default().unsigned_abs(),
         filename: format!("{}.zip", job.id),
         mime_type: "application/zip".to_owned(),
         modified_at: job.completed_at.unwrap_or(job.created_at),
-    }))
+    });
+    Ok(bytes.map(|bytes| (job.account_id, bytes)))
 }
 
-async fn output_bytes(db: &mut Reader, run_id: Uuid) -> Result<Option<StoredBytes>, ApiError> {
+async fn output_bytes(db: &mut Reader, run_id: Uuid) -> Result<Option<Owned>, ApiError> {
     let output = match workflows::output(db, run_id).await {
         Err(sluice_store::Error::NotFound(_)) => return Ok(None),
         output => output?,
     };
     let run = workflows::by_id(db, run_id).await?;
-    Ok(Some(StoredBytes {
+    let bytes = StoredBytes {
         blob: output.blob,
         size_bytes: output.size.unsigned_abs(),
         filename: output.filename,
         mime_type: output.mime_type,
         modified_at: run.completed_at.unwrap_or(run.created_at),
-    }))
+    };
+    Ok(Some((run.account_id, bytes)))
 }
 
 impl From<files::File> for StoredBytes {

@@ -49,6 +49,9 @@ pub enum ApiError {
     Unauthenticated(&'static str),
     #[error("{0}")]
     Forbidden(&'static str),
+    /// The operator suspended the account (403).
+    #[error("this account is suspended: ask the operator of this service to resume it")]
+    AccountSuspended,
     /// Playback needs leave that did not come, or does not hold (403).
     #[error("{message}")]
     NoPlayback {
@@ -195,6 +198,7 @@ impl ApiError {
     pub(super) fn code(&self) -> Option<&'static str> {
         match self {
             Self::TooMany { .. } => Some("rate_limited"),
+            Self::AccountSuspended => Some("account_suspended"),
             Self::NotFound(_) | Self::NoSuchFile { .. } | Self::NoSuchTool { .. } => {
                 Some("not_found")
             }
@@ -284,9 +288,10 @@ impl ResponseError for ApiError {
         match self {
             Self::Invalid(_) | Self::InvalidDefinition { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) | Self::NoPlayback { .. } | Self::NoShare { .. } => {
-                StatusCode::FORBIDDEN
-            }
+            Self::Forbidden(_)
+            | Self::AccountSuspended
+            | Self::NoPlayback { .. }
+            | Self::NoShare { .. } => StatusCode::FORBIDDEN,
             Self::NotFound(_)
             | Self::ShareUnavailable
             | Self::NoSuchFile { .. }

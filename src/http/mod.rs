@@ -33,6 +33,7 @@ mod live_port;
 mod middleware;
 mod multipart;
 mod openapi;
+mod plans;
 pub mod playback;
 mod playback_access;
 mod playback_keys;
@@ -60,7 +61,7 @@ pub use error::ApiError;
 pub use extract::Reached;
 pub use live_port::LivePort;
 use openapi::Shared;
-pub use server::{Bound, StartError, server};
+pub use server::{Bound, StartError, bind, server};
 
 use crate::mcp;
 
@@ -159,6 +160,7 @@ table::routes! {
 
     "/"                                => GET docs::start;
     "/docs"                            => GET docs::docs;
+    "/plans"                           => GET plans::show;
     "/assets/{file}"                   => GET docs::asset;
     "/live/{playbackId}"               => GET docs::player;
     "/video/{playbackId}"              => GET docs::watch;

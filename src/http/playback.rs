@@ -79,7 +79,7 @@ async fn preflight(request: HttpRequest) -> HttpResponse {
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
-        (status = 403, description = "A token is missing (`playback_token_required`), wrong (`playback_token_invalid`) or expired \
+        (status = 403, description = "The account is suspended (`account_suspended`), or a token is missing (`playback_token_required`), wrong (`playback_token_invalid`) or expired \
             (`playback_token_expired`), or the viewer's domain is not allowed", body = super::error::ErrorBody),
         (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
 pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {

@@ -116,8 +116,8 @@ impl<W> Viewer<W> {
 /// Admits whoever asks for something by an address with `leave` in it, a playback id or a token in its place, and says what
 /// a browser may read of the answer, whichever it is. `find` gives what has that playback id.
 ///
-/// 404 for an id that is unknown, 403 for a token that does not hold, for none where one is needed, and for a page that is
-/// not allowed.
+/// 404 for an id that is unknown, 403 for a suspended account, for a token that does not hold, for none where one is needed, and
+/// for a page that is not allowed.
 pub(super) async fn admit<W: Watched>(
     request: &HttpRequest,
     leave: &str,
@@ -161,7 +161,9 @@ fn decide<W: Watched>(
 ) -> (Cors, Result<Viewer<W>, ApiError>) {
     let terms = watched.terms();
     let (cors, allowed) = check_site(request, &terms, token.as_ref());
+    let is_suspended = AppState::of(request).suspensions.contains(terms.account_id);
     let admitted = allowed.and_then(|()| match &token {
+        _ if is_suspended => Err(ApiError::AccountSuspended),
         Some(token) if !token.is_for(terms.playback_id, terms.account_id) => Err(wrong_token()),
         None if terms.is_signed => Err(ApiError::NoPlayback {
             code: "playback_token_required",

@@ -48,16 +48,16 @@ pub struct Bound {
     pub is_https: bool,
 }
 
-/// Binds `http.listen` and builds the server; `certificates` makes it HTTPS with HTTP/2.
+/// Builds the server on the socket of [`bind`]; `certificates` makes it HTTPS with HTTP/2.
 ///
 /// Workers finish running requests for `http.drain` after a graceful stop. A connection whose client takes nothing of what is
 /// sent to it is ended by the system after `http.send_timeout`. Signals are left to the caller.
-pub async fn server(
+pub fn server(
     state: web::Data<AppState>,
+    listener: TcpListener,
     certificates: Option<Arc<Certificates>>,
 ) -> Result<Bound, StartError> {
     let http = state.config.http.clone();
-    let listener = bind(http.listen).await?;
     let address = listener.local_addr().map_err(listen_error(http.listen))?;
     // Connections have it from their listener. It counts for closed windows as for lost packets (tcp(7)).
     set_tcp_user_timeout(&listener, milliseconds(http.send_timeout))
@@ -118,7 +118,8 @@ fn milliseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+/// Binds `http.listen`. Connections wait in its backlog until the server runs.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     let give_up_at = Instant::now() + BIND_PATIENCE;
     loop {
         match TcpListener::bind(address) {

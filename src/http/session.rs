@@ -9,7 +9,7 @@ use actix_web::{
 };
 use serde::{Deserialize, Serialize};
 use sluice_store::{
-    Secret, credentials,
+    Secret, accounts, credentials,
     credentials::csrf_token,
     now_ms, sessions,
     users::{self, User},
@@ -57,6 +57,7 @@ pub struct SessionUser {
 #[utoipa::path(post, path = "/api/session", tag = "session", request_body = SignIn, security(()), responses(
     (status = 201, description = "Signed in", body = SessionAnswer, headers(("Set-Cookie" = String, description = "The session"))),
     (status = 401, description = "Wrong user name or password", body = super::error::ErrorBody),
+    (status = 403, description = "The account is suspended", body = super::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,
@@ -76,6 +77,10 @@ pub async fn create(
         return Err(ApiError::Unauthenticated("wrong user name or password"));
     };
     state.attempts.succeeded(&username, reached.client);
+    let account = accounts::get(&mut state.store.read().await?, user.account_id).await?;
+    if account.is_suspended() {
+        return Err(ApiError::AccountSuspended);
+    }
 
     let (user_id, lifetime_ms) = (user.id, lifetime_ms(&state));
     let (_, token) = state

@@ -244,6 +244,9 @@ async fn receive(
     let upload = uploads::by_id(&mut db, id).await?;
     let account = accounts::get(&mut db, upload.account_id).await?;
     drop(db);
+    if account.is_suspended() {
+        return Err(ApiError::AccountSuspended);
+    }
     let (account_id, limit) = (
         account.id,
         state.config.plan(&account.plan).storage.as_u64(),

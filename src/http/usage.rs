@@ -73,8 +73,7 @@ impl Meter {
     }
 }
 
-/// Plans write 0 for "no bound".
-/// Puts the plans into the description: `/docs` is where answers to a used-up plan send people.
+/// Puts the plans into the API's description.
 pub(super) fn describe(document: &mut OpenApi, config: &Config) {
     let path = document.paths.paths.get_mut("/api/usage");
     if let Some(operation) = path.and_then(|path| path.get.as_mut()) {
@@ -106,6 +105,7 @@ fn line(name: &str, plan: &Plan) -> String {
     )
 }
 
+/// Plans write 0 for "no bound".
 fn bound(limit: u64) -> Option<u64> {
     (limit > 0).then_some(limit)
 }

@@ -1,4 +1,4 @@
-//! Accounts: whose rows they are, and which plan's limits hold.
+//! Accounts: whose rows they are, which plan's limits hold, and whether they are suspended.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -7,6 +7,8 @@ use crate::{Connection, Error, Tx};
 
 /// The plan of a self-hosted account: no monthly cap, no rate limit.
 pub const UNLIMITED: &str = "unlimited";
+/// Longest name, in characters.
+const MAX_NAME: usize = 120;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Account {
@@ -14,20 +16,64 @@ pub struct Account {
     pub name: String,
     /// Names a plan of the configuration.
     pub plan: String,
+    /// `None` while it is in force.
+    pub suspended_at: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
 }
 
+impl Account {
+    pub fn is_suspended(&self) -> bool {
+        self.suspended_at.is_some()
+    }
+}
+
+/// An account with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Summary {
+    #[sqlx(flatten)]
+    pub account: Account,
+    pub users: i64,
+    /// API keys that are not revoked.
+    pub keys: i64,
+}
+
 /// Makes an account on the plan [`UNLIMITED`].
 pub async fn create(tx: &mut Tx<'_>, name: &str, now_ms: i64) -> Result<Account, Error> {
+    create_on(tx, name, UNLIMITED, now_ms).await
+}
+
+/// Makes an account on a plan.
+pub async fn create_on(
+    tx: &mut Tx<'_>,
+    name: &str,
+    plan: &str,
+    now_ms: i64,
+) -> Result<Account, Error> {
     let account = query_as("INSERT INTO accounts (id, name, plan, created_at, updated_at) VALUES ($1, $2, $3, $4, $4) RETURNING *")
         .bind(Uuid::now_v7())
         .bind(name)
-        .bind(UNLIMITED)
+        .bind(plan)
         .bind(now_ms)
         .fetch_one(tx.sqlite())
         .await?;
     Ok(account)
+}
+
+/// The form under which an account's name is stored: without surrounding blanks.
+/// `Error::Invalid` unless it has 1 to 120 characters, none of them a control character.
+pub fn normalise_name(name: &str) -> Result<&str, Error> {
+    let name = name.trim();
+    let is_usable =
+        (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    // An id in place of a name would make it ambiguous which account is meant.
+    if is_usable && Uuid::try_parse(name).is_err() {
+        Ok(name)
+    } else {
+        Err(Error::Invalid(format!(
+            "account name: expected 1 to {MAX_NAME} characters that are neither control characters nor an id"
+        )))
+    }
 }
 
 /// `Error::NotFound` when there is none.
@@ -39,12 +85,43 @@ pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<Account, Error> {
         .ok_or(Error::NotFound("account"))
 }
 
-/// The oldest account, which the first start made; users added by command line belong to it.
+/// The accounts of this name, compared without case; names need not be unique.
+pub async fn by_name(db: &mut impl Connection, name: &str) -> Result<Vec<Account>, Error> {
+    Ok(
+        query_as("SELECT * FROM accounts WHERE name = $1 COLLATE NOCASE ORDER BY created_at, id")
+            .bind(name)
+            .fetch_all(db.sqlite())
+            .await?,
+    )
+}
+
+/// The oldest account, which the first start made; users and keys that name no other belong to it.
 pub async fn first(db: &mut impl Connection) -> Result<Option<Account>, Error> {
     let account = query_as("SELECT * FROM accounts ORDER BY created_at, id LIMIT 1")
         .fetch_optional(db.sqlite())
         .await?;
     Ok(account)
+}
+
+/// All accounts, oldest first.
+pub async fn list(db: &mut impl Connection) -> Result<Vec<Summary>, Error> {
+    Ok(query_as(
+        "SELECT accounts.*,
+             (SELECT count(*) FROM users WHERE account_id = accounts.id) AS users,
+             (SELECT count(*) FROM api_keys WHERE account_id = accounts.id AND revoked_at IS NULL) AS keys
+         FROM accounts ORDER BY created_at, id",
+    )
+    .fetch_all(db.sqlite())
+    .await?)
+}
+
+/// The ids of all suspended accounts.
+pub async fn suspended(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
+    Ok(
+        query_scalar("SELECT id FROM accounts WHERE suspended_at IS NOT NULL")
+            .fetch_all(db.sqlite())
+            .await?,
+    )
 }
 
 /// Puts the account on another plan.
@@ -59,6 +136,25 @@ pub async fn set_plan(tx: &mut Tx<'_>, id: Uuid, plan: &str, now_ms: i64) -> Res
         0 => Err(Error::NotFound("account")),
         _ => Ok(()),
     }
+}
+
+/// Suspends the account, or puts it in force again; one that is suspended already keeps its time.
+pub async fn set_suspended(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    is_suspended: bool,
+    now_ms: i64,
+) -> Result<Account, Error> {
+    query_as(
+        "UPDATE accounts SET suspended_at = iif($2, coalesce(suspended_at, $3), NULL), updated_at = $3
+         WHERE id = $1 RETURNING *",
+    )
+    .bind(id)
+    .bind(is_suspended)
+    .bind(now_ms)
+    .fetch_optional(tx.sqlite())
+    .await?
+    .ok_or(Error::NotFound("account"))
 }
 
 pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {

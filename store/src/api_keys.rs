@@ -142,6 +142,18 @@ pub async fn list(
     Ok(keys)
 }
 
+/// All keys that are not revoked, of one account or of all, newest first.
+pub async fn all(db: &mut impl Connection, account_id: Option<Uuid>) -> Result<Vec<ApiKey>, Error> {
+    let keys = query_as(
+        "SELECT * FROM api_keys WHERE revoked_at IS NULL AND ($1 IS NULL OR account_id = $1)
+         ORDER BY created_at DESC, id DESC",
+    )
+    .bind(account_id)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(keys)
+}
+
 /// Revokes a key at once; `Error::NotFound` when it is not the account's or revoked already.
 pub async fn revoke(
     tx: &mut Tx<'_>,

@@ -1,10 +1,19 @@
 //! The first start: what an empty database is given, so that a newcomer can stream at once.
+//!
+//! The secrets are stored as hashes only. Until [`first_credentials_shown`] notes that a person could read them, each start
+//! replaces them, so that a start that failed or was killed before it printed them loses nothing.
+
+use sqlx::{query, query_as};
+use uuid::Uuid;
 
 use crate::{
-    Error, Secret, Store, accounts, api_keys, credentials,
+    Connection, Error, Secret, Store, Tx, accounts, api_keys,
+    credentials::{self, PasswordHash},
     live_inputs::{self, LiveInput, NewLiveInput},
     users::{self, NewUser, Role},
 };
+
+const KEY_NAME: &str = "First key";
 
 /// What the operator fixed; what is missing is made up.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +21,8 @@ pub struct Bootstrap {
     pub admin_password: Option<Secret>,
     /// `svc_` and 43 base62.
     pub api_key: Option<Secret>,
+    /// The plan of the first account; without one [`accounts::UNLIMITED`].
+    pub plan: Option<String>,
 }
 
 /// The plain credentials of the first start, for showing them once.
@@ -24,55 +35,176 @@ pub struct FirstCredentials {
     pub stream_key: Secret,
 }
 
+/// The first credentials while they have not been shown.
+#[derive(Clone, Debug, sqlx::FromRow)]
+struct Unshown {
+    user_id: Uuid,
+    api_key_id: Uuid,
+    live_input_id: Uuid,
+    account_id: Uuid,
+    /// None of them was used or changed.
+    is_untouched: bool,
+}
+
+/// The secrets to be stored.
+struct Chosen {
+    admin_password: Secret,
+    password_hash: PasswordHash,
+    api_key: Secret,
+}
+
 /// Fills an empty database in one transaction: an account, the user `admin`, an API key with scope `admin`, a live input.
-/// `None` when there is an account already. `Error::Invalid` when a fixed credential cannot be used.
+/// Replaces the secrets of a database that was filled and whose credentials were not shown.
+///
+/// `None` when there is nothing to show. `Error::Invalid` when a fixed credential cannot be used.
 pub async fn bootstrap(
     store: &Store,
     fixed: Bootstrap,
     now_ms: i64,
 ) -> Result<Option<FirstCredentials>, Error> {
-    if accounts::count(&mut store.read().await?).await? > 0 {
+    let mut db = store.read().await?;
+    if accounts::count(&mut db).await? > 0 && unshown(&mut db).await?.is_none() {
         return Ok(None);
     }
+    drop(db);
     let admin_password = fixed.admin_password.unwrap_or_else(credentials::password);
-    let api_key = fixed.api_key.unwrap_or_else(credentials::api_key);
-    let password_hash = hash_off_thread(admin_password.clone()).await?;
-
+    let chosen = Chosen {
+        password_hash: hash_off_thread(admin_password.clone()).await?,
+        admin_password,
+        api_key: fixed.api_key.unwrap_or_else(credentials::api_key),
+    };
+    let plan = fixed.plan.unwrap_or_else(|| accounts::UNLIMITED.to_owned());
     store
         .write(move |tx| {
             Box::pin(async move {
-                if accounts::count(tx).await? > 0 {
-                    return Ok(None);
+                match unshown(tx).await? {
+                    Some(unshown) if unshown.is_untouched => {
+                        replace(tx, unshown, chosen, now_ms).await.map(Some)
+                    }
+                    Some(_) => {
+                        forget(tx).await?;
+                        Ok(None)
+                    }
+                    None if accounts::count(tx).await? > 0 => Ok(None),
+                    None => fill(tx, &plan, chosen, now_ms).await.map(Some),
                 }
-                let account = accounts::create(tx, "Default", now_ms).await?;
-                let admin = NewUser {
-                    account_id: account.id,
-                    username: "admin".into(),
-                    role: Role::Admin,
-                    password_hash,
-                };
-                let user = users::create(tx, admin, now_ms).await?;
-                let scope = api_keys::Scope::Admin;
-                api_keys::create_from(tx, account.id, "First key", scope, &api_key, now_ms).await?;
-                let first = NewLiveInput {
-                    name: "My first stream".into(),
-                    ..NewLiveInput::default()
-                };
-                let (live_input, stream_key) =
-                    live_inputs::create(tx, account.id, first, now_ms).await?;
-                Ok(Some(FirstCredentials {
-                    username: user.username,
-                    admin_password,
-                    api_key,
-                    live_input,
-                    stream_key,
-                }))
             })
         })
         .await
 }
 
-async fn hash_off_thread(password: Secret) -> Result<credentials::PasswordHash, Error> {
+/// Notes that the first credentials were shown: no later start replaces them.
+pub async fn first_credentials_shown(store: &Store) -> Result<(), Error> {
+    store
+        .write(|tx| Box::pin(async move { forget(tx).await }))
+        .await
+}
+
+async fn fill(
+    tx: &mut Tx<'_>,
+    plan: &str,
+    chosen: Chosen,
+    now_ms: i64,
+) -> Result<FirstCredentials, Error> {
+    let account = accounts::create_on(tx, "Default", plan, now_ms).await?;
+    let admin = NewUser {
+        account_id: account.id,
+        username: "admin".into(),
+        role: Role::Admin,
+        password_hash: chosen.password_hash,
+    };
+    let user = users::create(tx, admin, now_ms).await?;
+    let scope = api_keys::Scope::Admin;
+    let key = api_keys::create_from(tx, account.id, KEY_NAME, scope, &chosen.api_key, now_ms);
+    let key = key.await?;
+    let first = NewLiveInput {
+        name: "My first stream".into(),
+        ..NewLiveInput::default()
+    };
+    let (live_input, stream_key) = live_inputs::create(tx, account.id, first, now_ms).await?;
+    remember(tx, user.id, key.id, live_input.id, now_ms).await?;
+    Ok(FirstCredentials {
+        username: user.username,
+        admin_password: chosen.admin_password,
+        api_key: chosen.api_key,
+        live_input,
+        stream_key,
+    })
+}
+
+/// Gives what an earlier start made new secrets; those of that start are worth nothing afterwards.
+async fn replace(
+    tx: &mut Tx<'_>,
+    unshown: Unshown,
+    chosen: Chosen,
+    now_ms: i64,
+) -> Result<FirstCredentials, Error> {
+    let (account_id, user_id) = (unshown.account_id, unshown.user_id);
+    users::set_password(tx, user_id, chosen.password_hash, now_ms).await?;
+    // Deleted, not revoked: the operator may have fixed the same key at both starts.
+    query("DELETE FROM api_keys WHERE id = $1")
+        .bind(unshown.api_key_id)
+        .execute(tx.sqlite())
+        .await?;
+    let scope = api_keys::Scope::Admin;
+    let key = api_keys::create_from(tx, account_id, KEY_NAME, scope, &chosen.api_key, now_ms);
+    let key = key.await?;
+    let (live_input, stream_key) =
+        live_inputs::rotate_key(tx, account_id, unshown.live_input_id, now_ms).await?;
+    remember(tx, user_id, key.id, live_input.id, now_ms).await?;
+    Ok(FirstCredentials {
+        username: users::get(tx, user_id).await?.username,
+        admin_password: chosen.admin_password,
+        api_key: chosen.api_key,
+        live_input,
+        stream_key,
+    })
+}
+
+async fn unshown(db: &mut impl Connection) -> Result<Option<Unshown>, Error> {
+    let unshown = query_as(
+        "SELECT first.user_id, first.api_key_id, first.live_input_id, users.account_id,
+             users.updated_at = first.made_at AND api_keys.revoked_at IS NULL AND api_keys.last_used_at IS NULL
+                 AND live_inputs.last_started_at IS NULL
+                 AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.user_id = users.id) AS is_untouched
+         FROM first_credentials AS first
+         JOIN users ON users.id = first.user_id
+         JOIN api_keys ON api_keys.id = first.api_key_id
+         JOIN live_inputs ON live_inputs.id = first.live_input_id",
+    )
+    .fetch_optional(db.sqlite())
+    .await?;
+    Ok(unshown)
+}
+
+async fn remember(
+    tx: &mut Tx<'_>,
+    user_id: Uuid,
+    api_key_id: Uuid,
+    live_input_id: Uuid,
+    now_ms: i64,
+) -> Result<(), Error> {
+    query(
+        "INSERT OR REPLACE INTO first_credentials (id, user_id, api_key_id, live_input_id, made_at)
+         VALUES (1, $1, $2, $3, $4)",
+    )
+    .bind(user_id)
+    .bind(api_key_id)
+    .bind(live_input_id)
+    .bind(now_ms)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(())
+}
+
+async fn forget(tx: &mut Tx<'_>) -> Result<(), Error> {
+    query("DELETE FROM first_credentials")
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+async fn hash_off_thread(password: Secret) -> Result<PasswordHash, Error> {
     tokio::task::spawn_blocking(move || credentials::hash_password(&password))
         .await
         .map_err(|error| Error::Internal(format!("hashing a password: {error}")))?

@@ -61,7 +61,7 @@ mod writer;
 
 use std::time::Duration;
 
-pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap};
+pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};
 pub use connection::{Connection, Reader, Tx};
 pub use credentials::Secret;
 pub use error::Error;

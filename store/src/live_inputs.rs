@@ -223,6 +223,16 @@ pub async fn list(
     Ok(inputs)
 }
 
+/// Every input of one account, for a change that concerns the whole account.
+pub async fn all_of(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<LiveInput>, Error> {
+    Ok(
+        query_as("SELECT * FROM live_inputs WHERE account_id = $1 ORDER BY id")
+            .bind(account_id)
+            .fetch_all(db.sqlite())
+            .await?,
+    )
+}
+
 /// Every input of every account, oldest first, for the start of the service; read in pages, not in one long statement.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<LiveInput>, Error> {
     const PAGE: usize = 500;

@@ -1,5 +1,6 @@
 //! The whole service as a user meets it: the real binary, real encoders, strict viewers.
 
+mod accounts;
 mod api;
 mod browser;
 mod continuity;
@@ -10,6 +11,7 @@ mod events;
 mod faults;
 mod files;
 mod fuzz_seeds;
+mod first_start;
 mod hostile;
 mod images;
 mod mcp;

@@ -4,6 +4,7 @@ mod beside_live;
 mod conversions;
 mod frames;
 mod hostile;
+mod readme;
 mod resume_jobs;
 pub(crate) mod streams;
 mod tools;

@@ -85,7 +85,7 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
         (status = 400, description = "A parameter out of range", body = super::error::ErrorBody),
-        (status = 403, description = "The key delivers presets only, or a live input needs a token or another site", body = super::error::ErrorBody),
+        (status = 403, description = "The account is suspended, the key delivers presets only, or a live input needs a token or another site", body = super::error::ErrorBody),
         (status = 404, description = "No such key, or no such file under it", body = super::error::ErrorBody)))]
 pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let address = Address::parse(request.path()).ok_or(ApiError::NotFound("path"))?;
@@ -134,6 +134,9 @@ async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
     let Some(key) = state.images.key(address.key) else {
         return in_the_open(missing().error_response());
     };
+    if state.suspensions.contains(key.account.id()) {
+        return in_the_open(ApiError::AccountSuspended.error_response());
+    }
     let refusal = match deliver_for(state, request, &key, address).await {
         Ok(response) => return response,
         Err(refusal) => refusal,

@@ -9,7 +9,7 @@ use actix_web::{
     FromRequest, HttpMessage as _, HttpRequest, dev::Payload, http::Method, http::header,
 };
 use sluice_store::{
-    Connection, Secret,
+    Connection, Secret, accounts,
     api_keys::{self, Scope},
     now_ms,
     sessions::{self, Session},
@@ -38,6 +38,7 @@ pub struct Identity {
     pub account_id: Uuid,
     /// Names a plan of the configuration.
     pub plan: String,
+    pub is_suspended: bool,
     pub scope: Scope,
     pub credential: Credential,
 }
@@ -144,6 +145,9 @@ impl<S> Caller<S> {
 
     /// Whether the credential still is what it was when the request came: for answers that go on for long.
     pub async fn is_still_admitted(&self, db: &mut impl Connection) -> Result<bool, ApiError> {
+        if accounts::get(db, self.account_id()).await?.is_suspended() {
+            return Ok(false);
+        }
         Ok(match &self.identity.credential {
             Credential::Key(id) => api_keys::is_in_force(db, *id).await?,
             Credential::Session(signed_in) => {
@@ -207,10 +211,13 @@ fn admit(request: &HttpRequest, needed: Scope) -> Result<Arc<Identity>, ApiError
     Ok(identity)
 }
 
-/// The identity behind the request, whatever it may do.
+/// The identity behind the request, whatever it may do; 403 when its account is suspended.
 pub(crate) fn identity(request: &HttpRequest) -> Result<Arc<Identity>, ApiError> {
     let authentication = request.extensions().get::<Authentication>().cloned();
     match authentication {
+        Some(Authentication::Known(identity)) if identity.is_suspended => {
+            Err(ApiError::AccountSuspended)
+        }
         Some(Authentication::Known(identity)) => Ok(identity),
         Some(Authentication::Wrong) => Err(ApiError::Unauthenticated(
             "the API key or session is unknown, revoked or expired",

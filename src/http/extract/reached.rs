@@ -33,7 +33,7 @@ impl Reached {
     /// Where a larger plan can be had (`upgradeUrl`).
     pub fn upgrade_url(&self, state: &AppState) -> String {
         match state.config.http.upgrade_url.as_str() {
-            "" => format!("{}/docs", self.address.origin()),
+            "" => format!("{}/plans", self.address.origin()),
             set => set.to_owned(),
         }
     }

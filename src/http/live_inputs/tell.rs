@@ -14,7 +14,8 @@ const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
 
 /// The row was committed like this.
 pub(super) async fn changed(state: &web::Data<AppState>, input: &LiveInput) {
-    let told = state.live.changed(input.clone()).await;
+    let input_in_force = state.suspensions.in_force(input.clone());
+    let told = state.live.changed(input_in_force).await;
     follow_up(state, input.id, told);
 }
 
@@ -49,7 +50,7 @@ async fn tell_as_it_is(state: &AppState, id: Uuid) -> Result<(), Error> {
     let _in_order = state.live_changes.lock().await;
     let row = live_inputs::by_id(&mut state.store.read().await?, id).await?;
     match row {
-        Some(input) => state.live.changed(input).await,
+        Some(input) => state.live.changed(state.suspensions.in_force(input)).await,
         None => state.live.deleted(id).await,
     }
 }

@@ -152,10 +152,11 @@ async fn identity(
     scope: Scope,
     credential: Credential,
 ) -> Result<Authentication, ApiError> {
-    let plan = accounts::get(db, account_id).await?.plan;
+    let account = accounts::get(db, account_id).await?;
     Ok(Authentication::Known(Arc::new(Identity {
         account_id,
-        plan,
+        is_suspended: account.is_suspended(),
+        plan: account.plan,
         scope,
         credential,
     })))

@@ -1,6 +1,6 @@
 //! Who may look: whoever shows a link's token, and has shown its password where it has one.
 //!
-//! Unknown, malformed, revoked, expired and its folder gone are one: the token is hashed and looked up once, whatever it is, and
+//! Unknown, malformed, revoked, expired, its folder gone and its account suspended are one: the token is hashed and looked up once, whatever it is, and
 //! the answer is [`ApiError::ShareUnavailable`]. So neither the answer nor its time tells them apart.
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Instant};
@@ -77,7 +77,8 @@ pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, Api
     let missed = found.is_none().then_some(token_hash.as_str());
     let guesses = &state.shares.guesses;
     let is_over = guesses.is_over(reached.client, missed, Instant::now());
-    let share = found.filter(|_| !is_over);
+    let is_suspended = |share: &Share| state.suspensions.contains(share.account_id);
+    let share = found.filter(|share| !is_over && !is_suspended(share));
     let access = ShareAccess {
         share: share.ok_or(ApiError::ShareUnavailable)?,
         token: token.to_owned(),

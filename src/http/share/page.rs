@@ -20,11 +20,8 @@ use sluice_store::Secret;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use self::{
-    folder::{Asked, View},
-    frame::Frame,
-    html::Html,
-};
+use self::folder::{Asked, View};
+pub(in crate::http) use self::{frame::Frame, html::Html};
 use super::{
     access::{Entered, ShareAccess, enter},
     listing::listing,

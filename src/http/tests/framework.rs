@@ -10,7 +10,10 @@ use serde_json::json;
 use sluice_store::api_keys::Scope;
 
 use super::{Site, request};
-use crate::http::{ROUTES, Stage, openapi};
+use crate::{
+    config::Plan,
+    http::{ROUTES, Stage, openapi},
+};
 
 #[actix_web::test]
 async fn errors_are_json_on_every_path() {
@@ -285,6 +288,34 @@ async fn pages_have_a_policy_and_a_tag() {
         site.send(request("GET", "/")).await.header("location"),
         "docs"
     );
+}
+
+#[actix_web::test]
+async fn the_page_of_plans_has_the_numbers_of_the_settings() {
+    let site = Site::open_with(|config| {
+        let plan = config.plans.get_mut("free").unwrap();
+        plan.operations_per_month = 1_234;
+        config.plans.insert("house".to_owned(), Plan::default());
+    })
+    .await;
+    let page = site.send(request("GET", "/plans")).await;
+    assert_eq!(
+        (page.status, page.header("content-type")),
+        (200, "text/html; charset=utf-8")
+    );
+    assert!(
+        page.header("content-security-policy")
+            .contains("default-src 'none'")
+    );
+    let html = String::from_utf8(page.body).unwrap();
+    let place = |words: &str| {
+        html.find(words)
+            .unwrap_or_else(|| panic!("{words} in {html}"))
+    };
+    let order = ["Free", "Starter", "Pro", "Business", "House", "Unlimited"];
+    let places = order.map(|name| place(&format!("<h2>{name}</h2>")));
+    assert!(places.is_sorted(), "smaller plans come first: {places:?}");
+    assert!(place("<dd>1\u{202f}234</dd>") < places[1]);
 }
 
 #[actix_web::test]

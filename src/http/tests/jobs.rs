@@ -292,7 +292,6 @@ async fn the_description_holds_the_operation_table() {
     );
 }
 
-/// `upgradeUrl` sends people there.
 #[actix_web::test]
 async fn the_description_lists_the_plans() {
     let site = Site::open().await;

@@ -204,7 +204,7 @@ impl Site {
         let store = Store::open(&config.store).await.unwrap();
         let fixed = Bootstrap {
             admin_password: Some(Secret::new(PASSWORD)),
-            api_key: None,
+            ..Bootstrap::default()
         };
         let first = sluice_store::bootstrap(&store, fixed, now_ms())
             .await

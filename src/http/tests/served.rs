@@ -3,7 +3,10 @@
 use std::{net::TcpListener, time::Duration};
 
 use super::Site;
-use crate::{http::server, tls::Certificates};
+use crate::{
+    http::{bind, server},
+    tls::Certificates,
+};
 
 #[actix_web::test]
 async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
@@ -34,9 +37,8 @@ async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
         config.http.drain = Duration::from_secs(1);
     })
     .await;
-    let bound = server(site.state.clone(), Some(certificates.clone()))
-        .await
-        .unwrap();
+    let listener = bind(site.state.config.http.listen).await.unwrap();
+    let bound = server(site.state.clone(), listener, Some(certificates.clone())).unwrap();
     let (handle, port) = (bound.server.handle(), bound.address.port());
     assert!(bound.is_https && port != 0);
     let running = actix_web::rt::spawn(bound.server);
@@ -75,12 +77,7 @@ async fn https_speaks_http_2_and_serves_a_renewed_certificate() {
 async fn a_taken_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let site = Site::open_with(|config| config.http.listen = address).await;
-    let error = server(site.state.clone(), None)
-        .await
-        .err()
-        .unwrap()
-        .to_string();
+    let error = bind(address).await.err().unwrap().to_string();
     assert!(
         error.contains("http.listen") && error.contains(&address.to_string()),
         "{error}"
@@ -91,12 +88,10 @@ async fn a_taken_port_is_named() {
 async fn a_port_that_is_freed_at_start_is_waited_for() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let site = Site::open_with(|config| config.http.listen = address).await;
-    let starting = server(site.state.clone(), None);
     let freeing = async {
         tokio::time::sleep(Duration::from_millis(150)).await;
         drop(taken);
     };
-    let (bound, ()) = futures_util::future::join(starting, freeing).await;
-    assert_eq!(bound.unwrap().address, address);
+    let (bound, ()) = futures_util::future::join(bind(address), freeing).await;
+    assert_eq!(bound.unwrap().local_addr().unwrap(), address);
 }

@@ -1,7 +1,8 @@
 //! The first start of an empty database.
 
 use sluice_store::{
-    Bootstrap, Error, Page, Secret, accounts, api_keys, bootstrap, credentials, live_inputs, users,
+    Bootstrap, Error, Page, Secret, accounts, api_keys, bootstrap, credentials,
+    first_credentials_shown, live_inputs, sessions, users,
 };
 
 use crate::support::{NOW, count_accounts, store};
@@ -53,6 +54,7 @@ async fn an_empty_database_is_given_all_that_a_newcomer_needs() {
         assert!(!shown.contains(secret.expose()), "{shown}");
     }
     drop(reader);
+    first_credentials_shown(&store).await.unwrap();
     assert!(
         bootstrap(&store, Bootstrap::default(), NOW)
             .await
@@ -64,16 +66,95 @@ async fn an_empty_database_is_given_all_that_a_newcomer_needs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_were_not_shown_are_replaced_by_the_next_start() {
+    let (store, _folder) = store().await;
+    let start = async |now| bootstrap(&store, Bootstrap::default(), now).await.unwrap();
+    let lost = start(NOW).await.expect("was empty");
+    let first = start(NOW + 1).await.expect("were not shown");
+    assert_eq!(count_accounts(&store).await, 1);
+    assert_eq!(first.live_input.id, lost.live_input.id);
+    let mut reader = store.read().await.unwrap();
+    let user = users::by_username(&mut reader, "admin").await.unwrap();
+    let hash = user.unwrap().password_hash;
+    let input = live_inputs::by_id(&mut reader, first.live_input.id).await;
+    let input = input.unwrap().unwrap();
+    for (credentials, is_in_force) in [(&first, true), (&lost, false)] {
+        let verified = credentials::verify_password(&credentials.admin_password, &hash);
+        let key = api_keys::authenticate(&mut reader, credentials.api_key.expose()).await;
+        let takes_key = input.accepts_stream_key(credentials.stream_key.expose());
+        assert_eq!(
+            (verified, key.unwrap().is_some(), takes_key),
+            (is_in_force, is_in_force, is_in_force)
+        );
+    }
+    drop(reader);
+    first_credentials_shown(&store).await.unwrap();
+    assert!(start(NOW + 2).await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_fixed_key_serves_both_starts() {
+    let (store, _folder) = store().await;
+    let api_key = format!("svc_{}", "A1b".repeat(20).split_at(43).0);
+    for now in [NOW, NOW + 1] {
+        let fixed = Bootstrap {
+            api_key: Some(Secret::new(&api_key)),
+            ..Bootstrap::default()
+        };
+        let first = bootstrap(&store, fixed, now).await.unwrap();
+        assert_eq!(first.expect("not shown").api_key.expose(), api_key);
+    }
+}
+
+/// A use shows that they were read: they must keep working.
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_in_use_are_never_replaced() {
+    for what in ["password", "session", "key"] {
+        let (store, _folder) = store().await;
+        let first = bootstrap(&store, Bootstrap::default(), NOW).await.unwrap();
+        let first = first.unwrap();
+        let key = first.api_key.clone();
+        let used = store.write(move |tx| {
+            Box::pin(async move {
+                let user = users::by_username(tx, "admin").await?.expect("was made");
+                match what {
+                    "password" => {
+                        let hash = credentials::hash_password(&Secret::new("other"))?;
+                        users::set_password(tx, user.id, hash, NOW + 1).await
+                    }
+                    "session" => sessions::create(tx, user.id, 1_000, NOW + 1)
+                        .await
+                        .map(drop),
+                    _ => {
+                        let key = api_keys::authenticate(tx, key.expose()).await?;
+                        api_keys::touch(tx, key.expect("was made").id, NOW + 1).await
+                    }
+                }
+            })
+        });
+        used.await.unwrap();
+        let again = bootstrap(&store, Bootstrap::default(), NOW + 2).await;
+        assert!(again.unwrap().is_none(), "{what}");
+        let mut reader = store.read().await.unwrap();
+        let key = api_keys::authenticate(&mut reader, first.api_key.expose()).await;
+        assert!(key.unwrap().is_some(), "{what}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_operator_can_fix_the_first_credentials() {
     let (store, _folder) = store().await;
     let api_key = format!("svc_{}", "A1b".repeat(20).split_at(43).0);
     let fixed = Bootstrap {
         admin_password: Some(Secret::new("päss wörd")),
         api_key: Some(Secret::new(&api_key)),
+        plan: Some("pro".to_owned()),
     };
     let first = bootstrap(&store, fixed, NOW).await.unwrap().unwrap();
     assert_eq!(first.admin_password.expose(), "päss wörd");
     let mut reader = store.read().await.unwrap();
+    let account = accounts::first(&mut reader).await.unwrap().unwrap();
+    assert_eq!(account.plan, "pro");
     assert!(
         api_keys::authenticate(&mut reader, &api_key)
             .await
@@ -98,6 +179,7 @@ async fn credentials_that_cannot_be_used_leave_the_database_empty() {
         let fixed = Bootstrap {
             admin_password: admin_password.map(Secret::new),
             api_key: api_key.map(Secret::new),
+            plan: None,
         };
         let refused = bootstrap(&store, fixed, NOW).await;
         assert!(

@@ -8,7 +8,7 @@ const MAIN: &str = "<!--main-->";
 
 /// A page around what it shows.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(in crate::http) struct Frame {
     page: String,
 }
 

@@ -47,6 +47,16 @@ impl Api {
         }
     }
 
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The same service with another key.
+    pub fn with_key(mut self, key: &str) -> Self {
+        key.clone_into(&mut self.key);
+        self
+    }
+
     /// Where the service is: `http://127.0.0.1:…`.
     pub fn base(&self) -> &str {
         &self.base

@@ -1,0 +1,133 @@
+//! What the commands for accounts, users and API keys have in common: opening the database, naming an account, and tables.
+
+use sluice_store::{
+    Connection, Error as StoreError, Store, StoreSettings, accounts, accounts::Account,
+};
+use uuid::Uuid;
+
+use super::{Error, open_to_read, shown};
+
+/// The most of a name that a table shows.
+const MAX_CELL_CHARS: usize = 60;
+const BETWEEN_COLUMNS: &str = "  ";
+
+/// The account that a command is about.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct AccountOption {
+    /// The account's name or id [default: the first account]
+    #[arg(long, value_name = "NAME|ID")]
+    account: Option<String>,
+}
+
+impl AccountOption {
+    /// `None` without the option.
+    pub(super) async fn find_given(
+        &self,
+        db: &mut impl Connection,
+    ) -> Result<Option<Account>, StoreError> {
+        match &self.account {
+            Some(named) => find_account(db, named).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) async fn find(&self, db: &mut impl Connection) -> Result<Account, StoreError> {
+        if let Some(account) = self.find_given(db).await? {
+            return Ok(account);
+        }
+        accounts::first(db).await?.ok_or_else(|| {
+            let what = "there is no account yet: start the service once, which makes the first";
+            StoreError::Invalid(what.to_owned())
+        })
+    }
+}
+
+/// The account of a name or id; `Error::Invalid` says what to give instead.
+pub(super) async fn find_account(
+    db: &mut impl Connection,
+    named: &str,
+) -> Result<Account, StoreError> {
+    let unknown = || {
+        let named = shown(named, MAX_CELL_CHARS);
+        StoreError::Invalid(format!(
+            "there is no account `{named}`: `sluice accounts list` shows all"
+        ))
+    };
+    if let Ok(id) = Uuid::try_parse(named) {
+        return accounts::get(db, id).await.map_err(|_| unknown());
+    }
+    let mut found = accounts::by_name(db, named.trim()).await?;
+    match found.len() {
+        0 => Err(unknown()),
+        1 => Ok(found.remove(0)),
+        several => Err(StoreError::Invalid(format!(
+            "{several} accounts have that name: give the id, which `sluice accounts list` shows"
+        ))),
+    }
+}
+
+/// Opens the database that is there; a first one is the service's to make, with its first credentials.
+pub(super) async fn open_to_change(settings: &StoreSettings) -> Result<Store, Error> {
+    open_to_read(&settings.data_dir).await?.close().await;
+    Ok(Store::open_beside(settings).await?)
+}
+
+/// One line for each row under a heading, in columns.
+pub(super) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
+    let heading = heading.map(str::to_owned);
+    let rows: Vec<[String; N]> = std::iter::once(&heading)
+        .chain(rows)
+        .map(|row| row.clone().map(|cell| shown(&cell, MAX_CELL_CHARS)))
+        .collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or_default()
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(widths);
+        let line: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text += line.join(BETWEEN_COLUMNS).trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// The day of a time in Unix milliseconds.
+pub(super) fn day(at_ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(at_ms) {
+        Ok(at) => at.strftime("%Y-%m-%d").to_string(),
+        Err(_) => "unknown".to_owned(),
+    }
+}
+
+/// A time in Unix milliseconds as JSON has it.
+pub(super) fn time(at_ms: i64) -> Option<String> {
+    let at = jiff::Timestamp::from_millisecond(at_ms).ok()?;
+    Some(at.to_string())
+}
+
+/// A value as JSON for other programs.
+pub(super) fn json(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_what_they_hold() {
+        let rows = [
+            ["Müller & Söhne", "free"].map(str::to_owned),
+            ["x\u{1b}[31m", ""].map(str::to_owned),
+        ];
+        assert_eq!(
+            table(["name", "plan"], &rows),
+            "name            plan\nMüller & Söhne  free\nx\u{fffd}[31m\n"
+        );
+    }
+}
