@@ -13,12 +13,9 @@ mod accounts;
 mod backup;
 mod config;
 mod doctor;
-<<<<<<< HEAD
 pub(crate) mod event_stream;
-=======
 mod event_stream;
 mod keys;
->>>>>>> 9e69b06b7a1cba6b4c919815d7b2076a04a24e1b
 mod mcp;
 mod records;
 mod restore;
