@@ -53,6 +53,7 @@ fn serve(file: Option<&Path>) -> ExitCode {
     };
     start_log(&loaded.config.log);
     raise_file_limit();
+    sluice_ingest::srt::caller::silence_panics();
     loaded
         .warnings
         .iter()

@@ -89,6 +89,7 @@ pub struct Metrics {
     live_bitrate: Gauge,
     live_viewers: Gauge,
     live_outputs: Family<Status, Gauge>,
+    srt_output_panics: Gauge,
     store_commits: Gauge,
     store_failures: Gauge,
     store_waiting: Gauge,
@@ -117,6 +118,7 @@ impl Default for Metrics {
             live_bitrate: Gauge::default(),
             live_viewers: Gauge::default(),
             live_outputs: Family::default(),
+            srt_output_panics: Gauge::default(),
             store_commits: Gauge::default(),
             store_failures: Gauge::default(),
             store_waiting: Gauge::default(),
@@ -167,6 +169,11 @@ impl Metrics {
             "live_outputs",
             "Outputs of live inputs by what they do now",
             self.live_outputs.clone(),
+        );
+        registry.register(
+            "srt_output_panics",
+            "Connections to SRT targets that ended because the SRT library panicked at what the target sent",
+            self.srt_output_panics.clone(),
         );
         registry.register(
             "live_bitrate_bps",
@@ -328,6 +335,8 @@ impl Metrics {
     pub fn outputs(&self, counts: [(OutputStatus, u64); 4]) {
         for (status, count) in counts {
             let status = status.as_str();
+            self.srt_output_panics
+                .set(signed(sluice_ingest::srt::caller::panics()));
             self.live_outputs
                 .get_or_create(&Status { status })
                 .set(signed(count));

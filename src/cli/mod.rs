@@ -14,7 +14,6 @@ mod backup;
 mod config;
 mod doctor;
 pub(crate) mod event_stream;
-mod event_stream;
 mod keys;
 mod mcp;
 mod records;

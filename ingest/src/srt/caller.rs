@@ -1,10 +1,11 @@
 //! An SRT caller: sends a transport stream to a listener elsewhere.
 //!
-//! The protocol is `srt-tokio`'s, which runs in a task of its own for each connection: whatever a peer does to it ends that
-//! connection, and nothing else. As the protocol has it, what a bad line cannot carry in time is lost, so that sending never
+//! The protocol is `srt-tokio`'s, which runs in a task of its own for each connection, on a [contained] runtime: whatever a
+//! peer does to it ends that connection, and nothing else. As the protocol has it, what a bad line cannot carry in time is lost, so that sending never
 //! falls behind. The socket is connected to the peer: datagrams from elsewhere never arrive, and a closed port is noticed at
 //! once.
 
+mod contained;
 mod failure;
 mod options;
 
@@ -12,7 +13,6 @@ use std::{
     fmt, io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
-    panic::AssertUnwindSafe,
     time::{Duration, Instant},
 };
 
@@ -27,7 +27,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-pub use self::{failure::CallFailure, options::CallOptions};
+pub use self::{
+    contained::{panics, silence_panics},
+    failure::CallFailure,
+    options::CallOptions,
+};
 use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
 use crate::gate::Hidden;
 
@@ -82,17 +86,23 @@ impl Caller {
     /// Calls, and comes back with a connection on which media may be sent, within this time.
     pub async fn connect(target: SrtTarget, within: Duration) -> Result<Self, CallFailure> {
         let options = socket_options(&target, within)?;
-        let udp = connected(target.remote)
-            .await
-            .map_err(|error| CallFailure::of_call(&error, within))?;
-        let call = SrtSocket::builder()
-            .set(|it| *it = options)
-            .socket(udp)
-            .call(target.remote, target.stream_id.as_deref());
-        // The handshake of the library gives up on some answers by a panic.
-        match timeout(within, AssertUnwindSafe(call).catch_unwind()).await {
+        let SrtTarget {
+            remote, stream_id, ..
+        } = target;
+        // The UDP socket too belongs to the runtime that polls it.
+        let call = contained::spawn(async move {
+            let udp = connected(remote).await?;
+            SrtSocket::builder()
+                .set(|it| *it = options)
+                .socket(udp)
+                .call(remote, stream_id.as_deref())
+                .await
+        });
+        let call = call.map_err(|error| CallFailure::of_call(&error, within))?;
+        match timeout(within, call).await {
             Ok(Ok(Ok(socket))) => Ok(Self { socket }),
             Ok(Ok(Err(error))) => Err(CallFailure::of_call(&error, within)),
+            // The library gives up on some answers by a panic.
             Ok(Err(_)) => Err(CallFailure::NotUnderstood),
             Err(_) => Err(CallFailure::Unanswered { within }),
         }

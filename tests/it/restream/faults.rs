@@ -5,7 +5,7 @@ use std::process::Command;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 
 use super::{
     Output, PLAYED, SOON, check_from_key_frame_to_a_cut, listening::Listening, outputs_of,
@@ -14,6 +14,7 @@ use super::{
 use crate::support::{
     Failure,
     encoder::Publish,
+    eventually,
     http::free_port,
     media::{Clip, Recipe, check_contiguous_to_a_cut},
     server::{Input, Server},
@@ -77,6 +78,47 @@ async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
         output.wait("it is given up", is_told).await.map(drop)
     })
     .await
+}
+
+/// It answers SRT with a datagram at which the SRT library panics: a failed connection, and one line of the log for the output.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_srt_target_is_a_failed_connection() -> Result<(), Failure> {
+    const HOSTILE: [u8; 16] = [
+        0xff, 0xff, 0x00, 0x08, 0xff, 0xff, 0x51, 0xff, 0xbb, 0xff, 0xff, 0xff, 0xff, 0xbb, 0xff,
+        0x51,
+    ];
+    let socket = UdpSocket::bind("127.0.0.1:0").await?;
+    let address = socket.local_addr()?;
+    let hostile = tokio::spawn(async move {
+        let mut datagram = [0; 1500];
+        while let Ok((_, from)) = socket.recv_from(&mut datagram).await {
+            let _ = socket.send_to(&HOSTILE, from).await;
+        }
+    });
+    let server = sender().start().await?;
+    let source = server.api().create(json!({})).await?;
+    let output = Output::add(&server, &source.id, &format!("srt://{address}")).await?;
+    is_not_felt(&source, async || {
+        let is_told = |output: &Value| {
+            let reason = output["lastError"].as_str().unwrap_or_default();
+            reason.contains("the receiver's answer is not understood")
+        };
+        output.wait("it fails with a reason", is_told).await?;
+        eventually("its panics are counted", SOON, async || {
+            let (_, metrics) = server.get("/metrics").await.ok()?;
+            let metrics = String::from_utf8_lossy(&metrics);
+            let count = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix("sluice_srt_output_panics "))?;
+            (count.parse::<f64>().ok()? >= 3.0).then_some(())
+        })
+        .await
+    })
+    .await?;
+    hostile.abort();
+    let log = server.log();
+    assert!(!log.contains("panicked"), "{log}");
+    Ok(())
 }
 
 /// It takes the stream, and then nothing more.
