@@ -186,8 +186,12 @@ impl Uploads {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignIn {
-    /// Wrong passwords for one user from one address inside `window`, then 429.
+    /// Wrong passwords for one user from one network inside `window`, then 429.
     pub attempts: u32,
+    /// Wrong passwords for all users from one network inside `window`, then 429.
+    pub network_attempts: u32,
+    /// Password checks of one network that wait or run, links' among them; 429 for further ones.
+    pub max_waiting: usize,
     #[serde(with = "duration")]
     pub window: Duration,
     #[serde(with = "duration")]
@@ -198,6 +202,8 @@ impl Default for SignIn {
     fn default() -> Self {
         Self {
             attempts: 5,
+            network_attempts: 50,
+            max_waiting: 32,
             window: Duration::from_secs(15 * 60),
             session_lifetime: Duration::from_secs(7 * 24 * 3600),
         }
@@ -208,6 +214,12 @@ impl SignIn {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.attempts == 0 {
             return Err("sign_in.attempts must be at least 1".into());
+        }
+        if self.network_attempts < self.attempts {
+            return Err("sign_in.network_attempts must be at least sign_in.attempts".into());
+        }
+        if self.max_waiting == 0 {
+            return Err("sign_in.max_waiting must be at least 1".into());
         }
         if self.window.as_secs() == 0 {
             return Err("sign_in.window must be at least 1s".into());

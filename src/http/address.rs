@@ -3,23 +3,24 @@
 //! Pure: [`Seen`] holds what one request showed, and `X-Forwarded-*` counts only when its peer is a trusted proxy
 //! (decisions.md §2 "Reaching it").
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 use url::Url;
 
 use crate::config::Cidr;
 
 /// What one request shows of its way here.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Seen<'a> {
     pub peer: Option<IpAddr>,
     /// Whether this connection is TLS.
     pub tls: bool,
     /// `Host`, or HTTP/2's `:authority`.
     pub host: Option<&'a str>,
-    pub forwarded_for: Option<&'a str>,
-    pub forwarded_proto: Option<&'a str>,
-    pub forwarded_host: Option<&'a str>,
+    /// `X-Forwarded-For`, `-Proto` and `-Host`, each with all of its lines joined.
+    pub forwarded_for: Option<Cow<'a, str>>,
+    pub forwarded_proto: Option<Cow<'a, str>>,
+    pub forwarded_host: Option<Cow<'a, str>>,
     /// The port this connection came in on.
     pub local_port: u16,
 }
@@ -51,9 +52,9 @@ impl PublicAddress {
             return configured;
         }
         let proxied = seen.peer.is_some_and(|peer| is_trusted(peer, trusted));
-        let forwarded_proto = last_of(seen.forwarded_proto)
+        let forwarded_proto = last_of(seen.forwarded_proto.as_deref())
             .filter(|proto| proxied && ["http", "https"].contains(proto));
-        let forwarded_host = last_of(seen.forwarded_host).filter(|_| proxied);
+        let forwarded_host = last_of(seen.forwarded_host.as_deref()).filter(|_| proxied);
         let scheme = forwarded_proto.unwrap_or(if seen.tls { "https" } else { "http" });
         [forwarded_host, seen.host]
             .into_iter()
@@ -108,7 +109,12 @@ impl PublicAddress {
 /// The client's own address: the right-most entry of `X-Forwarded-For` that no trusted proxy wrote about itself.
 pub fn client(seen: &Seen<'_>, trusted: &[Cidr]) -> Option<IpAddr> {
     let mut client = seen.peer?;
-    for entry in seen.forwarded_for.unwrap_or_default().rsplit(',') {
+    for entry in seen
+        .forwarded_for
+        .as_deref()
+        .unwrap_or_default()
+        .rsplit(',')
+    {
         if !is_trusted(client, trusted) {
             break;
         }
@@ -118,6 +124,14 @@ pub fn client(seen: &Seen<'_>, trusted: &[Cidr]) -> Option<IpAddr> {
         client = address;
     }
     Some(client.to_canonical())
+}
+
+/// What counts as one client: an IPv4 address, or one household's IPv6 network.
+pub fn client_network(address: Option<IpAddr>) -> Option<IpAddr> {
+    address.map(|address| match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+        v4 => v4,
+    })
 }
 
 /// What the nearest proxy wrote; earlier entries may be the client's own.
@@ -184,8 +198,8 @@ mod tests {
     #[test]
     fn the_public_base_follows_setting_then_proxy_then_request() {
         let proxied = |peer| Seen {
-            forwarded_proto: Some("https"),
-            forwarded_host: Some("media.example.org"),
+            forwarded_proto: Some("https".into()),
+            forwarded_host: Some("media.example.org".into()),
             ..seen(peer, "127.0.0.1:8080")
         };
         let cases: Vec<(&str, Seen<'_>, &str, &str)> = vec![
@@ -261,8 +275,8 @@ mod tests {
             (
                 "",
                 Seen {
-                    forwarded_proto: Some("javascript"),
-                    forwarded_host: Some("a b"),
+                    forwarded_proto: Some("javascript".into()),
+                    forwarded_host: Some("a b".into()),
                     ..seen(PROXY, "ok.test")
                 },
                 "http://ok.test",
@@ -271,8 +285,8 @@ mod tests {
             (
                 "",
                 Seen {
-                    forwarded_proto: Some("http, https"),
-                    forwarded_host: Some("spoof, real.test"),
+                    forwarded_proto: Some("http, https".into()),
+                    forwarded_host: Some("spoof, real.test".into()),
                     ..seen(PROXY, "a")
                 },
                 "https://real.test",
@@ -345,7 +359,7 @@ mod tests {
         ];
         for (peer, forwarded_for, expected) in cases {
             let seen = Seen {
-                forwarded_for,
+                forwarded_for: forwarded_for.map(Cow::Borrowed),
                 ..seen(peer, "x")
             };
             assert_eq!(
@@ -361,5 +375,20 @@ mod tests {
         let origin = |base| PublicAddress::of(base, &Seen::default(), &[]).origin();
         assert_eq!(origin("https://media.test:443/x"), "https://media.test");
         assert_eq!(origin("http://media.test:8080"), "http://media.test:8080");
+    }
+
+    #[test]
+    fn one_client_is_an_ipv4_address_or_an_ipv6_network() {
+        for (one, other, is_same) in [
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true),
+            ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
+        ] {
+            let network = |text: &str| client_network(text.parse().ok());
+            assert_eq!(network(one) == network(other), is_same, "{one} {other}");
+        }
     }
 }

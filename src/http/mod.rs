@@ -7,6 +7,7 @@
 pub mod address;
 mod answer;
 mod archive;
+mod attempt_counter;
 mod bytes;
 mod cdn;
 mod cdn_presets;
@@ -32,6 +33,7 @@ mod live_port;
 mod middleware;
 mod multipart;
 mod openapi;
+mod password_checks;
 pub mod playback;
 mod playback_access;
 mod playback_keys;
