@@ -16,6 +16,7 @@ mod fixtures;
 pub mod live;
 mod looping;
 pub mod meter;
+pub mod network;
 pub mod outbound;
 pub mod registry;
 pub mod tree;

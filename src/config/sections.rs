@@ -36,6 +36,10 @@ pub struct Http {
     #[serde(with = "size")]
     pub max_json: ByteSize,
     pub max_connections: usize,
+    /// TLS handshakes of one client network that are under way at a time; a further connection is closed.
+    pub max_handshakes: usize,
+    #[serde(with = "duration")]
+    pub handshake_timeout: Duration,
     #[serde(with = "duration")]
     pub header_timeout: Duration,
     #[serde(with = "duration")]
@@ -62,6 +66,8 @@ impl Default for Http {
             workers: 0,
             max_json: ByteSize::mib(1),
             max_connections: 25_000,
+            max_handshakes: 1024,
+            handshake_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
@@ -93,7 +99,11 @@ impl Http {
         if self.max_connections == 0 {
             return Err("http.max_connections must be at least 1".into());
         }
+        if self.max_handshakes == 0 {
+            return Err("http.max_handshakes must be at least 1".into());
+        }
         for (key, value) in [
+            ("http.handshake_timeout", self.handshake_timeout),
             ("http.header_timeout", self.header_timeout),
             ("http.body_timeout", self.body_timeout),
         ] {

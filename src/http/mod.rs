@@ -26,6 +26,7 @@ mod filename;
 pub(crate) mod files;
 mod folders;
 mod health;
+mod https;
 pub(crate) mod jobs;
 mod keys;
 pub(crate) mod live_inputs;

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{address::client_network, attempt_counter::AttemptCounter};
+use sluice_actors::network::client_network;
+
+use super::attempt_counter::AttemptCounter;
 
 /// Characters of a name that are looked at, so that an entry is small.
 const NAME_LENGTH: usize = 64;
@@ -61,7 +63,7 @@ impl Attempts {
 fn pair(name: &str, client: Option<IpAddr>) -> (String, Option<IpAddr>) {
     let name = name.trim().to_ascii_lowercase();
     let name = name.chars().take(NAME_LENGTH).collect();
-    (name, client_network(client))
+    (name, client.map(client_network))
 }
 
 fn seconds(left: Duration) -> u64 {

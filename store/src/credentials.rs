@@ -12,7 +12,6 @@ pub use password::{
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-
 const BASE36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::http::{address::client_network, attempt_counter::AttemptCounter};
+use sluice_actors::network::client_network;
+
+use crate::http::attempt_counter::AttemptCounter;
 
 /// Of a token's hash that is remembered.
 const REMEMBERED: usize = 16;
@@ -34,7 +36,7 @@ impl Guesses {
         missed: Option<&str>,
         now: Instant,
     ) -> bool {
-        let network = client_network(client);
+        let network = client.map(client_network);
         let missed = missed.map(|token_hash| Some(short(token_hash)));
         let counted = missed.map(|mark| self.by_network.count(network, mark, now));
         counted.is_some_and(|counted| counted.is_err())
