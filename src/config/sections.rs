@@ -225,8 +225,8 @@ impl SignIn {
         if self.attempts == 0 {
             return Err("sign_in.attempts must be at least 1".into());
         }
-        if self.network_attempts < self.attempts {
-            return Err("sign_in.network_attempts must be at least sign_in.attempts".into());
+        if self.network_attempts == 0 {
+            return Err("sign_in.network_attempts must be at least 1".into());
         }
         if self.max_waiting == 0 {
             return Err("sign_in.max_waiting must be at least 1".into());

@@ -50,10 +50,8 @@ impl Shares {
         if self.password_attempts == 0 {
             return Err("shares.password_attempts must be at least 1".into());
         }
-        if self.network_password_attempts < self.password_attempts {
-            return Err(
-                "shares.network_password_attempts must be at least shares.password_attempts".into(),
-            );
+        if self.network_password_attempts == 0 {
+            return Err("shares.network_password_attempts must be at least 1".into());
         }
         if self.max_counted == 0 {
             return Err("shares.max_counted must be at least 1".into());

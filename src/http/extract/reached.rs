@@ -69,11 +69,15 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// All lines of a list, joined in their order (RFC 9110 §5.3): a proxy may write a line of its own behind the client's. A line that
 /// is not text stays as an entry that nothing can be read from.
 fn list<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
-    let mut lines = headers
-        .get_all(name)
-        .map(|line| line.to_str().unwrap_or("unknown"));
-    let first = Cow::Borrowed(lines.next()?);
-    Some(lines.fold(first, |list, line| Cow::Owned(format!("{list}, {line}"))))
+    let lines = headers.get_all(name);
+    let lines: Vec<&str> = lines
+        .map(|line| line.to_str().unwrap_or("unknown"))
+        .collect();
+    match lines.as_slice() {
+        [] => None,
+        [line] => Some(Cow::Borrowed(line)),
+        lines => Some(Cow::Owned(lines.join(", "))),
+    }
 }
 
 impl FromRequest for Reached {
