@@ -1,6 +1,6 @@
 //! The HTTPS server, with a bound on the TLS handshakes of each client network.
 //!
-//! actix-web's own acceptor stops taking connections of everybody while 256 handshakes of a worker are unfinished, which a client
+//! actix-web's own acceptor stops taking all connections while 256 handshakes of a worker are unfinished, which a client
 //! that connects and says nothing reaches with 90 connections a second. Here unfinished handshakes are bounded for each client
 //! network, and in all only by `http.max_connections`.
 

@@ -31,7 +31,7 @@ pub const PLAIN_COOKIE: &str = "sluice_session";
 /// `Domain` (RFC 6265bis §4.1.3.2), so that neither a neighbouring host name nor plain HTTP can set it.
 pub const SECURE_COOKIE: &str = "__Host-sluice_session";
 
-/// The name of the cookie that counts for a request. Over HTTPS the plain one does not: anybody on the way could have set it.
+/// The name of the cookie that counts for a request. Over HTTPS the plain one does not: an attacker on plain HTTP could have set it.
 pub fn cookie_name(reached: &Reached) -> &'static str {
     match reached.address.is_https() {
         true => SECURE_COOKIE,

@@ -1,4 +1,4 @@
-//! Wrong passwords: counted by name and client network, so that nobody else is locked out, and by network alone, so that many names do
+//! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so that many names do
 //! not make many guesses.
 
 use std::{

@@ -177,7 +177,7 @@ async fn the_client_behind_proxies_is_read_from_all_lines() {
     };
     assert_eq!(from(&[b"203.0.113.1"]).await, 401);
     assert_eq!(from(&[b"203.0.113.1"]).await, 429);
-    // What a client writes itself stands in the first line, whatever it is.
+    // The first line is what the client sent itself.
     assert_eq!(from(&[b"198.51.100.1", b"203.0.113.1"]).await, 429);
     assert_eq!(from(&[b"\xff", b"203.0.113.1, 10.0.0.8"]).await, 429);
     assert_eq!(from(&[b"203.0.113.1", b"203.0.113.2"]).await, 401);
