@@ -21,6 +21,7 @@ use sluice_actors::{
         pull, restream,
         srt::{self, Passphrases},
     },
+    network::NetworkPlaces,
     outbound,
     tree::{self, Add, Root},
 };
@@ -443,6 +444,7 @@ async fn start_ingest(
         tls: None,
         read_beat: config.live.read_beat,
         permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
+        unadmitted: NetworkPlaces::new(config.rtmp.max_unadmitted),
         sessions: TaskTracker::new(),
         stop: stop.child_token(),
     };

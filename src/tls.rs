@@ -61,7 +61,7 @@ impl Certificates {
         Ok(())
     }
 
-    /// Settings for a listener whose certificate follows this one. `alpn` in order of preference; actix-web adds its own.
+    /// Settings for a listener whose certificate follows this one. `alpn` in order of preference.
     pub fn acceptor_config(self: &Arc<Self>, alpn: &[&[u8]]) -> Result<ServerConfig, TlsError> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?

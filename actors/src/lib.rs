@@ -18,6 +18,7 @@ pub mod fuzzing;
 pub mod live;
 mod looping;
 pub mod meter;
+pub mod network;
 pub mod outbound;
 pub mod registry;
 pub mod tree;

@@ -233,6 +233,9 @@ impl Config {
     fn check(&self) -> Result<(), String> {
         self.http.check()?;
         sections::check_url("rtmp.public_url", &self.rtmp.public_url, &["rtmps", "rtmp"])?;
+        if self.rtmp.max_unadmitted == 0 {
+            return Err("rtmp.max_unadmitted must be at least 1".into());
+        }
         sections::check_url("srt.public_url", &self.srt.public_url, &["srt"])?;
         self.srt.check()?;
         self.uploads.check()?;

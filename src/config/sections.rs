@@ -36,6 +36,15 @@ pub struct Http {
     #[serde(with = "size")]
     pub max_json: ByteSize,
     pub max_connections: usize,
+    /// Open streams of an HTTP/2 connection.
+    pub max_streams: u32,
+    /// Of an HTTP/2 request, counted as RFC 9113 §6.5.2 does.
+    #[serde(with = "size")]
+    pub max_header_list: ByteSize,
+    /// TLS handshakes of one client network that are under way at a time; a further connection is closed.
+    pub max_handshakes: usize,
+    #[serde(with = "duration")]
+    pub handshake_timeout: Duration,
     #[serde(with = "duration")]
     pub header_timeout: Duration,
     #[serde(with = "duration")]
@@ -62,6 +71,10 @@ impl Default for Http {
             workers: 0,
             max_json: ByteSize::mib(1),
             max_connections: 25_000,
+            max_streams: 100,
+            max_header_list: ByteSize::kib(64),
+            max_handshakes: 1024,
+            handshake_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
@@ -93,7 +106,17 @@ impl Http {
         if self.max_connections == 0 {
             return Err("http.max_connections must be at least 1".into());
         }
+        if !(1..=1_000).contains(&self.max_streams) {
+            return Err("http.max_streams must be between 1 and 1000".into());
+        }
+        if !(4 << 10..=1 << 20).contains(&self.max_header_list.as_u64()) {
+            return Err("http.max_header_list must be between 4 KiB and 1 MiB".into());
+        }
+        if self.max_handshakes == 0 {
+            return Err("http.max_handshakes must be at least 1".into());
+        }
         for (key, value) in [
+            ("http.handshake_timeout", self.handshake_timeout),
             ("http.header_timeout", self.header_timeout),
             ("http.body_timeout", self.body_timeout),
         ] {
@@ -186,8 +209,12 @@ impl Uploads {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignIn {
-    /// Wrong passwords for one user from one address inside `window`, then 429.
+    /// Wrong passwords for one user from one network inside `window`, then 429.
     pub attempts: u32,
+    /// Wrong passwords for all users from one network inside `window`, then 429.
+    pub network_attempts: u32,
+    /// Password checks of one network that wait or run, links' among them; 429 for further ones.
+    pub max_waiting: usize,
     #[serde(with = "duration")]
     pub window: Duration,
     #[serde(with = "duration")]
@@ -198,6 +225,8 @@ impl Default for SignIn {
     fn default() -> Self {
         Self {
             attempts: 5,
+            network_attempts: 50,
+            max_waiting: 32,
             window: Duration::from_secs(15 * 60),
             session_lifetime: Duration::from_secs(7 * 24 * 3600),
         }
@@ -208,6 +237,12 @@ impl SignIn {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.attempts == 0 {
             return Err("sign_in.attempts must be at least 1".into());
+        }
+        if self.network_attempts == 0 {
+            return Err("sign_in.network_attempts must be at least 1".into());
+        }
+        if self.max_waiting == 0 {
+            return Err("sign_in.max_waiting must be at least 1".into());
         }
         if self.window.as_secs() == 0 {
             return Err("sign_in.window must be at least 1s".into());

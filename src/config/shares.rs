@@ -12,8 +12,10 @@ pub struct Shares {
     pub guesses: u32,
     #[serde(with = "duration")]
     pub guess_window: Duration,
-    /// Wrong passwords for one link from one address inside `password_window`, then 429.
+    /// Wrong passwords for one link from one network inside `password_window`, then 429.
     pub password_attempts: u32,
+    /// Wrong passwords for all links from one network inside `password_window`, then 429.
+    pub network_password_attempts: u32,
     #[serde(with = "duration")]
     pub password_window: Duration,
     /// How long a cookie stands for the password.
@@ -31,6 +33,7 @@ impl Default for Shares {
             guesses: 50,
             guess_window: Duration::from_secs(10 * 60),
             password_attempts: 10,
+            network_password_attempts: 100,
             password_window: Duration::from_secs(15 * 60),
             unlock_lifetime: Duration::from_secs(12 * 3600),
             max_counted: 1_000_000,
@@ -46,6 +49,9 @@ impl Shares {
         }
         if self.password_attempts == 0 {
             return Err("shares.password_attempts must be at least 1".into());
+        }
+        if self.network_password_attempts == 0 {
+            return Err("shares.network_password_attempts must be at least 1".into());
         }
         if self.max_counted == 0 {
             return Err("shares.max_counted must be at least 1".into());

@@ -130,6 +130,22 @@ fn a_wrong_file_is_refused_with_the_key_and_what_is_allowed() {
         ("[log]\nfilter = 'a=b=c'", &["log.filter"]),
         ("[sign_in]\nattempts = 0", &["sign_in.attempts", "1"]),
         (
+            "[sign_in]\nnetwork_attempts = 0",
+            &["sign_in.network_attempts", "1"],
+        ),
+        ("[sign_in]\nmax_waiting = 0", &["sign_in.max_waiting", "1"]),
+        (
+            "[shares]\nnetwork_password_attempts = 0",
+            &["shares.network_password_attempts", "1"],
+        ),
+        ("[http]\nmax_handshakes = 0", &["http.max_handshakes", "1"]),
+        ("[http]\nmax_streams = 0", &["http.max_streams", "1000"]),
+        (
+            "[http]\nmax_header_list = \"1 KiB\"",
+            &["http.max_header_list", "4 KiB"],
+        ),
+        ("[rtmp]\nmax_unadmitted = 0", &["rtmp.max_unadmitted", "1"]),
+        (
             "[mcp]\nallowed_hosts = ['https://agents.example']",
             &["mcp.allowed_hosts", "media.example.org:8443"],
         ),

@@ -3,23 +3,24 @@
 //! Pure: [`Seen`] holds what one request showed, and `X-Forwarded-*` counts only when its peer is a trusted proxy
 //! (decisions.md §2 "Reaching it").
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 use url::Url;
 
 use crate::config::Cidr;
 
 /// What one request shows of its way here.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Seen<'a> {
     pub peer: Option<IpAddr>,
     /// Whether this connection is TLS.
     pub tls: bool,
     /// `Host`, or HTTP/2's `:authority`.
     pub host: Option<&'a str>,
-    pub forwarded_for: Option<&'a str>,
-    pub forwarded_proto: Option<&'a str>,
-    pub forwarded_host: Option<&'a str>,
+    /// `X-Forwarded-For`, `-Proto` and `-Host`, each with all of its lines joined.
+    pub forwarded_for: Option<Cow<'a, str>>,
+    pub forwarded_proto: Option<Cow<'a, str>>,
+    pub forwarded_host: Option<Cow<'a, str>>,
     /// The port this connection came in on.
     pub local_port: u16,
 }
@@ -51,9 +52,9 @@ impl PublicAddress {
             return configured;
         }
         let proxied = seen.peer.is_some_and(|peer| is_trusted(peer, trusted));
-        let forwarded_proto = last_of(seen.forwarded_proto)
+        let forwarded_proto = last_of(seen.forwarded_proto.as_deref())
             .filter(|proto| proxied && ["http", "https"].contains(proto));
-        let forwarded_host = last_of(seen.forwarded_host).filter(|_| proxied);
+        let forwarded_host = last_of(seen.forwarded_host.as_deref()).filter(|_| proxied);
         let scheme = forwarded_proto.unwrap_or(if seen.tls { "https" } else { "http" });
         [forwarded_host, seen.host]
             .into_iter()
@@ -108,7 +109,12 @@ impl PublicAddress {
 /// The client's own address: the right-most entry of `X-Forwarded-For` that no trusted proxy wrote about itself.
 pub fn client(seen: &Seen<'_>, trusted: &[Cidr]) -> Option<IpAddr> {
     let mut client = seen.peer?;
-    for entry in seen.forwarded_for.unwrap_or_default().rsplit(',') {
+    for entry in seen
+        .forwarded_for
+        .as_deref()
+        .unwrap_or_default()
+        .rsplit(',')
+    {
         if !is_trusted(client, trusted) {
             break;
         }
@@ -125,7 +131,8 @@ fn last_of(list: Option<&str>) -> Option<&str> {
     list?.rsplit(',').next().map(str::trim)
 }
 
-fn is_trusted(address: IpAddr, trusted: &[Cidr]) -> bool {
+/// Whether a proxy at this address is one of the operator's own.
+pub fn is_trusted(address: IpAddr, trusted: &[Cidr]) -> bool {
     trusted.iter().any(|network| network.contains(address))
 }
 
@@ -184,8 +191,8 @@ mod tests {
     #[test]
     fn the_public_base_follows_setting_then_proxy_then_request() {
         let proxied = |peer| Seen {
-            forwarded_proto: Some("https"),
-            forwarded_host: Some("media.example.org"),
+            forwarded_proto: Some("https".into()),
+            forwarded_host: Some("media.example.org".into()),
             ..seen(peer, "127.0.0.1:8080")
         };
         let cases: Vec<(&str, Seen<'_>, &str, &str)> = vec![
@@ -261,8 +268,8 @@ mod tests {
             (
                 "",
                 Seen {
-                    forwarded_proto: Some("javascript"),
-                    forwarded_host: Some("a b"),
+                    forwarded_proto: Some("javascript".into()),
+                    forwarded_host: Some("a b".into()),
                     ..seen(PROXY, "ok.test")
                 },
                 "http://ok.test",
@@ -271,8 +278,8 @@ mod tests {
             (
                 "",
                 Seen {
-                    forwarded_proto: Some("http, https"),
-                    forwarded_host: Some("spoof, real.test"),
+                    forwarded_proto: Some("http, https".into()),
+                    forwarded_host: Some("spoof, real.test".into()),
                     ..seen(PROXY, "a")
                 },
                 "https://real.test",
@@ -345,7 +352,7 @@ mod tests {
         ];
         for (peer, forwarded_for, expected) in cases {
             let seen = Seen {
-                forwarded_for,
+                forwarded_for: forwarded_for.map(Cow::Borrowed),
                 ..seen(peer, "x")
             };
             assert_eq!(

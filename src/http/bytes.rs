@@ -114,8 +114,13 @@ pub(super) fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate)
 
 /// Whether the client has what the entity tag names; `None` when it does not say what it has.
 pub(super) fn is_known(request: &HttpRequest, tag: &str) -> Option<bool> {
-    let tags = given(request, header::IF_NONE_MATCH)?;
-    Some(tags.trim() == "*" || tags.split(',').any(|given| weakly_same(given, tag)))
+    let mut lines = request.headers().get_all(header::IF_NONE_MATCH).peekable();
+    lines.peek()?;
+    Some(
+        lines
+            .filter_map(|line| line.to_str().ok())
+            .any(|tags| tags.trim() == "*" || tags.split(',').any(|given| weakly_same(given, tag))),
+    )
 }
 
 fn given(request: &HttpRequest, name: HeaderName) -> Option<&str> {
@@ -162,6 +167,21 @@ mod tests {
         for (mime_type, expected) in cases {
             assert_eq!(is_shown(mime_type), expected, "{mime_type}");
         }
+    }
+
+    #[test]
+    fn all_lines_of_if_none_match_are_read() {
+        let request = |lines: &[&str]| {
+            let request = TestRequest::default();
+            let append = |request: TestRequest, line: &&str| {
+                request.append_header((header::IF_NONE_MATCH, *line))
+            };
+            lines.iter().fold(request, append).to_http_request()
+        };
+        let known = |lines: &[&str]| is_known(&request(lines), "\"abc\"");
+        assert_eq!(known(&[]), None);
+        assert_eq!(known(&["\"x\"", "\"y\", \"abc\""]), Some(true));
+        assert_eq!(known(&["\"x\"", "\"y\""]), Some(false));
     }
 
     #[test]

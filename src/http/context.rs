@@ -6,7 +6,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use actix_web::{
@@ -25,21 +25,17 @@ use sluice_actors::{
     workflow::Workflows,
 };
 use sluice_store::Store;
-use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    archive, error::ApiError, events::Followers, live_port::LivePort, playback_token::TokenKeys,
-    rate_limit::RateLimit, share::Shares, sign_in::Attempts, tus::Turns,
+    archive, events::Followers, live_port::LivePort, password_checks::PasswordChecks,
+    playback_token::TokenKeys, rate_limit::RateLimit, share::Shares, sign_in::Attempts, tus::Turns,
 };
 use crate::{config::Config, mcp, metrics::Metrics, suspension::Suspensions};
 
-/// Argon2 takes 19 MiB and tens of milliseconds: as many at a time as two cores bear beside live streams.
-const PASSWORD_CHECKS: usize = 2;
 /// What GStreamer knows of its plug-ins, in the data folder.
 const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
-/// How long a sign-in waits for its turn before the client is told to come again.
-const PASSWORD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the service is in its life, as `/readyz` says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +184,7 @@ pub struct AppState {
     pub(super) attempts: Attempts,
     /// What handlers of links have in common.
     pub(crate) shares: Shares,
-    password_checks: Semaphore,
+    pub(super) password_checks: PasswordChecks,
     stage: AtomicU8,
 }
 
@@ -205,9 +201,13 @@ impl AppState {
         let now = Instant::now();
         Self {
             rate_limit: RateLimit::new(now),
-            attempts: Attempts::new(config.sign_in.attempts, config.sign_in.window),
+            attempts: Attempts::new(
+                config.sign_in.attempts,
+                config.sign_in.network_attempts,
+                config.sign_in.window,
+            ),
             shares: Shares::new(&config.shares),
-            password_checks: Semaphore::new(PASSWORD_CHECKS),
+            password_checks: PasswordChecks::new(config.sign_in.max_waiting),
             stage: AtomicU8::new(Stage::Starting as u8),
             metrics: Metrics::default(),
             description: OnceLock::new(),
@@ -263,16 +263,5 @@ impl AppState {
         request
             .app_data()
             .expect("the server is built with its state")
-    }
-
-    /// Leave to hash one password.
-    pub(super) async fn password_permit(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        match tokio::time::timeout(PASSWORD_PATIENCE, self.password_checks.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(ApiError::Unavailable {
-                what: "sign-in",
-                retry_after_s: 5,
-            }),
-        }
     }
 }

@@ -8,7 +8,7 @@ use actix_web::{
 use rust_embed::{EmbeddedFile, RustEmbed};
 use sluice_store::credentials::is_playback_id;
 
-use super::{context::AppState, error::ApiError, playback_token::looks_like_token, usage};
+use super::{bytes, context::AppState, error::ApiError, playback_token::looks_like_token, usage};
 
 /// What `make` built from `web/`; `build.rs` puts placeholders where it has not.
 #[derive(RustEmbed)]
@@ -131,15 +131,7 @@ fn answer(request: &HttpRequest, file: EmbeddedFile, policy: Option<&'static str
         "\"{:032x}\"",
         u128::from_be_bytes(hash[..16].try_into().expect("a SHA-256 has 32 bytes"))
     );
-    let is_known = request
-        .headers()
-        .get(header::IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|known| {
-            known
-                .split(',')
-                .any(|each| each.trim().trim_start_matches("W/") == tag)
-        });
+    let is_known = bytes::is_known(request, &tag).unwrap_or(false);
     let mut response = if is_known {
         HttpResponse::NotModified()
     } else {

@@ -129,9 +129,9 @@ fn forwarded_headers(bytes: &[u8]) {
     let seen = Seen {
         peer: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         host: line(),
-        forwarded_for: line(),
-        forwarded_proto: line(),
-        forwarded_host: line(),
+        forwarded_for: line().map(Into::into),
+        forwarded_proto: line().map(Into::into),
+        forwarded_host: line().map(Into::into),
         ..Seen::local(80, false)
     };
     let trusted = ["127.0.0.0/8".parse().expect("a network")];

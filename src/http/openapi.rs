@@ -28,7 +28,13 @@ impl Modify for Shared {
         );
         components.add_security_scheme(
             "session",
-            SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(super::session::COOKIE))),
+            SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(
+                super::session::SECURE_COOKIE,
+                &format!(
+                    "The cookie of `POST /api/session`; over plain HTTP its name is `{}`",
+                    super::session::PLAIN_COOKIE
+                ),
+            ))),
         );
         super::tools::describe(document);
         super::webhooks::describe(document);

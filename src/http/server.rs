@@ -13,6 +13,7 @@ use rustix::net::sockopt::set_tcp_user_timeout;
 use super::{
     context::AppState,
     error::ApiError,
+    https,
     middleware::{admit, end_unread, observe, refuse_encoded},
 };
 use crate::{
@@ -23,10 +24,6 @@ use crate::{
 /// A process that is just ending may hold the port a moment longer.
 const BIND_PATIENCE: Duration = Duration::from_secs(3);
 const BIND_PAUSE: Duration = Duration::from_millis(100);
-
-/// Body bytes that one HTTP/2 connection may send before they are read: 1 MiB, so that the connection's share of the memory
-/// stays within 2 MiB (docs/decisions/0034-http2-limits.md).
-const HTTP2_WINDOW_BYTES: u32 = 1 << 20;
 
 /// Why HTTP cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -62,27 +59,30 @@ pub fn server(
     // Connections have it from their listener. It counts for closed windows as for lost packets (tcp(7)).
     set_tcp_user_timeout(&listener, milliseconds(http.send_timeout))
         .map_err(|error| listen_error(http.listen)(error.into()))?;
+    let is_https = certificates.is_some();
+    let server = match certificates {
+        Some(certificates) => {
+            let tls = certificates.acceptor_config(&https::ALPN)?;
+            https::server(state, listener, tls)
+        }
+        None => plain(state, listener, &http),
+    };
+    Ok(Bound {
+        server: server.map_err(listen_error(http.listen))?,
+        address,
+        is_https,
+    })
+}
+
+fn plain(state: web::Data<AppState>, listener: TcpListener, http: &Http) -> io::Result<Server> {
     let server = HttpServer::new(move || application(state.clone()))
-        .workers(workers(&http))
+        .workers(workers(http))
         .max_connections(http.max_connections)
         .keep_alive(http.keep_alive)
         .client_request_timeout(http.header_timeout)
         .shutdown_timeout(http.drain.as_secs())
-        .h2_initial_window_size(HTTP2_WINDOW_BYTES)
-        .h2_initial_connection_window_size(HTTP2_WINDOW_BYTES)
         .disable_signals();
-    let is_https = certificates.is_some();
-    let server = match certificates {
-        Some(certificates) => {
-            server.listen_rustls_0_23(listener, certificates.acceptor_config(&[])?)
-        }
-        None => server.listen(listener),
-    };
-    Ok(Bound {
-        server: server.map_err(listen_error(http.listen))?.run(),
-        address,
-        is_https,
-    })
+    Ok(server.listen(listener)?.run())
 }
 
 /// The application of one worker, from the outside in.
@@ -107,7 +107,7 @@ pub(super) fn application(
         .wrap(from_fn(end_unread))
 }
 
-fn workers(http: &Http) -> usize {
+pub(super) fn workers(http: &Http) -> usize {
     match http.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         workers => workers,

@@ -22,10 +22,22 @@ use super::{
     context::AppState,
     error::ApiError,
     extract::{Body, Reached, SessionCaller, SignedIn},
+    password_checks::PasswordUse,
 };
 
-/// The session cookie's name.
-pub const COOKIE: &str = "sluice_session";
+/// The session cookie's name over plain HTTP.
+pub const PLAIN_COOKIE: &str = "sluice_session";
+/// The session cookie's name over HTTPS. Browsers take a name with this prefix from HTTPS only, with `Secure`, `Path=/` and no
+/// `Domain` (RFC 6265bis §4.1.3.2), so that neither a neighbouring host name nor plain HTTP can set it.
+pub const SECURE_COOKIE: &str = "__Host-sluice_session";
+
+/// The name of the cookie that counts for a request. Over HTTPS the plain one does not: an attacker on plain HTTP could have set it.
+pub fn cookie_name(reached: &Reached) -> &'static str {
+    match reached.address.is_https() {
+        true => SECURE_COOKIE,
+        false => PLAIN_COOKIE,
+    }
+}
 
 /// What a user types in.
 #[derive(Deserialize, ToSchema)]
@@ -53,7 +65,8 @@ pub struct SessionUser {
 
 /// Sign in
 ///
-/// Answers with the session cookie. After five wrong passwords for one user and address within 15 minutes: 429.
+/// Answers with the session cookie, `__Host-sluice_session` over HTTPS and `sluice_session` over plain HTTP. After five wrong
+/// passwords for one user, or fifty for all, from one address (IPv6: /64) within 15 minutes: 429.
 #[utoipa::path(post, path = "/api/session", tag = "session", request_body = SignIn, security(()), responses(
     (status = 201, description = "Signed in", body = SessionAnswer, headers(("Set-Cookie" = String, description = "The session"))),
     (status = 401, description = "Wrong user name or password", body = super::error::ErrorBody),
@@ -64,19 +77,29 @@ pub async fn create(
     reached: Reached,
     Body(SignIn { username, password }): Body<SignIn>,
 ) -> Result<HttpResponse, ApiError> {
-    state
-        .attempts
-        .begin(&username, reached.client, Instant::now())
-        .map_err(|retry_after_s| ApiError::TooMany {
-            message: "too many wrong passwords",
-            retry_after_s,
-        })?;
+    let (attempts, client) = (&state.attempts, reached.client);
+    let too_many = |retry_after_s| ApiError::TooMany {
+        message: "too many wrong passwords: wait until Retry-After is over",
+        retry_after_s,
+    };
+    attempts
+        .check(&username, client, Instant::now())
+        .map_err(too_many)?;
     let user = users::by_username(&mut state.store.read().await?, &username).await?;
-    let Some(user) = verified(&state, user, Secret::new(password)).await? else {
+    // Before the try is counted: one that gets no turn is none.
+    let turn = state
+        .password_checks
+        .turn(PasswordUse::Account, client)
+        .await?;
+    attempts
+        .begin(&username, client, Instant::now())
+        .map_err(too_many)?;
+    let password = Secret::new(password);
+    let Some(user) = turn.run(move || verified(user, &password)).await? else {
         tracing::info!(client = ?reached.client, "sign-in refused");
         return Err(ApiError::Unauthenticated("wrong user name or password"));
     };
-    state.attempts.succeeded(&username, reached.client);
+    attempts.succeeded(&username, client);
     let account = accounts::get(&mut state.store.read().await?, user.account_id).await?;
     if account.is_suspended() {
         return Err(ApiError::AccountSuspended);
@@ -95,21 +118,12 @@ pub async fn create(
 }
 
 /// The user when the password is his. An unknown user costs the same work, so that time does not tell.
-async fn verified(
-    state: &AppState,
-    user: Option<User>,
-    password: Secret,
-) -> Result<Option<User>, ApiError> {
-    let _permit = state.password_permit().await?;
-    tokio::task::spawn_blocking(move || match user {
-        Some(user) => credentials::verify_password(&password, &user.password_hash).then_some(user),
-        None => {
-            credentials::verify_nobody(&password);
-            None
-        }
-    })
-    .await
-    .map_err(ApiError::internal)
+fn verified(user: Option<User>, password: &Secret) -> Option<User> {
+    let Some(user) = user else {
+        credentials::verify_nobody(password);
+        return None;
+    };
+    credentials::verify_password(password, &user.password_hash).then_some(user)
 }
 
 /// Show the session
@@ -174,7 +188,7 @@ fn answer(user: &User, token: &Secret) -> SessionAnswer {
 }
 
 fn cookie(state: &AppState, reached: &Reached, token: &str) -> Cookie<'static> {
-    Cookie::build(COOKIE, token.to_owned())
+    Cookie::build(cookie_name(reached), token.to_owned())
         .path("/")
         .http_only(true)
         .same_site(SameSite::Lax)

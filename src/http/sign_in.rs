@@ -1,100 +1,73 @@
-//! Wrong passwords: counted by user and address, so that guessing stops and nobody else is locked out.
+//! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so that many names do
+//! not make many guesses.
 
 use std::{
-    collections::HashMap,
     net::IpAddr,
-    sync::Mutex,
     time::{Duration, Instant},
 };
 
-/// Pairs of user and address remembered at a time. When a flood fills it, the oldest are forgotten.
-const CAPACITY: usize = 10_000;
+use sluice_actors::network::client_network;
 
-type Pair = (String, Option<IpAddr>);
+use super::attempt_counter::AttemptCounter;
+
+/// Characters of a name that are looked at, so that an entry is small.
+const NAME_LENGTH: usize = 64;
 
 /// The wrong passwords of the last `window`.
 #[derive(Debug)]
 pub struct Attempts {
-    allowed: u32,
-    window: Duration,
-    wrong: Mutex<HashMap<Pair, Wrong>>,
-}
-
-#[derive(Debug)]
-struct Wrong {
-    count: u32,
-    since: Instant,
+    by_name: AttemptCounter<(String, Option<IpAddr>)>,
+    by_network: AttemptCounter<Option<IpAddr>>,
 }
 
 impl Attempts {
-    pub fn new(allowed: u32, window: Duration) -> Self {
+    /// `allowed` wrong passwords for one name from one network, and `allowed_in_all` for all names.
+    pub fn new(allowed: u32, allowed_in_all: u32, window: Duration) -> Self {
         Self {
-            allowed,
-            window,
-            wrong: Mutex::default(),
+            by_name: AttemptCounter::new(allowed, window),
+            by_network: AttemptCounter::new(allowed_in_all, window),
+        }
+    }
+
+    /// Whether a password may be tried. `Err` holds the seconds to wait. Counts nothing.
+    pub fn check(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+        let pair = pair(name, client);
+        let by_network = self.by_network.locked_out(&pair.1, now);
+        match by_network.max(self.by_name.locked_out(&pair, now)) {
+            Some(left) => Err(seconds(left)),
+            None => Ok(()),
         }
     }
 
     /// Counts a try before its password is looked at, so that tries at the same time cannot slip through; a right one is
     /// taken back by [`Attempts::succeeded`]. `Err` holds the seconds to wait.
-    pub fn begin(&self, user: &str, address: Option<IpAddr>, now: Instant) -> Result<(), u64> {
-        let mut wrong = self.wrong.lock().expect("no panic under this lock");
-        let pair = pair(user, address);
-        if !wrong.contains_key(&pair) && wrong.len() >= CAPACITY {
-            self.make_room(&mut wrong, now);
-        }
-        let entry = wrong.entry(pair).or_insert(Wrong {
-            count: 0,
-            since: now,
-        });
-        if now.duration_since(entry.since) >= self.window {
-            *entry = Wrong {
-                count: 0,
-                since: now,
-            };
-        }
-        if entry.count >= self.allowed {
-            let left = self.window.saturating_sub(now.duration_since(entry.since));
-            return Err(left.as_secs().max(1));
-        }
-        entry.count += 1;
-        Ok(())
+    pub fn begin(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+        let pair = pair(name, client);
+        let network = pair.1;
+        self.by_network.count(network, None, now).map_err(seconds)?;
+        self.by_name.count(pair, None, now).map_err(|left| {
+            self.by_network.take_back(&network);
+            seconds(left)
+        })
     }
 
-    /// The password was right: the pair starts anew.
-    pub fn succeeded(&self, user: &str, address: Option<IpAddr>) {
-        self.wrong
-            .lock()
-            .expect("no panic under this lock")
-            .remove(&pair(user, address));
-    }
-
-    fn make_room(&self, wrong: &mut HashMap<Pair, Wrong>, now: Instant) {
-        wrong.retain(|_, entry| now.duration_since(entry.since) < self.window);
-        if wrong.len() >= CAPACITY {
-            let oldest = wrong
-                .iter()
-                .min_by_key(|(_, entry)| entry.since)
-                .map(|(pair, _)| pair.clone());
-            if let Some(pair) = oldest {
-                wrong.remove(&pair);
-            }
-        }
+    /// The password was right: the name starts again, and the network has one try back. No more than that: one right password of its
+    /// own would let a network guess for ever.
+    pub fn succeeded(&self, name: &str, client: Option<IpAddr>) {
+        let pair = pair(name, client);
+        self.by_network.take_back(&pair.1);
+        self.by_name.forget(&pair);
     }
 }
 
-/// Long names are cut, so that an entry is small.
-fn pair(user: &str, address: Option<IpAddr>) -> Pair {
-    let user = user.trim().to_ascii_lowercase().chars().take(64).collect();
-    (user, network(address))
+fn pair(name: &str, client: Option<IpAddr>) -> (String, Option<IpAddr>) {
+    let name = name.trim().to_ascii_lowercase();
+    let name = name.chars().take(NAME_LENGTH).collect();
+    (name, client.map(client_network))
 }
 
-/// What counts as one client: an IPv4 address, or one household's IPv6 network.
-pub(super) fn network(address: Option<IpAddr>) -> Option<IpAddr> {
-    address.map(|address| match address {
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
-        v4 => v4,
-    })
+fn seconds(left: Duration) -> u64 {
+    left.as_secs().max(1)
 }
 
 #[cfg(test)]
@@ -105,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_sixth_try_waits_until_the_window_is_over() {
-        let (attempts, start) = (Attempts::new(5, WINDOW), Instant::now());
+        let (attempts, start) = (Attempts::new(5, 50, WINDOW), Instant::now());
         let home = "192.0.2.1".parse().ok();
         let at = |user: &str, address, seconds| {
             attempts.begin(user, address, start + Duration::from_secs(seconds))
@@ -117,12 +90,17 @@ mod tests {
         assert_eq!(at(" Admin ", home, 10), Err(890), "spelling does not help");
         assert_eq!(at("other", home, 10), Ok(()));
         assert_eq!(at("admin", "192.0.2.2".parse().ok(), 10), Ok(()));
+        assert_eq!(
+            attempts.check("admin", home, start + Duration::from_secs(10)),
+            Err(890)
+        );
+        assert_eq!(attempts.check("other", home, start), Ok(()));
         assert_eq!(at("admin", home, 900), Ok(()));
     }
 
     #[test]
-    fn a_right_password_starts_the_count_anew() {
-        let (attempts, now) = (Attempts::new(2, WINDOW), Instant::now());
+    fn a_right_password_starts_the_count_of_its_name_again() {
+        let (attempts, now) = (Attempts::new(2, 50, WINDOW), Instant::now());
         let first = "2001:db8::1".parse().ok();
         let neighbour = "2001:db8::2".parse().ok();
         assert_eq!(attempts.begin("admin", first, now), Ok(()));
@@ -133,12 +111,27 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_names_stays_in_bounds() {
-        let (attempts, start) = (Attempts::new(1, WINDOW), Instant::now());
-        for number in 0..CAPACITY + 50 {
-            let now = start + Duration::from_millis(number as u64);
-            assert_eq!(attempts.begin(&number.to_string(), None, now), Ok(()));
+    fn many_names_are_no_more_guesses_for_one_network() {
+        let (attempts, now) = (Attempts::new(5, 10, WINDOW), Instant::now());
+        let (network, other) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
+        for number in 0..10 {
+            // A right password in between gives back its own try only.
+            assert_eq!(attempts.begin("own", network, now), Ok(()));
+            attempts.succeeded("own", network);
+            assert_eq!(attempts.begin(&number.to_string(), network, now), Ok(()));
         }
-        assert!(attempts.wrong.lock().unwrap().len() <= CAPACITY);
+        assert_eq!(attempts.begin("admin", network, now), Err(900));
+        assert_eq!(attempts.check("admin", network, now), Err(900));
+        assert_eq!(attempts.begin("admin", other, now), Ok(()));
+    }
+
+    #[test]
+    fn tries_that_a_name_refuses_do_not_count_for_the_network() {
+        let (attempts, now) = (Attempts::new(1, 10, WINDOW), Instant::now());
+        assert_eq!(attempts.begin("admin", None, now), Ok(()));
+        for _ in 0..100 {
+            assert_eq!(attempts.begin("admin", None, now), Err(900));
+        }
+        assert_eq!(attempts.begin("other", None, now), Ok(()));
     }
 }

@@ -1,18 +1,16 @@
 //! Tokens, identifiers and passwords: their forms, how they are made, hashed and compared.
 //!
-//! Pure, except that making draws from the operating system's random numbers. Argon2id takes tens of milliseconds:
-//! call [`hash_password`], [`verify_password`] and [`verify_nobody`] on the blocking pool. Nothing secret has a Debug
-//! output or a Display.
+//! Pure, except that making draws from the operating system's random numbers. Nothing secret has a Debug output or a Display.
 
-use std::{fmt, sync::LazyLock};
+mod password;
 
-use argon2::{
-    Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version, password_hash::phc,
+use std::fmt;
+
+pub use password::{
+    CONCURRENT_HASHES, PasswordHash, check_password, hash_password, verify_nobody, verify_password,
 };
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-
-use crate::Error;
 
 const BASE36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -60,9 +58,6 @@ const PASSWORD: Form = Form {
 
 /// Characters of a token that are stored and shown, so that its owner can tell tokens apart.
 const SHOWN_PREFIX: usize = 12;
-
-/// Longest password taken, in bytes: a bound on the work that a sign-in can ask for.
-const MAX_PASSWORD_BYTES: usize = 1024;
 
 /// Text that must not show up in logs. It has no Display, and Debug shows dots.
 #[derive(Clone, PartialEq, Eq, sqlx::Type)]
@@ -233,63 +228,6 @@ pub fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
-/// An Argon2id hash in the PHC string format, as it is stored.
-#[derive(Clone, sqlx::Type)]
-#[sqlx(transparent)]
-pub struct PasswordHash(String);
-
-impl fmt::Debug for PasswordHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PasswordHash(••••)")
-    }
-}
-
-/// Refuses passwords that cannot be used: empty, or longer than 1024 bytes.
-pub fn check_password(password: &Secret) -> Result<(), Error> {
-    match password.expose().len() {
-        0 => Err(Error::Invalid(
-            "password: expected at least one character".into(),
-        )),
-        1..=MAX_PASSWORD_BYTES => Ok(()),
-        _ => Err(Error::Invalid(format!(
-            "password: expected at most {MAX_PASSWORD_BYTES} bytes"
-        ))),
-    }
-}
-
-/// Hashes a password with a fresh salt. Blocks for tens of milliseconds.
-pub fn hash_password(password: &Secret) -> Result<PasswordHash, Error> {
-    check_password(password)?;
-    let hash: phc::PasswordHash = argon2id()
-        .hash_password(password.expose().as_bytes())
-        .map_err(|error| Error::Internal(format!("hashing a password: {error}")))?;
-    Ok(PasswordHash(hash.to_string()))
-}
-
-/// Whether the password is the hashed one. Blocks for tens of milliseconds.
-pub fn verify_password(password: &Secret, hash: &PasswordHash) -> bool {
-    check_password(password).is_ok()
-        && argon2id()
-            .verify_password(password.expose().as_bytes(), hash.0.as_str())
-            .is_ok()
-}
-
-/// Takes the time of [`verify_password`] and is always false: for a user who does not exist, so that time does not tell.
-pub fn verify_nobody(password: &Secret) -> bool {
-    static NOBODY: LazyLock<Option<PasswordHash>> =
-        LazyLock::new(|| hash_password(&self::password()).ok());
-    if let Some(hash) = NOBODY.as_ref() {
-        verify_password(password, hash);
-    }
-    false
-}
-
-/// Argon2id with 19 MiB, 2 passes, 1 lane: OWASP Password Storage Cheat Sheet.
-fn argon2id() -> Argon2<'static> {
-    let params = Params::new(19 * 1024, 2, 1, None).expect("the parameters are in Argon2's range");
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -380,45 +318,6 @@ mod tests {
             ("éééééééééééééé", "éééééééééééé"),
         ] {
             assert_eq!(prefix(token), expected);
-        }
-    }
-
-    #[test]
-    fn a_password_is_verified_and_never_shown() {
-        let password = Secret::new("correct horse 🐎");
-        let hash = hash_password(&password).unwrap();
-        assert!(
-            hash.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
-            "{}",
-            hash.0
-        );
-        assert_ne!(hash_password(&password).unwrap().0, hash.0, "salted");
-        assert!(verify_password(&password, &hash));
-        for wrong in ["", "correct horse", "Correct horse 🐎", &"x".repeat(2_000)] {
-            assert!(!verify_password(&Secret::new(wrong), &hash), "{wrong}");
-        }
-        for broken in ["", "$argon2id$", "plain"] {
-            assert!(
-                !verify_password(&password, &PasswordHash(broken.into())),
-                "{broken}"
-            );
-        }
-        assert!(!verify_nobody(&password));
-        let shown = format!("{password:?} {hash:?}");
-        assert!(
-            !shown.contains("horse") && !shown.contains("argon2"),
-            "{shown}"
-        );
-    }
-
-    #[test]
-    fn only_usable_passwords_are_hashed() {
-        for (length, is_usable) in [(0, false), (1, true), (1_024, true), (1_025, false)] {
-            assert_eq!(
-                check_password(&Secret::new("x".repeat(length))).is_ok(),
-                is_usable,
-                "{length}"
-            );
         }
     }
 

@@ -3,7 +3,9 @@
 mod files;
 mod forgery;
 mod http;
+mod passwords;
 mod rtmp;
+mod silence;
 
 use std::time::Duration;
 

@@ -1,9 +1,15 @@
 //! Accepts publishers on one socket.
 //!
 //! Survives a restart (in `Args`): the bound socket, the running sessions and the permits, so that a crash of the
-//! accept loop costs no stream. A connection beyond the permits is closed at once.
+//! accept loop costs no stream. A connection beyond the permits is closed at once, and one of a client network that has too many
+//! connections which have shown no admitted key.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use sluice_ingest::{
     gate::{Gate, Protocol, PublishRequest, Refusal},
@@ -21,7 +27,11 @@ use super::{
     LiveGate, LiveSession,
     paced::{PaceSwitch, PacedStream},
 };
-use crate::{Error, concern::Concern};
+use crate::{
+    Error,
+    concern::Concern,
+    network::{NetworkPlace, NetworkPlaces},
+};
 
 /// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -40,6 +50,8 @@ pub struct Args {
     /// How often admitted publishers are read; zero: at every packet.
     pub read_beat: Duration,
     pub permits: Arc<Semaphore>,
+    /// Places of connections that have not been admitted.
+    pub unadmitted: Arc<NetworkPlaces>,
     pub sessions: TaskTracker,
     /// Ends every session politely.
     pub stop: CancellationToken,
@@ -96,20 +108,25 @@ async fn accept_all(args: Args) {
             debug!(%remote, "a connection was closed: rtmp.max_connections is reached");
             continue;
         };
+        let Some(place) = args.unadmitted.take(remote.ip()) else {
+            debug!(%remote, "a connection was closed: rtmp.max_unadmitted is reached");
+            continue;
+        };
         let session = args.clone();
         args.sessions.spawn(async move {
-            serve(socket, remote, &session).await;
+            serve(socket, remote, place, &session).await;
             drop(permit);
         });
     }
 }
 
-async fn serve(socket: TcpStream, remote: SocketAddr, args: &Args) {
+async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args: &Args) {
     let _ = socket.set_nodelay(true);
     let switch = PaceSwitch::default();
     let gate = PacingGate {
         gate: args.gate.clone(),
         switch: switch.clone(),
+        place: Arc::new(Mutex::new(Some(place))),
     };
     let socket = PacedStream::new(socket, switch, args.read_beat);
     let settings = &args.settings;
@@ -149,11 +166,12 @@ async fn serve(socket: TcpStream, remote: SocketAddr, args: &Args) {
     }
 }
 
-/// Admits as the gate behind it, and has an admitted publisher's socket read at a pace.
+/// Admits as the gate behind it; an admitted publisher's socket is read at a pace, and its place among the unadmitted comes free.
 #[derive(Clone)]
 struct PacingGate {
     gate: LiveGate,
     switch: PaceSwitch,
+    place: Arc<Mutex<Option<NetworkPlace>>>,
 }
 
 impl Gate for PacingGate {
@@ -163,6 +181,12 @@ impl Gate for PacingGate {
         let admitted = self.gate.admit(request).await;
         if admitted.is_ok() {
             self.switch.turn_on();
+            drop(
+                self.place
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take(),
+            );
         }
         admitted
     }

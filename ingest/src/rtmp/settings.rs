@@ -22,6 +22,8 @@ pub struct RtmpSettings {
     pub public_url: String,
     /// Connections at a time, over both listeners; further ones are closed at once.
     pub max_connections: usize,
+    /// Those of one client network that have not been admitted; further ones are closed at once.
+    pub max_unadmitted: usize,
     /// From the first byte to the end of the handshake.
     #[serde(with = "duration")]
     pub handshake_timeout: Duration,
@@ -56,6 +58,7 @@ impl Default for RtmpSettings {
             tls_listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 1936)),
             public_url: String::new(),
             max_connections: 1024,
+            max_unadmitted: 256,
             handshake_timeout: Duration::from_secs(5),
             publish_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(20),

@@ -1,6 +1,6 @@
 //! Where the request came from and under which address it reached the service.
 
-use std::{convert::Infallible, future::Ready, net::IpAddr};
+use std::{borrow::Cow, convert::Infallible, future::Ready, net::IpAddr};
 
 use actix_web::{
     FromRequest, HttpRequest,
@@ -55,15 +55,29 @@ fn seen(request: &HttpRequest) -> Seen<'_> {
             .authority()
             .map(|authority| authority.as_str())
             .or_else(|| text(headers, header::HOST.as_str())),
-        forwarded_for: text(headers, "x-forwarded-for"),
-        forwarded_proto: text(headers, "x-forwarded-proto"),
-        forwarded_host: text(headers, "x-forwarded-host"),
+        forwarded_for: list(headers, "x-forwarded-for"),
+        forwarded_proto: list(headers, "x-forwarded-proto"),
+        forwarded_host: list(headers, "x-forwarded-host"),
         local_port: request.app_config().local_addr().port(),
     }
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// All lines of a list, joined in their order (RFC 9110 §5.3): a proxy may write a line of its own behind the client's. A line that
+/// is not text stays as an entry that nothing can be read from.
+fn list<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    let lines = headers.get_all(name);
+    let lines: Vec<&str> = lines
+        .map(|line| line.to_str().unwrap_or("unknown"))
+        .collect();
+    match lines.as_slice() {
+        [] => None,
+        [line] => Some(Cow::Borrowed(line)),
+        lines => Some(Cow::Owned(lines.join(", "))),
+    }
 }
 
 impl FromRequest for Reached {

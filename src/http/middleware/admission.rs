@@ -21,9 +21,9 @@ use sluice_store::{
 use crate::http::{
     context::AppState,
     error::ApiError,
-    extract::{Authentication, Credential, Identity, SignedIn},
+    extract::{Authentication, Credential, Identity, Reached, SignedIn},
     rate_limit::Standing,
-    session::COOKIE,
+    session::cookie_name,
 };
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -97,7 +97,10 @@ async fn authenticate(
             None => Ok(Authentication::Wrong),
         };
     }
-    match request.cookie(COOKIE).filter(|_| takes_cookie) {
+    if !takes_cookie {
+        return Ok(Authentication::Missing);
+    }
+    match request.cookie(cookie_name(&Reached::of(request.request()))) {
         Some(cookie) => by_session(state, Secret::new(cookie.value())).await,
         None => Ok(Authentication::Missing),
     }

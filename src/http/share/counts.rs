@@ -12,11 +12,12 @@ use std::{
 };
 
 use actix_web::web;
+use sluice_actors::network::client_network;
 use sluice_store::{Store, shares};
 use uuid::Uuid;
 
 use super::access::ShareAccess;
-use crate::http::{context::AppState, error::ApiError, sign_in::network};
+use crate::http::{context::AppState, error::ApiError};
 
 /// From a note to its writing.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
@@ -140,7 +141,7 @@ impl ShareAccess {
             }
             return Ok(());
         }
-        let download = (id, what, network(self.client()));
+        let download = (id, what, self.client().map(client_network));
         let goes_on = start != Some(0) && locked(&counts.begun).known.contains(&download);
         if goes_on {
             return Ok(());

@@ -1,42 +1,31 @@
-//! Guessed links: counted by address, so that guessing comes to an end.
+//! Guessed links: counted by client network, so that guessing comes to an end.
 //!
 //! What is counted is tokens that open nothing, each once: a page that was open when its link was revoked asks for a hundred
-//! pictures with one token, and is no guesser. Whoever has guessed too often is told of every link that it is unavailable.
+//! pictures with one token, and is no guesser. After too many of them, every link is unavailable to that network.
 
 use std::{
-    collections::HashMap,
     net::IpAddr,
-    sync::Mutex,
     time::{Duration, Instant},
 };
 
-use crate::http::sign_in::network;
+use sluice_actors::network::client_network;
 
-/// Addresses remembered at a time. When a flood fills it, the oldest are forgotten.
-const CAPACITY: usize = 10_000;
+use crate::http::attempt_counter::AttemptCounter;
+
 /// Of a token's hash that is remembered.
 const REMEMBERED: usize = 16;
 
 /// The tokens that opened nothing in the last `window`.
 #[derive(Debug)]
 pub(super) struct Guesses {
-    allowed: usize,
-    window: Duration,
-    by_network: Mutex<HashMap<Option<IpAddr>, Guessed>>,
-}
-
-#[derive(Debug)]
-struct Guessed {
-    since: Instant,
-    tokens: Vec<u64>,
+    by_network: AttemptCounter<Option<IpAddr>>,
 }
 
 impl Guesses {
     pub(super) fn new(allowed: u32, window: Duration) -> Self {
         Self {
-            allowed: allowed as usize,
-            window,
-            by_network: Mutex::default(),
+            // The guess beyond those allowed is the one that ends them.
+            by_network: AttemptCounter::new(allowed.saturating_add(1), window),
         }
     }
 
@@ -47,39 +36,11 @@ impl Guesses {
         missed: Option<&str>,
         now: Instant,
     ) -> bool {
-        let network = network(client);
-        let mut guesses = self.by_network.lock().expect("no panic under this lock");
-        if let Some(guessed) = guesses.get(&network)
-            && now.duration_since(guessed.since) >= self.window
-        {
-            guesses.remove(&network);
-        }
-        let Some(token_hash) = missed else {
-            let guessed = guesses.get(&network);
-            return guessed.is_some_and(|guessed| guessed.tokens.len() > self.allowed);
-        };
-        if !guesses.contains_key(&network) && guesses.len() >= CAPACITY {
-            self.make_room(&mut guesses, now);
-        }
-        let guessed = guesses.entry(network).or_insert_with(|| Guessed {
-            since: now,
-            tokens: Vec::new(),
-        });
-        let token = short(token_hash);
-        if guessed.tokens.len() <= self.allowed && !guessed.tokens.contains(&token) {
-            guessed.tokens.push(token);
-        }
-        guessed.tokens.len() > self.allowed
-    }
-
-    fn make_room(&self, guesses: &mut HashMap<Option<IpAddr>, Guessed>, now: Instant) {
-        guesses.retain(|_, guessed| now.duration_since(guessed.since) < self.window);
-        if guesses.len() >= CAPACITY {
-            let oldest = guesses.iter().min_by_key(|(_, guessed)| guessed.since);
-            if let Some(network) = oldest.map(|(network, _)| *network) {
-                guesses.remove(&network);
-            }
-        }
+        let network = client.map(client_network);
+        let missed = missed.map(|token_hash| Some(short(token_hash)));
+        let counted = missed.map(|mark| self.by_network.count(network, mark, now));
+        counted.is_some_and(|counted| counted.is_err())
+            || self.by_network.locked_out(&network, now).is_some()
     }
 }
 
@@ -112,16 +73,5 @@ mod tests {
         assert!(!knows(home, 5) && knows(other, 5) && knows(None, 5));
         assert!(!knows(home, 599) && knows(home, 600));
         assert!(!guess(1, 600));
-    }
-
-    #[test]
-    fn a_flood_of_addresses_stays_in_bounds() {
-        let (guesses, start) = (Guesses::new(1, WINDOW), Instant::now());
-        for number in 0..CAPACITY as u32 + 50 {
-            let client = Some(IpAddr::V4(number.into()));
-            let now = start + Duration::from_millis(u64::from(number));
-            assert!(!guesses.is_over(client, Some("00"), now));
-        }
-        assert!(guesses.by_network.lock().unwrap().len() <= CAPACITY);
     }
 }

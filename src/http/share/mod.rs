@@ -33,8 +33,6 @@ use self::{counts::Counts, gate::Gate, guesses::Guesses, totals::KnownTotals};
 use super::{error::ApiError, sign_in::Attempts};
 use crate::config;
 
-/// Passwords of links that are checked at a time: those of the dashboard must not wait behind strangers' guesses.
-const PASSWORD_CHECKS: usize = 1;
 /// Links under way that are looked up at a time.
 const LOOKED_UP: usize = 1_000;
 /// How long a preview waits for its turn.
@@ -48,7 +46,6 @@ pub struct Shares {
     gate: Arc<Gate>,
     guesses: Guesses,
     attempts: Attempts,
-    password_checks: Arc<Semaphore>,
     previews: Semaphore,
     counts: Counts,
     totals: KnownTotals,
@@ -59,8 +56,11 @@ impl Shares {
         Self {
             gate: Arc::default(),
             guesses: Guesses::new(settings.guesses, settings.guess_window),
-            attempts: Attempts::new(settings.password_attempts, settings.password_window),
-            password_checks: Arc::new(Semaphore::new(PASSWORD_CHECKS)),
+            attempts: Attempts::new(
+                settings.password_attempts,
+                settings.network_password_attempts,
+                settings.password_window,
+            ),
             previews: Semaphore::new(settings.max_previews),
             counts: Counts::default(),
             totals: KnownTotals::default(),

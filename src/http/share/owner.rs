@@ -19,6 +19,7 @@ use crate::http::{
     error::ApiError,
     extract::{Body, Caller, Reached, Read, Write},
     files::to_its_end,
+    password_checks::PasswordUse,
     signing::{self, Purpose, Signer},
 };
 
@@ -122,7 +123,7 @@ pub async fn create(
     let signer = Signer::of(&mut db).await?;
     drop(db);
     let password_hash = match terms.password {
-        Some(password) => Some(hashed(&state, password).await?),
+        Some(password) => Some(hashed(&state, &reached, password).await?),
         None => None,
     };
     let share_id = Uuid::now_v7();
@@ -152,10 +153,15 @@ pub async fn create(
     }))
 }
 
-async fn hashed(state: &AppState, password: Secret) -> Result<credentials::PasswordHash, ApiError> {
-    let _permit = state.password_permit().await?;
-    let hashed = tokio::task::spawn_blocking(move || credentials::hash_password(&password));
-    Ok(hashed.await.map_err(ApiError::internal)??)
+async fn hashed(
+    state: &AppState,
+    reached: &Reached,
+    password: Secret,
+) -> Result<credentials::PasswordHash, ApiError> {
+    let checks = &state.password_checks;
+    let turn = checks.turn(PasswordUse::Account, reached.client).await?;
+    let hashed = turn.run(move || credentials::hash_password(&password));
+    Ok(hashed.await??)
 }
 
 /// Revoke a folder's link

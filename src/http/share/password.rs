@@ -10,7 +10,6 @@ use actix_web::{
     cookie::{Cookie, SameSite, time},
 };
 use sluice_store::{Connection, Secret, credentials, duration_ms, now_ms};
-use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 use uuid::Uuid;
 
@@ -18,13 +17,12 @@ use super::access::LockedShare;
 use crate::http::{
     context::AppState,
     error::ApiError,
+    password_checks::PasswordUse,
     signing::{self, Purpose, Signer},
 };
 
 /// Sent along on the link's own paths only, so that one name serves all links.
 const COOKIE: &str = "sluice_share";
-/// How long a password waits for its turn before the reader is told to come again.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Whether the request carries the cookie of a password that was right.
 pub(super) async fn was_shown(
@@ -69,7 +67,7 @@ fn message(share_id: Uuid, expires_at: i64) -> [u8; 24] {
 
 /// Checks a password; the cookies that stand for it from now on, one for the API's paths and one for the page's.
 ///
-/// 403 `wrong_password`; 429 after too many wrong ones for this link from this address.
+/// 403 `wrong_password`; 429 after too many wrong ones from this network, for this link or for all.
 pub(in crate::http) async fn unlock(
     state: &AppState,
     locked: &LockedShare,
@@ -79,22 +77,25 @@ pub(in crate::http) async fn unlock(
     let (share, client) = (&access.share, access.client());
     let attempts = &state.shares.attempts;
     let link = share.id.to_string();
-    // Before the try is counted: one that finds no turn is none.
-    let permit = permit(state).await?;
+    let too_many = |retry_after_s| ApiError::TooMany {
+        message: "too many wrong passwords: wait until Retry-After is over",
+        retry_after_s,
+    };
+    attempts
+        .check(&link, client, Instant::now())
+        .map_err(too_many)?;
+    // Before the try is counted: one that gets no turn is none.
+    let turn = state
+        .password_checks
+        .turn(PasswordUse::Link, client)
+        .await?;
     attempts
         .begin(&link, client, Instant::now())
-        .map_err(|retry_after_s| ApiError::TooMany {
-            message: "too many wrong passwords for this link",
-            retry_after_s,
-        })?;
+        .map_err(too_many)?;
     let hash = share.password_hash.clone();
-    let is_right = tokio::task::spawn_blocking(move || {
-        // Held until the check is done, also when nobody waits for it any more.
-        let _permit = permit;
-        hash.is_none_or(|hash| credentials::verify_password(&password, &hash))
-    })
-    .await
-    .map_err(ApiError::internal)?;
+    let is_right = turn
+        .run(move || hash.is_none_or(|hash| credentials::verify_password(&password, &hash)))
+        .await?;
     if !is_right {
         return Err(ApiError::NoShare {
             code: "wrong_password",
@@ -123,18 +124,6 @@ pub(in crate::http) async fn unlock(
 /// As browsers see it: the service may lie below a path of its own.
 fn path_of(address: &str) -> String {
     Url::parse(address).map_or_else(|_| "/".to_owned(), |url| url.path().to_owned())
-}
-
-async fn permit(state: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
-    let checks = state.shares.password_checks.clone();
-    let turn = tokio::time::timeout(PATIENCE, checks.acquire_owned());
-    match turn.await {
-        Ok(Ok(permit)) => Ok(permit),
-        _ => Err(ApiError::Unavailable {
-            what: "the check of the password",
-            retry_after_s: 5,
-        }),
-    }
 }
 
 #[cfg(test)]

@@ -99,8 +99,13 @@ impl Review {
 /// processor too.
 async fn checked(definition: Value) -> Result<Checked, ApiError> {
     static PLACES: Semaphore = Semaphore::const_new(CHECKS);
-    let _place = PLACES.acquire().await.map_err(ApiError::internal)?;
-    let checked = spawn_blocking(move || workflow::check(&definition)).await;
+    let place = PLACES.acquire().await.map_err(ApiError::internal)?;
+    let checked = spawn_blocking(move || {
+        // Held until the check is done, also when the client is gone.
+        let _place = place;
+        workflow::check(&definition)
+    })
+    .await;
     checked.map_err(ApiError::internal)
 }
 

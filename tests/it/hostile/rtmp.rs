@@ -34,6 +34,8 @@ async fn any_bytes_on_the_rtmp_port_cost_that_connection_only() -> Result<(), Fa
         .env("SLUICE_RTMP__HANDSHAKE_TIMEOUT", "2s")
         .env("SLUICE_RTMP__PUBLISH_TIMEOUT", "3s")
         .env("SLUICE_RTMP__WRITE_TIMEOUT", "2s")
+        // Attackers and encoders come from one address here.
+        .env("SLUICE_RTMP__MAX_UNADMITTED", "1024")
         .env("SLUICE_LOG__FILTER", "debug,kameo=warn")
         .start()
         .await?;

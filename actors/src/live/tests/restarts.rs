@@ -11,6 +11,7 @@ use super::*;
 use crate::{
     concern::Ward,
     live::{inputs::Fall, listener},
+    network::NetworkPlaces,
 };
 
 async fn reach(playback: &Playback, phase: Phase) {
@@ -81,6 +82,7 @@ fn each_panic_of_an_accept_loop_is_noticed() {
         tls: None,
         read_beat: Duration::ZERO,
         permits: Arc::new(Semaphore::new(1)),
+        unadmitted: NetworkPlaces::new(1),
         sessions: TaskTracker::new(),
         stop: CancellationToken::new(),
     };

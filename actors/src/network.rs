@@ -1,0 +1,110 @@
+//! Client networks: what counts as one client, and a bound on what each of them has under way at a time.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The network that counts as one client: an IPv4 address, or an IPv6 /64, which one customer of a provider has at least.
+pub fn client_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),
+        v4 => v4,
+    }
+}
+
+/// A bounded number of places for each client network.
+#[derive(Debug)]
+pub struct NetworkPlaces {
+    most: usize,
+    /// Networks that hold a place, and how many.
+    taken: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl NetworkPlaces {
+    /// `most` places for each network.
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// Takes a place for the client's network; `None` when it holds all of its places.
+    pub fn take(self: &Arc<Self>, client: IpAddr) -> Option<NetworkPlace> {
+        let network = client_network(client);
+        let mut taken = self.locked();
+        let count = taken.entry(network).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(NetworkPlace {
+            places: self.clone(),
+            network,
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place of a network, given back when it is dropped.
+#[derive(Debug)]
+pub struct NetworkPlace {
+    places: Arc<NetworkPlaces>,
+    network: IpAddr,
+}
+
+impl Drop for NetworkPlace {
+    fn drop(&mut self) {
+        let mut taken = self.places.locked();
+        if let Some(count) = taken.get_mut(&self.network) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.network);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn one_client_is_an_ipv4_address_or_an_ipv6_network() {
+        for (one, other, is_same) in [
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true),
+            ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
+        ] {
+            let is_one = client_network(address(one)) == client_network(address(other));
+            assert_eq!(is_one, is_same, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_network_has_its_places_and_no_more() {
+        let places = NetworkPlaces::new(2);
+        let take = |text: &str| places.take(address(text));
+        let (first, second) = (take("2001:db8::1"), take("2001:db8::2"));
+        assert!(first.is_some() && second.is_some());
+        assert!(take("2001:db8::3").is_none());
+        assert!(take("2001:db8:0:1::3").is_some());
+        drop(first);
+        let third = take("2001:db8::3");
+        assert!(third.is_some() && take("2001:db8::4").is_none());
+        drop((second, third));
+        assert!(places.locked().is_empty(), "nothing is kept");
+    }
+}

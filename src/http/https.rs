@@ -1,0 +1,130 @@
+//! The HTTPS server, with a bound on the TLS handshakes of each client network.
+//!
+//! actix-web's own acceptor stops taking all connections while 256 handshakes of a worker are unfinished, which a client
+//! that connects and says nothing reaches with 90 connections a second. Here unfinished handshakes are bounded for each client
+//! network, and in all only by `http.max_connections`.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use actix_http::{HttpService, Protocol, error::DispatchError};
+use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, map_config};
+use actix_web::{
+    dev::{AppConfig, Server, fn_service},
+    web,
+};
+use rustls::ServerConfig;
+use sluice_actors::network::NetworkPlaces;
+use tokio::{net::TcpStream, time::timeout};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::{
+    address::is_trusted,
+    context::AppState,
+    server::{application, workers},
+};
+use crate::config::Http;
+
+/// In order of preference.
+pub(super) const ALPN: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
+const HTTP_2: &[u8] = b"h2";
+/// Body bytes that one HTTP/2 connection may send before they are read. With the heads of its requests and what waits to be
+/// sent, a connection takes at most 2 MiB (docs/decisions/0034-http2-limits.md).
+const HTTP2_WINDOW_BYTES: u32 = 1 << 20;
+/// How long the end of a TLS connection may take, as in actix-web.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A server that does what actix-web's `HttpServer` does, behind an [`Acceptor`].
+pub(super) fn server(
+    state: web::Data<AppState>,
+    listener: TcpListener,
+    tls: ServerConfig,
+) -> io::Result<Server> {
+    let http = state.config.http.clone();
+    let address = listener.local_addr()?;
+    let builder = Server::build()
+        .workers(workers(&http))
+        .max_concurrent_connections(http.max_connections)
+        .shutdown_timeout(http.drain.as_secs())
+        .disable_signals();
+    let max_header_list = u32::try_from(http.max_header_list.as_u64()).unwrap_or(u32::MAX);
+    let stopping = builder.graceful_shutdown_signal();
+    let acceptor = Arc::new(Acceptor::new(&http, tls));
+    let builder = builder.listen("https", listener, move || {
+        let stopping = stopping.clone();
+        let application = application(state.clone())
+            .into_factory()
+            .map_err(|error: actix_web::Error| error.error_response());
+        // The only public way to say that requests came by TLS and to which port.
+        let config = AppConfig::__priv_test_new(true, address.to_string(), address);
+        let http_service = HttpService::build()
+            .graceful_shutdown_signal(move || {
+                let stopping = stopping.clone();
+                async move { stopping.notified().await }
+            })
+            .keep_alive(http.keep_alive)
+            .client_request_timeout(http.header_timeout)
+            .client_disconnect_timeout(DISCONNECT_TIMEOUT)
+            .h2_max_concurrent_streams(http.max_streams)
+            .h2_max_header_list_size(max_header_list)
+            .h2_initial_window_size(HTTP2_WINDOW_BYTES)
+            .h2_initial_connection_window_size(HTTP2_WINDOW_BYTES)
+            .finish(map_config(application, move |_| config.clone()));
+        let acceptor = acceptor.clone();
+        fn_service(move |socket: TcpStream| {
+            let acceptor = acceptor.clone();
+            async move { acceptor.accept(socket).await }
+        })
+        .and_then(http_service)
+    })?;
+    Ok(builder.run())
+}
+
+/// Makes TLS connections of accepted sockets.
+struct Acceptor {
+    tls: TlsAcceptor,
+    handshake_timeout: Duration,
+    /// Networks whose proxies pass connections of many clients on; they are not bounded.
+    trusted: Vec<crate::config::Cidr>,
+    handshakes: Arc<NetworkPlaces>,
+}
+
+type Accepted = (TlsStream<TcpStream>, Protocol, Option<SocketAddr>);
+
+impl Acceptor {
+    fn new(http: &Http, tls: ServerConfig) -> Self {
+        Self {
+            tls: TlsAcceptor::from(Arc::new(tls)),
+            handshake_timeout: http.handshake_timeout,
+            trusted: http.trusted_proxies.clone(),
+            handshakes: NetworkPlaces::new(http.max_handshakes),
+        }
+    }
+
+    /// The connection and its protocol once the handshake is done. A connection beyond its network's bound is closed at once.
+    async fn accept(&self, socket: TcpStream) -> Result<Accepted, DispatchError> {
+        let peer = socket.peer_addr()?;
+        let _place = if is_trusted(peer.ip(), &self.trusted) {
+            None
+        } else {
+            let place = self.handshakes.take(peer.ip());
+            Some(place.ok_or_else(|| {
+                tracing::debug!(client = %peer, "a connection was closed: http.max_handshakes is reached");
+                io::Error::from(io::ErrorKind::QuotaExceeded)
+            })?)
+        };
+        let handshake = timeout(self.handshake_timeout, self.tls.accept(socket));
+        let stream = handshake
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(HTTP_2) => Protocol::Http2,
+            _ => Protocol::Http1,
+        };
+        Ok((stream, protocol, Some(peer)))
+    }
+}
