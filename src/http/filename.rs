@@ -76,7 +76,7 @@ fn is_refused(c: char) -> bool {
             | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Cuts the stem, never inside a character.
+/// Cuts the stem, never inside a character, and without a space at its end.
 fn shorten(name: &str) -> String {
     if name.len() <= MAX_BYTES {
         return name.to_owned();
@@ -87,7 +87,7 @@ fn shorten(name: &str) -> String {
     };
     let stem = &name[..name.len() - extension.len()];
     let end = stem.floor_char_boundary(MAX_BYTES - extension.len());
-    format!("{}{extension}", &stem[..end])
+    format!("{}{extension}", stem[..end].trim_end())
 }
 
 /// Letters that have no ASCII become `_`, as do the ones that end or escape a quoted string.
