@@ -19,7 +19,10 @@ use sluice_media::{
     task::{Failure, FailureCode},
 };
 
-use super::graph::{BranchKind, Graph};
+use super::{
+    graph::{BranchKind, Graph},
+    refused,
+};
 
 /// How often bus and position are looked at.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(50);
@@ -120,7 +123,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
             gst::ResourceError::NoSpaceLeft => {
                 Failure::new(FailureCode::NoSpace, "the disk is full")
             }
-            gst::ResourceError::Write | gst::ResourceError::Seek => {
+            gst::ResourceError::Write => {
                 Failure::new(FailureCode::Internal, "the result cannot be written")
             }
             _ => Failure::new(
@@ -143,8 +146,9 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
                 Failure::new(FailureCode::UnsupportedType, "the file is encrypted")
             }
             gst::StreamError::Encode => {
-                Failure::new(FailureCode::Internal, "the result cannot be encoded")
+                refused("its pictures or its sound cannot be encoded in this form")
             }
+            gst::StreamError::Mux => refused("its tracks do not go into one file together"),
             _ => Failure::new(
                 FailureCode::Undecodable,
                 "the file is damaged: its tracks do not decode",
@@ -157,7 +161,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
             "no track of the file has a codec that Sluice decodes",
         );
     }
-    Failure::new(FailureCode::Internal, "the graph of the task failed")
+    refused("its tracks change their form or do not fit together")
 }
 
 /// How far a graph's branches have come.
