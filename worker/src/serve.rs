@@ -10,10 +10,9 @@ use std::{
     path::PathBuf,
 };
 
-use sluice_media::{
-    av::Report,
-    task::{Done, Failure, FailureCode, Task},
-};
+#[cfg(debug_assertions)]
+use sluice_media::av::Report;
+use sluice_media::task::{Done, Failure, FailureCode, Task};
 
 #[cfg(debug_assertions)]
 use crate::faults::{self, Fault};

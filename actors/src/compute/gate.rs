@@ -3,9 +3,10 @@
 //! The arbiter's own queue has no order and no bound, so nothing gets into it without a permit; there is one for each
 //! worker. The rules:
 //!
-//! - Batch work and tasks that may run long ([`Task::may_run_long`]) together leave one worker free, so that short
-//!   interactive work never waits for them.
-//! - With three workers or more, one account never has all of them, nor all the places for long tasks.
+//! - Slow work, which is batch work and tasks that may run long ([`Task::may_run_long`]), leaves one worker free, so that
+//!   short interactive work never waits for it.
+//! - With three workers or more, one account never has all of them, nor all the places for slow work; and of its own
+//!   places, its slow work leaves one to its short interactive work.
 //! - Interactive work goes before batch work. Then the account goes first that has the fewest tasks running, then the one
 //!   that was served least recently, then the task that came first.
 //! - An account whose task ran very long lately is a suspect: its long tasks go behind all others of their lane.
@@ -41,16 +42,16 @@ pub(super) struct Gate(Arc<Mutex<Queue>>);
 pub(super) struct Ticket {
     account_id: Uuid,
     lane: Lane,
-    kind: Kind,
+    /// Bounded by its deadline alone.
+    is_long: bool,
 }
 
-/// How long a task may take.
+/// How soon a worker is free again that a task has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    /// Bounded by the pixels of its input.
-    Short,
-    /// Bounded by its deadline alone.
-    Long,
+enum Pace {
+    Fast,
+    /// Batch work and long tasks.
+    Slow,
 }
 
 /// Leave to use a worker, until it is dropped.
@@ -66,7 +67,7 @@ struct Waiter {
     turn: oneshot::Sender<Permit>,
 }
 
-/// What an account has of the workers, by kind. Forgotten when it has nothing running and nothing waiting.
+/// What an account has of the workers, by pace. Forgotten when it has nothing running and nothing waiting.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     running: usize,
@@ -76,10 +77,9 @@ struct Share {
 
 struct Bounds {
     workers: usize,
-    /// Batch work and long tasks together.
     slow: usize,
     of_account: usize,
-    long_of_account: usize,
+    slow_of_account: usize,
     waiting: usize,
     waiting_of_account: usize,
     /// A long task that takes so much time makes its account a suspect.
@@ -94,7 +94,7 @@ struct Queue {
     turns: u64,
     /// Permits that were given back since the start.
     ended: u64,
-    shares: HashMap<(Uuid, Kind), Share>,
+    shares: HashMap<(Uuid, Pace), Share>,
     /// Until when.
     suspects: HashMap<Uuid, Instant>,
     /// In the order of their arrival.
@@ -103,23 +103,26 @@ struct Queue {
 
 impl Ticket {
     pub(super) fn of(account_id: Uuid, lane: Lane, task: &Task) -> Self {
-        let kind = match task.may_run_long() {
-            true => Kind::Long,
-            false => Kind::Short,
-        };
         Self {
             account_id,
             lane,
-            kind,
+            is_long: task.may_run_long(),
+        }
+    }
+
+    fn pace(self) -> Pace {
+        match self.lane == Lane::Batch || self.is_long {
+            true => Pace::Slow,
+            false => Pace::Fast,
         }
     }
 
     fn is_slow(self) -> bool {
-        self.lane == Lane::Batch || self.kind == Kind::Long
+        self.pace() == Pace::Slow
     }
 
-    fn share(self) -> (Uuid, Kind) {
-        (self.account_id, self.kind)
+    fn share(self) -> (Uuid, Pace) {
+        (self.account_id, self.pace())
     }
 }
 
@@ -133,7 +136,7 @@ impl Gate {
                 workers,
                 slow,
                 of_account: if workers < 3 { workers } else { slow },
-                long_of_account: all_but_one(slow),
+                slow_of_account: all_but_one(slow),
                 waiting: settings.queue,
                 waiting_of_account: settings.queue_per_account,
                 suspect_after: settings.document_timeout / 2,
@@ -225,15 +228,15 @@ impl Waiter {
 impl Queue {
     fn has_room(&self, ticket: Ticket) -> bool {
         let bounds = &self.bounds;
-        if self.busy >= bounds.workers || ticket.is_slow() && self.busy_slow >= bounds.slow {
-            return false;
-        }
-        let running = |kind| self.share((ticket.account_id, kind)).running;
-        running(Kind::Short) + running(Kind::Long) < bounds.of_account
-            && (ticket.kind == Kind::Short || running(Kind::Long) < bounds.long_of_account)
+        let running = |pace| self.share((ticket.account_id, pace)).running;
+        let is_worker_free = self.busy < bounds.workers
+            && running(Pace::Fast) + running(Pace::Slow) < bounds.of_account;
+        let is_slow_place_free =
+            self.busy_slow < bounds.slow && running(Pace::Slow) < bounds.slow_of_account;
+        is_worker_free && (!ticket.is_slow() || is_slow_place_free)
     }
 
-    fn share(&self, of: (Uuid, Kind)) -> Share {
+    fn share(&self, of: (Uuid, Pace)) -> Share {
         self.shares.get(&of).copied().unwrap_or_default()
     }
 
@@ -254,7 +257,7 @@ impl Queue {
             share.running -= 1;
         }
         self.forget_idle();
-        if ticket.kind == Kind::Long && held >= self.bounds.suspect_after {
+        if ticket.is_long && held >= self.bounds.suspect_after {
             self.suspects.retain(|_, until| *until > now);
             self.suspects.insert(ticket.account_id, now + SUSPECT_FOR);
         }
@@ -293,7 +296,7 @@ impl Queue {
         let is_suspect = suspect_until.is_some_and(|until| *until > now);
         (
             ticket.lane == Lane::Batch,
-            is_suspect && ticket.kind == Kind::Long,
+            is_suspect && ticket.is_long,
             running,
             served,
         )
@@ -301,7 +304,7 @@ impl Queue {
 
     fn forget_idle(&mut self) {
         let waiting = &self.waiting;
-        let waits = |of: (Uuid, Kind)| waiting.iter().any(|it| it.ticket.share() == of);
+        let waits = |of: (Uuid, Pace)| waiting.iter().any(|it| it.ticket.share() == of);
         self.shares
             .retain(|of, share| share.running > 0 || waits(*of));
     }
@@ -421,8 +424,8 @@ mod tests {
         for (workers, batches, longs, shorts, all_longs) in [
             (1, 1, 1, 1, 1),
             (2, 1, 1, 2, 1),
-            (3, 2, 1, 2, 2),
-            (5, 4, 3, 4, 4),
+            (3, 1, 1, 2, 2),
+            (5, 3, 3, 4, 4),
         ] {
             let of_one = |ticket| fill(&gate(workers, 10), ticket).len();
             assert_eq!(of_one(batch(A)), batches, "{workers} workers, batch");
@@ -456,6 +459,18 @@ mod tests {
         }
         assert!(hostile.admitted().is_empty());
         assert_eq!((gate.busy(), gate.waiting()), (1, 9));
+    }
+
+    #[test]
+    fn slow_work_of_an_account_leaves_a_worker_to_its_own_short_work() {
+        for workers in 2..8 {
+            let gate = gate(workers, 50);
+            let _slow: Vec<_> = [long(A), batch(A), long(A)]
+                .into_iter()
+                .flat_map(|ticket| fill(&gate, ticket))
+                .collect();
+            assert!(try_enter(&gate, short(A)).is_some(), "{workers} workers");
+        }
     }
 
     #[test]
@@ -532,7 +547,7 @@ mod tests {
         waiting.add("B1", &gate, short(B));
         assert!(refused(short(C)), "the queue is full");
         // A caller that leaves gives its place up.
-        waiting.0.remove(0);
+        drop(waiting.0.remove(0));
         assert_eq!(gate.waiting(), 2);
         waiting.add("A3", &gate, short(A));
         assert!(refused(short(B)));
