@@ -312,6 +312,45 @@ async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Headers promise a track that does not decode to its end: what is made of it lacks the track, or cannot be played.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure> {
+    let broadcast = made("broadcast.ts", "PICTURES SOUND H264 -bf 2 -c:a aac")?;
+    let server = guarded().await?;
+    let mut dice = Dice::new(9);
+    let mut wrong = Vec::new();
+    // As ffmpeg numbers the tracks: pictures, sound.
+    for packet_id in [0x100, 0x101] {
+        for percent in [2, 5, 10, 25, 50, 75] {
+            let bytes = with_noise(&broadcast, packet_id, percent, &mut dice);
+            let form = Form::new().file("files", "a.ts", &bytes);
+            let form = form.field("compression", "40");
+            let answer = server.api().post_form("/api/compress", form).await?;
+            if !matches!(answer.status.as_u16(), 200 | 415 | 422) || answer.check_typed().is_err() {
+                let text = answer.text();
+                wrong.push(format!(
+                    "{packet_id:#x} {percent} %: {}: {text}",
+                    answer.status
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    check_settled(server).await
+}
+
+/// The payload of a track of a transport stream is noise from a place on.
+fn with_noise(whole: &[u8], packet_id: u16, percent: usize, dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    let start = whole.len() / PACKET * percent / 100;
+    for packet in bytes.chunks_exact_mut(PACKET).skip(start) {
+        if u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff == packet_id {
+            packet[4..].fill_with(|| dice.below(256) as u8);
+        }
+    }
+    bytes
+}
+
 /// Some bytes changed, every other time near the beginning, where headers are; of each fourth a stretch is zero, of each
 /// fifth packets are lost, doubled and changed for others.
 fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {

@@ -240,3 +240,43 @@ fn share(position_s: f64, span_s: f64) -> f32 {
     }
     ((position_s / span_s) as f32).clamp(0.0, MOST_BEFORE_END)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_can_bring_about_is_no_defect_of_ours() {
+        use gst::{CoreError, LibraryError, ResourceError, StreamError, glib::Error};
+        let by_input = [
+            Error::new(CoreError::Pad, ""),
+            Error::new(CoreError::Negotiation, ""),
+            Error::new(CoreError::Caps, ""),
+            Error::new(CoreError::StateChange, ""),
+            Error::new(CoreError::Failed, ""),
+            Error::new(CoreError::MissingPlugin, ""),
+            Error::new(LibraryError::Init, ""),
+            Error::new(LibraryError::Settings, ""),
+            Error::new(LibraryError::Encode, ""),
+            Error::new(ResourceError::Seek, ""),
+            Error::new(ResourceError::Read, ""),
+            Error::new(ResourceError::Failed, ""),
+            Error::new(StreamError::Failed, ""),
+            Error::new(StreamError::Encode, ""),
+            Error::new(StreamError::Decode, ""),
+            Error::new(StreamError::Demux, ""),
+            Error::new(StreamError::Mux, ""),
+            Error::new(StreamError::Format, ""),
+        ];
+        for error in by_input {
+            let failure = failure(&error);
+            let is_of_the_file = matches!(
+                failure.code,
+                FailureCode::Undecodable | FailureCode::UnsupportedType
+            );
+            assert!(is_of_the_file, "{error:?}: {failure:?}");
+        }
+        let unwritten = failure(&Error::new(ResourceError::Write, ""));
+        assert_eq!(unwritten.code, FailureCode::Internal);
+    }
+}
