@@ -1,7 +1,18 @@
 //! The decode ring: what each layer of the sandbox covers, and what the pool does when a worker dies, hangs or eats.
 //!
 //! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
+//! Tests that need one, and those that put on single layers of the sandbox, are of debug builds: a release program has no
+//! switches for them.
+#![cfg_attr(
+    not(debug_assertions),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "of tests that only debug builds have"
+    )
+)]
 
+#[cfg(debug_assertions)]
 mod av;
 mod beside_live;
 mod fairness;
@@ -9,9 +20,11 @@ mod figures;
 #[cfg(debug_assertions)]
 mod layers;
 mod orphans;
+#[cfg(debug_assertions)]
 mod pool;
 #[cfg(not(debug_assertions))]
 mod release;
+#[cfg(debug_assertions)]
 mod replacement;
 
 use std::{
