@@ -35,6 +35,8 @@ run: build ## install what is missing, build, and start the service (data in ./d
 
 build: needs-build web ## the release program with the front end inside: target/release/sluice
 	$(CARGO) build --release --locked
+	@! target/release/sluice worker --help | grep -E -e '--(faults|prove|attempt)' \
+		|| { echo "the release program has switches of tests (src/cli/worker.rs)" >&2; exit 1; }
 
 test: needs-test lint test-rust test-web test-browser test-proxies ## all checks and tests
 

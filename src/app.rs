@@ -202,6 +202,7 @@ impl Service {
                 settings: Arc::new(config.srt.clone()),
                 read_beat: config.live.read_beat,
                 program: OWN_PROGRAM.into(),
+                sandbox: config.worker.sandbox,
                 board: board.clone(),
                 sessions: ingest.sessions.clone(),
                 stop: stop.child_token(),

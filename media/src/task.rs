@@ -57,6 +57,15 @@ impl Task {
         }
     }
 
+    /// Whether only the deadline bounds its time. That of other tasks is bounded by the pixels of their input.
+    pub fn may_run_long(&self) -> bool {
+        match self {
+            Self::Vectorize { .. } => true,
+            Self::ImagesToPdf { sources, .. } => sources.len() > 1 || self.reads_document(),
+            _ => self.reads_document(),
+        }
+    }
+
     /// Whether text is drawn. Its fonts are cached for the whole process, and a hostile
     /// document can leave that cache in a state in which later, sound ones fail.
     pub fn draws_text(&self) -> bool {

@@ -4,14 +4,17 @@
 //! no runtime: it must have one thread until its sandbox is on.
 
 use std::{
-    io,
+    io::{self, Write as _},
     net::UdpSocket,
     os::{fd::AsFd as _, unix::net::UnixStream},
     process::ExitCode,
     time::Duration,
 };
 
-use sluice_ingest::srt::gateway::{self, Options};
+use sluice_ingest::srt::{
+    self,
+    gateway::{self, Options},
+};
 use sluice_worker::sandbox::{self, Choice, limits::Bounds};
 
 use super::Error;
@@ -35,9 +38,28 @@ pub struct Arguments {
     /// srt.max_connections
     #[arg(long, default_value_t = 256)]
     max_connections: usize,
+    /// Do not start where the kernel lacks a layer of the sandbox
+    #[arg(long)]
+    require_sandbox: bool,
+    /// For tests: put on only these layers of the sandbox (limits, privileges, files, calls, all, none)
+    #[cfg(debug_assertions)]
+    #[arg(long, value_name = "LAYERS", default_value = "all")]
+    layers: String,
 }
 
-/// Serves until the service closes the socket.
+impl Arguments {
+    #[cfg(debug_assertions)]
+    fn choice(&self) -> Choice {
+        sluice_worker::prove::choice(&self.layers).unwrap_or(Choice::ALL)
+    }
+
+    #[cfg(not(debug_assertions))]
+    fn choice(&self) -> Choice {
+        Choice::ALL
+    }
+}
+
+/// Serves until the service closes the socket; ends at once where the sandbox is required and a layer is missing.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     let control = io::stdin().as_fd().try_clone_to_owned();
     let udp = io::stdout().as_fd().try_clone_to_owned();
@@ -54,11 +76,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         // It can open no file (landlock); what it says on standard error may go into a long log.
         file_bytes: u64::MAX,
     };
-    // A layer that this kernel lacks is named by the doctor, with those of the workers.
-    sandbox::enter(Choice::ALL, bounds, None).map_err(|source| Error::Io {
+    let layers = sandbox::enter(arguments.choice(), bounds, None).map_err(|source| Error::Io {
         action: "cannot enter the sandbox",
         source,
     })?;
+    // Where all layers are not required, one that this kernel lacks is named by the doctor, with those of the workers.
+    if let Some(refusal) = layers.refusal().filter(|_| arguments.require_sandbox) {
+        // The service gives the reason, too: it knows the exit code.
+        let _ = writeln!(io::stderr(), "the SRT gateway does not start: {refusal}");
+        return Ok(ExitCode::from(srt::UNSANDBOXED));
+    }
     let options = Options {
         latency: Duration::from_millis(arguments.latency_ms),
         idle_timeout: Duration::from_millis(arguments.idle_timeout_ms),

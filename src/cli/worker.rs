@@ -1,16 +1,20 @@
 //! `sluice worker`: one process of the decode ring, started by the service. Not for people.
 //!
-//! Nothing is set up for it, no log and no runtime: it must have one thread until its sandbox is on.
+//! Nothing is set up for it, no log and no runtime: it must have one thread until its sandbox is on. What tests ask of it is
+//! in debug builds only: a release program has no switch that weakens a worker.
 
 use std::{path::PathBuf, process::ExitCode};
 
+#[cfg(debug_assertions)]
+use sluice_worker::prove::{self, Proof};
 use sluice_worker::{
-    prove::{self, Proof},
     sandbox::limits::Bounds,
     serve::{self, Args},
 };
 
-use super::{Error, show};
+use super::Error;
+#[cfg(debug_assertions)]
+use super::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -27,25 +31,30 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     av_registry: Option<PathBuf>,
     /// For tests: inputs may ask for misbehaviour
+    #[cfg(debug_assertions)]
     #[arg(long)]
     faults: bool,
     /// For tests: put on only these layers of the sandbox (limits, privileges, files, calls, all, none) and try something
+    #[cfg(debug_assertions)]
     #[arg(long, value_name = "LAYERS", requires = "attempt")]
     prove: Option<String>,
     /// What is tried
+    #[cfg(debug_assertions)]
     #[arg(long, value_name = "NAME")]
     attempt: Option<String>,
     /// Where it is tried
+    #[cfg(debug_assertions)]
     #[arg(long, value_name = "FOLDER", default_value = "/tmp")]
     folder: PathBuf,
 }
 
-/// Serves until the service closes the channel; with `--prove` tries one thing and says what came of it.
+/// Serves until the service closes the channel; with `--prove`, in tests, tries one thing and says what came of it.
 pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     let bounds = Bounds {
         memory_bytes: arguments.memory,
         file_bytes: arguments.file_size,
     };
+    #[cfg(debug_assertions)]
     if let Some(layers) = arguments.prove {
         let choice = prove::choice(&layers)
             .ok_or_else(|| Error::Refused(format!("{layers:?} names no layers")))?;
@@ -60,12 +69,14 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         parent: arguments.parent,
         bounds,
         av_registry: arguments.av_registry,
+        #[cfg(debug_assertions)]
         faults: arguments.faults,
     };
     serve::serve(args).map_err(|error| Error::Refused(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }
 
+#[cfg(debug_assertions)]
 fn try_out(proof: &Proof) -> Result<ExitCode, Error> {
     let outcome = prove::prove(proof).map_err(|source| Error::Io {
         action: "cannot prove anything",

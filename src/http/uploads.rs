@@ -376,7 +376,7 @@ async fn facts_of(state: &AppState, upload: &Upload) -> Result<Facts, ApiError> 
         return Ok(Facts::default());
     };
     let file = state.store.blobs().open(&blob).await?;
-    Ok(find_facts(state, mime_type, file).await)
+    Ok(find_facts(state, upload.account_id, mime_type, file).await)
 }
 
 /// What the signature covers.

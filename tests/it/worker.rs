@@ -1,13 +1,30 @@
 //! The decode ring: what each layer of the sandbox covers, and what the pool does when a worker dies, hangs or eats.
 //!
 //! Workers are the real binary. A pool whose workers misbehave on demand is started with a script in the program's place.
+//! Tests that need one, and those that put on single layers of the sandbox, are of debug builds: a release program has no
+//! switches for them.
+#![cfg_attr(
+    not(debug_assertions),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "of tests that only debug builds have"
+    )
+)]
 
+#[cfg(debug_assertions)]
 mod av;
 mod beside_live;
+mod fairness;
 mod figures;
+#[cfg(debug_assertions)]
 mod layers;
 mod orphans;
+#[cfg(debug_assertions)]
 mod pool;
+#[cfg(not(debug_assertions))]
+mod release;
+#[cfg(debug_assertions)]
 mod replacement;
 
 use std::{
@@ -26,6 +43,7 @@ use sluice_actors::compute::{
 use sluice_media::{format::Format, task::Task};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::support::{Failure, eventually};
 
@@ -33,6 +51,12 @@ use crate::support::{Failure, eventually};
 const SOON: Duration = Duration::from_secs(20);
 /// The argument by which a process is known that works on clips.
 pub(crate) const OF_CLIPS: &str = "--av-registry";
+/// The script whose workers listen to demands; a release program has none that do.
+const FAULTY: Option<&str> = if cfg!(debug_assertions) {
+    Some("faulty.sh")
+} else {
+    None
+};
 /// One red pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
@@ -61,7 +85,7 @@ impl Pool {
     }
 
     fn with(settings: ComputeSettings) -> Result<Self, Failure> {
-        Self::of("faulty.sh", settings)
+        Self::launch(FAULTY, settings, VideoSettings::default())
     }
 
     /// One image worker, and a ring for clips that listens to demands, too.
@@ -70,23 +94,30 @@ impl Pool {
             workers: 1,
             ..ComputeSettings::default()
         };
-        Self::launch("faulty.sh", settings, video)
+        Self::launch(FAULTY, settings, video)
     }
 
     /// A program of this folder in the real one's place.
     fn of(script: &str, settings: ComputeSettings) -> Result<Self, Failure> {
-        Self::launch(script, settings, VideoSettings::default())
+        Self::launch(Some(script), settings, VideoSettings::default())
+    }
+
+    /// The program itself, whose workers listen to no demands.
+    fn of_program(settings: ComputeSettings) -> Result<Self, Failure> {
+        Self::launch(None, settings, VideoSettings::default())
     }
 
     fn launch(
-        script: &str,
+        script: Option<&str>,
         settings: ComputeSettings,
         video: VideoSettings,
     ) -> Result<Self, Failure> {
         let folder = TempDir::new()?;
-        let program = folder.path().join(script);
-        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/worker");
-        symlink(scripts.join(script), &program)?;
+        let program = folder.path().join(script.unwrap_or("sluice"));
+        if let Some(script) = script {
+            let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/worker");
+            symlink(scripts.join(script), &program)?;
+        }
         symlink(env!("CARGO_BIN_EXE_sluice"), folder.path().join("sluice"))?;
         let (started, compute) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
@@ -178,6 +209,7 @@ fn look_at(compute: &Compute, demand: &str) -> Result<Assignment, Failure> {
     let mut bytes = PNG.to_vec();
     bytes.extend_from_slice(demand.as_bytes());
     Ok(Assignment {
+        account_id: Uuid::nil(),
         task: Task::Inspect {
             format: Format::Png,
         },

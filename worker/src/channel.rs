@@ -128,8 +128,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Receives one message; descriptors with it are closed.
-    pub fn receive<T: DeserializeOwned>(&self, patience: Patience<'_>) -> Result<T, ChannelError> {
+    /// Receives the bytes of one message; descriptors with it are closed.
+    pub fn receive_frame(&self, patience: Patience<'_>) -> Result<Vec<u8>, ChannelError> {
         self.receive_into(patience, &mut RecvAncillaryBuffer::default())
     }
 
@@ -144,7 +144,9 @@ impl Channel {
     ) -> Result<(T, Vec<OwnedFd>), ChannelError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let message = self.receive_into(patience, &mut control)?;
+        let frame = self.receive_into(patience, &mut control)?;
+        let message = serde_json::from_slice(&frame)
+            .map_err(|error| ChannelError::Malformed(error.to_string()))?;
         let descriptors = control
             .drain()
             .filter_map(|message| match message {
@@ -156,11 +158,11 @@ impl Channel {
         Ok((message, descriptors))
     }
 
-    fn receive_into<T: DeserializeOwned>(
+    fn receive_into(
         &self,
         patience: Patience<'_>,
         control: &mut RecvAncillaryBuffer<'_>,
-    ) -> Result<T, ChannelError> {
+    ) -> Result<Vec<u8>, ChannelError> {
         let mut length = [0; LENGTH_BYTES];
         let mut filled = self.read(&mut length, control, patience)?;
         while filled < LENGTH_BYTES {
@@ -179,7 +181,7 @@ impl Channel {
             let read = self.read_bytes(&mut body[start..], patience)?;
             body.truncate(start + read);
         }
-        serde_json::from_slice(&body).map_err(|error| ChannelError::Malformed(error.to_string()))
+        Ok(body)
     }
 
     fn read_bytes(&self, buffer: &mut [u8], patience: Patience<'_>) -> Result<usize, ChannelError> {
@@ -283,6 +285,13 @@ mod tests {
     };
 
     use super::*;
+
+    impl Channel {
+        fn receive<T: DeserializeOwned>(&self, patience: Patience<'_>) -> Result<T, ChannelError> {
+            let frame = self.receive_frame(patience)?;
+            Ok(serde_json::from_slice(&frame).expect("the other end is this test"))
+        }
+    }
 
     fn pair() -> (Channel, Channel) {
         let (here, there) = Channel::pair().unwrap();

@@ -1,7 +1,7 @@
 //! Misbehaviour on demand, for tests of what stands around a worker: it dies, hangs, spins or eats when its input says so.
 //!
-//! Only `sluice worker --faults` listens to it, and the service never starts a worker that way; tests put a script that
-//! does in the program's place. The demand stands at the very end of input 0, behind what the format ends with.
+//! Only `sluice worker --faults` of a debug build listens to it, and the service never starts a worker that way; tests put a
+//! script that does in the program's place. The demand stands at the very end of input 0, behind what the format ends with.
 
 use std::{
     fs::File,

@@ -1,16 +1,17 @@
 //! The decode ring: untrusted media is decoded in processes of its own, never in the service's.
 //!
 //! Without features this crate is what the service needs to talk to workers: the job protocol and the handle of a worker
-//! process. The feature `codecs` adds the worker's side: sandbox, loop and image code. Only the binary turns it on.
+//! process. The feature `codecs` adds the worker's side: sandbox, loop and image code. Only the binary turns it on. What
+//! tests need of a worker, faults on demand and proofs of single layers, is in debug builds only.
 
 #[cfg(feature = "codecs")]
 pub mod av;
 mod channel;
 #[cfg(feature = "codecs")]
 mod descriptors;
-#[cfg(feature = "codecs")]
+#[cfg(all(feature = "codecs", debug_assertions))]
 pub mod faults;
-#[cfg(feature = "codecs")]
+#[cfg(all(feature = "codecs", debug_assertions))]
 mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -19,7 +20,7 @@ pub mod image;
 mod postmortem;
 pub mod process;
 pub mod protocol;
-#[cfg(feature = "codecs")]
+#[cfg(all(feature = "codecs", debug_assertions))]
 pub mod prove;
 mod resident;
 #[cfg(feature = "codecs")]

@@ -187,7 +187,7 @@ impl WorkerProcess {
             until: Some(until),
             cancelled,
         };
-        match worker.channel.receive(patience) {
+        match worker.receive(patience) {
             Ok(Reply::Ready {
                 version,
                 layers,
@@ -258,7 +258,7 @@ impl WorkerProcess {
         let mut answer = self
             .channel
             .send(&job, &descriptors, patience())
-            .and_then(|()| self.channel.receive(patience()));
+            .and_then(|()| self.receive(patience()));
         while let Ok(Reply::Told { id, report }) = answer {
             if id == job.id {
                 tell(report);
@@ -266,7 +266,7 @@ impl WorkerProcess {
             // What has come is received whatever the hour: one that never falls silent is not waited for.
             answer = match over(order, until) {
                 Some(end) => Err(end),
-                None => self.channel.receive(patience()),
+                None => self.receive(patience()),
             };
         }
         match answer {
@@ -290,6 +290,10 @@ impl WorkerProcess {
                 Err(Trouble::Died(error.to_string()))
             }
         }
+    }
+
+    fn receive(&self, patience: Patience<'_>) -> Result<Reply, ChannelError> {
+        Reply::parse(&self.channel.receive_frame(patience)?).map_err(ChannelError::Malformed)
     }
 
     fn job(&self, order: &Order<'_>) -> Result<Job, Trouble> {

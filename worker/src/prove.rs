@@ -1,6 +1,6 @@
 //! Proves a layer of the sandbox: puts on only the layers named, tries one thing, and says what came of it.
 //!
-//! `sluice worker --prove LAYERS --attempt NAME` prints one JSON object. Attempts at limits may end the process by a signal
+//! In debug builds only, `sluice worker --prove LAYERS --attempt NAME` prints one JSON object. Attempts at limits may end the process by a signal
 //! instead, and one at a program replaces it: the prover looks at both.
 
 use std::{
@@ -60,7 +60,7 @@ pub struct Outcome {
 type Attempt = fn(&Path) -> io::Result<()>;
 
 /// Everything that can be tried.
-pub const ATTEMPTS: [(&str, Attempt); 33] = [
+pub const ATTEMPTS: [(&str, Attempt); 34] = [
     ("read", |folder| fs::read(folder.join("there")).map(drop)),
     ("list", |folder| fs::read_dir(folder).map(drop)),
     ("write", |folder| {
@@ -105,6 +105,7 @@ pub const ATTEMPTS: [(&str, Attempt); 33] = [
         UnixDatagram::bind(folder.join("fresh")).map(drop)
     }),
     ("socket-pair", |_| UnixStream::pair().map(drop)),
+    ("datagram-pair", |_| UnixDatagram::pair().map(drop)),
     ("program", |_| {
         Err(Command::new("/bin/echo").arg(r#"{"done":true}"#).exec())
     }),

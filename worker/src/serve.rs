@@ -10,16 +10,16 @@ use std::{
     path::PathBuf,
 };
 
-use sluice_media::{
-    av::Report,
-    task::{Done, Failure, FailureCode, Task},
-};
+#[cfg(debug_assertions)]
+use sluice_media::av::Report;
+use sluice_media::task::{Done, Failure, FailureCode, Task};
 
+#[cfg(debug_assertions)]
+use crate::faults::{self, Fault};
 use crate::{
     av,
     channel::{Channel, ChannelError, Patience},
     descriptors::{self, Mapped},
-    faults::{self, Fault},
     image::Studio,
     protocol::{Job, Reply, VERSION},
     sandbox::{
@@ -38,6 +38,7 @@ pub struct Args {
     /// Where GStreamer keeps what it knows of its plug-ins; `None`: a worker for images.
     pub av_registry: Option<PathBuf>,
     /// For tests: inputs may ask for misbehaviour ([`faults`]).
+    #[cfg(debug_assertions)]
     pub faults: bool,
 }
 
@@ -48,6 +49,9 @@ pub enum ServeError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    /// The service sees a death, whose cause the panic has printed, and decides about the task as after a crash.
+    #[error("the media code panicked")]
+    Panicked,
 }
 
 /// What comes after a job.
@@ -77,6 +81,7 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
     channel.send(&ready, &[], Patience::default())?;
     let mut worker = Worker {
         studio,
+        #[cfg(debug_assertions)]
         faults: args.faults,
     };
     loop {
@@ -85,7 +90,9 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let (reply, next) = worker.answer(&job, descriptors, &channel);
+        let (reply, next) = worker
+            .answer(&job, descriptors, &channel)
+            .ok_or(ServeError::Panicked)?;
         send(&channel, &job, &reply)?;
         if next == Next::End {
             return Ok(());
@@ -113,16 +120,23 @@ fn send(channel: &Channel, job: &Job, reply: &Reply) -> Result<(), ChannelError>
 
 struct Worker {
     studio: Studio,
+    #[cfg(debug_assertions)]
     faults: bool,
 }
 
 impl Worker {
-    fn answer(&mut self, job: &Job, descriptors: Vec<OwnedFd>, channel: &Channel) -> (Reply, Next) {
+    /// `None` after a panic.
+    fn answer(
+        &mut self,
+        job: &Job,
+        descriptors: Vec<OwnedFd>,
+        channel: &Channel,
+    ) -> Option<(Reply, Next)> {
         let performed = catch_unwind(AssertUnwindSafe(|| self.perform(job, descriptors, channel)));
-        let (result, next) = match (performed, &job.task) {
-            (Ok(result), Task::Av(_)) => (result, Next::End),
-            (Ok(result), _) => (result, Next::Job),
-            (Err(_), _) => (Err(internal("the media code gave up")), Next::End),
+        let result = performed.ok()?;
+        let next = match &job.task {
+            Task::Av(_) => Next::End,
+            _ => Next::Job,
         };
         let reply = match result {
             Ok(done) => Reply::Done {
@@ -134,7 +148,7 @@ impl Worker {
                 failure,
             },
         };
-        (reply, next)
+        Some((reply, next))
     }
 
     fn perform(
@@ -153,6 +167,7 @@ impl Worker {
                 // A service that does not listen any more ends this process by itself.
                 let _ = channel.send(&told, &[], Patience::default());
             };
+            #[cfg(debug_assertions)]
             self.misbehave(descriptors.first().and_then(faults::asked_by), &mut tell);
             return av::perform(task, descriptors, outputs, &job.limits, &mut tell);
         }
@@ -160,8 +175,9 @@ impl Worker {
             .into_iter()
             .map(Mapped::new)
             .collect::<io::Result<Vec<Mapped>>>()
-            .map_err(|error| internal(format!("an input cannot be mapped: {error}")))?;
+            .map_err(|error| unmapped(&error))?;
         let inputs: Vec<&[u8]> = inputs.iter().map(|input| &**input).collect();
+        #[cfg(debug_assertions)]
         self.misbehave(inputs.first().copied().and_then(faults::asked), &mut |_| {});
         let (done, results) = self.studio.perform(&job.task, &inputs, &job.limits)?;
         write_all(
@@ -174,6 +190,7 @@ impl Worker {
     }
 
     /// In tests, as the input asks for it.
+    #[cfg(debug_assertions)]
     fn misbehave(&self, asked: Option<Fault>, tell: &mut dyn FnMut(Report)) {
         if self.faults
             && let Some(fault) = asked
@@ -197,6 +214,17 @@ fn check(job: &Job, descriptors: usize) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Why an input is not in memory.
+fn unmapped(error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::OutOfMemory => Failure::new(
+            FailureCode::TooLarge,
+            "the file is larger than the memory that a task may take (worker.memory)",
+        ),
+        _ => internal(format!("an input cannot be mapped: {error}")),
+    }
 }
 
 /// Writes each result to its output, from the beginning. None may have more than `most` bytes, as the setting says.

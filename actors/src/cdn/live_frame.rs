@@ -176,7 +176,7 @@ pub(super) async fn newest(
     if let Some(kept) = slot.within(&newest, now_ms, every_ms) {
         return outcome(kept);
     }
-    match decode(services, &view, &newest).await {
+    match decode(services, playback.account_id, &view, &newest).await {
         Ok(picture) => Ok(keep(services, playback, &slot, newest, picture)),
         // The next try is the next key frame's.
         Err(Problem::Failed(failure)) => {
@@ -241,14 +241,20 @@ fn keep(
     source
 }
 
-async fn decode(services: &Services, view: &View, of: &KeyFrame) -> Result<Bytes, Problem> {
+async fn decode(
+    services: &Services,
+    account_id: Uuid,
+    view: &View,
+    of: &KeyFrame,
+) -> Result<Bytes, Problem> {
     let gone = || Problem::Unavailable("a key frame is no longer there".to_owned());
     let init = view.shelf.init(of.init).ok_or_else(gone)?;
     let part = view.shelf.part(of.msn, of.part).ok_or_else(gone)?;
     let part = bytes_of(part).await?;
     let clip = render::in_memory(&hls::still_clip(&init, &part))?;
     services.count(|counters| &counters.mezzanines);
-    render::only_output(render::assign(services, mezzanine::frame(0), clip).await?)
+    let task = mezzanine::frame(0);
+    render::only_output(render::assign(services, account_id, task, clip).await?)
 }
 
 async fn bytes_of(part: Body) -> Result<Vec<u8>, Problem> {

@@ -12,6 +12,7 @@ use sluice_media::{
     variant::{AcceptClass, FRAME, Kind, SourceFacts, VariantRequest},
 };
 use tracing::{debug, warn};
+use uuid::Uuid;
 
 use super::{
     Services,
@@ -109,7 +110,8 @@ pub(super) async fn render(services: &Services, wanted: &Wanted) -> Result<Entry
         }
         (task, Some(at_ms)) => {
             let frame = frame_of(services, source, at_ms).await?;
-            let finished = assign(services, task, in_memory(&frame.body)?).await?;
+            let finished =
+                assign(services, source.account_id, task, in_memory(&frame.body)?).await?;
             only_output(finished)?
         }
         (Task::Render(render), None) => picture(services, source, *render).await?,
@@ -233,7 +235,7 @@ async fn picture(
         let mezzanine = mezzanine_of(services, source, mezzanine::REQUEST, format, make).await?;
         let input = in_memory(&mezzanine.body)?;
         let task = Task::Render(Box::new(reduced));
-        let finished = assign(services, task, input).await?;
+        let finished = assign(services, source.account_id, task, input).await?;
         return only_output(finished);
     }
     perform(services, source, Task::Render(Box::new(wanted))).await
@@ -340,15 +342,17 @@ async fn run(services: &Services, source: &Source, task: Task) -> Result<Finishe
         Material::Stored(blob) => services.store.blobs().open(blob).await?,
         Material::Live(frame) => in_memory(&frame.picture)?,
     };
-    assign(services, task, input).await
+    assign(services, source.account_id, task, input).await
 }
 
 pub(super) async fn assign(
     services: &Services,
+    account_id: Uuid,
     task: Task,
     input: File,
 ) -> Result<Finished, Problem> {
     let assignment = Assignment {
+        account_id,
         task,
         inputs: vec![Arc::new(input)],
         output: Output::Memory,

@@ -7,6 +7,7 @@ use sluice_media::{
     av::Report,
     task::{Done, Failure, Limits, Task},
 };
+use uuid::Uuid;
 
 /// Who waits for the work, in the order in which they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +24,8 @@ pub enum Lane {
 /// One task with the files it reads and writes.
 #[derive(Debug)]
 pub struct Assignment {
+    /// The account that the work is for; accounts take turns at the image workers.
+    pub account_id: Uuid,
     pub task: Task,
     /// Read from their beginning, whatever their position; in the order that the task counts them.
     pub inputs: Vec<Arc<File>>,

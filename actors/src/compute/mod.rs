@@ -1,4 +1,4 @@
-//! The compute pool: image workers behind an actix `SyncArbiter`, with lanes and permits in front, and beside them the ring of
+//! The compute pool: image workers behind an actix `SyncArbiter`, with an admission queue in front, and beside them the ring of
 //! [video and audio](av).
 //!
 //! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [gate](gate) to whichever
@@ -39,7 +39,7 @@ pub use status::{PoolStatus, QueueStatus, VideoStatus};
 
 use board::Board;
 use caller::Caller;
-use gate::Gate;
+use gate::{Gate, Ticket};
 use worker::{ImageWorker, Perform, Terms};
 
 /// A worker that has not loaded its codecs by then never will; a busy machine takes its time.
@@ -89,7 +89,7 @@ impl Compute {
         });
         Self {
             workers,
-            gate: Gate::new(threads, settings.queue),
+            gate: Gate::new(settings),
             av,
             board,
             limits: settings.limits(),
@@ -107,7 +107,8 @@ impl Compute {
         }
         let gone = || Error::Unavailable("there are no image workers".into());
         let workers = self.workers.as_ref().ok_or_else(gone)?;
-        let permit = self.gate.enter(lane).await?;
+        let ticket = Ticket::of(assignment.account_id, lane, &assignment.task);
+        let permit = self.gate.enter(ticket).await?;
         let (_caller, watch) = Caller::new()
             .map_err(|error| Error::Unavailable(format!("no descriptor for a task: {error}")))?;
         let (reply, answer) = oneshot::channel();

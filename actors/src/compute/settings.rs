@@ -11,16 +11,20 @@ use sluice_media::{
 
 /// Each is a thread here and a process beside; more than any machine has cores is a mistake.
 const MAX_WORKERS: usize = 256;
+/// So that one is free for short work while drawings of two accounts run.
+const FEWEST_WORKERS: usize = 3;
 
 /// Settings of the decode ring; every field is documented in `config/default.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComputeSettings {
-    /// 0: one for each core.
+    /// 0: one more than cores, and at least [`FEWEST_WORKERS`].
     pub workers: usize,
     pub sandbox: Sandbox,
     /// Tasks that may wait, over both lanes; one more is refused as busy.
     pub queue: usize,
+    /// Of them, those of one account.
+    pub queue_per_account: usize,
     #[serde(with = "duration")]
     pub timeout: Duration,
     /// The same for SVG and PDF, whose few bytes can ask for endless drawing.
@@ -56,6 +60,7 @@ impl Default for ComputeSettings {
             workers: 0,
             sandbox: Sandbox::Required,
             queue: 512,
+            queue_per_account: 256,
             timeout: Duration::from_secs(60),
             document_timeout: Duration::from_secs(15),
             recycle_after: 1_000,
@@ -85,10 +90,11 @@ impl ComputeSettings {
         }
     }
 
-    /// As many as set, or as the machine has cores.
+    /// As many as set; else one more than the machine has cores, since one account never has all of them.
     pub fn worker_count(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
         match self.workers {
-            0 => thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            0 => (cores() + 1).max(FEWEST_WORKERS),
             workers => workers,
         }
     }
@@ -103,6 +109,9 @@ impl ComputeSettings {
         }
         if self.queue == 0 {
             return Err("worker.queue must be at least 1".into());
+        }
+        if self.queue_per_account == 0 {
+            return Err("worker.queue_per_account must be at least 1".into());
         }
         if self.timeout < Duration::from_secs(1) {
             return Err("worker.timeout must be at least 1s".into());

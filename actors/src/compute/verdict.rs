@@ -7,7 +7,10 @@ use std::{
 };
 
 use sluice_media::task::{Failure, FailureCode};
-use sluice_worker::process::{StartError, Trouble};
+use sluice_worker::{
+    process::{StartError, Trouble},
+    protocol::Layers,
+};
 use tracing::{debug, warn};
 
 use super::{
@@ -87,13 +90,11 @@ pub(super) fn abandoned() -> Error {
 }
 
 /// Why nothing may be decoded, if so.
-pub(super) fn refusal(sandbox: Sandbox, missing: &[&str]) -> Option<String> {
-    (sandbox == Sandbox::Required && !missing.is_empty()).then(|| {
-        format!(
-            "this machine lacks {} of the sandbox: give the service a kernel that has it, or set worker.sandbox = \"best-effort\"",
-            missing.join(" and ")
-        )
-    })
+pub(super) fn refusal(sandbox: Sandbox, layers: &Layers) -> Option<String> {
+    match sandbox {
+        Sandbox::Required => layers.refusal(),
+        Sandbox::BestEffort => None,
+    }
 }
 
 /// No process is there, and none may be started yet, or ever.
@@ -144,9 +145,20 @@ mod tests {
 
     #[test]
     fn only_a_required_sandbox_refuses() {
-        assert_eq!(refusal(Sandbox::Required, &[]), None);
-        assert_eq!(refusal(Sandbox::BestEffort, &["landlock"]), None);
-        let refusal = refusal(Sandbox::Required, &["landlock", "seccomp"]).unwrap();
+        let whole = Layers {
+            rlimits: true,
+            no_new_privileges: true,
+            landlock: Some(1),
+            seccomp: true,
+        };
+        let lacking = Layers {
+            landlock: None,
+            seccomp: false,
+            ..whole.clone()
+        };
+        assert_eq!(refusal(Sandbox::Required, &whole), None);
+        assert_eq!(refusal(Sandbox::BestEffort, &lacking), None);
+        let refusal = refusal(Sandbox::Required, &lacking).unwrap();
         assert!(refusal.contains("landlock and seccomp"), "{refusal}");
         assert!(refusal.contains("worker.sandbox"), "{refusal}");
     }

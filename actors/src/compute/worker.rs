@@ -252,7 +252,7 @@ impl ImageWorker {
 
     fn accept(&mut self, process: WorkerProcess, started: Instant) {
         let (board, layers) = (&self.terms.board, process.layers().clone());
-        if let Some(reason) = refusal(self.terms.sandbox, &layers.missing()) {
+        if let Some(reason) = refusal(self.terms.sandbox, &layers) {
             warn!(reason, "images are not processed");
             board.refused(layers, reason.clone());
             self.setback = Some(Setback::for_good(reason));

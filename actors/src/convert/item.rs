@@ -187,6 +187,7 @@ pub(super) async fn run(
 ) -> Result<Done, Setback> {
     let outputs = spools.iter_mut().map(Spool::file);
     let order = Order {
+        account_id: job.account_id,
         task,
         inputs,
         outputs: outputs.collect::<Result<_, _>>()?,

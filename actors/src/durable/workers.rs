@@ -5,6 +5,7 @@ use std::{fs::File, io, sync::Arc, time::Duration};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Task};
 use sluice_store::work::Lane as Turn;
+use uuid::Uuid;
 
 use super::setback::{Setback, Stop};
 use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output};
@@ -57,6 +58,7 @@ impl Workers for Compute {
 
 /// A task with its files, and who follows it.
 pub(crate) struct Order {
+    pub(crate) account_id: Uuid,
     pub(crate) task: Task,
     pub(crate) inputs: Vec<Arc<File>>,
     /// As many as the task has results.
@@ -70,6 +72,7 @@ impl Order {
     fn assignment(&self, limits: Limits) -> io::Result<Assignment> {
         let outputs = self.outputs.iter().map(File::try_clone);
         Ok(Assignment {
+            account_id: self.account_id,
             task: self.task.clone(),
             inputs: self.inputs.clone(),
             output: Output::Files(outputs.collect::<io::Result<_>>()?),

@@ -177,6 +177,7 @@ impl<'s> Asset<'s> {
     pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> Order {
         let size = self.stream().width.zip(self.stream().height);
         Order {
+            account_id: self.lease.account_id,
             task: Task::Av(Box::new(task)),
             inputs: vec![self.source.clone()],
             outputs,

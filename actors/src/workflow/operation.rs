@@ -108,6 +108,7 @@ async fn task_done(
         beside.push(spool);
     }
     let order = Order {
+        account_id: run.account_id,
         task,
         inputs,
         outputs,

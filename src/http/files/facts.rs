@@ -8,6 +8,7 @@ use sluice_media::{
     operation::{Operation, Source},
 };
 use sluice_store::files::Facts;
+use uuid::Uuid;
 
 use crate::http::context::AppState;
 
@@ -16,7 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The facts of a file of that media type; none when it is neither image, video nor audio, and when no worker can tell in
 /// time.
-pub(in crate::http) async fn find(state: &AppState, mime_type: &str, file: File) -> Facts {
+pub(in crate::http) async fn find(
+    state: &AppState,
+    account_id: Uuid,
+    mime_type: &str,
+    file: File,
+) -> Facts {
     let is_measured = |format: &Format| format.is_image() || format.class().is_timed();
     let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {
         return Facts::default();
@@ -25,6 +31,7 @@ pub(in crate::http) async fn find(state: &AppState, mime_type: &str, file: File)
         return Facts::default();
     };
     let assignment = Assignment {
+        account_id,
         task,
         inputs: vec![Arc::new(file)],
         output: Output::Memory,

@@ -270,7 +270,7 @@ async fn store(
     plan: Plan,
 ) -> Result<files::File, ApiError> {
     let mime_type = mime_type(part.spool.head(), &part.filename);
-    let facts = find_facts(state, mime_type, part.spool.reader().await?).await;
+    let facts = find_facts(state, account_id, mime_type, part.spool.reader().await?).await;
     let sealed = part.spool.seal().await?;
     let new = NewFile {
         folder_id,

@@ -377,7 +377,7 @@ impl Reception<'_> {
             blob: sealed.blob().hash,
             size_bytes: sealed.blob().size,
             mime_type: mime_type.to_owned(),
-            facts: find_facts(state, mime_type, reader).await,
+            facts: find_facts(state, upload.account_id, mime_type, reader).await,
         };
         let engine = state.workflows.clone();
         let completed = state.store.write(move |tx| {

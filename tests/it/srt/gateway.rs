@@ -104,3 +104,52 @@ async fn a_killed_service_takes_it_along_and_gets_its_port_again() -> Result<(),
     server.terminate().await?;
     Ok(())
 }
+
+/// Starts a gateway by hand with these layers of the sandbox: whether it served, how it ended, and what it printed.
+#[cfg(debug_assertions)]
+async fn started_with(
+    layers: &str,
+    arguments: &[&str],
+) -> Result<(bool, Option<i32>, String), Failure> {
+    use std::{
+        net::UdpSocket,
+        os::{fd::OwnedFd, unix::net::UnixStream},
+        process::Stdio,
+    };
+    use tokio::io::AsyncReadExt as _;
+
+    let (service, theirs) = UnixStream::pair()?;
+    service.set_nonblocking(true)?;
+    let mut service = tokio::net::UnixStream::from_std(service)?;
+    let udp = UdpSocket::bind(("127.0.0.1", 0))?;
+    let child = tokio::process::Command::new(env!("CARGO_BIN_EXE_sluice"))
+        .args(["srt-gateway", "--layers", layers])
+        .args(arguments)
+        .stdin(OwnedFd::from(theirs))
+        .stdout(OwnedFd::from(udp))
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    // Its first message, or its end.
+    let served = service.read(&mut [0]).await? > 0;
+    // It ends by itself when the service's end is closed.
+    drop(service);
+    let ended = child.wait_with_output().await?;
+    let printed = String::from_utf8_lossy(&ended.stderr).into_owned();
+    Ok((served, ended.status.code(), printed))
+}
+
+#[cfg(debug_assertions)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_does_not_start_without_a_sandbox_that_is_required() -> Result<(), Failure> {
+    for layers in ["none", "limits,privileges,calls", "limits,privileges,files"] {
+        let (served, code, printed) = started_with(layers, &["--require-sandbox"]).await?;
+        assert_eq!((served, code), (false, Some(78)), "{layers}: {printed}");
+        assert!(printed.contains("worker.sandbox"), "{layers}: {printed}");
+    }
+    for (layers, arguments) in [("all", &["--require-sandbox"][..]), ("none", &[])] {
+        let (served, code, printed) = started_with(layers, arguments).await?;
+        assert!(served, "{layers}: {code:?}: {printed}");
+    }
+    Ok(())
+}

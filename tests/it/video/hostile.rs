@@ -8,7 +8,7 @@ use crate::{
     support::{
         Failure,
         clips::clip,
-        dice::Dice,
+        dice::{Dice, seed},
         neighbour::Neighbour,
         server::{Api, Form, Server, Settings},
     },
@@ -17,8 +17,10 @@ use crate::{
 /// What hangs is ended soon.
 const STALL: &str = "15s";
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
-/// Of each container.
+/// Of each container; `SLUICE_TEST_MUTATIONS` says another number, for long runs.
 const MUTATIONS: usize = 6;
+/// Of a transport stream, in bytes (ISO/IEC 13818-1 §2.4.3.2).
+const PACKET: usize = 188;
 
 async fn guarded() -> Result<Server, Failure> {
     Settings::new()
@@ -276,14 +278,24 @@ async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
     let api = server.api();
     let neighbour = neighbour(&server);
     let mut wrong = Vec::new();
-    let mut dice = Dice::new(6);
+    let mut dice = Dice::new(seed()? ^ 6);
+    let mutations = match std::env::var("SLUICE_TEST_MUTATIONS") {
+        Ok(number) => number.parse()?,
+        Err(_) => MUTATIONS,
+    };
     for (name, bytes) in sound()? {
-        for number in 0..MUTATIONS {
+        for number in 0..mutations {
             let bytes = mutated(&bytes, number, &mut dice);
-            let form = Form::new()
-                .file("files", name, &bytes)
-                .fields(&[("format", "mp4"), ("compression", "40")]);
-            let answer = api.post_form("/api/convert", form).await?;
+            let form = Form::new().file("files", name, &bytes);
+            let (path, form) = match number % 3 {
+                0 => ("/api/compress", form.field("compression", "40")),
+                1 => (
+                    "/api/convert",
+                    form.fields(&[("format", "mp4"), ("compression", "40")]),
+                ),
+                _ => ("/api/convert", form.field("format", "mkv")),
+            };
+            let answer = api.post_form(path, form).await?;
             let is_expected = matches!(answer.status.as_u16(), 200 | 413 | 415 | 422);
             if !is_expected || answer.check_typed().is_err() {
                 wrong.push(format!(
@@ -300,7 +312,48 @@ async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Some bytes changed, every other time near the beginning, where headers are; of each fourth a stretch is zero.
+/// Headers promise a track that does not decode to its end: what is made of it lacks the track, or cannot be played.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure> {
+    let broadcast = made("broadcast.ts", "PICTURES SOUND H264 -bf 2 -c:a aac")?;
+    let server = guarded().await?;
+    let mut dice = Dice::new(9);
+    let mut wrong = Vec::new();
+    // As ffmpeg numbers the tracks: pictures, sound.
+    for packet_id in [0x100, 0x101] {
+        for percent in [2, 5, 10, 25, 50, 75] {
+            let bytes = with_noise(&broadcast, packet_id, percent, &mut dice);
+            let form = Form::new().file("files", "a.ts", &bytes);
+            let form = form.field("compression", "40");
+            let answer = server.api().post_form("/api/compress", form).await?;
+            let is_expected = matches!(answer.status.as_u16(), 200 | 413 | 415 | 422);
+            if !is_expected || answer.check_typed().is_err() {
+                let text = answer.text();
+                wrong.push(format!(
+                    "{packet_id:#x} {percent} %: {}: {text}",
+                    answer.status
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    check_settled(server).await
+}
+
+/// The payload of a track of a transport stream is noise from a place on.
+fn with_noise(whole: &[u8], packet_id: u16, percent: usize, dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    let start = whole.len() / PACKET * percent / 100;
+    for packet in bytes.chunks_exact_mut(PACKET).skip(start) {
+        if u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff == packet_id {
+            packet[4..].fill_with(|| dice.below(256) as u8);
+        }
+    }
+    bytes
+}
+
+/// Some bytes changed, every other time near the beginning, where headers are; of each fourth a stretch is zero, of each
+/// fifth packets are lost, doubled and changed for others.
 fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     let mut below = |bound: usize| dice.below(bound as u64) as usize;
@@ -309,7 +362,21 @@ fn mutated(whole: &[u8], number: usize, dice: &mut Dice) -> Vec<u8> {
         let end = (start + 200).min(bytes.len());
         bytes[start..end].fill(0);
     }
-    for _ in 0..=number {
+    if number % 5 == 4 && bytes.len() > 4 * PACKET {
+        for _ in 0..=number % 8 {
+            let mut packet = || below(bytes.len() / PACKET - 1) * PACKET;
+            let (from, to) = (packet(), packet());
+            match below(3) {
+                0 => drop(bytes.drain(from..from + PACKET)),
+                1 => bytes.copy_within(from..from + PACKET, to),
+                _ => {
+                    let doubled = bytes[from..from + PACKET].to_vec();
+                    bytes.splice(to..to, doubled);
+                }
+            }
+        }
+    }
+    for _ in 0..=number % 16 {
         let bound = match number % 2 {
             0 => bytes.len().min(4_096),
             _ => bytes.len(),

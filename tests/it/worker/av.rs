@@ -13,6 +13,7 @@ use sluice_media::{
     task::{Encode, FailureCode, Task},
 };
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::{Pool, SOON, file_with, until_gone, workers};
 use crate::support::{
@@ -44,6 +45,7 @@ fn long() -> AvTask {
 /// A task whose process does as it is told.
 fn asked(pool: &Pool, task: AvTask, demand: &str) -> Result<Assignment, Failure> {
     Ok(Assignment {
+        account_id: Uuid::nil(),
         task: Task::Av(Box::new(task)),
         inputs: vec![Arc::new(file_with(demand.as_bytes())?)],
         output: Output::Memory,

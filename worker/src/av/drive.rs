@@ -19,7 +19,10 @@ use sluice_media::{
     task::{Failure, FailureCode},
 };
 
-use super::graph::{BranchKind, Graph};
+use super::{
+    graph::{BranchKind, Graph},
+    refused,
+};
 
 /// How often bus and position are looked at.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(50);
@@ -120,7 +123,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
             gst::ResourceError::NoSpaceLeft => {
                 Failure::new(FailureCode::NoSpace, "the disk is full")
             }
-            gst::ResourceError::Write | gst::ResourceError::Seek => {
+            gst::ResourceError::Write => {
                 Failure::new(FailureCode::Internal, "the result cannot be written")
             }
             _ => Failure::new(
@@ -143,8 +146,9 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
                 Failure::new(FailureCode::UnsupportedType, "the file is encrypted")
             }
             gst::StreamError::Encode => {
-                Failure::new(FailureCode::Internal, "the result cannot be encoded")
+                refused("its pictures or its sound cannot be encoded in this form")
             }
+            gst::StreamError::Mux => refused("its tracks do not go into one file together"),
             _ => Failure::new(
                 FailureCode::Undecodable,
                 "the file is damaged: its tracks do not decode",
@@ -157,7 +161,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
             "no track of the file has a codec that Sluice decodes",
         );
     }
-    Failure::new(FailureCode::Internal, "the graph of the task failed")
+    refused("its tracks change their form or do not fit together")
 }
 
 /// How far a graph's branches have come.
@@ -235,4 +239,44 @@ fn share(position_s: f64, span_s: f64) -> f32 {
         return 0.0;
     }
     ((position_s / span_s) as f32).clamp(0.0, MOST_BEFORE_END)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_can_bring_about_is_no_defect_of_ours() {
+        use gst::{CoreError, LibraryError, ResourceError, StreamError, glib::Error};
+        let by_input = [
+            Error::new(CoreError::Pad, ""),
+            Error::new(CoreError::Negotiation, ""),
+            Error::new(CoreError::Caps, ""),
+            Error::new(CoreError::StateChange, ""),
+            Error::new(CoreError::Failed, ""),
+            Error::new(CoreError::MissingPlugin, ""),
+            Error::new(LibraryError::Init, ""),
+            Error::new(LibraryError::Settings, ""),
+            Error::new(LibraryError::Encode, ""),
+            Error::new(ResourceError::Seek, ""),
+            Error::new(ResourceError::Read, ""),
+            Error::new(ResourceError::Failed, ""),
+            Error::new(StreamError::Failed, ""),
+            Error::new(StreamError::Encode, ""),
+            Error::new(StreamError::Decode, ""),
+            Error::new(StreamError::Demux, ""),
+            Error::new(StreamError::Mux, ""),
+            Error::new(StreamError::Format, ""),
+        ];
+        for error in by_input {
+            let failure = failure(&error);
+            let is_of_the_file = matches!(
+                failure.code,
+                FailureCode::Undecodable | FailureCode::UnsupportedType
+            );
+            assert!(is_of_the_file, "{error:?}: {failure:?}");
+        }
+        let unwritten = failure(&Error::new(ResourceError::Write, ""));
+        assert_eq!(unwritten.code, FailureCode::Internal);
+    }
 }

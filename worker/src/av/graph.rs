@@ -21,7 +21,7 @@ use sluice_media::{
 use super::{
     drive, internal,
     open::{self, Depth},
-    sink,
+    refused, sink,
     source::Input,
 };
 
@@ -198,17 +198,14 @@ impl Graph {
     pub fn link(&self, kind: BranchKind, sink: &gst::Element) -> Result<(), Failure> {
         let branch = self
             .branch(kind)
-            .ok_or_else(|| internal("a branch that is not there cannot be linked"))?;
+            .ok_or_else(|| refused("a track that it names does not come"))?;
         let pad = sink
             .static_pad("sink")
             .or_else(|| sink.compatible_pad(&branch.pad, branch.caps().as_ref()))
-            .ok_or_else(|| internal(format!("{} takes no such stream", sink.name())))?;
+            .ok_or_else(|| refused("a track is of a form that nothing takes"))?;
         match branch.pad.link(&pad) {
             Ok(_) => Ok(()),
-            Err(error) => Err(internal(format!(
-                "{} cannot be linked: {error}",
-                sink.name()
-            ))),
+            Err(_) => Err(refused("a track is of a form that nothing takes")),
         }
     }
 
@@ -228,7 +225,7 @@ impl Graph {
         match playing {
             Ok(_) => Ok(()),
             Err(_) => Err(drive::error_on(&self.pipeline)
-                .unwrap_or_else(|| internal("the graph of the task does not start"))),
+                .unwrap_or_else(|| refused("its tracks do not begin"))),
         }
     }
 

@@ -85,6 +85,15 @@ fn open(inputs: Vec<OwnedFd>) -> Result<Vec<Input>, Failure> {
 /// The setting that bounds a result's bytes.
 const MAX_OUTPUT: &str = "video.max_output";
 
+/// A defect of ours or of this machine, whatever the file is.
 fn internal(message: impl Into<String>) -> Failure {
     Failure::new(FailureCode::Internal, message)
+}
+
+/// What a file can bring about, although its headers promised otherwise; `cause` is a clause about it.
+fn refused(cause: &str) -> Failure {
+    Failure::new(
+        FailureCode::Undecodable,
+        format!("the file is damaged or of an odd form: {cause}"),
+    )
 }

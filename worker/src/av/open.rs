@@ -22,7 +22,7 @@ use self::series::Series;
 use super::{
     drive,
     graph::{Branch, BranchKind, Graph, Want},
-    internal, movie,
+    internal, movie, refused,
     sink::make,
     source::Input,
 };
@@ -151,8 +151,9 @@ fn start(
     opening.listen(pipeline, &opener);
     match pipeline.set_state(gst::State::Paused) {
         Ok(_) => Ok((graph, opening)),
-        Err(_) => Err(drive::error_on(pipeline)
-            .unwrap_or_else(|| internal("the graph of the task does not start"))),
+        Err(_) => {
+            Err(drive::error_on(pipeline).unwrap_or_else(|| refused("its tracks do not begin")))
+        }
     }
 }
 

@@ -194,7 +194,7 @@ impl Terms {
 
     fn accept(&self, process: WorkerProcess) -> Result<Counted<'_>, Error> {
         let layers = process.layers().clone();
-        if let Some(reason) = refusal(self.sandbox, &layers.missing()) {
+        if let Some(reason) = refusal(self.sandbox, &layers) {
             warn!(reason, "video and audio are not processed");
             self.board.refused(layers, reason.clone());
             return Err(self.setback().insert(Setback::for_good(reason)).error());

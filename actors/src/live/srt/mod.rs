@@ -36,6 +36,7 @@ pub use passphrase::Passphrases;
 use super::{Directory, LiveGate, listener::bind_with};
 use crate::{
     Error,
+    compute::Sandbox,
     concern::{Board, Concern},
 };
 use calls::Calls;
@@ -68,6 +69,8 @@ pub struct Args {
     pub read_beat: Duration,
     /// This program.
     pub program: PathBuf,
+    /// Whether a gateway starts that lacks a layer of it.
+    pub sandbox: Sandbox,
     pub board: Board,
     pub sessions: TaskTracker,
     /// Ends every session and the gateway.
@@ -91,6 +94,10 @@ enum Failure {
     Start(io::Error),
     #[error("the SRT gateway ended: {0}")]
     Ended(String),
+    #[error(
+        "the SRT gateway does not start: this machine lacks a layer of the sandbox (`sluice doctor` names it): give the service a kernel that has it, or set worker.sandbox = \"best-effort\", or srt.enabled = false"
+    )]
+    Unsandboxed,
     #[error("the SRT gateway said nothing for {SILENT_FOR:?}")]
     Silent,
     #[error(transparent)]
@@ -104,6 +111,12 @@ async fn keep_running(args: Args) {
         let Err(failure) = run_once(&args).await else {
             return;
         };
+        if let Failure::Unsandboxed = failure {
+            // The kernel will not change while the service runs.
+            warn!(%failure, "SRT is not listened for");
+            args.board.parked(NAME, failure.to_string());
+            return args.stop.cancelled().await;
+        }
         if started.elapsed() > STEADY_AFTER {
             failures = 0;
         }
@@ -139,7 +152,7 @@ async fn run_once(args: &Args) -> Result<(), Failure> {
     telling.abort();
     drop(reading);
     match outcome {
-        Ok(()) => Err(Failure::Ended(process.end().await)),
+        Ok(()) => Err(process.end().await),
         Err(failure) => Err(failure),
     }
 }

@@ -3,17 +3,19 @@
 use std::{
     io,
     os::{fd::OwnedFd, unix::net::UnixStream as StdUnixStream},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
+use sluice_ingest::srt::UNSANDBOXED;
 use tokio::{
     net::UnixStream,
     process::{Child, Command},
     time::timeout,
 };
 
-use super::Args;
+use super::{Args, Failure};
+use crate::compute::Sandbox;
 
 /// How long a gateway whose socket is closed may take to end by itself.
 const END_WITHIN: Duration = Duration::from_secs(2);
@@ -36,6 +38,7 @@ impl Process {
             .args(["--idle-timeout-ms", &milliseconds(settings.idle_timeout)])
             .args(["--beat-ms", &milliseconds(args.read_beat)])
             .args(["--max-connections", &settings.max_connections.to_string()])
+            .args((args.sandbox == Sandbox::Required).then_some("--require-sandbox"))
             .env_clear()
             .env("MALLOC_ARENA_MAX", "2")
             .current_dir("/")
@@ -49,11 +52,34 @@ impl Process {
     }
 
     /// How it ended, once its socket is closed.
-    pub async fn end(mut self) -> String {
+    pub async fn end(mut self) -> Failure {
         match timeout(END_WITHIN, self.0.wait()).await {
-            Ok(Ok(status)) => status.to_string(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "killed, because it did not end".to_owned(),
+            Ok(Ok(status)) => failure_of(status),
+            Ok(Err(error)) => Failure::Ended(error.to_string()),
+            Err(_) => Failure::Ended("killed, because it did not end".to_owned()),
         }
+    }
+}
+
+fn failure_of(status: ExitStatus) -> Failure {
+    match status.code() {
+        Some(code) if code == i32::from(UNSANDBOXED) => Failure::Unsandboxed,
+        _ => Failure::Ended(status.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_gateway_without_a_sandbox_is_told_from_one_that_fell() {
+        let exited = |code: i32| failure_of(ExitStatus::from_raw(code << 8));
+        assert!(matches!(exited(UNSANDBOXED.into()), Failure::Unsandboxed));
+        assert!(matches!(exited(1), Failure::Ended(_)));
+        let killed = failure_of(ExitStatus::from_raw(9));
+        assert!(matches!(killed, Failure::Ended(_)));
     }
 }

@@ -15,7 +15,7 @@ use super::{
     super::{
         drive,
         graph::{BranchKind, Graph, Want},
-        internal,
+        internal, refused,
         sink::{filter, make},
         source::Input,
     },
@@ -103,7 +103,7 @@ struct Look {
 impl Look {
     fn stop(&mut self) -> Failure {
         self.is_unfit = true;
-        internal("the source does not fit")
+        refused("its pictures cannot be copied")
     }
 }
 
@@ -144,7 +144,7 @@ impl Copied {
             .first()
             .ok_or_else(|| internal("a copied rendition has no file"))?;
         let config = VideoConfig::parse(VideoCodec::Avc, self.record.clone())
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("its pictures cannot be copied"))?;
         let nal_length_size = usize::from(config.nal_length_size);
         let rate = facts
             .picture()
@@ -174,7 +174,7 @@ impl Copied {
         let last = match copier.segmenter.take() {
             Some(segmenter) => segmenter
                 .finish(self.found.end_90k)
-                .map_err(|error| internal(error.to_string()))?,
+                .map_err(|_| refused("the times of its pictures do not follow one another"))?,
             None => None,
         };
         last.map_or(Ok(()), |segment| shelf.store(&segment))
@@ -210,7 +210,7 @@ impl Taker for Copier {
         };
         let made = segmenter
             .push(picture)
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("the times of its pictures do not follow one another"))?;
         made.map_or(Ok(()), |segment| self.shelf.store(&segment))
     }
 }

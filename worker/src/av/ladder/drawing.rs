@@ -11,7 +11,7 @@ use sluice_media::{
 };
 
 use super::{
-    super::{internal, sheet::Board, still::Developer},
+    super::{refused, sheet::Board, still::Developer},
     metronome,
 };
 use crate::image::Raster;
@@ -92,7 +92,7 @@ fn develop(
 ) -> Result<Raster, Failure> {
     let caps = pad
         .current_caps()
-        .ok_or_else(|| internal("a decoded picture has no form"))?;
+        .ok_or_else(|| refused("a decoded picture has no form"))?;
     let sample = gst::Sample::builder().buffer(buffer).caps(&caps).build();
     developer.develop(&sample, Some(cell))
 }

@@ -18,7 +18,7 @@ use super::{
     super::{
         drive,
         graph::{BranchKind, Graph, Want},
-        internal, scaler,
+        internal, refused, scaler,
         sink::{filter, make},
         source::Input,
     },
@@ -278,7 +278,7 @@ impl Maker {
     fn segmenter(&mut self, caps: &gst::CapsRef) -> Result<&mut VideoSegmenter, Failure> {
         if self.segmenter.is_none() {
             let config = VideoConfig::parse(VideoCodec::Avc, configuration(caps)?)
-                .map_err(|error| internal(error.to_string()))?;
+                .map_err(|_| refused("its pictures cannot be encoded"))?;
             let rendition = VideoRendition {
                 config,
                 frame_rate: Some(self.rate),
@@ -298,7 +298,7 @@ impl Maker {
         let last = match self.segmenter.take() {
             Some(segmenter) => segmenter
                 .finish(end_90k)
-                .map_err(|error| internal(error.to_string()))?,
+                .map_err(|_| refused("the times of its pictures do not follow one another"))?,
             None => None,
         };
         last.map_or(Ok(()), |segment| self.shelf.store(&segment))
@@ -309,7 +309,7 @@ impl Taker for Maker {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
         let pts_90k = unit
             .pts_90k
-            .ok_or_else(|| internal("an encoded picture came without its time"))?;
+            .ok_or_else(|| refused("a picture came without its time"))?;
         let index = self.offset + self.clock.nearest(pts_90k);
         self.next = self.next.max(index + 1);
         let picture = Picture {
@@ -320,7 +320,7 @@ impl Taker for Maker {
         let made = self
             .segmenter(caps)?
             .push(picture)
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("the times of its pictures do not follow one another"))?;
         made.map_or(Ok(()), |segment| self.shelf.store(&segment))
     }
 }

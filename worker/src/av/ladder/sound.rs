@@ -15,7 +15,7 @@ use super::{
     super::{
         drive,
         graph::{BranchKind, Graph, Want},
-        internal,
+        refused,
         sink::{filter, make},
         source::Input,
     },
@@ -137,7 +137,7 @@ impl Maker {
     /// The segmenter, once it is known what frames are of.
     fn begin(&mut self, caps: &gst::CapsRef) -> Result<(), Failure> {
         let config = AudioConfig::parse(AudioCodec::Aac, configuration(caps)?)
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("its sound is of a form that cannot be packaged"))?;
         self.sample_rate = i64::from(config.sample_rate.max(1));
         self.frame_samples = i64::from(config.samples_per_frame);
         let segmenter = AudioSegmenter::new(config, self.cuts.clone());

@@ -8,7 +8,7 @@ use gstreamer as gst;
 use gstreamer_app as gst_app;
 use sluice_media::task::Failure;
 
-use super::{super::internal, work::Work};
+use super::{super::refused, work::Work};
 
 /// One coded picture or frame of sound.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub(super) fn configuration(caps: &gst::CapsRef) -> Result<Bytes, Failure> {
         .and_then(|record| record.map_readable().ok());
     bytes
         .map(|bytes| Bytes::copy_from_slice(&bytes))
-        .ok_or_else(|| internal("coded media came without its configuration"))
+        .ok_or_else(|| refused("coded media came without its configuration"))
 }
 
 /// Who takes units.

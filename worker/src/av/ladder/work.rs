@@ -5,9 +5,10 @@ use std::sync::{
     mpsc::{Receiver, SyncSender, sync_channel},
 };
 
-use sluice_media::{av::Report, task::Failure};
-
-use super::super::internal;
+use sluice_media::{
+    av::Report,
+    task::{Failure, FailureCode},
+};
 
 /// Messages that wait to be passed on.
 const WAITING: usize = 64;
@@ -85,7 +86,10 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(internal("a rendition's thread gave up"));
+            self.0.fail(Failure::new(
+                FailureCode::DecodeFailed,
+                "the file makes its decoder crash: it is damaged, or made to do so",
+            ));
         }
         let _ = self.0.messages.send(Message::Ended);
     }

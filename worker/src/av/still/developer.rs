@@ -11,7 +11,7 @@ use sluice_media::{
 };
 
 use super::hdr;
-use crate::{av::internal, image::Raster};
+use crate::{av::refused, image::Raster};
 
 /// Red, green, blue.
 const BANDS: usize = 3;
@@ -86,9 +86,9 @@ impl Lab {
             .fps(from.fps())
             .interlace_mode(from.interlace_mode())
             .build()
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("a decoded picture has no usual form"))?;
         let converter = gst_video::VideoConverter::new(&from, &to, None)
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("a decoded picture has no usual form"))?;
         Ok(Self {
             from,
             to,
@@ -98,12 +98,12 @@ impl Lab {
     }
 
     fn develop(&self, picture: &gst::Sample) -> Result<Raster, Failure> {
-        let unreadable = || internal("a decoded picture cannot be read");
+        let unreadable = || refused("a decoded picture cannot be read");
         let source = picture.buffer().ok_or_else(unreadable)?;
         let source = gst_video::VideoFrameRef::from_buffer_ref_readable(source, &self.from)
             .map_err(|_| unreadable())?;
-        let mut buffer =
-            gst::Buffer::with_size(self.to.size()).map_err(|error| internal(error.to_string()))?;
+        let mut buffer = gst::Buffer::with_size(self.to.size())
+            .map_err(|_| refused("a decoded picture has no usual form"))?;
         let target = buffer.get_mut().expect("a new buffer has one owner");
         let mut target = gst_video::VideoFrameRef::from_buffer_ref_writable(target, &self.to)
             .map_err(|_| unreadable())?;
@@ -132,7 +132,7 @@ fn info_of(picture: &gst::Sample) -> Result<gst_video::VideoInfo, Failure> {
     picture
         .caps()
         .and_then(|caps| gst_video::VideoInfo::from_caps(caps).ok())
-        .ok_or_else(|| internal("a decoded picture has no form"))
+        .ok_or_else(|| refused("a decoded picture has no form"))
 }
 
 fn shown_size(info: &gst_video::VideoInfo, rotation: u16) -> (u32, u32) {

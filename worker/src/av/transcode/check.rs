@@ -14,7 +14,7 @@ use sluice_media::{
 
 use super::{Work, faststart, whole, writer::Ends};
 use crate::{
-    av::{MAX_OUTPUT, graph::BranchKind, internal, probe, source::Input},
+    av::{MAX_OUTPUT, graph::BranchKind, internal, probe, refused, source::Input},
     serve,
 };
 
@@ -137,7 +137,9 @@ pub fn result(
     let result = read_back(output, limits)?;
     let has = (result.picture().is_some(), result.sound().is_some());
     if has != (expected.pictures, expected.sound) {
-        return Err(internal("a track of the plan is not in the result"));
+        return Err(refused(
+            "a track that it names holds nothing that can be played",
+        ));
     }
     let size = result.picture().map(|track| track.shown_size());
     let facts = OutputFacts {
@@ -165,7 +167,7 @@ fn finish(file: &File, expected: &Expected) -> Result<(), Failure> {
     }
     faststart::apply(file, expected.turn).map_err(|error| match error {
         faststart::Error::Io(error) => unwritten(&error),
-        error => internal(error.to_string()),
+        _ => refused("its tracks do not go into one file together"),
     })?;
     if format == Format::M4a {
         file.write_all_at(SOUND_BRAND, BRAND_AT)
@@ -184,12 +186,7 @@ fn read_back(output: &OwnedFd, limits: &Limits) -> Result<MediaFacts, Failure> {
     };
     let input = Input::new(duplicate(output)?)
         .map_err(|error| internal(format!("the result cannot be read: {error}")))?;
-    probe::probe(&input, &limits).map_err(|failure| {
-        internal(format!(
-            "the result cannot be read back: {}",
-            failure.message
-        ))
-    })
+    probe::probe(&input, &limits).map_err(|_| refused("what was made of it cannot be played"))
 }
 
 fn duplicate(descriptor: &OwnedFd) -> Result<OwnedFd, Failure> {

@@ -19,7 +19,7 @@ use super::{
 use crate::av::{
     drive,
     graph::{BranchKind, Graph, Want},
-    internal, probe,
+    internal, probe, refused,
     sink::to_us,
     source::Input,
 };
@@ -159,7 +159,7 @@ impl<'a> Joint<'a> {
         let graph = Graph::new();
         let caps: gst::Caps = sound::samples(sound, form(sound))
             .parse()
-            .map_err(|_| internal("samples without a form"))?;
+            .map_err(|_| refused("its sound is of no usual form"))?;
         let source = gst_app::AppSrc::builder()
             .caps(&caps)
             .format(gst::Format::Time)
@@ -176,7 +176,7 @@ impl<'a> Joint<'a> {
         graph
             .pipeline
             .set_state(gst::State::Playing)
-            .map_err(|_| internal("the encoder does not start"))?;
+            .map_err(|_| refused("its sound cannot be encoded in this form"))?;
         Ok(Self {
             graph,
             source,
@@ -242,7 +242,7 @@ impl<'a> Joint<'a> {
             Ok(_) => Ok(()),
             Err(_) => {
                 drive::check(&self.graph.pipeline)?;
-                Err(internal("the encoder takes no more"))
+                Err(refused("its sound cannot be encoded in this form"))
             }
         }
     }
@@ -250,7 +250,7 @@ impl<'a> Joint<'a> {
     fn end(self) -> Result<(), Failure> {
         self.source
             .end_of_stream()
-            .map_err(|_| internal("the encoder does not end"))?;
+            .map_err(|_| refused("its sound cannot be encoded in this form"))?;
         while !drive::has_ended(&self.graph.pipeline, LOOK)? {}
         Ok(())
     }

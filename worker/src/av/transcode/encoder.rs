@@ -11,7 +11,7 @@ use sluice_media::{
 
 use super::tail;
 use crate::av::{
-    internal,
+    refused,
     sink::{filter, make},
 };
 
@@ -99,6 +99,6 @@ pub fn audio(sound: &Sound) -> Result<Vec<gst::Element>, Failure> {
 pub fn caps(caps: &str) -> Result<gst::Element, Failure> {
     let caps: gst::Caps = caps
         .parse()
-        .map_err(|_| internal(format!("{caps} is no form of a stream")))?;
+        .map_err(|_| refused("its pictures or its sound are of no usual form"))?;
     filter(&caps)
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::av::{
     drive,
     graph::{BranchKind, Graph, Want},
-    internal,
+    refused,
     sink::to_us,
 };
 
@@ -49,7 +49,7 @@ pub fn measure(
         let bytes = sample
             .buffer()
             .and_then(|buffer| buffer.map_readable().ok())
-            .ok_or_else(|| internal("a block of sound cannot be read"))?;
+            .ok_or_else(|| refused("a block of its sound cannot be read"))?;
         samples.clear();
         samples.extend(
             bytes

@@ -15,7 +15,7 @@ use sluice_media::{format::Format, task::Failure};
 use crate::av::{
     drive::note_ends,
     graph::{BranchKind, Graph},
-    internal,
+    internal, refused,
     sink::{make, to_file},
 };
 
@@ -88,13 +88,13 @@ impl<'a> Writer<'a> {
             self.entry.static_pad("sink")
         };
         let (Some(source), Some(entry)) = (source, entry) else {
-            return Err(internal("the format takes no such track"));
+            return Err(refused("the format takes no such track"));
         };
         last.link(&queue)
-            .map_err(|error| internal(format!("a track cannot be written: {error}")))?;
+            .map_err(|_| refused("the format takes no such track"))?;
         source
             .link(&entry)
-            .map_err(|error| internal(format!("a track cannot be written: {error}")))?;
+            .map_err(|_| refused("the format takes no such track"))?;
         self.taken += 1;
         Ok(())
     }

@@ -22,7 +22,7 @@ use self::peaks::Peaks;
 use super::{
     drive,
     graph::{BranchKind, Graph, Want},
-    internal, probe, sink,
+    probe, refused, sink,
     source::Input,
     still,
 };
@@ -84,7 +84,7 @@ fn listen(
     for element in [&convert, samples.upcast_ref()] {
         element
             .sync_state_with_parent()
-            .map_err(|error| internal(error.to_string()))?;
+            .map_err(|_| refused("its sound does not begin"))?;
     }
 
     let mut peaks = Peaks::new(columns);

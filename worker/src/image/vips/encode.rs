@@ -59,8 +59,11 @@ pub fn encode(
     };
     let encoded = encoded.map_err(|Refused| {
         Failure::new(
-            FailureCode::Internal,
-            format!("the image could not be written as {}", encode.format.name()),
+            FailureCode::Impossible,
+            format!(
+                "the image is of a form that cannot be written as {}",
+                encode.format.name()
+            ),
         )
     })?;
     check_output("the result", encoded.bytes.len(), limits)?;

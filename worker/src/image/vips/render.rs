@@ -295,7 +295,10 @@ fn behind(render: &Render) -> Option<Colour> {
     render.background.or(needed)
 }
 
-/// A step on pixels in memory does not fail, unless we asked for nonsense.
+/// A step on pixels in memory does not fail, unless they are of a form (bands, depth) that the step does not take.
 pub fn defect(_: Refused) -> Failure {
-    Failure::new(FailureCode::Internal, "the image could not be processed")
+    Failure::new(
+        FailureCode::Impossible,
+        "the image is of a form that this cannot be done with",
+    )
 }
