@@ -242,7 +242,12 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
         None => (SHELVES_PER_SWEEP, before_ms),
     };
     for _ in 0..shelves {
-        let shelf = position(store.blobs()).shelf;
+        let shelf = {
+            let mut position = position(store.blobs());
+            let shelf = position.shelf;
+            position.shelf = shelf.next();
+            shelf
+        };
         let found = store.blobs().on_shelf(shelf, before_ms).await?;
         for hashes in found.chunks(PAGE) {
             let suspects = without_row(store, hashes).await?;
@@ -265,10 +270,8 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
             })
             .await?;
         }
-        let mut position = position(store.blobs());
-        position.shelf = shelf.next();
-        if position.shelf == Shelf::default() {
-            position.started_ms = None;
+        if shelf.next() == Shelf::default() {
+            position(store.blobs()).started_ms = None;
         }
     }
     Ok(total)
