@@ -2,7 +2,7 @@
 //!
 //! A block counts as used in the store before its first delivery, so the cap is never exceeded. What is left of it is
 //! given back when the service stops ([`Meter::close`]); a killed service has used it. Accounts without a cap are counted after the fact,
-//! once a second, as are the days' statistics and the last uses of delivery keys.
+//! every [`SETTLE_EVERY`]; the days' statistics and the last uses of delivery keys once a second.
 //!
 //! Survives a restart of the actor: everything (in [`Meter`]). Mailbox 64, nudges only: one that is dropped is repeated
 //! by whoever waits.
@@ -41,7 +41,9 @@ use crate::{
 };
 
 const MAILBOX: usize = 64;
-/// Between two writes of what was counted.
+/// Between two writes of the deliveries of accounts without a cap: a killed service loses the count of about as long.
+const SETTLE_EVERY: Duration = Duration::from_millis(20);
+/// Between two writes of the statistics and of the uses of keys.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Flushes between two looks at an account's plan: often while its cap is reached, else seldom.
 const LOOK_WHEN_USED_UP: u64 = 5;
@@ -260,6 +262,35 @@ impl Meter {
         Ok(unused)
     }
 
+    /// Writes the deliveries of accounts without a cap since the last time, in one unit of work; does nothing without any.
+    async fn settle_uncapped(&self) -> Result<(), Error> {
+        let uncounted: Vec<(Uuid, Arc<Period>, u64)> = self
+            .all_accounts()
+            .into_iter()
+            .map(|account| (account.id, account.period()))
+            .map(|(id, period)| (id, period.clone(), period.take_uncounted()))
+            .filter(|(.., uncounted)| *uncounted > 0)
+            .collect();
+        if uncounted.is_empty() {
+            return Ok(());
+        }
+        let (counts, now) = (uncounted.clone(), now_ms());
+        let written = self.shared.store.write(move |tx| {
+            Box::pin(async move {
+                for (id, _, uncounted) in counts {
+                    deliveries::count(tx, id, uncounted, now).await?;
+                }
+                Ok(())
+            })
+        });
+        written.await.inspect_err(|_| {
+            for (_, period, uncounted) in &uncounted {
+                period.put_back(*uncounted);
+            }
+        })?;
+        Ok(())
+    }
+
     /// Writes what was counted since the last time; what cannot be written is counted again.
     async fn flush(&self) {
         let accounts: Vec<Arc<Account>> = self.all_accounts();
@@ -317,6 +348,7 @@ struct Keeper {
     flushes: u64,
     /// The one that is waited for: a keeper that panicked leaves none behind.
     next_flush: AbortOnDropHandle<Result<(), SendError<Flush>>>,
+    _settling: AbortOnDropHandle<()>,
 }
 
 /// The account's block runs low, or nothing is known of it yet.
@@ -337,6 +369,7 @@ impl Actor for Keeper {
 
     async fn on_start(meter: Meter, me: ActorRef<Self>) -> Result<Self, Infallible> {
         Ok(Self {
+            _settling: AbortOnDropHandle::new(tokio::spawn(settle_often(meter.clone()))),
             meter,
             flushes: 0,
             next_flush: after_a_while(&me),
@@ -346,6 +379,22 @@ impl Actor for Keeper {
 
 fn after_a_while(keeper: &ActorRef<Keeper>) -> AbortOnDropHandle<Result<(), SendError<Flush>>> {
     AbortOnDropHandle::new(keeper.tell(Flush).send_after(FLUSH_EVERY))
+}
+
+/// Leaves the writer to others as long as its own writes take. After a failure the next flush comes first, which writes each
+/// account alone.
+async fn settle_often(meter: Meter) {
+    loop {
+        let began = Instant::now();
+        let pause = match meter.settle_uncapped().await {
+            Ok(()) => SETTLE_EVERY.max(began.elapsed()),
+            Err(error) => {
+                tracing::debug!(%error, "deliveries are counted with the next flush");
+                FLUSH_EVERY
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
 }
 
 impl Keeper {

@@ -3,7 +3,7 @@
 //! A new background entity implements [`Entity`] and adds one line with a [`Concern`](crate::concern::Concern) of its
 //! `Registry<E>`. The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
 //! child for each; a child ends when it has ended its row or given it back. A child that crashes leaves its lease, which
-//! the registry gives back with a pause; a row that was claimed too often is given up by the entity
+//! the registry gives back with a pause; a row whose work began too often is given up by the entity
 //! ([`sluice_store::work`]).
 //!
 //! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. What survives a restart
@@ -56,10 +56,10 @@ pub trait Entity: Clone + Send + Sync + 'static {
     /// What the owner of a claimed row is started with.
     fn owner(&self, lease: Lease) -> <Self::Owner as Actor>::Args;
 
-    /// Notes in the claiming transaction that work on the row begins, or goes on.
+    /// Notes in the claiming transaction that the row has an owner; attempts are counted later, by [`work::begin`].
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
 
-    /// Ends the entity of a row that was claimed too often, in the transaction that takes the row out.
+    /// Ends the entity of a row whose work began too often, in the transaction that takes the row out.
     fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
 }
 

@@ -38,6 +38,10 @@ const PAGE: usize = 200;
 const PAGES_PER_SWEEP: usize = 50;
 /// Shelves on which one sweep looks for files without a row.
 const SHELVES_PER_SWEEP: usize = 8;
+/// The same of the first round after a start, which looks for what a killed process left: eight sweeps, one a minute.
+const SHELVES_PER_FIRST_SWEEP: usize = 32;
+/// How much earlier than the clock a file system's times may be.
+const FILE_TIMES_LAG_MS: i64 = 20;
 
 /// What is known of a stored blob.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -56,6 +60,14 @@ pub(crate) struct Position {
     /// Rows up to this hash have been looked at in this round.
     after: Option<BlobHash>,
     shelf: Shelf,
+    /// When this process, the only one of the folder, began; `None` once a round has looked for what it found.
+    started_ms: Option<i64>,
+}
+
+/// Notes that this process has the folder to itself from now on: a file that is older and without a row has no owner, and goes in
+/// the first round.
+pub(crate) fn note_start(blobs: &Blobs, now_ms: i64) {
+    position(blobs).started_ms = Some(now_ms - FILE_TIMES_LAG_MS);
 }
 
 /// Makes the blob count, in the transaction of the row that names it: a new row, or a marked one revived. Its file is in its
@@ -220,10 +232,16 @@ async fn delete_one(
     Ok(true)
 }
 
-/// Removes old files that have no row: a crash came between their rename and their commit.
+/// Removes files that have no row, because a crash came between their rename and their commit: those from before the start soon
+/// after it, others when they are old. One that is recorded at this moment comes back ([`record`]).
 async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> {
     let mut total = 0;
-    for _ in 0..SHELVES_PER_SWEEP {
+    let started_ms = position(store.blobs()).started_ms;
+    let (shelves, before_ms) = match started_ms {
+        Some(started_ms) => (SHELVES_PER_FIRST_SWEEP, before_ms.max(started_ms)),
+        None => (SHELVES_PER_SWEEP, before_ms),
+    };
+    for _ in 0..shelves {
         let shelf = {
             let mut position = position(store.blobs());
             let shelf = position.shelf;
@@ -251,6 +269,9 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
                 })
             })
             .await?;
+        }
+        if shelf.next() == Shelf::default() {
+            position(store.blobs()).started_ms = None;
         }
     }
     Ok(total)

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     Error, Store, Tx, Work, blobs, broadcasts, idempotency, jobs,
     live_segments::{self, MOST_DELETED},
-    sessions, shares, tus, uploads, video,
+    sessions, shares, tus, uploads, video, work,
 };
 
 /// How long a turn should hold the writer.
@@ -25,6 +25,9 @@ const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 /// air, segments and folders that belong to no video stream, and blobs that nothing has named for long; returns how many
 /// rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
+    store
+        .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
+        .await?;
     let sessions = in_turns(store, move |tx, rows| {
         Box::pin(sessions::delete_expired(tx, now_ms, rows))
     })

@@ -23,6 +23,7 @@ use tokio::{
 use crate::{
     Error, Reader, StoreSettings, Tx,
     blob::Blobs,
+    blobs,
     folder::{self, FolderLock},
     installation, maintenance,
     migrate::{self, MIGRATIONS},
@@ -164,7 +165,9 @@ impl Store {
             .write(move |tx| {
                 Box::pin(async move {
                     if is_alone {
-                        work::void_leases(tx).await?;
+                        let now = now_ms();
+                        work::void_leases(tx, now).await?;
+                        work::mend_due_times(tx, now).await?;
                         tus::release_all(tx).await?;
                     }
                     installation::get_or_create(tx, now_ms()).await
@@ -172,6 +175,7 @@ impl Store {
             })
             .await?;
         if is_alone {
+            blobs::note_start(store.blobs(), now_ms());
             tus::cut_partials(&store).await?;
         }
         Ok(store)

@@ -3,8 +3,13 @@
 //! A row of `work` stands for something unfinished: a job, a run, a delivery, named by its kind and id. It is put in with
 //! the entity's own row, and taken out with the change that ends it. Whoever claims it holds a [`Lease`] for a while;
 //! its fence rises with every claim, and every write of an owner first asks [`hold`], so that one that was replaced
-//! changes nothing. A claim counts before anything is tried: a row that was claimed [`MOST_CLAIMS`] times without an end
-//! or progress is not claimed again but given up, so that it cannot kill its owner for ever.
+//! changes nothing.
+//!
+//! A claim costs a row nothing, however long it waits under it. What counts is [`begin`], which the owner commits before the
+//! work runs: a row that began [`MOST_BEGINS`] times without an end or progress is given up at its next claim, so that it cannot
+//! kill its owner for ever. A begin is taken back unless the row itself is the likely cause of its interruption: its owner
+//! crashed, or the service died while it was the only running row, or the only running suspect. Rows that were running
+//! when the service died are suspects, of which one at a time is leased (docs/decisions/0036).
 
 use std::time::Duration;
 
@@ -13,8 +18,8 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx, duration_ms};
 
-/// Claims without an end or progress after which a row is given up.
-pub const MOST_CLAIMS: u32 = 3;
+/// Begins without an end or progress after which a row is given up.
+pub const MOST_BEGINS: u32 = 3;
 
 /// The first and the longest pause before a row is tried again.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
@@ -42,15 +47,15 @@ pub struct Lease {
     pub lane: Lane,
     /// Rises with every claim.
     pub fence: i64,
-    /// Claims without an end or progress, this one included.
-    pub claims: u32,
+    /// Times that work on it began, without an end or progress, before this claim.
+    pub begins: u32,
 }
 
 /// What a claim found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub leases: Vec<Lease>,
-    /// Rows that were claimed too often. They are taken out of `work`: the caller ends their entities as failed, in the same
+    /// Rows that began too often. They are taken out of `work`: the caller ends their entities as failed, in the same
     /// transaction.
     pub given_up: Vec<Uuid>,
 }
@@ -149,8 +154,8 @@ pub async fn claim(
     for lane in Lane::BY_TURN {
         let found = due(tx, kind, lane, room.of(lane, taken), now_ms).await?;
         taken += found.len();
-        for (id, claims) in found {
-            if claims < MOST_CLAIMS {
+        for (id, begins) in found {
+            if begins < MOST_BEGINS {
                 let until = after(now_ms, lease);
                 claimed.leases.push(take(tx, kind, id, owner, until).await?);
             } else {
@@ -162,7 +167,8 @@ pub async fn claim(
     Ok(claimed)
 }
 
-/// At most `limit` rows of a lane that are due and that nobody holds, each with its claims so far, by due time.
+/// At most `limit` rows of a lane that are due and that no owner holds, each with its begins so far, by due time. While a
+/// suspect is leased, of whatever kind, no other one is due; else the first of the lane is.
 async fn due(
     db: &mut impl Connection,
     kind: &str,
@@ -171,8 +177,12 @@ async fn due(
     now_ms: i64,
 ) -> Result<Vec<(Uuid, u32)>, Error> {
     let rows = query_as(
-        "SELECT id, claims FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
+        "SELECT id, begins - is_begun FROM work WHERE kind = $1 AND lane = $2 AND due_at <= $3
              AND (lease_expires_at IS NULL OR lease_expires_at <= $3)
+             AND (is_suspect = 0
+                 OR id = (SELECT id FROM work WHERE kind = $1 AND lane = $2 AND is_suspect = 1 AND due_at <= $3
+                         ORDER BY due_at, id LIMIT 1)
+                     AND NOT EXISTS (SELECT 1 FROM work WHERE is_suspect = 1 AND lease_expires_at > $3))
          ORDER BY due_at, id LIMIT $4",
     )
     .bind(kind)
@@ -184,6 +194,7 @@ async fn due(
     Ok(rows)
 }
 
+/// A begin under a lease that merely expired is taken back: the process lives, and nothing says that the row is at fault.
 async fn take(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -192,8 +203,8 @@ async fn take(
     until: i64,
 ) -> Result<Lease, Error> {
     let lease = query_as(
-        "UPDATE work SET claims = claims + 1, fence = fence + 1, lease_owner = $3, lease_expires_at = $4
-         WHERE kind = $1 AND id = $2 RETURNING kind, id, account_id, lane, fence, claims",
+        "UPDATE work SET begins = begins - is_begun, is_begun = 0, fence = fence + 1, lease_owner = $3, lease_expires_at = $4
+         WHERE kind = $1 AND id = $2 RETURNING kind, id, account_id, lane, fence, begins",
     )
     .bind(kind)
     .bind(id)
@@ -244,10 +255,23 @@ pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     held.map(|_| ()).ok_or_else(|| lost(lease))
 }
 
-/// Notes that the claim got somewhere, so that a long row is not given up for being interrupted often. Errors as [`hold`].
+/// Notes, before the work runs, that it begins to; a second time under the same lease changes nothing. Errors as [`hold`].
+pub async fn begin(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
+    let changed = query(
+        "UPDATE work SET begins = begins + 1 - is_begun, is_begun = 1 WHERE kind = $1 AND id = $2 AND fence = $3",
+    )
+    .bind(&lease.kind)
+    .bind(lease.id)
+    .bind(lease.fence)
+    .execute(tx.sqlite())
+    .await?;
+    one(changed.rows_affected(), lease)
+}
+
+/// Notes that the work got somewhere, so that a long row is not given up for being interrupted often. Errors as [`hold`].
 pub async fn progressed(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let changed =
-        query("UPDATE work SET claims = 1, retries = 0 WHERE kind = $1 AND id = $2 AND fence = $3")
+        query("UPDATE work SET begins = is_begun, is_suspect = 0, retries = 0 WHERE kind = $1 AND id = $2 AND fence = $3")
             .bind(&lease.kind)
             .bind(lease.id)
             .bind(lease.fence)
@@ -277,13 +301,14 @@ pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error
     Ok(())
 }
 
-/// Gives the row back, to be tried again after a pause that grows with each such call; the claim ended in order and does
-/// not count. Errors as [`hold`].
+/// Gives the row back, to be tried again after a pause that grows with each such call; the work ended in order, and its begin
+/// does not count. Errors as [`hold`].
 pub async fn retry(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
     give_back(tx, lease, true, now_ms).await
 }
 
-/// Gives the row of an owner that crashed back, to be tried again after a pause; the claim counts. Errors as [`hold`].
+/// Gives the row of an owner that crashed back, to be tried again after a pause. This counts, also when
+/// the crash came before the begin: it is the row's own. Errors as [`hold`].
 pub async fn retry_after_crash(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
     give_back(tx, lease, false, now_ms).await
 }
@@ -295,9 +320,9 @@ async fn give_back(
     now_ms: i64,
 ) -> Result<(), Error> {
     let given_back: Option<(u32, u32)> = query_as(
-        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, retries = retries + 1,
-             claims = CASE WHEN $4 THEN max(claims - 1, 0) ELSE claims END
-         WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING claims, retries",
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, retries = retries + 1, is_begun = 0,
+             begins = begins - is_begun + iif($4, 0, 1)
+         WHERE kind = $1 AND id = $2 AND fence = $3 RETURNING begins, retries",
     )
     .bind(&lease.kind)
     .bind(lease.id)
@@ -305,9 +330,9 @@ async fn give_back(
     .bind(in_order)
     .fetch_optional(tx.sqlite())
     .await?;
-    let (claims, retries) = given_back.ok_or_else(|| lost(lease))?;
+    let (begins, retries) = given_back.ok_or_else(|| lost(lease))?;
     // The next claim only gives it up: no reason to wait.
-    let pause = match claims < MOST_CLAIMS {
+    let pause = match begins < MOST_BEGINS {
         true => back_off(retries),
         false => Duration::ZERO,
     };
@@ -323,7 +348,7 @@ async fn give_back(
 /// Gives the row back as if it had not been claimed, due at once: its owner stops in order. Errors as [`hold`].
 pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let released = query(
-        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, claims = max(claims - 1, 0)
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
          WHERE kind = $1 AND id = $2 AND fence = $3",
     )
     .bind(&lease.kind)
@@ -334,11 +359,11 @@ pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(released.rows_affected(), lease)
 }
 
-/// Frees everything that `owner` holds of that kind, due at once; these claims do not count. For the orderly end of a
+/// Frees everything that `owner` holds of that kind, due at once; what had begun does not count. For the orderly end of a
 /// process, and for an owner that starts again.
 pub async fn release_all(tx: &mut Tx<'_>, kind: &str, owner: Uuid) -> Result<u64, Error> {
     let released = query(
-        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, claims = max(claims - 1, 0)
+        "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
          WHERE kind = $1 AND lease_owner = $2",
     )
     .bind(kind)
@@ -348,14 +373,55 @@ pub async fn release_all(tx: &mut Tx<'_>, kind: &str, owner: Uuid) -> Result<u64
     Ok(released.rows_affected())
 }
 
-/// Voids the leases of an earlier process, at the start of the only one that has this database; their claims count.
-pub(crate) async fn void_leases(tx: &mut Tx<'_>) -> Result<u64, Error> {
+/// Voids the leases of an earlier process, at the start of the only one that has this database; returns how many.
+///
+/// A row whose work had begun becomes a suspect. The death is charged to at most one: the only running suspect (no two are
+/// leased), or else the only running row. The charged one comes back after a pause, and so behind the other suspects.
+pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
+    let running: Vec<(String, Uuid, bool, u32)> =
+        query_as("SELECT kind, id, is_suspect, begins FROM work WHERE is_begun = 1")
+            .fetch_all(tx.sqlite())
+            .await?;
+    let suspects: Vec<_> = running.iter().filter(|row| row.2).collect();
+    let charged = match (suspects.as_slice(), running.as_slice()) {
+        ([one], _) => Some(*one),
+        ([], [one]) => Some(one),
+        _ => None,
+    };
+    query("UPDATE work SET begins = begins - 1, is_begun = 0, is_suspect = 1 WHERE is_begun = 1")
+        .execute(tx.sqlite())
+        .await?;
+    if let Some((kind, id, _, begins)) = charged {
+        let pause = match *begins < MOST_BEGINS {
+            true => back_off(*begins),
+            false => Duration::ZERO,
+        };
+        query("UPDATE work SET begins = $3, due_at = max(due_at, $4) WHERE kind = $1 AND id = $2")
+            .bind(kind)
+            .bind(*id)
+            .bind(*begins)
+            .bind(after(now_ms, pause))
+            .execute(tx.sqlite())
+            .await?;
+    }
     let voided = query(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL WHERE lease_owner IS NOT NULL",
     )
     .execute(tx.sqlite())
     .await?;
     Ok(voided.rows_affected())
+}
+
+/// Makes rows due whose due times only a clock that was ahead explains: one that was never given back is due since it was put
+/// in, and no pause is longer than [`BACK_OFF_LONGEST`]. Returns how many.
+pub(crate) async fn mend_due_times(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
+    let mended =
+        query("UPDATE work SET due_at = $1 WHERE due_at > iif(retries = 0 AND begins = 0, $1, $2)")
+            .bind(now_ms)
+            .bind(after(now_ms, BACK_OFF_LONGEST))
+            .execute(tx.sqlite())
+            .await?;
+    Ok(mended.rows_affected())
 }
 
 /// How long to wait before the try after `retries`.

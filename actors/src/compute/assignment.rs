@@ -39,26 +39,52 @@ pub struct Assignment {
 
 /// Who hears of the reports of a task, one after the other, each on a thread that may wait; [`Default`]: nobody.
 #[derive(Clone, Default)]
-pub struct Follow(Option<Arc<dyn Fn(Report) + Send + Sync>>);
+pub struct Follow {
+    hear: Option<Arc<dyn Fn(Report) + Send + Sync>>,
+    begin: Option<Arc<dyn Fn() -> Result<(), String> + Send + Sync>>,
+}
 
 impl Follow {
     pub const fn nobody() -> Self {
-        Self(None)
+        Self {
+            hear: None,
+            begin: None,
+        }
     }
 
     pub fn new(hear: impl Fn(Report) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hear)))
+        Self {
+            hear: Some(Arc::new(hear)),
+            begin: None,
+        }
+    }
+
+    /// With a call on the worker's thread when the task has its worker, before it runs; an error is a reason why it must not.
+    pub fn beginning(
+        mut self,
+        begin: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.begin = Some(Arc::new(begin));
+        self
+    }
+
+    /// [`Error::Unavailable`] when the task must not run.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        match &self.begin {
+            Some(begin) => begin().map_err(Error::Unavailable),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn tell(&self, report: Report) {
-        if let Some(hear) = &self.0 {
+        if let Some(hear) = &self.hear {
             hear(report);
         }
     }
 
     /// As [`tell`](Self::tell), from a thread that must not wait.
     pub(crate) async fn tell_from_async(&self, report: Report) {
-        if self.0.is_some() {
+        if self.hear.is_some() {
             let follow = self.clone();
             // A panic is its own.
             let _ = tokio::task::spawn_blocking(move || follow.tell(report)).await;
@@ -68,7 +94,7 @@ impl Follow {
 
 impl fmt::Debug for Follow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Follow").field(&self.0.is_some()).finish()
+        f.debug_tuple("Follow").field(&self.hear.is_some()).finish()
     }
 }
 

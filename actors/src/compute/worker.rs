@@ -131,6 +131,7 @@ impl ImageWorker {
     fn perform(&mut self, assignment: &Assignment, watch: &Watch) -> Result<Finished, Error> {
         let inputs: Vec<BorrowedFd<'_>> =
             assignment.inputs.iter().map(|file| file.as_fd()).collect();
+        assignment.follow.begin()?;
         verdict::attempts(ATTEMPTS, |_| self.attempt(assignment, &inputs, watch))
     }
 

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::durable::{
     input::{shown, sniff},
+    owner::begin,
     setback::{Setback, Stop},
 };
 
@@ -192,6 +193,7 @@ pub(super) async fn of_inputs(
 
 /// Copies blobs into a stored archive.
 async fn packed(services: &Services, files: Vec<(BlobHash, String)>) -> Result<Sealed, StoreError> {
+    begin().await?;
     let mut spool = services.store.blobs().spool().await?;
     let mut entries = Vec::with_capacity(files.len());
     for (blob, name) in files {

@@ -4,7 +4,7 @@
 //! again after a pause; one that panics takes its actor along, and the registry gives the lease back. The end of the
 //! actor ends what runs for the row in the workers. Mailbox 64, in which only the end of the work arrives.
 
-use std::{any::Any, marker::PhantomData, panic::AssertUnwindSafe};
+use std::{any::Any, marker::PhantomData, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt as _;
 use kameo::{
@@ -14,9 +14,10 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_store::{
-    Store, now_ms,
+    Error as StoreError, Store, now_ms,
     work::{self, Lease},
 };
+use tokio::{runtime::Handle, sync::OnceCell};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
@@ -72,6 +73,61 @@ impl<T: RowTask> Message<Ended> for RowOwner<T> {
     }
 }
 
+tokio::task_local! {
+    /// Of the row whose task this is.
+    static BEGINNING: Beginning;
+}
+
+/// Notes once for a lease that work on its row begins to run ([`work::begin`]). The pool does so when a worker has the
+/// first of the row's tasks ([`super::workers::run`]); work outside the pool calls [`begin`].
+#[derive(Clone)]
+pub(crate) struct Beginning {
+    store: Store,
+    lease: Lease,
+    noted: Arc<OnceCell<()>>,
+}
+
+impl Beginning {
+    fn of(task: &impl RowTask) -> Self {
+        Self {
+            store: task.store().clone(),
+            lease: task.lease().clone(),
+            noted: Arc::default(),
+        }
+    }
+
+    /// That of the row on whose task the caller runs; `None` outside of one.
+    pub(crate) fn current() -> Option<Self> {
+        BEGINNING.try_with(Clone::clone).ok()
+    }
+
+    async fn note(&self) -> Result<(), StoreError> {
+        let note = || {
+            let lease = self.lease.clone();
+            self.store
+                .write(move |tx| Box::pin(async move { work::begin(tx, &lease).await }))
+        };
+        self.noted.get_or_try_init(note).await.map(drop)
+    }
+
+    /// Notes it from a thread that may wait, outside of the runtime.
+    pub(crate) fn on_thread(self) -> impl Fn() -> Result<(), String> + Send + Sync {
+        let runtime = Handle::current();
+        move || {
+            let noted = runtime.block_on(self.note());
+            noted.map_err(|error| error.to_string())
+        }
+    }
+}
+
+/// Called in the task of a row before it works outside the pool, such as on files: its begin is committed.
+pub(crate) async fn begin() -> Result<(), StoreError> {
+    match Beginning::current() {
+        Some(beginning) => beginning.note().await,
+        None => Ok(()),
+    }
+}
+
 /// How a row is given back.
 #[derive(Clone, Copy)]
 enum Return {
@@ -79,14 +135,15 @@ enum Return {
     Untouched,
     /// To be tried again after a pause.
     Later,
-    /// The same, and the claim counts.
+    /// The same, and it counts.
     Counted,
 }
 
 async fn run(task: impl RowTask) {
     let lease = task.lease().clone();
     let (kind, id) = (lease.kind.clone(), lease.id);
-    let (reason, how) = match task.walk().await {
+    let walked = BEGINNING.scope(Beginning::of(&task), task.walk());
+    let (reason, how) = match walked.await {
         Ok(()) => return,
         Err(Stop::Lost) => {
             debug!(kind, %id, "the row has another owner or has ended");

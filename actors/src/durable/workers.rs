@@ -7,7 +7,10 @@ use sluice_media::task::{Done, Failure, FailureCode, Limits, OutputFacts, Task};
 use sluice_store::work::Lane as Turn;
 use uuid::Uuid;
 
-use super::setback::{Setback, Stop};
+use super::{
+    owner::Beginning,
+    setback::{Setback, Stop},
+};
 use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output};
 
 /// While all workers are busy the next try comes after this.
@@ -83,12 +86,20 @@ impl Order {
     }
 }
 
-/// Runs a task in a worker, waiting for its turn while as many wait already as may.
-pub(crate) async fn run(workers: &dyn Workers, turn: Turn, order: Order) -> Result<Done, Setback> {
+/// Runs a task in a worker, waiting for its turn while as many wait already as may. Once a worker has it, and before it runs,
+/// the begin of the row that it belongs to is committed ([`Beginning`]).
+pub(crate) async fn run(
+    workers: &dyn Workers,
+    turn: Turn,
+    mut order: Order,
+) -> Result<Done, Setback> {
     let lane = match turn {
         Turn::Interactive => Lane::Interactive,
         Turn::Batch => Lane::Batch,
     };
+    if let Some(beginning) = Beginning::current() {
+        order.follow = order.follow.beginning(beginning.on_thread());
+    }
     loop {
         let assignment = order.assignment(workers.limits());
         match workers.run(lane, assignment.map_err(|_| unusable())?).await {

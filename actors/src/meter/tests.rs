@@ -181,6 +181,24 @@ async fn without_a_cap_everything_is_counted_and_nothing_refused() {
     assert_eq!((days[0].hits, days[0].misses, days[0].bytes), (1, 1, 150));
 }
 
+/// What was settled survives the kill, once; what flushes afterwards is not counted again.
+#[tokio::test(flavor = "multi_thread")]
+async fn kills_neither_lose_nor_double_what_was_settled_without_a_cap() {
+    let mut site = Site::open("unlimited").await;
+    for kill in 1..=5 {
+        assert_eq!(site.spend(400).await, 400);
+        site.meter.settle_uncapped().await.unwrap();
+        // The meter's own turn may have taken them, and its change is queued.
+        while site.taken().await < kill * 400 {
+            tokio::task::yield_now().await;
+        }
+        site.kill().await;
+        assert_eq!(site.taken().await, kill * 400);
+    }
+    site.stop().await;
+    assert_eq!(site.taken().await, 2_000);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_larger_plan_opens_a_cap_that_was_reached() {
     let site = Site::open("tiny").await;

@@ -40,7 +40,7 @@ use super::{
     attempt::{Attempt, Outcome},
     dispatcher::{Dispatcher, Ended, News, Plan, REWIND_ROWS},
     health::Change,
-    schedule::Ending,
+    schedule::{Ending, after},
 };
 
 pub(super) const MAILBOX: usize = 64;
@@ -117,7 +117,7 @@ impl Sender {
             })
         } else {
             tokio::spawn(async move {
-                let interrupted = interrupt(&services).await;
+                let interrupted = recover(&services).await;
                 let _ = me.tell(Interrupted(of, interrupted)).await;
             })
         };
@@ -249,15 +249,34 @@ async fn look(services: &Services, receivers: &[Uuid]) -> Result<Vec<Lane>, Erro
     webhooks::lanes(&mut db, receivers).await
 }
 
-/// Notes attempts that nobody makes any more; returns how many.
-async fn interrupt(services: &Services) -> Result<u64, Error> {
+/// What was put right of a predecessor, at most [`INTERRUPT_ROWS`] deliveries.
+struct Recovered {
+    interrupted: u64,
+    /// Due times of another clock, of which a process that goes on has none: its own clock never goes back.
+    mended: u64,
+}
+
+/// Notes attempts that no sender makes any more, and at the start of the process mends due times.
+async fn recover(services: &Services) -> Result<Recovered, Error> {
     // What an actor of this process claimed, or else whatever an earlier process left.
     let of = services.has_started.load(Relaxed).then_some(services.owner);
     let now_ms = services.clock.now_ms();
+    let horizon_ms = after(now_ms, services.ladder.longest());
     services
         .store
         .write(move |tx| {
-            Box::pin(async move { webhooks::interrupt(tx, of, INTERRUPT_ROWS, now_ms).await })
+            Box::pin(async move {
+                let interrupted = webhooks::interrupt(tx, of, INTERRUPT_ROWS, now_ms).await?;
+                let left = INTERRUPT_ROWS.saturating_sub(u32::try_from(interrupted).unwrap_or(0));
+                let mended = match of {
+                    None => webhooks::mend_due_times(tx, left, horizon_ms, now_ms).await?,
+                    Some(_) => 0,
+                };
+                Ok(Recovered {
+                    interrupted,
+                    mended,
+                })
+            })
         })
         .await
 }
@@ -421,8 +440,8 @@ impl Message<Scan> for Sender {
     }
 }
 
-/// How many attempts of a predecessor were noted as interrupted.
-struct Interrupted(u64, Result<u64, Error>);
+/// How much of a predecessor's was put right.
+struct Interrupted(u64, Result<Recovered, Error>);
 
 impl Message<Interrupted> for Sender {
     type Reply = ();
@@ -437,12 +456,19 @@ impl Message<Interrupted> for Sender {
         }
         let me = context.actor_ref().clone();
         match interrupted {
-            Ok(rows) => {
+            Ok(recovered) => {
+                let (rows, mended) = (recovered.interrupted, recovered.mended);
                 if rows > 0 {
                     info!(rows, "interrupted webhook attempts are made again");
                 }
+                if mended > 0 {
+                    info!(
+                        mended,
+                        "webhook deliveries are due that a clock ahead had put off"
+                    );
+                }
                 self.services.tally.interrupted.fetch_add(rows, Relaxed);
-                self.has_recovered = rows < u64::from(INTERRUPT_ROWS);
+                self.has_recovered = rows + mended < u64::from(INTERRUPT_ROWS);
                 if self.has_recovered {
                     self.services.has_started.store(true, Relaxed);
                 }

@@ -48,7 +48,7 @@ use super::{
     progress::Active,
 };
 use crate::durable::{
-    owner::{RowOwner, RowTask},
+    owner::{RowOwner, RowTask, begin},
     setback::{Setback, Stop, code_of},
     shift::AtWork,
 };
@@ -188,6 +188,9 @@ impl Walk<'_> {
     /// Does a step and notes it; writes it down when it made a buffer that only the journal finds again.
     async fn visit(&mut self, node: &Node) -> Result<(), Halt> {
         self.prepare(node).await?;
+        if !matches!(node.kind, Kind::Operation(_)) {
+            begin().await.map_err(Stop::from)?;
+        }
         self.began_at = now_ms();
         let bytes_in = self.buffer.length();
         let note = self.perform(node).await?;

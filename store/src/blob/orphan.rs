@@ -1,7 +1,7 @@
 //! The shelves of the blob folder, and the names that lie on them: what a crash between rename and commit left behind is
 //! found by looking through them, a few at a time.
 
-use std::{ffi::OsStr, fmt, fs, time::UNIX_EPOCH};
+use std::{ffi::OsStr, fmt, fs, os::unix::fs::MetadataExt as _};
 
 use super::{BlobHash, Blobs};
 use crate::Error;
@@ -33,7 +33,7 @@ impl fmt::Display for Shelf {
 }
 
 impl Blobs {
-    /// The blobs of a shelf that were written before a time. Other names than a blob's are left alone.
+    /// The blobs of a shelf that got their names before a time. Other names than a blob's are left alone.
     pub(crate) async fn on_shelf(
         &self,
         shelf: Shelf,
@@ -44,7 +44,7 @@ impl Blobs {
             let entries = fs::read_dir(&folder).map_err(Error::file("cannot list", &folder))?;
             let old = entries
                 .filter_map(Result::ok)
-                .filter(|entry| written_ms(entry).is_some_and(|written| written < before_ms))
+                .filter(|entry| placed_ms(entry).is_some_and(|placed| placed < before_ms))
                 .filter_map(|entry| shelf.blob(&entry.file_name()));
             Ok(old.collect())
         })
@@ -52,8 +52,8 @@ impl Blobs {
     }
 }
 
-fn written_ms(entry: &fs::DirEntry) -> Option<i64> {
-    let written = entry.metadata().ok()?.modified().ok()?;
-    let since_1970 = written.duration_since(UNIX_EPOCH).ok()?;
-    i64::try_from(since_1970.as_millis()).ok()
+/// When it got its last name, which is its blob's or came with it; what was written into an upload before a restart is older.
+fn placed_ms(entry: &fs::DirEntry) -> Option<i64> {
+    let status = entry.metadata().ok()?;
+    Some(status.ctime() * 1_000 + status.ctime_nsec() / 1_000_000)
 }

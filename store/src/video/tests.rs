@@ -92,6 +92,7 @@ impl Bench {
                 let mut claimed = work::claim(tx, KIND, Uuid::now_v7(), room, lease, NOW).await?;
                 let lease = claimed.leases.remove(0);
                 begin(tx, lease.id, NOW).await?;
+                work::begin(tx, &lease).await?;
                 Ok(lease)
             })
         });

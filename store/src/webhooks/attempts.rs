@@ -176,6 +176,36 @@ pub async fn record(tx: &mut Tx<'_>, attempted: &[Attempted]) -> Result<u64, Err
     Ok(recorded)
 }
 
+/// Makes at most `rows` deliveries due that only a clock that was ahead put off, for the start: those without a failure, which
+/// wait for no pause; those whose last attempt lies ahead; and those beyond the longest pause, `horizon_ms`. Later, nearer
+/// retries would hide them. Returns how many; call it again while it is `rows`.
+pub async fn mend_due_times(
+    tx: &mut Tx<'_>,
+    rows: u32,
+    horizon_ms: i64,
+    now_ms: i64,
+) -> Result<u64, Error> {
+    let mended = query(MEND_DUE_TIMES)
+        .bind(now_ms)
+        .bind(horizon_ms)
+        .bind(rows)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(mended.rows_affected())
+}
+
+/// Seeks along the index of what waits, from endpoint to endpoint, to what is due later.
+const MEND_DUE_TIMES: &str = "WITH RECURSIVE waiting (id) AS (
+         SELECT min(endpoint_id) FROM webhook_deliveries WHERE status IN ('pending', 'retrying')
+         UNION ALL
+         SELECT (SELECT min(endpoint_id) FROM webhook_deliveries WHERE endpoint_id > waiting.id AND status IN ('pending', 'retrying'))
+         FROM waiting WHERE waiting.id IS NOT NULL)
+     UPDATE webhook_deliveries SET due_at = $1 WHERE seq IN (
+         SELECT d.seq FROM waiting CROSS JOIN (SELECT 0 AS is_replay UNION ALL SELECT 1) kind
+             CROSS JOIN webhook_deliveries d ON d.endpoint_id = waiting.id AND d.is_replay = kind.is_replay
+                 AND d.status IN ('pending', 'retrying') AND d.due_at > $1
+         WHERE d.failures = 0 OR d.last_attempt_at > $1 OR d.due_at > $2 LIMIT $3)";
+
 /// Takes at most `rows` deliveries away from an owner that is gone, or from everyone: for the start, when whoever held one is
 /// of an earlier process. Their attempts stand as interrupted; they are due as before, and the attempt does not count.
 /// Returns how many; call it again while it is `rows`.

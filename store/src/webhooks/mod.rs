@@ -31,7 +31,9 @@ mod subscriptions;
 pub(crate) mod tests;
 mod turns;
 
-pub use attempts::{Attempt, AttemptStatus, Attempted, Next, attempts, interrupt, record};
+pub use attempts::{
+    Attempt, AttemptStatus, Attempted, Next, attempts, interrupt, mend_due_times, record,
+};
 pub(crate) use counts::kept_bytes;
 pub use counts::{Counts, counts};
 pub use deliveries::{

@@ -312,6 +312,34 @@ async fn files_without_a_row_are_found_and_others_left_alone() {
     assert!(place(folder.path(), &kept.blob).exists() && stranger.exists());
 }
 
+/// Sealed before the kill, and not recorded: eight sweeps, one a minute, are enough. What this process has sealed meanwhile may
+/// still be recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_without_a_row_of_a_killed_process_go_soon_after_the_start() {
+    let (store, folder) = store().await;
+    let account = add_account(&store, "a").await.unwrap();
+    let kept = add_file(&store, account, b"kept", "kept.txt").await;
+    let orphan = seal(&store, b"orphan").await.blob().hash;
+    let reclaimed = seal(&store, b"reclaimed").await.blob().hash;
+    store.close().await;
+    let sealed_ms = sluice_store::now_ms();
+    while sluice_store::now_ms() < sealed_ms + 100 {
+        tokio::task::yield_now().await;
+    }
+    let store = Store::open(&settings(folder.path())).await.unwrap();
+    let new = seal(&store, b"new").await;
+    let again = seal(&store, b"reclaimed").await;
+    let now_ms = sluice_store::now_ms();
+    for _ in 0..8 {
+        store.sweep(now_ms).await.unwrap();
+    }
+    assert!(!place(folder.path(), &orphan).exists());
+    assert!(place(folder.path(), &kept.blob).exists());
+    assert!(place(folder.path(), &new.blob().hash).exists());
+    assert!(place(folder.path(), &reclaimed).exists());
+    drop(again);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_empties_the_folder_of_temporary_files() {
     let (store, folder) = store().await;

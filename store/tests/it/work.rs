@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluice_store::{
     Error, Store, Work,
-    work::{self, Claimed, Lane, Lease, MOST_CLAIMS, Room},
+    work::{self, Claimed, Lane, Lease, MOST_BEGINS, Room},
 };
 use uuid::Uuid;
 
@@ -56,6 +56,12 @@ async fn with<T: Send + 'static>(
         .await
 }
 
+async fn begin(store: &Store, lease: &Lease) {
+    with(store, lease, |tx, lease| Box::pin(work::begin(tx, lease)))
+        .await
+        .unwrap();
+}
+
 async fn holds(store: &Store, lease: &Lease) -> bool {
     match with(store, lease, |tx, lease| Box::pin(work::hold(tx, lease))).await {
         Ok(()) => true,
@@ -72,7 +78,7 @@ async fn a_row_has_one_owner_until_the_lease_expires() {
     assert!(!is_due(NOW - 1).await && is_due(NOW).await);
     assert_eq!(claim_one(&store, NOW - 1).await, None, "not due yet");
     let first = claim_one(&store, NOW).await.unwrap();
-    assert_eq!((first.id, first.fence, first.claims), (id, 1, 1));
+    assert_eq!((first.id, first.fence, first.begins), (id, 1, 0));
     assert_eq!(
         claim_one(&store, EXPIRED - 1).await,
         None,
@@ -82,7 +88,7 @@ async fn a_row_has_one_owner_until_the_lease_expires() {
     assert!(holds(&store, &first).await);
 
     let second = claim_one(&store, EXPIRED).await.unwrap();
-    assert_eq!((second.fence, second.claims), (2, 2));
+    assert_eq!((second.fence, second.begins), (2, 0));
     assert!(
         !holds(&store, &first).await,
         "the first owner is fenced off"
@@ -189,15 +195,19 @@ async fn a_row_whose_owners_keep_dying_is_given_up() {
     let (store, _folder) = store().await;
     let id = enqueue(&store, Lane::Batch, NOW).await;
     let mut now = NOW;
-    for claims in 1..=MOST_CLAIMS {
+    for begins in 1..=MOST_BEGINS {
         let lease = claim_one(&store, now).await.unwrap();
-        assert_eq!(lease.claims, claims);
+        assert_eq!(lease.begins, begins - 1);
+        // A crash before the begin counts as well.
+        if begins == 2 {
+            begin(&store, &lease).await;
+        }
         with(&store, &lease, move |tx, lease| {
             Box::pin(work::retry_after_crash(tx, lease, now))
         })
         .await
         .unwrap();
-        if claims < MOST_CLAIMS {
+        if begins < MOST_BEGINS {
             assert_eq!(claim_one(&store, now).await, None, "it pauses first");
             now += 60_000;
         }
@@ -215,8 +225,9 @@ async fn progress_and_orderly_ends_do_not_count_as_deaths() {
     let (store, _folder) = store().await;
     enqueue(&store, Lane::Batch, NOW).await;
     let mut now = NOW;
-    for turn in 0..3 * MOST_CLAIMS {
+    for turn in 0..3 * MOST_BEGINS {
         let lease = claim_one(&store, now).await.expect("never given up");
+        begin(&store, &lease).await;
         now += 1_000_000;
         match turn % 3 {
             0 => {
@@ -238,16 +249,151 @@ async fn progress_and_orderly_ends_do_not_count_as_deaths() {
     }
 }
 
+/// The service dies without a word, and starts again on the same folder.
+async fn die(store: Store, folder: &tempfile::TempDir) -> Store {
+    store.close().await;
+    Store::open(&settings(folder.path())).await.unwrap()
+}
+
+/// Later than every pause.
+fn later() -> i64 {
+    sluice_store::now_ms() + 3_600_000
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_of_an_earlier_process_are_void() {
     let (first, folder) = store().await;
     let id = enqueue(&first, Lane::Batch, NOW).await;
     let lease = claim_one(&first, NOW).await.unwrap();
-    first.close().await;
-    let second = Store::open(&settings(folder.path())).await.unwrap();
+    let second = die(first, &folder).await;
     let again = claim_one(&second, NOW).await.expect("at once");
-    assert_eq!((again.id, again.fence, again.claims), (id, 2, 2));
+    assert_eq!((again.id, again.fence, again.begins), (id, 2, 0));
     assert!(!holds(&second, &lease).await);
+}
+
+/// However often the service dies: rows that wait under a lease are not charged, and of those that run none is given up while
+/// others run beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn deaths_of_the_service_give_up_nothing_that_waits() {
+    let (mut store, folder) = store().await;
+    for _ in 0..30 {
+        enqueue(&store, Lane::Batch, NOW).await;
+    }
+    let mut left = 30;
+    for death in 0..10 {
+        let claimed = claim(&store, Uuid::now_v7(), 64, later()).await;
+        assert!(claimed.given_up.is_empty(), "death {death}");
+        // Four run at a time, in the order of the claim, and one ends; the others wait under their leases.
+        for lease in claimed.leases.iter().take(4) {
+            begin(&store, lease).await;
+        }
+        with(&store, &claimed.leases[0], |tx, lease| {
+            Box::pin(work::finish(tx, lease))
+        })
+        .await
+        .unwrap();
+        left -= 1;
+        store = die(store, &folder).await;
+    }
+    let mut ended = 0;
+    loop {
+        let claimed = claim(&store, Uuid::now_v7(), 64, later()).await;
+        assert!(claimed.given_up.is_empty());
+        if claimed.leases.is_empty() {
+            break;
+        }
+        for lease in &claimed.leases {
+            begin(&store, lease).await;
+            with(&store, lease, |tx, lease| Box::pin(work::finish(tx, lease)))
+                .await
+                .unwrap();
+            ended += 1;
+        }
+    }
+    assert_eq!(ended, left);
+}
+
+/// One row ends the service whenever it runs, and beside it run others that end when they are let.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_ends_the_service_is_found_among_others_and_given_up() {
+    let (mut store, folder) = store().await;
+    let mut rows = Vec::new();
+    for _ in 0..6 {
+        rows.push(enqueue(&store, Lane::Batch, NOW).await);
+    }
+    let poison = rows[2];
+    let (mut deaths, mut ended) = (0, 0);
+    loop {
+        let claimed = claim(&store, Uuid::now_v7(), 64, later()).await;
+        if !claimed.given_up.is_empty() {
+            assert_eq!(claimed.given_up, [poison]);
+            assert_eq!(deaths, MOST_BEGINS + 1, "once among others, then alone");
+            break;
+        }
+        for lease in &claimed.leases {
+            begin(&store, lease).await;
+        }
+        if claimed.leases.iter().any(|lease| lease.id == poison) {
+            deaths += 1;
+            assert!(deaths < 10, "it is never given up");
+            store = die(store, &folder).await;
+            continue;
+        }
+        for lease in &claimed.leases {
+            with(&store, lease, |tx, lease| Box::pin(work::finish(tx, lease)))
+                .await
+                .unwrap();
+            ended += 1;
+        }
+    }
+    let rest = claim(&store, Uuid::now_v7(), 64, later()).await.leases;
+    assert!(ended + rest.len() <= 5 && !rest.iter().any(|lease| lease.id == poison));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_ends_the_service_alone_has_three_begins() {
+    let (mut store, folder) = store().await;
+    let id = enqueue(&store, Lane::Batch, NOW).await;
+    for begins in 0..MOST_BEGINS {
+        let lease = claim_one(&store, later()).await.expect("not given up yet");
+        assert_eq!(lease.begins, begins);
+        begin(&store, &lease).await;
+        begin(&store, &lease).await;
+        store = die(store, &folder).await;
+    }
+    let last = claim(&store, Uuid::now_v7(), 9, later()).await;
+    assert_eq!((last.leases, last.given_up), (Vec::new(), vec![id]));
+}
+
+/// A clock that was ahead when a row was put in or given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn due_times_of_a_clock_that_was_ahead_are_mended_at_a_start() {
+    let (first, folder) = store().await;
+    let now = sluice_store::now_ms();
+    let untried = enqueue(&first, Lane::Batch, now + 3_600_000).await;
+    let retried = enqueue(&first, Lane::Batch, now).await;
+    let lease = claim_one(&first, now).await.unwrap();
+    with(&first, &lease, move |tx, lease| {
+        Box::pin(work::retry(tx, lease, now + 3_600_000))
+    })
+    .await
+    .unwrap();
+    let pausing = enqueue(&first, Lane::Batch, now).await;
+    let lease = claim_one(&first, now).await.unwrap();
+    with(&first, &lease, move |tx, lease| {
+        Box::pin(work::retry(tx, lease, now + 200_000))
+    })
+    .await
+    .unwrap();
+    let second = die(first, &folder).await;
+    let due = claim(&second, Uuid::now_v7(), 9, sluice_store::now_ms())
+        .await
+        .leases;
+    let mut due: Vec<Uuid> = due.iter().map(|lease| lease.id).collect();
+    due.sort();
+    let mut expected = [untried, retried];
+    expected.sort();
+    assert_eq!(due, expected, "and {pausing} pauses");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,8 +401,10 @@ async fn a_release_frees_at_once_and_does_not_count() {
     let (store, _folder) = store().await;
     enqueue(&store, Lane::Batch, NOW).await;
     let owner = Uuid::now_v7();
-    for _ in 0..2 * MOST_CLAIMS {
-        assert_eq!(claim(&store, owner, 1, NOW).await.leases[0].claims, 1);
+    for _ in 0..2 * MOST_BEGINS {
+        let lease = claim(&store, owner, 1, NOW).await.leases.remove(0);
+        assert_eq!(lease.begins, 0);
+        begin(&store, &lease).await;
         let freed = store
             .write(move |tx| Box::pin(work::release_all(tx, KIND, owner)))
             .await;
@@ -268,9 +416,10 @@ async fn a_release_frees_at_once_and_does_not_count() {
 async fn a_released_row_is_due_at_once_as_if_it_had_not_been_claimed() {
     let (store, _folder) = store().await;
     enqueue(&store, Lane::Batch, NOW).await;
-    for _ in 0..2 * MOST_CLAIMS {
+    for _ in 0..2 * MOST_BEGINS {
         let lease = claim_one(&store, NOW).await.unwrap();
-        assert_eq!(lease.claims, 1);
+        assert_eq!(lease.begins, 0);
+        begin(&store, &lease).await;
         let released = lease.clone();
         store
             .write(move |tx| Box::pin(async move { work::release(tx, &released).await }))

@@ -73,3 +73,50 @@ async fn a_killed_batch_goes_on_where_it_was() -> Result<(), Failure> {
     }
     Ok(())
 }
+
+const JOBS: usize = 30;
+/// One more than the begins after which a job is given up.
+const KILLS: usize = 4;
+
+/// All are claimed at each start, and few of them run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_wait_while_the_service_is_killed_again_and_again_are_done() -> Result<(), Failure>
+{
+    let mut server = Server::start().await?;
+    let mut jobs = Vec::new();
+    for number in 0..JOBS {
+        let source = svg(&format!("rgb({},90,40)", 8 * number));
+        let form = Form::new()
+            .field("format", "avif")
+            .field("resizeWidth", "1600")
+            .file("files", &format!("{number}.svg"), &source);
+        jobs.push(server.api().submit(form).await?);
+    }
+    let mut done = 0;
+    for kill in 0..KILLS {
+        let api = server.api();
+        let more = eventually("one more job is done", SOON, async || {
+            let mut completed = 0;
+            for id in &jobs {
+                let (_, job) = api
+                    .call(Method::GET, &format!("/api/jobs/{id}"), None)
+                    .await
+                    .ok()?;
+                completed += usize::from(job["status"] == "completed");
+            }
+            (completed > done).then_some(completed)
+        })
+        .await?;
+        assert!(more < JOBS, "kill {kill} comes too late");
+        done = more;
+        server.kill().await?;
+        server.restart().await?;
+    }
+    let api = server.api();
+    for id in &jobs {
+        let job = api.wait_job(id, SOON).await?;
+        assert_eq!(job["status"], "completed", "{job}");
+    }
+    assert_eq!(api.operations_used().await?, JOBS as u64);
+    Ok(())
+}

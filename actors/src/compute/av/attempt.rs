@@ -86,6 +86,7 @@ impl Terms {
             AvTask::Ladder(_) => 1,
             _ => ATTEMPTS,
         };
+        assignment.follow.begin()?;
         let began = Instant::now();
         let is_long = !task.is_short();
         if is_long {

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     durable::{
-        owner::{RowOwner, RowTask},
+        owner::{RowOwner, RowTask, begin},
         setback::{Stop, with_patience},
         stored::{Keeping, keep},
     },
@@ -115,6 +115,7 @@ async fn walk(services: &Services, lease: &Lease) -> Result<(), StoreError> {
     let folder = services.folder.join(&recording.broadcast);
     let path = folder.clone();
     let is_there = blocking(move || std::fs::exists(path.join(INDEX))).await?;
+    begin().await?;
     if is_there {
         store_files(services, lease, &recording, done).await?;
     } else if done == 0 {

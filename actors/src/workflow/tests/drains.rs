@@ -51,9 +51,9 @@ async fn runs_stop_at_their_next_step_and_go_on_after_the_start() {
         .await
         .unwrap();
     assert_eq!(
-        lease.expect("it is due at once").claims,
-        1,
-        "and its claim did not count"
+        lease.expect("it is due at once").begins,
+        0,
+        "and what had begun does not count"
     );
     site.kill_and_start().await;
     for run in [run, late] {

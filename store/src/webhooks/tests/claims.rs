@@ -169,6 +169,53 @@ async fn a_due_time_beyond_the_horizon_is_due_after_the_others() {
     assert_eq!(names(&world.claim(What::Due, id, 1, NOW).await), [far.id]);
 }
 
+/// A process whose clock was ahead left these; for the next one nothing of them lies ahead, and a nearer retry hides none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_makes_due_what_only_a_clock_that_was_ahead_put_off() {
+    let world = World::new().await;
+    let id = world.endpoint(&["*"]).await;
+    let ahead = NOW + 1_800_000;
+    let mut events = Vec::new();
+    for created_at in [NOW, NOW, NOW, ahead, HORIZON + 1] {
+        events.push(world.event(created_at).await);
+    }
+    let claimed = world.claim(What::Due, id, 3, NOW).await;
+    assert_eq!(claimed.len(), 3);
+    let change = |index: usize, values: &str| {
+        let row = claimed[index].delivery_id.simple();
+        world.run(format!(
+            "UPDATE webhook_deliveries SET status = 'retrying', lease_owner = NULL, lease_expires_at = NULL, {values}
+             WHERE id = x'{row}'"
+        ))
+    };
+    // A retry of now, one that was planned while the clock was ahead, and an attempt that was cut short then.
+    let retry = format!("failures = 1, due_at = {}", NOW + 5_000);
+    change(0, &retry).await.unwrap();
+    let planned = format!(
+        "failures = 1, last_attempt_at = {ahead}, due_at = {}",
+        ahead + 5_000
+    );
+    change(1, &planned).await.unwrap();
+    change(2, &format!("due_at = {ahead}")).await.unwrap();
+    let mend = async |rows| {
+        world
+            .write(move |tx| Box::pin(mend_due_times(tx, rows, HORIZON, NOW)))
+            .await
+            .unwrap()
+    };
+    assert_eq!((mend(3).await, mend(3).await, mend(3).await), (3, 1, 0));
+    let mut found = names(&world.claim(What::Due, id, 9, NOW).await);
+    found.sort();
+    let mut expected: Vec<Uuid> = events[1..].iter().map(|event| event.id).collect();
+    let retried = claimed.iter().map(|one| one.event_id).next().unwrap();
+    if retried != events[0].id {
+        expected.retain(|id| *id != retried);
+        expected.push(events[0].id);
+    }
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_tell_who_has_something_to_do() {
     let world = World::new().await;

@@ -104,15 +104,18 @@ async fn a_run_whose_owner_kept_dying_is_given_up() {
     let bench = Bench::new().await;
     let run = bench.run(0).await;
     for claims in 1..=4 {
-        bench
-            .world
-            .run("UPDATE work SET lease_expires_at = 0")
-            .await
-            .unwrap();
         let claimed = bench.claim().await;
         let expected = if claims <= 3 { (1, 0) } else { (0, 1) };
         let found = (claimed.leases.len(), claimed.given_up.len());
         assert_eq!(found, expected, "claim {claims}");
+        for lease in claimed.leases {
+            bench
+                .write(move |tx| {
+                    Box::pin(async move { work::retry_after_crash(tx, &lease, 0).await })
+                })
+                .await
+                .unwrap();
+        }
     }
     let run = give_up_run(&bench, run.id).await.unwrap();
     assert_eq!(run.error_code.as_deref(), Some("crashed"));

@@ -77,7 +77,7 @@ async fn an_owner_from_before_the_retry_holds_nothing() {
     bench.cancel(run.id).await.unwrap();
     bench.retry(run.id, RETRY).await.unwrap();
     let new = bench.claim().await.leases.remove(0);
-    assert_eq!((new.id, new.claims), (run.id, 1));
+    assert_eq!((new.id, new.begins), (run.id, 0));
     assert!(new.fence > old.fence);
     let late = bench.record_steps(&old, vec![step(0, StepStatus::Completed)]);
     assert!(matches!(late.await, Err(Error::Conflict(_))));
