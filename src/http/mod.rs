@@ -66,7 +66,7 @@ use crate::mcp;
 table::routes! {
     // These put their routes below /cdn/v1, /live/v1, /video/v1 and /mcp themselves; here their handlers join the description.
     delivery: deliver, deliver_preset;
-    playback: multivariant, media_playlist, state, live_poster, media;
+    playback: multivariant, media_playlist, state, live_poster, whep, media;
     streams: master, rendition_file, picture, captions_file;
     agents: message;
 
