@@ -17,6 +17,8 @@ fn main() {
         ("docs.html", PLACEHOLDER),
         ("share.html", FRAME),
         ("notice.html", FRAME),
+        ("missing.html", PLACEHOLDER),
+        ("start.html", FRAME),
     ];
     for (page, placeholder) in pages {
         let path = folder.join(page);

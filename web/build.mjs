@@ -24,6 +24,7 @@ const entryPoints = [
   "src/styles/docs.css",
   "src/styles/share.css",
   "src/styles/notice.css",
+  "src/styles/start.css",
 ];
 const pages = [
   "pages/player.html",
@@ -31,6 +32,8 @@ const pages = [
   "pages/docs.html",
   "pages/share.html",
   "pages/notice.html",
+  "pages/missing.html",
+  "pages/start.html",
 ];
 const copied = ["pages/favicon.svg"];
 

@@ -25,6 +25,7 @@ mod filename;
 pub(crate) mod files;
 mod folders;
 mod health;
+mod html;
 pub(crate) mod jobs;
 mod keys;
 pub(crate) mod live_inputs;
@@ -32,6 +33,7 @@ mod live_port;
 mod middleware;
 mod multipart;
 mod openapi;
+mod page_frame;
 pub mod playback;
 mod playback_access;
 mod playback_keys;
@@ -86,6 +88,7 @@ table::routes! {
     "/api/playback-keys/{id}"          => DELETE playback_keys::revoke;
 
     "/api/files"                       => GET files::list, POST files::create;
+    "/api/files/search"                => GET files::search;
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;

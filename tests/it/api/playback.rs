@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{json_of, status_of, text_of};
 use crate::support::{
     Failure,
-    checker::playlist::MediaPlaylist,
+    checker::MediaPlaylist,
     encoder::Publish,
     eventually,
     http::client,
@@ -54,7 +54,7 @@ async fn the_address_of_webrtc_is_known_before_it_works() -> Result<(), Failure>
 async fn a_delta_update_of_a_full_window_skips_segments() -> Result<(), Failure> {
     let server = Server::start().await?;
     let input = server.api().create(json!({})).await?;
-    let media = Recipe::numbered(0).make()?;
+    let media = Recipe::numbered(0).lasting(60).make()?;
     let mut encoder = Publisher::open(&input.target(), &media).await?;
     encoder.send_pictures(1_500, Pace::Unbounded).await?;
     let playlist = async |query: &str| -> Result<(String, MediaPlaylist), Failure> {

@@ -92,7 +92,8 @@ async fn the_whole_broadcast_is_listed_and_clips_are_cut_of_it() -> Result<(), F
         .await?;
     let api = server.api();
     let input = recorded(&api).await?;
-    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    let material = Recipe::numbered(0).lasting(60).make()?;
+    let mut encoder = Publisher::open(&input.target(), &material).await?;
     encoder.send_pictures(1_350, Pace::RealTime).await?;
     let window = server.playlist(&input).await?.ok_or("no playlist")?;
     assert!(window.media_sequence > 1, "segments have left the list");
