@@ -18,6 +18,8 @@ fn main() {
         ("share.html", FRAME),
         ("notice.html", FRAME),
         ("plans.html", FRAME),
+        ("missing.html", PLACEHOLDER),
+        ("start.html", FRAME),
     ];
     for (page, placeholder) in pages {
         let path = folder.join(page);

@@ -25,6 +25,7 @@ const entryPoints = [
   "src/styles/share.css",
   "src/styles/notice.css",
   "src/styles/plans.css",
+  "src/styles/start.css",
 ];
 const pages = [
   "pages/player.html",
@@ -33,6 +34,8 @@ const pages = [
   "pages/share.html",
   "pages/notice.html",
   "pages/plans.html",
+  "pages/missing.html",
+  "pages/start.html",
 ];
 const copied = ["pages/favicon.svg"];
 

@@ -131,7 +131,13 @@ impl<E: Entity> Actor for Registry<E> {
             .write(move |tx| Box::pin(async move { work::release_all(tx, E::KIND, owner).await }));
         match tokio::time::timeout(STOP_TIMEOUT, freed).await {
             Ok(Ok(freed)) => debug!(kind = E::KIND, freed, "leases freed"),
-            _ => warn!(kind = E::KIND, "leases are void at the next start only"),
+            Ok(Err(error)) => {
+                warn!(kind = E::KIND, %error, "leases are void at the next start only");
+            }
+            Err(_) => warn!(
+                kind = E::KIND,
+                "the database is slow: leases are void at the next start only"
+            ),
         }
         Ok(())
     }

@@ -119,6 +119,21 @@ impl Actor for Root {
         }
         Ok(ControlFlow::Continue(()))
     }
+
+    /// Ends the branches and waits for them: they free their leases in the store, which is closed behind the tree.
+    async fn on_stop(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorStopReason,
+    ) -> Result<(), Infallible> {
+        let wards: Vec<Owned<Ward>> = self.wards.drain().map(|(_, (_, ward))| ward).collect();
+        let ended: Vec<ActorRef<Ward>> = wards.iter().map(|ward| ward.get().clone()).collect();
+        drop(wards);
+        for ward in ended {
+            ward.wait_for_shutdown().await;
+        }
+        Ok(())
+    }
 }
 
 /// Adds a branch; the set is fixed once the service has started.

@@ -8,7 +8,10 @@ use actix_web::{
 use rust_embed::{EmbeddedFile, RustEmbed};
 use sluice_store::credentials::is_playback_id;
 
-use super::{bytes, context::AppState, error::ApiError, playback_token::looks_like_token, usage};
+use super::{
+    bytes, context::AppState, error::ApiError, extract::Reached, html::Html, page_frame::Frame,
+    playback_token::looks_like_token, usage,
+};
 
 /// What `make` built from `web/`; `build.rs` puts placeholders where it has not.
 #[derive(RustEmbed)]
@@ -62,15 +65,14 @@ pub async fn docs(request: HttpRequest) -> Result<HttpResponse, ApiError> {
 /// The player page; it waits for the stream when there is none yet.
 #[utoipa::path(get, path = "/live/{playbackId}", tag = "pages", security(()), params(
     ("playbackId" = String, Path, description = "The input's playback id, or a playback token"),
-), responses((status = 200, description = "A page", body = String, content_type = "text/html")))]
+), responses(
+    (status = 200, description = "A page", body = String, content_type = "text/html"),
+    (status = 404, description = "A page: the address holds no playback id and no token", body = String, content_type = "text/html")))]
 pub async fn player(
     request: HttpRequest,
     playback_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    if !is_playback_id(&playback_id) && !looks_like_token(&playback_id) {
-        return Err(ApiError::NotFound("playback"));
-    }
-    page(&request, "player.html", PLAYER_POLICY)
+    viewing(&request, &playback_id, "player.html")
 }
 
 /// Watch a video stream
@@ -78,25 +80,92 @@ pub async fn player(
 /// A page with a player; it waits for the video while it is being prepared.
 #[utoipa::path(get, path = "/video/{playbackId}", tag = "pages", security(()), params(
     ("playbackId" = String, Path, description = "The stream's playback id, or a playback token"),
-), responses((status = 200, description = "A page", body = String, content_type = "text/html")))]
+), responses(
+    (status = 200, description = "A page", body = String, content_type = "text/html"),
+    (status = 404, description = "A page: the address holds no playback id and no token", body = String, content_type = "text/html")))]
 pub async fn watch(
     request: HttpRequest,
     playback_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    if !is_playback_id(&playback_id) && !looks_like_token(&playback_id) {
-        return Err(ApiError::NotFound("playback"));
+    viewing(&request, &playback_id, "watch.html")
+}
+
+/// The page `name` for an address that can belong to a stream, else a page that says that it cannot.
+fn viewing(request: &HttpRequest, playback_id: &str, name: &str) -> Result<HttpResponse, ApiError> {
+    if is_playback_id(playback_id) || looks_like_token(playback_id) {
+        return page(request, name, PLAYER_POLICY);
     }
-    page(&request, "watch.html", PLAYER_POLICY)
+    let missing = frame("missing.html").ok_or(ApiError::NotFound("playback"))?;
+    Ok(HttpResponse::NotFound()
+        .content_type("text/html; charset=utf-8")
+        .insert_header((CSP, PAGE_POLICY))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(missing))
 }
 
 /// Start
+///
+/// What to do first, with the addresses of this installation and without its secrets.
 #[utoipa::path(get, path = "/", tag = "pages", security(()), responses(
-    (status = 302, description = "To the documentation"),
+    (status = 200, description = "A page", body = String, content_type = "text/html"),
 ))]
-pub async fn start() -> HttpResponse {
-    HttpResponse::Found()
-        .insert_header((header::LOCATION, "docs"))
-        .finish()
+pub async fn start(state: web::Data<AppState>, reached: Reached) -> Result<HttpResponse, ApiError> {
+    let base = &reached.address.base;
+    let server = reached
+        .address
+        .rtmp_server(&state.config.rtmp.public_url, state.rtmp_port);
+    let html = Frame::named("start.html")?.fill("Start", first_steps(base, &server));
+    Ok(HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header((CSP, PAGE_POLICY))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(html))
+}
+
+/// `base` is where this installation is reached, `server` what encoders publish to.
+fn first_steps(base: &str, server: &str) -> Html {
+    let mut main = Html::default();
+    main.put(
+        "<div><h1>Sluice is running</h1><p class=\"start-lead\">Live streams in, low-latency HLS out; files in, any image format and \
+         size out. Four things to do first:</p></div><ol class=\"start-steps\">",
+        &[],
+    );
+    main.put(
+        "<li class=\"start-step\"><h2>1. Find your key</h2><p>The first start of the service printed, once, the password of \
+         <code>admin</code>, an API key and a stream key. Put the API key into your shell:</p>\
+         <pre tabindex=\"0\"><code>export KEY=svc_…</code></pre>\
+         <p>Lost the password? <code>sluice users reset-password admin</code> makes another one.</p></li>",
+        &[],
+    );
+    main.put(
+        "<li class=\"start-step\"><h2>2. Go live</h2><p>In OBS, under Settings, Stream, with the service “Custom…”:</p>\
+         <dl><dt>Server</dt><dd><code>{}</code></dd><dt>Stream Key</dt><dd>as the first start printed it</dd></dl>\
+         <p>Every live input, with its id and its playback id:</p>\
+         <pre tabindex=\"0\"><code>curl -s {}/api/live/inputs \\\n  -H \"Authorization: Bearer $KEY\"</code></pre>\
+         <p>Lost the stream key? This makes another one:</p>\
+         <pre tabindex=\"0\"><code>curl -s -X POST {}/api/live/inputs/ID/rotate-key \\\n  -H \"Authorization: Bearer $KEY\"</code></pre></li>",
+        &[&server, &base, &base],
+    );
+    main.put(
+        "<li class=\"start-step\"><h2>3. Watch</h2><p>The page plays as soon as the encoder sends:</p>\
+         <p><code>{}/live/PLAYBACK_ID</code></p><p>Players of your own take the playlist:</p>\
+         <p><code>{}/live/v1/PLAYBACK_ID/index.m3u8</code></p></li>",
+        &[&base, &base],
+    );
+    main.put(
+        "<li class=\"start-step\"><h2>4. Deliver a picture</h2><p>Store it, and make a delivery key, which may stand in public pages:</p>\
+         <pre tabindex=\"0\"><code>curl -s {}/api/files \\\n  -H \"Authorization: Bearer $KEY\" \\\n  -F file=@photo.jpg\n\
+         curl -s {}/api/delivery-keys \\\n  -H \"Authorization: Bearer $KEY\" \\\n  --json '{\"name\":\"site\"}'</code></pre>\
+         <p>Then every size of it has an address:</p><p><code>{}/cdn/v1/DELIVERY_KEY/FILE_ID?w=960</code></p></li></ol>",
+        &[&base, &base, &base],
+    );
+    main.put(
+        "<p class=\"start-more\">Conversions, video streams, workflows, webhooks and shared folders: every operation is in the \
+         <a href=\"/docs\">API reference</a>. The guides for encoders, pages and operation are in the folder <code>docs/guide</code> of the \
+         source.</p>",
+        &[],
+    );
+    main
 }
 
 /// Scripts and styles of the pages

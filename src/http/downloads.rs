@@ -3,7 +3,7 @@
 //! The token says what may be fetched until when, signed with the installation's key. It is worth nothing once what it
 //! names is gone, and every token that does not work is answered alike.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use sluice_store::{Reader, files, jobs, now_ms, workflows};
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use super::{
     bytes::{self, StoredBytes},
     context::AppState,
     error::ApiError,
+    filename,
     signing::{self, Purpose, SIGNATURE_BYTES, Signer},
 };
 
@@ -122,6 +123,11 @@ pub async fn fetch(
     let grant = DownloadGrant::read(&token, &Signer::of(&mut db).await?)
         .filter(|grant| now_ms() < grant.expires_at)
         .ok_or(ApiError::NotFound("download"))?;
+    if let Downloadable::Result(id) = grant.what
+        && let Some(facts) = facts_of(&mut db, id).await?
+    {
+        return Ok(facts);
+    }
     let (account_id, bytes) = find(&mut db, grant.what).await?;
     drop(db);
     if state.suspensions.contains(account_id) {
@@ -145,6 +151,27 @@ async fn find(db: &mut Reader, what: Downloadable) -> Result<Owned, ApiError> {
         Downloadable::Output(id) => output_bytes(db, id).await?,
     };
     found.ok_or(ApiError::NotFound("download"))
+}
+
+/// What an inspection found, as a file of JSON; `None` for a result that is a file itself.
+async fn facts_of(db: &mut Reader, id: Uuid) -> Result<Option<HttpResponse>, ApiError> {
+    let found = item(db, id).await?;
+    let Some((facts, name)) = found.and_then(|(item, _)| Some((item.facts?, item.original_name)))
+    else {
+        return Ok(None);
+    };
+    let filename = format!("{name}.json");
+    Ok(Some(
+        HttpResponse::Ok()
+            .insert_header((header::CACHE_CONTROL, CACHE))
+            .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
+            .insert_header((
+                header::CONTENT_DISPOSITION,
+                filename::content_disposition("attachment", &filename),
+            ))
+            .json(facts),
+    ))
 }
 
 async fn result_bytes(db: &mut Reader, id: Uuid) -> Result<Option<Owned>, ApiError> {

@@ -171,6 +171,9 @@ pub enum ApiError {
         what: &'static str,
         retry_after_s: u64,
     },
+    /// The address is reserved for what this version does not do yet (501).
+    #[error("{0}")]
+    NotImplemented(&'static str),
     #[error("the disk of the service is full")]
     NoSpace,
     #[error("internal error")]
@@ -217,6 +220,7 @@ impl ApiError {
             Self::Gone(_) => Some("gone"),
             Self::CursorExpired => Some("cursor_expired"),
             Self::InvalidDefinition { .. } => Some("invalid_definition"),
+            Self::NotImplemented(_) => Some("not_implemented"),
             _ => None,
         }
     }
@@ -313,6 +317,7 @@ impl ResponseError for ApiError {
             Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotImplemented(_) => StatusCode::NOT_IMPLEMENTED,
             Self::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
         }
     }

@@ -5,6 +5,19 @@ use super::error::ApiError;
 const MAX_NAME: usize = 120;
 const MAX_DOMAINS: usize = 25;
 
+/// Refuses a field that clients of this interface may send and that would change what they rely on: ignored like an unknown
+/// one, they would find out by addresses that do not work.
+pub fn refuse_unsupported(name: &str, is_given: bool) -> Result<(), ApiError> {
+    match name {
+        "cdnSlug" | "cdn_slug" if is_given => Err(ApiError::Invalid(
+            "cdnSlug is not supported: leave it out, and use /cdn/v1/{deliveryKey}/{fileId}; an alias of the delivery key may \
+             stand in the key's place"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// 1 to 120 characters after trimming, without control characters. `None` when none was given.
 pub fn name(given: Option<String>) -> Result<Option<String>, ApiError> {
     name_within(given, MAX_NAME)

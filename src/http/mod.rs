@@ -27,6 +27,7 @@ pub(crate) mod files;
 mod folders;
 pub(crate) mod fuzzing;
 mod health;
+mod html;
 mod https;
 pub(crate) mod jobs;
 mod keys;
@@ -35,6 +36,7 @@ mod live_port;
 mod middleware;
 mod multipart;
 mod openapi;
+mod page_frame;
 mod password_checks;
 mod plans;
 pub mod playback;
@@ -71,7 +73,7 @@ use crate::mcp;
 table::routes! {
     // These put their routes below /cdn/v1, /live/v1, /video/v1 and /mcp themselves; here their handlers join the description.
     delivery: deliver, deliver_preset;
-    playback: multivariant, media_playlist, state, live_poster, media;
+    playback: multivariant, media_playlist, state, live_poster, whep, media;
     streams: master, rendition_file, picture, captions_file;
     agents: message;
 
@@ -91,6 +93,7 @@ table::routes! {
     "/api/playback-keys/{id}"          => DELETE playback_keys::revoke;
 
     "/api/files"                       => GET files::list, POST files::create;
+    "/api/files/search"                => GET files::search;
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;

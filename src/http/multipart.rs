@@ -20,7 +20,7 @@ use sluice_media::format::Format;
 use sluice_store::blob::Spool;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{context::AppState, error::ApiError, extract::camel_case, filename, source_url};
+use super::{context::AppState, error::ApiError, extract::camel_case, field, filename, source_url};
 use crate::config::Plan;
 
 /// The longest name of a field, in bytes.
@@ -265,6 +265,7 @@ impl Reader<'_> {
                 }
                 None => {
                     let text = self.text(&name, &mut part, &mut text_left).await?;
+                    field::refuse_unsupported(&name, !text.is_empty())?;
                     form.fields.push((name, text));
                 }
             }

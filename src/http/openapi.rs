@@ -3,13 +3,19 @@
 use utoipa::{
     Modify,
     openapi::{
-        ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
-        path::{Operation, PathItem},
+        ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+        Schema,
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem},
+        schema::{SchemaType, Type},
         security::{
             ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
         },
+        tag::{Tag, TagBuilder},
     },
 };
+
+/// The scheme of a page's session.
+const SESSION: &str = "session";
 
 /// Adds them to every operation that the route table documents.
 pub(super) struct Shared;
@@ -21,17 +27,17 @@ impl Modify for Shared {
             .scheme(HttpAuthScheme::Bearer)
             .description(Some("An API key, `svc_…`"))
             .build();
-        components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+        components.add_security_scheme("bearerAuth", SecurityScheme::Http(bearer));
         components.add_security_scheme(
-            "apiKey",
+            "apiKeyAuth",
             SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key"))),
         );
         components.add_security_scheme(
-            "session",
+            SESSION,
             SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(
                 super::session::SECURE_COOKIE,
                 &format!(
-                    "The cookie of `POST /api/session`; over plain HTTP its name is `{}`",
+                    "The cookie of `POST /api/session`; over plain HTTP its name is `{}`. Every change needs the session's `csrfToken` in the header `X-CSRF-Token` beside it",
                     super::session::PLAIN_COOKIE
                 ),
             ))),
@@ -44,9 +50,18 @@ impl Modify for Shared {
                 drop_null_defaults(schema);
             }
         }
+        document.tags = Some(tags());
         for (path, item) in &mut document.paths.paths {
-            for operation in operations(item) {
+            let read = item.get.iter_mut();
+            read.for_each(|operation| complete(operation, path));
+            for operation in changes(item) {
                 complete(operation, path);
+                if takes_session(operation) {
+                    operation
+                        .parameters
+                        .get_or_insert_default()
+                        .push(csrf_header());
+                }
             }
         }
     }
@@ -72,9 +87,72 @@ fn drop_null_defaults(schema: &mut RefOr<Schema>) {
     }
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+/// The groups of operations in the order in which people meet them: sign in, stream, store and deliver, convert, automate,
+/// watch over the service.
+const TAGS: &[(&str, &str)] = &[
+    ("session", "Signing in to pages"),
+    ("keys", "API keys, for programs"),
+    (
+        "live",
+        "Live inputs: where encoders publish, recordings, outputs",
+    ),
+    ("playback", "What players fetch"),
+    ("files", "Stored files"),
+    ("uploads", "Uploads by a signed address"),
+    ("tus", "Uploads that can be resumed (tus 1.0)"),
+    ("folders", "Folders of files"),
+    ("shares", "Links to folders"),
+    ("delivery", "Images by address, in any size and format"),
+    ("presets", "Named parameters of image delivery"),
+    ("convert", "Conversion and compression"),
+    ("tools", "Media tools"),
+    ("jobs", "Work that goes on without its request"),
+    ("video", "Video streams of stored files"),
+    ("workflows", "Steps that run on a file"),
+    ("webhooks", "Signed posts about what happened"),
+    ("events", "The same as a list and a stream"),
+    ("usage", "What the month's plan has left"),
+    ("agents", "Tools for agents (MCP)"),
+    ("pages", "Pages for people"),
+    ("operations", "Health, metrics and this description"),
+];
+
+fn tags() -> Vec<Tag> {
+    let tag = |(name, description): &(&str, &str)| {
+        TagBuilder::new()
+            .name(*name)
+            .description(Some(*description))
+            .build()
+    };
+    TAGS.iter().map(tag).collect()
+}
+
+/// What a session must send with a change; keys need none.
+fn csrf_header() -> RefOr<Parameter> {
+    let header = ParameterBuilder::new()
+        .name("X-CSRF-Token")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "Needed with a session's cookie: the `csrfToken` of `/api/session`. Not with a key",
+        ))
+        .schema(Some(
+            ObjectBuilder::new().schema_type(SchemaType::new(Type::String)),
+        ))
+        .build();
+    RefOr::T(header)
+}
+
+/// Whether a session's cookie may stand for a key.
+fn takes_session(operation: &Operation) -> bool {
+    let session = SecurityRequirement::new(SESSION, [""; 0]);
+    let accepted = operation.security.iter().flatten();
+    accepted.into_iter().any(|required| *required == session)
+}
+
+/// The operations that change something.
+fn changes(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [
-        &mut item.get,
         &mut item.put,
         &mut item.post,
         &mut item.delete,
@@ -95,7 +173,7 @@ fn complete(operation: &mut Operation, path: &str) {
     };
     if operation.security.is_none() {
         operation.security = Some(
-            ["bearer", "apiKey", "session"]
+            ["bearerAuth", "apiKeyAuth", SESSION]
                 .map(|name| SecurityRequirement::new(name, [""; 0]))
                 .into(),
         );
@@ -116,7 +194,14 @@ fn complete(operation: &mut Operation, path: &str) {
         ));
         errors.push(("503", "Busy; see Retry-After"));
     }
-    if path.starts_with("/api/") || path == "/mcp" {
+    let is_in_query = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query);
+    let mut parameters = operation.parameters.iter().flatten();
+    let has_query = parameters.any(is_in_query);
+    let is_api = path.starts_with("/api/") || path == "/mcp";
+    if !is_api && (has_query || operation.request_body.is_some()) {
+        errors.push(("400", "A field or parameter is wrong; the text names it"));
+    }
+    if is_api {
         errors.push(("400", "A field or parameter is wrong; the text names it"));
         errors.push(("429", "Too many requests; see Retry-After"));
         errors.push(("503", "Busy; see Retry-After"));

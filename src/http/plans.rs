@@ -10,12 +10,7 @@ use actix_web::{
 };
 use bytesize::ByteSize;
 
-use super::{
-    context::AppState,
-    docs,
-    error::ApiError,
-    share::{Frame, Html},
-};
+use super::{context::AppState, docs, error::ApiError, html::Html, page_frame::Frame};
 use crate::config::Plan;
 
 const NARROW_SPACE: char = '\u{202f}';

@@ -54,6 +54,11 @@ pub fn configure(routes: &mut web::ServiceConfig) {
             resource("/live/v1/{playback_id}/poster.jpg").route(on(Method::GET).to(live_poster)),
         )
         .service(
+            web::resource("/live/v1/{playback_id}/whep")
+                .route(web::method(Method::OPTIONS).to(whep_preflight))
+                .default_service(web::to(whep)),
+        )
+        .service(
             resource("/live/v1/{playback_id}/{broadcast}/{name}").route(on(Method::GET).to(media)),
         );
 }
@@ -246,6 +251,40 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
         Ok(body::picture(&request, &entry, cache))
     })
     .await
+}
+
+/// Play by WebRTC (WHEP); not implemented yet.
+///
+/// The address is reserved: it answers 501 for every stream that the viewer may watch. Play the HLS playlist until then.
+#[utoipa::path(post, path = "/live/v1/{playback_id}/whep", tag = "playback", security(()),
+    params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
+    responses(
+        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
+        (status = 404, description = "Unknown playback id", body = super::error::ErrorBody),
+        (status = 501, description = "WebRTC is not there yet (`not_implemented`)", body = super::error::ErrorBody)))]
+pub async fn whep(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
+    answer(&request, &playback_id, async |_| {
+        Err(ApiError::NotImplemented(
+            "this service does not play by WebRTC (WHEP) yet: play hlsUrl",
+        ))
+    })
+    .await
+}
+
+/// A preflight of [`whep`]: players post an offer.
+async fn whep_preflight(request: HttpRequest) -> HttpResponse {
+    let mut response = preflight(request).await;
+    let headers = response.headers_mut();
+    for (name, allowed) in [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "Content-Type, Authorization",
+        ),
+    ] {
+        headers.insert(name, header::HeaderValue::from_static(allowed));
+    }
+    response
 }
 
 /// How a page asks for the state.

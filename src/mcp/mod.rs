@@ -68,7 +68,7 @@ pub fn configure(app: &mut web::ServiceConfig) {
 /// One message of the Model Context Protocol (JSON-RPC 2.0), revisions 2024-11-05 to 2026-07-28, without sessions. Requests
 /// are answered as a stream of events, which progress may precede; notifications are answered 202. The tools themselves are
 /// listed by `tools/list`.
-#[utoipa::path(post, path = "/mcp", tag = "agents", security(("bearer" = []), ("apiKey" = [])),
+#[utoipa::path(post, path = "/mcp", tag = "agents", security(("bearerAuth" = []), ("apiKeyAuth" = [])),
     params(
         ("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that was agreed on"),
         ("Accept" = String, Header, description = "Both `application/json` and `text/event-stream`"),

@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, path::Path, time::Duration};
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -14,7 +14,8 @@ use crate::support::{
     eventually,
     http::client,
     media::Recipe,
-    server::{ADMIN_PASSWORD, API_KEY, Api, Server, Settings},
+    receiver::{Behaviour, Receiver},
+    server::{ADMIN_PASSWORD, API_KEY, Api, Form, Server, Settings},
     viewer::Viewer,
 };
 
@@ -43,6 +44,66 @@ async fn a_data_folder_serves_one_service() -> Result<(), Failure> {
     assert!(server.is_running());
     assert_eq!(std::fs::read_to_string(&announced)?, before);
     server.wait_ready(Duration::from_secs(1)).await
+}
+
+/// What the log warns of from the beginning of the stop on.
+fn warned_at_stop(server: &Server) -> Vec<String> {
+    let log = server.log();
+    log.lines()
+        .skip_while(|line| !line.contains("stopping: no new work"))
+        .filter(|line| line.contains("\"WARN\"") || line.contains("\"ERROR\""))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
+    // Idle: the tree ends at once, and the store behind it.
+    for _ in 0..3 {
+        let mut server = Server::start().await?;
+        assert!(server.terminate().await?.success());
+        assert_eq!(warned_at_stop(&server), [""; 0]);
+        assert!(server.log().contains("stopping: no new work"));
+    }
+
+    // With a broadcast that is recorded, a viewer, a job, a delivery under way and a listener of events.
+    let clip = Recipe::numbered(0).lasting(30).make()?;
+    let receiver = Receiver::start(Behaviour::after(
+        Duration::from_secs(5),
+        Behaviour::status(204),
+    ))
+    .await?;
+    let mut server = Settings::new().reaching_this_machine().start().await?;
+    let api = server.api();
+    let hook = json!({"url": receiver.url("/"), "eventTypes": ["*", "live.input.connected"]});
+    api.expect(
+        StatusCode::CREATED,
+        Method::POST,
+        "/api/webhooks",
+        Some(&hook),
+    )
+    .await?;
+    let input = api.create(json!({"recordMode": "automatic"})).await?;
+    let pasted = format!("{}/{}", input.obs_server, input.obs_stream_key);
+    let _encoder = Publish::new(&clip, &pasted)?.start()?;
+    api.wait_status(&input.id, "live", Duration::from_secs(15))
+        .await?;
+    let mut viewing = Viewer::new(&input.hls_url).tolerate_outages().start();
+    viewing.until_pictures(10, Duration::from_secs(30)).await?;
+    let listening = client()
+        .get(format!("{}/api/events/stream", server.base_url()))
+        .bearer_auth(API_KEY)
+        .send()
+        .await?;
+    let form = Form::new()
+        .file("files", "clip.flv", &std::fs::read(&clip.flv)?)
+        .field("format", "webm");
+    api.post_form("/api/jobs", form).await?.expect(202)?;
+    receiver.wait_for(1, Duration::from_secs(15)).await?;
+    assert!(server.terminate().await?.success());
+    assert_eq!(warned_at_stop(&server), [""; 0]);
+    drop(listening);
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -354,13 +354,14 @@ impl Broadcast {
     }
 
     fn retire(&mut self, now_ms: i64) {
+        let list_for = self.header().list_for(self.settings.window);
         let limits = WindowLimits {
-            list_for: self.settings.window,
+            list_for,
             min_segments: self.settings.window_min_segments,
         };
         for segment in self.window.retire(limits) {
             let target_ms = i64::from(self.header().target_duration_s) * 1000;
-            let until_ms = now_ms + 3 * target_ms + self.settings.window.as_millis() as i64;
+            let until_ms = now_ms + 3 * target_ms + list_for.as_millis() as i64;
             self.retired.push_back((until_ms, segment.msn));
         }
     }

@@ -114,7 +114,7 @@ fn newest_broadcast(input: &Path) -> io::Result<Option<(Recovered, PathBuf)>> {
 /// Removals are not journalled: takes from the list what the predecessor had taken from it, and what its files lack.
 fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSettings) {
     window.retire(WindowLimits {
-        list_for: settings.window,
+        list_for: window.header().list_for(settings.window),
         min_segments: settings.window_min_segments,
     });
     let is_there = |segment: &&Segment| folder.join(names::segment_name(segment.msn)).exists();

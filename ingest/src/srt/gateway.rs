@@ -28,7 +28,7 @@ use rustix::{
 };
 
 use super::{
-    libsrt::{self, Connection, Listener, MAX_MESSAGE, Received},
+    libsrt::{self, Connection, Listener, MAX_MESSAGE, Received, SocketNumber},
     message::{FromGateway, MAX_DATA, SessionId, ToGateway, begin_data, end_data},
     stream_id::{Reject, StreamId},
     table::{InputId, Table},
@@ -43,6 +43,10 @@ const MAX_PER_BEAT: usize = 2 << 20;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Refusals told to the service between two reports; the rest are not.
 const MAX_REFUSALS: usize = 32;
+/// Callers with a right stream key whose connection is not there yet; of more, the oldest are forgotten.
+const MAX_ADMITTED: usize = 256;
+/// libsrt checks the passphrase right after the stream key: a caller that is not connected by then was refused for it.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 /// Orders that may wait for the pump; the service's socket is not read meanwhile.
 const MAX_ORDERS: usize = 256;
 /// Callers whose handshake is done and that wait for the pump.
@@ -89,6 +93,15 @@ struct Door {
     /// There is no place for one more connection; the pump says so at each beat.
     is_full: AtomicBool,
     refusals: Mutex<VecDeque<Refusal>>,
+    admitted: Mutex<VecDeque<Admitted>>,
+}
+
+/// A caller whose stream key was right.
+struct Admitted {
+    socket: SocketNumber,
+    input: InputId,
+    remote: IpAddr,
+    at: Instant,
 }
 
 struct Refusal {
@@ -99,7 +112,12 @@ struct Refusal {
 
 impl Door {
     /// In libsrt's receiving thread.
-    fn decide(&self, stream_id: &[u8], remote: IpAddr) -> Result<String, u16> {
+    fn decide(
+        &self,
+        socket: SocketNumber,
+        stream_id: &[u8],
+        remote: IpAddr,
+    ) -> Result<String, u16> {
         let id = match self.is_full.load(Ordering::Relaxed) {
             false => StreamId::parse(stream_id),
             true => Err(Reject::Overload),
@@ -109,11 +127,50 @@ impl Door {
             .map_err(|reject| (None, reject))
             .and_then(|id| table.judge(&id, remote));
         judged
-            .map(|entry| entry.passphrase.clone())
+            .map(|entry| {
+                self.admit(socket, entry.id, remote);
+                entry.passphrase.clone()
+            })
             .map_err(|(input, reject)| {
                 self.note(input, remote, reject);
                 reject.code()
             })
+    }
+
+    fn admit(&self, socket: SocketNumber, input: InputId, remote: IpAddr) {
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        if admitted.len() == MAX_ADMITTED {
+            admitted.pop_front();
+        }
+        let at = Instant::now();
+        admitted.push_back(Admitted {
+            socket,
+            input,
+            remote,
+            at,
+        });
+    }
+
+    /// The caller is connected: its passphrase was right.
+    fn connected(&self, socket: SocketNumber) {
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        admitted.retain(|caller| caller.socket != socket);
+    }
+
+    /// Notes the refusals of callers that have not connected in time.
+    fn note_wrong_passphrases(&self, now: Instant) {
+        loop {
+            let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_late = |caller: &Admitted| now.duration_since(caller.at) >= CONNECTS_WITHIN;
+            if !admitted.front().is_some_and(is_late) {
+                return;
+            }
+            let caller = admitted.pop_front();
+            drop(admitted);
+            if let Some(caller) = caller {
+                self.note(Some(caller.input), caller.remote, Reject::BadSecret);
+            }
+        }
     }
 
     fn note(&self, input: Option<InputId>, remote: IpAddr, reject: Reject) {
@@ -300,7 +357,7 @@ impl Pump {
             self.options.latency,
             self.options.idle_timeout,
             BACKLOG,
-            Box::new(move |stream_id, remote| door.decide(stream_id, remote)),
+            Box::new(move |socket, stream_id, remote| door.decide(socket, stream_id, remote)),
         )?;
         self.listener = Some(listener);
         let version = libsrt::version();
@@ -316,6 +373,7 @@ impl Pump {
             let Some(connection) = listener.accept() else {
                 return;
             };
+            self.door.connected(connection.socket_number());
             let Ok(id) = StreamId::parse(&connection.stream_id) else {
                 continue;
             };
@@ -373,6 +431,7 @@ impl Pump {
             let line = session.look_at_line(now);
             FromGateway::Line { session: *id, line }.encode(&mut self.out);
         }
+        self.door.note_wrong_passphrases(now);
         for refusal in self.door.take_refusals() {
             FromGateway::Refused {
                 input: refusal.input,

@@ -78,9 +78,12 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
+/// Number of a caller's socket, the same at its handshake and when it is accepted.
+pub type SocketNumber = c_int;
+
 /// Decides on a caller by its stream id and address, in libsrt's receiving thread: its passphrase, or the code of its
 /// refusal. It must be quick.
-pub type Decide = dyn Fn(&[u8], IpAddr) -> Result<String, u16> + Send + Sync;
+pub type Decide = dyn Fn(SocketNumber, &[u8], IpAddr) -> Result<String, u16> + Send + Sync;
 
 /// Starts libsrt with its threads. Once, before anything else.
 pub fn start() -> io::Result<()> {
@@ -232,6 +235,10 @@ pub enum Received {
 }
 
 impl Connection {
+    pub fn socket_number(&self) -> SocketNumber {
+        self.socket.0
+    }
+
     /// Reads one message into `buffer`, which has room for [`MAX_MESSAGE`].
     pub fn receive(&self, buffer: &mut [u8]) -> Received {
         let room = c_int::try_from(buffer.len()).unwrap_or(c_int::MAX);
@@ -317,7 +324,7 @@ extern "C" fn on_caller(
             unsafe { CStr::from_ptr(stream_id) }.to_bytes()
         };
         let remote = remote.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.ip());
-        decide(stream_id, remote)
+        decide(socket, stream_id, remote)
     }));
     let code = match judged {
         Ok(Ok(passphrase)) => match set_option(socket, PASSPHRASE, passphrase.as_bytes()) {

@@ -32,6 +32,8 @@ impl fmt::Debug for StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Reject {
+    /// The stream key is right, and the passphrase is not, or there is none. libsrt refuses it by itself, with its own code.
+    BadSecret = 10,
     /// The stream id has none of the known forms.
     BadRequest = 1400,
     /// Unknown or rotated stream key, or no stream id.
@@ -57,6 +59,7 @@ impl Reject {
 
     pub fn from_code(code: u16) -> Option<Self> {
         [
+            Self::BadSecret,
             Self::BadRequest,
             Self::Unauthorized,
             Self::Overload,
@@ -73,6 +76,7 @@ impl Reject {
     /// For the log of the service.
     pub fn reason(self) -> &'static str {
         match self {
+            Self::BadSecret => "a wrong passphrase, or none",
             Self::BadRequest => "a stream id that is not understood",
             Self::Unauthorized => "an unknown stream key",
             Self::Overload => "srt.max_connections is reached",

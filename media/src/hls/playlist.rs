@@ -11,7 +11,8 @@ use super::{Segment, Window, names};
 /// PART-HOLD-BACK in part targets (RFC 8216bis §4.4.3.8: at least two, three recommended).
 pub(super) const HOLD_BACK_PARTS: u32 = 3;
 /// CAN-SKIP-UNTIL in target durations (RFC 8216bis §4.4.3.8: at least six).
-const SKIP_UNTIL_TARGETS: i64 = 6;
+/// [`Header::list_for`](super::Header::list_for) keeps lists longer.
+pub(super) const SKIP_UNTIL_TARGETS: u32 = 6;
 /// Parts are listed for so many target durations from the live edge (RFC 8216bis §6.2.2).
 const PARTS_FOR_TARGETS: i64 = 3;
 /// EXT-X-SKIP needs version 9, EXT-X-MAP without I-frames 6, fragmented MP4 7.
@@ -128,7 +129,7 @@ impl<'a> MediaPlaylist<'a> {
         if self.low_latency && self.part_target_90k > 0 {
             let part_target = Seconds(i64::from(self.part_target_90k));
             let hold_back = Seconds(i64::from(self.part_target_90k * HOLD_BACK_PARTS));
-            let skip_until = Seconds(self.target_90k * SKIP_UNTIL_TARGETS);
+            let skip_until = Seconds(self.target_90k * i64::from(SKIP_UNTIL_TARGETS));
             put(
                 &mut self.text,
                 format_args!(
@@ -176,7 +177,7 @@ impl<'a> MediaPlaylist<'a> {
 
     /// How many of the oldest segments lie wholly before the skip boundary (RFC 8216bis §6.2.5.1).
     fn skippable(&self) -> usize {
-        let boundary_90k = self.total_90k - self.target_90k * SKIP_UNTIL_TARGETS;
+        let boundary_90k = self.total_90k - self.target_90k * i64::from(SKIP_UNTIL_TARGETS);
         let mut end_90k = 0;
         self.window
             .segments()

@@ -7,10 +7,16 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo, playlist::HOLD_BACK_PARTS};
+use super::{
+    Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo,
+    playlist::{HOLD_BACK_PARTS, SKIP_UNTIL_TARGETS},
+};
 
 /// An audio frame starts before its part's end and may reach over it; none lasts longer than this.
 const AUDIO_OVERHANG_90K: i64 = 20_000;
+/// Target durations that a low-latency list is longer than its skip boundary, so that a delta update leaves at least one
+/// segment out.
+const SKIPPABLE_TARGETS: u32 = 2;
 /// The rate of a segment shorter than half a second says little.
 const SHORTEST_MEASURED_90K: u32 = 45_000;
 
@@ -28,6 +34,20 @@ pub struct Header {
     pub fence: u64,
     /// Names the boot of the machine: another one means that unsynced data may be lost.
     pub boot_id: String,
+}
+
+impl Header {
+    /// How much of the broadcast stays listed: `at_least`, and at low latency more than the skip boundary that its playlist
+    /// advertises (RFC 8216bis §4.4.3.8).
+    pub fn list_for(&self, at_least: Duration) -> Duration {
+        if !self.low_latency {
+            return at_least;
+        }
+        let targets = SKIP_UNTIL_TARGETS + SKIPPABLE_TARGETS;
+        at_least.max(Duration::from_secs(
+            (self.target_duration_s * targets).into(),
+        ))
+    }
 }
 
 /// An init section as the window knows it; its bytes are in the file `init{number}.mp4`.

@@ -32,12 +32,43 @@ pub enum Kind {
     },
     /// true or false.
     Flag,
+    /// One of nine places of a picture: a number from 1 to 9 in reading order, or one of [`POSITIONS`].
+    Position,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// The name of a format that the operation writes, or an alias of one.
     Format(&'static [crate::format::Format]),
     /// A file beside the one that the operation is done on.
     File,
+}
+
+/// The names of a picture's nine places, in reading order: the first is position 1.
+pub const POSITIONS: [&str; 9] = [
+    "top-left",
+    "top",
+    "top-right",
+    "left",
+    "center",
+    "right",
+    "bottom-left",
+    "bottom",
+    "bottom-right",
+];
+
+/// The position, 1 to 9, that a number or a name means; `_` and blanks count as hyphens, case does not matter.
+pub(super) fn position(text: &str) -> Option<u8> {
+    let name = text.trim().to_ascii_lowercase().replace(['_', ' '], "-");
+    let name = match name.as_str() {
+        "centre" | "middle" => "center",
+        "top-center" | "top-centre" => "top",
+        "bottom-center" | "bottom-centre" => "bottom",
+        "center-left" | "centre-left" => "left",
+        "center-right" | "centre-right" => "right",
+        other => other,
+    };
+    let by_name = || POSITIONS.iter().position(|known| *known == name);
+    let number = name.parse().ok().filter(|number| (1..=9).contains(number));
+    number.or_else(|| Some(by_name()? as u8 + 1))
 }
 
 impl Field {
@@ -114,6 +145,10 @@ impl Field {
             Kind::Text { max_chars } => format!("text of at most {max_chars} characters"),
             Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
+            Kind::Position => format!(
+                "a whole number from 1 to 9, or one of {}",
+                POSITIONS.join(", ")
+            ),
             Kind::Flag => "true or false".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Format(formats) => {

@@ -27,7 +27,7 @@ pub use adjust::Adjusting;
 pub use clip::{Gif, Trim};
 pub use convert::{Compress, Convert, Resizing};
 pub use document::{ImageToPdf, PdfPreview};
-pub use field::{Field, Kind};
+pub use field::{Field, Kind, POSITIONS};
 pub use filename::renamed;
 pub use frame::{PosterFrame, Storyboard};
 pub use params::{FieldError, Params};

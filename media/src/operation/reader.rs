@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::{
-    field::{Field, Kind},
+    field::{self, Field, Kind},
     params::{FieldError, Params, shorten},
     table::Row,
 };
@@ -48,6 +48,13 @@ impl<'a> Reader<'a> {
         self.number_text(field, |number: &i64| (min..=max).contains(number))?
             .map(|number| N::try_from(number).map_err(|_| refused(field, &number.to_string())))
             .transpose()
+    }
+
+    /// A position, 1 to 9, given or by default.
+    pub fn position(&self, name: &str) -> Result<u8, FieldError> {
+        let field = self.field(name);
+        let text = self.word(field)?.ok_or_else(|| self.missing(name))?;
+        field::position(&text).ok_or_else(|| refused(field, &text))
     }
 
     /// A number, given or by default.

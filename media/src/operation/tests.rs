@@ -122,6 +122,16 @@ fn bad_values_are_refused_by_field_value_and_range() {
         ("watermark", json!({}), "needs text or watermarkFile"),
         ("watermark", json!({"text": "x".repeat(501)}), "at most 500"),
         (
+            "watermark",
+            json!({"text": "x", "position": 10}),
+            "position must be a whole number from 1 to 9, or one of top-left, top",
+        ),
+        (
+            "watermark",
+            json!({"text": "x", "position": "top-top"}),
+            "bottom-right, got `top-top`",
+        ),
+        (
             "image-to-pdf",
             json!({"pageSize": "a5"}),
             "auto, letter, a4",
@@ -350,6 +360,27 @@ fn several_files_go_into_one_operation_where_its_row_says_so() {
         Err(FailureCode::UnsupportedType)
     );
 
+    for (given, position) in [
+        (json!(1), 1),
+        (json!("9"), 9),
+        (json!("top-left"), 1),
+        (json!("Top"), 2),
+        (json!("top_right"), 3),
+        (json!("left"), 4),
+        (json!("centre"), 5),
+        (json!(null), 5),
+        (json!("right"), 6),
+        (json!("bottom left"), 7),
+        (json!("bottom-center"), 8),
+        (json!("bottom-right"), 9),
+    ] {
+        let fields = json!({"text": "x", "position": given});
+        let Ok(Task::Render(render)) = operation("watermark", fields).task(&sources) else {
+            panic!("a watermark is a render");
+        };
+        let placed = render.watermark.expect("a mark").position;
+        assert_eq!(placed, position, "{given}");
+    }
     let mark = operation(
         "watermark",
         json!({"watermarkFile": "logo.png", "position": 9}),

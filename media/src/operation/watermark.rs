@@ -27,12 +27,11 @@ pub(super) const WATERMARK: Row = Row {
             None,
             "an image; over the text when both are given",
         ),
-        Field::integer(
+        Field::new(
             "position",
-            1,
-            9,
-            Some("5"),
-            "1 top left, 5 centre, 9 bottom right, in reading order",
+            Kind::Position,
+            Some("center"),
+            "numbers count in reading order: 1 is top-left, 5 is center, 9 is bottom-right",
         ),
         Field::number("opacity", 0.0, 1.0, Some("0.72"), "0 is invisible"),
         Field::integer("margin", 0, 4096, Some("32"), "pixels from the edges"),
@@ -69,7 +68,7 @@ impl WatermarkImage {
         }
         Ok(Self {
             text,
-            position: fields.integer("position")?,
+            position: fields.position("position")?,
             opacity: fields.number("opacity")? as f32,
             margin: fields.integer("margin")?,
             width: fields.integer_if_given("watermarkWidth")?,

@@ -7,6 +7,7 @@
 mod accept;
 mod canonical;
 mod parameter;
+mod quality;
 mod query;
 mod resolve;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::{
     task::{Colour, Fit, Placeholder},
 };
 use parameter::Asked;
+use quality::Quality;
 
 /// The longest side of a delivered image, in pixels.
 pub const MAX_SIDE: u32 = 8192;
@@ -66,7 +68,7 @@ struct Wanted {
     /// `None`: the file's focal point, else the centre.
     place: Option<Place>,
     enlarge: bool,
-    quality: u8,
+    quality: Quality,
     /// Degrees clockwise, 0 to 359.
     rotate: i32,
     flip: bool,
@@ -99,7 +101,6 @@ enum Place {
 }
 
 impl Wanted {
-    const QUALITY: u8 = 80;
     /// Behind the black picture with which many clips begin.
     const AT_MS: u32 = 1000;
 
@@ -112,7 +113,7 @@ impl Wanted {
             fit: Fit::Cover,
             place: None,
             enlarge: false,
-            quality: Self::QUALITY,
+            quality: Quality::DEFAULT,
             rotate: 0,
             flip: false,
             flop: false,
@@ -151,7 +152,7 @@ impl VariantRequest {
         pairs: Vec<(String, String)>,
         settings: &VariantSettings,
     ) -> Result<Self, FieldError> {
-        let wanted = Asked::read(&pairs)?.fold();
+        let wanted = Asked::read(&pairs)?.fold(settings);
         Ok(Self {
             canonical: canonical::text(&wanted),
             wanted,

@@ -1,6 +1,6 @@
 //! The parameters of a delivery URL: names, ranges, and what they mean beside each other.
 
-use super::{FieldError, Kind, MAX_SIDE, Place, Wanted};
+use super::{FieldError, Kind, MAX_SIDE, Place, VariantSettings, Wanted, quality::Quality};
 use crate::{
     format::Format,
     operation::shorten,
@@ -31,7 +31,7 @@ pub(super) struct Asked {
     height: Option<u32>,
     /// Hundredths.
     density: Option<i32>,
-    quality: Option<u8>,
+    quality: Option<Quality>,
     kind: Option<Kind>,
     fit: Option<Fit>,
     gravity: Option<Place>,
@@ -82,9 +82,9 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "q",
         aliases: &["quality"],
-        allowed: "a whole number from 1 to 100",
-        summary: "quality, 80 by default",
-        read: |asked, text| set(&mut asked.quality, whole(text, 1..=100)),
+        allowed: "a whole number from 1 to 100, auto, auto:best, auto:good, auto:eco or auto:low",
+        summary: "quality, 80 by default; auto is auto:good and depends on the format and the sides asked for",
+        read: |asked, text| set(&mut asked.quality, quality(text)),
     },
     Parameter {
         name: "format",
@@ -96,15 +96,15 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fit",
         aliases: &[],
-        allowed: "one of cover, contain, fill, inside, outside",
+        allowed: "one of cover, contain, fill, inside, outside (also crop and min for cover, pad for contain, max, clip and scale-down for inside)",
         summary: "how the image meets a box of both sides, cover by default",
-        read: |asked, text| set(&mut asked.fit, Fit::parse(&text.to_ascii_lowercase())),
+        read: |asked, text| set(&mut asked.fit, fit(text)),
     },
     Parameter {
         name: "gravity",
         aliases: &["g"],
-        allowed: "one of smart, center, north, northeast, east, southeast, south, southwest, west, northwest",
-        summary: "which part stays; by default the file's focal point, else the centre",
+        allowed: "one of smart, auto, face, entropy, attention, center, north, northeast, east, southeast, south, southwest, west, northwest",
+        summary: "which part stays; by default the file's focal point, else the centre; auto, face, entropy and attention mean smart",
         read: |asked, text| set(&mut asked.gravity, gravity(text)),
     },
     Parameter {
@@ -240,7 +240,7 @@ impl Asked {
     }
 
     /// Puts everything that has no effect beside the rest to its default.
-    pub(super) fn fold(self) -> Wanted {
+    pub(super) fn fold(self, settings: &VariantSettings) -> Wanted {
         let kind = self.kind.unwrap_or(Kind::Image(None));
         let plain = Wanted {
             live: self.live,
@@ -263,13 +263,14 @@ impl Asked {
         let is_boxed = width.is_some() && height.is_some();
         let fit = self.fit.filter(|_| is_boxed).unwrap_or(Fit::Cover);
         let has_place = is_boxed && matches!(fit, Fit::Cover | Fit::Contain);
+        let quality = self.quality.unwrap_or(Quality::DEFAULT);
         Wanted {
             width,
             height,
             fit,
             place: self.focal_point.or(self.gravity).filter(|_| has_place),
             enlarge: self.enlarge && (width.is_some() || height.is_some()),
-            quality: self.quality.unwrap_or(Wanted::QUALITY),
+            quality: quality.settled(format, width.max(height), settings.avif_in_auto),
             rotate: self.rotate.rem_euclid(360),
             flip: self.flip,
             flop: self.flop,
@@ -378,9 +379,24 @@ fn kind(text: &str) -> Option<Kind> {
     })
 }
 
+fn quality(text: &str) -> Option<Quality> {
+    let number = || whole(text, 1..=100).map(Quality::Number);
+    Quality::parse_auto(&text.to_ascii_lowercase()).or_else(number)
+}
+
+/// Our names, and those that the image components of web frameworks send to other services.
+fn fit(text: &str) -> Option<Fit> {
+    match text.to_ascii_lowercase().as_str() {
+        "crop" | "min" => Some(Fit::Cover),
+        "pad" => Some(Fit::Contain),
+        "max" | "clip" | "scale-down" => Some(Fit::Inside),
+        name => Fit::parse(name),
+    }
+}
+
 fn gravity(text: &str) -> Option<Place> {
     let (x, y) = match text.to_ascii_lowercase().as_str() {
-        "smart" => return Some(Place::Smart),
+        "smart" | "auto" | "face" | "faces" | "entropy" | "attention" => return Some(Place::Smart),
         "center" | "centre" => (500, 500),
         "north" => (500, 0),
         "northeast" => (1000, 0),

@@ -123,7 +123,7 @@ impl Wanted {
         let is_sized = self.width.is_some() || self.height.is_some();
         let output = Encode {
             effort: Effort::Fast,
-            ..Encode::new(format, self.quality)
+            ..Encode::new(format, self.quality.of(format, self.longest_side()))
         };
         Render {
             page: self.page,
@@ -136,6 +136,11 @@ impl Wanted {
             background: self.background,
             ..Render::new(source.format, output)
         }
+    }
+
+    /// The longer of the sides asked for.
+    pub(super) fn longest_side(&self) -> Option<u32> {
+        self.width.max(self.height)
     }
 
     fn resize(&self, source: &SourceFacts) -> Resize {

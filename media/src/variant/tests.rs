@@ -60,6 +60,21 @@ fn queries_fold_to_their_simplest_form() {
         ("w=5&h=5&fp=.25,%201&g=smart", "w=5&h=5&fp=0.25,1"),
         ("w=5&h=5&fit=inside&fp=0,0", "w=5&h=5&fit=inside"),
         ("enlarge=1", ""),
+        ("q=auto", ""),
+        ("q=AUTO:good&w=640", "w=640"),
+        ("quality=auto:best", "q=90"),
+        ("q=auto:eco&format=webp", "q=65&format=webp"),
+        ("q=auto:low&w=100&dpr=2", "w=200&q=55"),
+        ("q=auto&h=2000", "h=2000&q=75"),
+        ("q=auto&f=avif", "q=60&format=avif"),
+        ("q=auto&w=9&format=blurhash", "format=blurhash"),
+        ("w=5&h=5&g=auto", "w=5&h=5&gravity=smart"),
+        ("w=5&h=5&gravity=Face", "w=5&h=5&gravity=smart"),
+        ("w=5&h=5&g=entropy", "w=5&h=5&gravity=smart"),
+        ("w=5&h=5&g=attention", "w=5&h=5&gravity=smart"),
+        ("w=5&h=5&fit=crop", "w=5&h=5"),
+        ("w=5&h=5&fit=scale-down", "w=5&h=5&fit=inside"),
+        ("w=5&h=5&fit=pad", "w=5&h=5&fit=contain"),
         ("enlarge=true&w=3", "w=3&enlarge=1"),
         ("flip=0&flop=1", "flop=1"),
         ("rotate=-90", "rotate=270"),
@@ -89,7 +104,10 @@ fn bad_parameters_are_refused_by_name_and_range() {
         ("dpr=nan", "got `nan`"),
         ("q=101", "from 1 to 100"),
         ("format=bmp", "format must be one of auto"),
-        ("fit=crop", "fit must be one of cover"),
+        ("fit=zoom", "fit must be one of cover"),
+        ("q=auto:", "q must be a whole number from 1 to 100, auto"),
+        ("q=auto:best:good", "q must be"),
+        ("q=automatic", "q must be"),
         ("g=up", "gravity must be one of smart"),
         ("fp=0.5", "fp must be two numbers"),
         ("fp=0.5,1.1", "fp must be"),
@@ -207,6 +225,55 @@ fn the_focal_point_of_the_file_counts_unless_the_url_names_another() {
     assert_eq!(gravity("", focused), None);
 }
 
+/// What the image components of web frameworks send by default, with the parameters of the services that they were made
+/// for.
+#[test]
+fn the_urls_of_image_components_mean_what_their_pages_expect() {
+    for (query, canonical) in [
+        // next/image with the loaders of its documentation: imgix, Cloudflare, ImageKit, a plain one.
+        ("auto=format&fit=max&w=640&q=75", "w=640&q=75"),
+        ("width=640&quality=75&format=auto", "w=640&q=75"),
+        ("tr=w-640,q-75&w=640&q=75", "w=640&q=75"),
+        ("w=1080&q=auto", "w=1080"),
+        // Components that set both sides and let the service choose the rest.
+        ("w=800&h=600&fit=crop&auto=format,compress", "w=800&h=600"),
+        ("w=800&h=600&fit=min", "w=800&h=600"),
+        (
+            "width=800&height=600&fit=cover&f=auto&q=auto:good&g=auto",
+            "w=800&h=600&gravity=smart",
+        ),
+        (
+            "w=800&h=600&fit=scale-down&format=auto&onerror=redirect",
+            "w=800&h=600&fit=inside",
+        ),
+    ] {
+        assert_eq!(request(query).canonical(), canonical, "{query}");
+    }
+}
+
+#[test]
+fn automatic_quality_depends_on_the_negotiated_format() {
+    let settings = VariantSettings { avif_in_auto: true };
+    let request = VariantRequest::parse("q=auto&w=640", &settings).expect("a good query");
+    assert_eq!(request.canonical(), "w=640&q=auto");
+    for (accept, quality) in [
+        ("image/avif,image/webp", 60),
+        ("image/webp", 80),
+        ("*/*", 80),
+    ] {
+        let resolved = request.resolve(AcceptClass::fold(Some(accept)), &PHOTO);
+        let Task::Render(render) = resolved.expect("a photo is shown").task else {
+            panic!("no image");
+        };
+        assert_eq!(render.output.quality, quality, "{accept}");
+    }
+    for level in ["auto", "auto:best", "auto:eco", "auto:low"] {
+        let query = format!("q={level}");
+        let request = VariantRequest::parse(&query, &settings).expect("a good query");
+        assert_eq!(request.canonical(), query);
+    }
+}
+
 #[test]
 fn effects_reach_the_task_in_its_units() {
     let asked = render("bri=50&con=-100&blur=2.5&rotate=90&bg=010203&page=2", PHOTO);
@@ -278,12 +345,16 @@ fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {
     let number = prop_oneof!["[1-9][0-9]{0,3}", "0", "[0-3]\\.[0-9]{1,4}"];
     let pair = prop_oneof![
         (
-            "w|h|width|height|q|page|rotate|blur|sharp|bri|con|sat|dpr|t",
+            "w|h|width|height|q|quality|page|rotate|blur|sharp|bri|con|sat|dpr|t",
             number
         ),
         ("enlarge|flip|flop|trim", "0|1|true|False"),
-        ("fit", "cover|contain|fill|inside|outside"),
-        ("g|gravity", "smart|center|north|southwest"),
+        ("q|quality", "auto|auto:(best|good|eco|low)|80|60"),
+        ("fit", "cover|contain|fill|inside|outside|crop|max|pad"),
+        (
+            "g|gravity",
+            "smart|auto|face|entropy|center|north|southwest"
+        ),
         ("fp", "0\\.[0-9]{1,5},(1|0|0\\.[0-9]{1,3})"),
         ("bg", "[0-9a-fA-F]{6}|#?[0-9a-f]{3}|transparent"),
         (

@@ -221,6 +221,10 @@ impl FieldInfo {
                 type_name: "boolean",
                 ..plain
             },
+            Kind::Position => Self {
+                values: operation::POSITIONS.to_vec(),
+                ..plain
+            },
             Kind::Choice(words) => Self {
                 values: words.to_vec(),
                 ..plain

@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::http::{context::AppState, error::ApiError};
+use crate::http::{context::AppState, error::ApiError, field};
 
 /// A request body. An empty one is an empty object; unknown fields are ignored, so that a record may be sent back whole.
 #[derive(Debug)]
@@ -108,6 +108,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 
 /// Reads an object, whose fields may stand in either spelling; the error names the field that is wrong.
 pub(crate) fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, ApiError> {
+    for (name, value) in &object {
+        let is_given = !value.is_null() && value.as_str() != Some("");
+        field::refuse_unsupported(name, is_given)?;
+    }
     let object = in_camel_case(object)?;
     serde_json::from_value(Value::Object(object.clone())).map_err(|error| {
         match culprit::<T>(object) {

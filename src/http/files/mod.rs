@@ -53,6 +53,12 @@ pub struct FileList {
     next_cursor: Option<String>,
 }
 
+/// The bytes of a file.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "describes the answer for the OpenAPI document")]
+pub struct FileBytes(Vec<u8>);
+
 /// A form with one file, or with its address.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
@@ -87,6 +93,33 @@ pub async fn list(
     Ok(HttpResponse::Ok().json(listed))
 }
 
+/// Search files
+///
+/// Those whose name contains `q`, without regard to case, in every script; no character of it is a wildcard.
+#[utoipa::path(get, path = "/api/files/search", tag = "files", params(
+    ("q" = String, Query, description = "1 to 255 bytes that the name contains"),
+    ("folderId" = Option<String>, Query, description = "Only those of this folder; `null`: only those at the top"),
+    ("mimePrefix" = Option<String>, Query, description = "The media type begins so, as `image/`"),
+    ("limit" = Option<u32>, Query, description = "1 to 100, 50 without one"),
+    ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
+    ("offset" = Option<u32>, Query, description = "Files to skip, instead of a cursor"),
+), responses((status = 200, description = "Newest first, in pages as `/api/files`", body = FileList)))]
+pub async fn search(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    caller: Caller<Read>,
+    reached: Reached,
+) -> Result<HttpResponse, ApiError> {
+    let query = ListQuery::parse(request.query_string())?;
+    if query.filter.text.is_none() {
+        return Err(ApiError::Invalid(
+            "q is missing: give a part of the name to search for, as in ?q=holiday".to_owned(),
+        ));
+    }
+    let found = page_of(&state, caller.account_id(), &reached, query).await?;
+    Ok(HttpResponse::Ok().json(found))
+}
+
 /// The files of the account that a query asks for.
 pub(crate) async fn listed(
     state: &AppState,
@@ -94,11 +127,20 @@ pub(crate) async fn listed(
     reached: &Reached,
     query: &str,
 ) -> Result<FileList, ApiError> {
+    page_of(state, account_id, reached, ListQuery::parse(query)?).await
+}
+
+async fn page_of(
+    state: &AppState,
+    account_id: Uuid,
+    reached: &Reached,
+    query: ListQuery,
+) -> Result<FileList, ApiError> {
     let ListQuery {
         filter,
         page,
         offset,
-    } = ListQuery::parse(query)?;
+    } = query;
     let mut db = state.store.read().await?;
     let reading = Pagination::reading(page);
     let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
@@ -308,8 +350,9 @@ async fn store(
 /// JSON when `Accept` names `application/json`; otherwise the bytes, with ranges.
 #[utoipa::path(get, path = "/api/files/{id}", tag = "files", params(("id" = Uuid, Path, description = "The file's id")),
     responses(
-        (status = 200, description = "The record, or the bytes", body = FileAnswer),
-        (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = Vec<u8>),
+        (status = 200, description = "The record as JSON, or the bytes with the file's own media type and name", content(
+            (FileAnswer = "application/json"), (FileBytes = "application/octet-stream"))),
+        (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = FileBytes),
         (status = 304, description = "Unchanged"),
         (status = 416, description = "No such range", body = super::error::ErrorBody)))]
 pub async fn show(

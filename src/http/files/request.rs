@@ -5,6 +5,7 @@ use sluice_store::{
     Page,
     files::{FilePatch, Filter},
 };
+use unicode_normalization::UnicodeNormalization as _;
 use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -41,7 +42,7 @@ impl ListQuery {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match camel_case(&name).as_str() {
                 "folderId" => filter.folder = Some(id_or_top("folderId", &value)?),
-                "q" if !value.is_empty() => filter.text = Some(bounded("q", &value)?),
+                "q" if !value.is_empty() => filter.text = Some(searched(&value)?),
                 "mimePrefix" if !value.is_empty() => {
                     filter.mime_prefix = Some(bounded("mimePrefix", &value)?);
                 }
@@ -76,6 +77,11 @@ pub(in crate::http) fn id_or_top(field: &str, text: &str) -> Result<Option<Uuid>
         ))
     })?;
     Ok(Some(id))
+}
+
+/// In the form (NFC) in which names are kept.
+fn searched(text: &str) -> Result<String, ApiError> {
+    Ok(bounded("q", text)?.nfc().collect())
 }
 
 fn bounded(field: &str, text: &str) -> Result<String, ApiError> {
@@ -190,6 +196,9 @@ mod tests {
         assert_eq!(query.filter.text.as_deref(), Some("Ü"));
         assert_eq!(query.filter.mime_prefix.as_deref(), Some("image/"));
         assert_eq!((query.page.limit, query.offset), (PAGE, 7));
+        // Decomposed, as some file systems and browsers write it.
+        let query = ListQuery::parse("q=u%CC%88").unwrap();
+        assert_eq!(query.filter.text.as_deref(), Some("\u{fc}"));
         for top in ["folderId=null", "folderId="] {
             assert_eq!(ListQuery::parse(top).unwrap().filter.folder, Some(None));
         }

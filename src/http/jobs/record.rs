@@ -39,7 +39,8 @@ pub struct ResultFile {
     pub height: Option<u32>,
     /// In seconds, of audio and video.
     pub duration: Option<f64>,
-    /// Works without a credential for 24 hours (`convert.keep_results`); null once that is over.
+    /// Works without a credential for 24 hours (`convert.keep_results`); null once that is over. Of an inspection: its facts as
+    /// a JSON file.
     pub download_url: Option<String>,
     /// The quality that met `targetBytes`.
     pub applied_quality: Option<u8>,
@@ -230,9 +231,9 @@ impl<'a> Records<'a> {
             duration: item
                 .duration_ms
                 .map(|milliseconds| milliseconds as f64 / 1_000.0),
-            download_url: item
-                .result_blob
-                .and_then(|_| self.url(job, Downloadable::Result(item.id))),
+            download_url: (item.result_blob.is_some() || item.facts.is_some())
+                .then(|| self.url(job, Downloadable::Result(item.id)))
+                .flatten(),
             applied_quality: item.applied_quality,
             stored_file_id: item.stored_file_id,
             facts: item.facts.clone(),

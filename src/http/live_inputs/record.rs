@@ -72,7 +72,8 @@ pub struct Ingest {
 #[serde(rename_all = "camelCase")]
 pub struct Playback {
     hls_url: String,
-    web_rtc_url: Option<String>,
+    /// Where WebRTC players will ask (WHEP); 501 until this service speaks it. Play `hlsUrl` until then.
+    web_rtc_url: String,
     /// The newest key frame, a few seconds old at most.
     poster_url: String,
     playback_id: String,
@@ -169,7 +170,7 @@ impl Record<'_> {
     fn playback(&self, playback_id: &str) -> Playback {
         Playback {
             hls_url: playback_url(self.reached, playback_id, "index.m3u8"),
-            web_rtc_url: None,
+            web_rtc_url: playback_url(self.reached, playback_id, "whep"),
             poster_url: playback_url(self.reached, playback_id, "poster.jpg"),
             playback_id: playback_id.to_owned(),
         }

@@ -24,7 +24,8 @@ pub struct LivePlaybackToken {
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,
     hls_url: String,
-    web_rtc_url: Option<String>,
+    /// As in the live input's `playback`: 501 until this service speaks WHEP.
+    web_rtc_url: String,
     poster_url: String,
 }
 
@@ -49,7 +50,7 @@ pub async fn playback_token(
     Ok(HttpResponse::Ok().json(LivePlaybackToken {
         expires_at: issued.expires_at,
         hls_url: playback_url(&reached, &issued.token, "index.m3u8"),
-        web_rtc_url: None,
+        web_rtc_url: playback_url(&reached, &issued.token, "whep"),
         poster_url: playback_url(&reached, &issued.token, "poster.jpg"),
         token: issued.token,
     }))

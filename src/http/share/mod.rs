@@ -23,7 +23,6 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub use owner::{__path_create, __path_revoke, __path_show, create, revoke, show};
 pub use page::{__path_enter_password, __path_open_page, enter_password, open_page};
-pub(in crate::http) use page::{Frame, Html};
 pub use reader::{
     __path_browse, __path_download, __path_preview, __path_unlock, __path_zip, browse, download,
     preview, unlock, zip,

@@ -1,11 +1,9 @@
 //! `/share/folder/{token}`: a shared folder as a person sees it. Complete HTML, which scripts make comfortable and nothing more.
 //!
-//! What users stored appears as escaped text ([`html`]) and as pictures and media; nothing of it runs here. A link that opens
+//! What users stored appears as escaped text ([`Html`]) and as pictures and media; nothing of it runs here. A link that opens
 //! nothing is answered with one page, whatever is wrong with it.
 
 mod folder;
-mod frame;
-mod html;
 mod words;
 
 use actix_web::{
@@ -21,13 +19,14 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use self::folder::{Asked, View};
-pub(in crate::http) use self::{frame::Frame, html::Html};
 use super::{
     access::{Entered, ShareAccess, enter},
     listing::listing,
     password,
 };
-use crate::http::{context::AppState, error::ApiError, extract::camel_case};
+use crate::http::{
+    context::AppState, error::ApiError, extract::camel_case, html::Html, page_frame::Frame,
+};
 
 /// Everything comes from this site and nothing is inline. The player's buffers are blobs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; \

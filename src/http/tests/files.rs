@@ -8,6 +8,97 @@ use super::{Answer, Site, eventually, request};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
+#[actix_web::test]
+async fn files_are_searched_by_their_names() {
+    let site = Site::open().await;
+    for name in [
+        "Über uns.png",
+        "50%_off.png",
+        "50 off.png",
+        "Straße.png",
+        "МОСКВА.png",
+    ] {
+        site.stored(name, PNG).await;
+    }
+    let found = async |query: &str| {
+        let answer = site
+            .call("GET", &format!("/api/files/search?{query}"), None)
+            .await;
+        assert_eq!(answer.status, 200, "{query}: {answer:?}");
+        let list = answer.json();
+        let names = list["files"].as_array().unwrap().iter();
+        let names: Vec<String> = names
+            .map(|file| file["filename"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(list["pagination"]["total"], names.len(), "{query}");
+        names
+    };
+    for (query, expected) in [
+        ("q=%C3%BCber", &["Über uns.png"][..]),
+        ("q=U%CC%88BER", &["Über uns.png"]),
+        ("q=%25_", &["50%_off.png"]),
+        ("q=%25", &["50%_off.png"]),
+        ("q=_", &["50%_off.png"]),
+        ("q=STRA%C3%9FE", &["Straße.png"]),
+        ("q=%D0%BC%D0%BE%D1%81%D0%BA", &["МОСКВА.png"]),
+        ("q=off", &["50 off.png", "50%_off.png"]),
+        ("q=off&mimePrefix=video/", &[]),
+        ("q=nothing", &[]),
+    ] {
+        assert_eq!(found(query).await, expected, "{query}");
+    }
+    // In pages, as the list.
+    let first = site
+        .call("GET", "/api/files/search?q=.png&limit=2", None)
+        .await
+        .json();
+    assert_eq!(first["pagination"]["hasMore"], true);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    let path = format!("/api/files/search?q=.png&limit=2&cursor={cursor}");
+    let second = site.call("GET", &path, None).await.json();
+    assert_eq!(second["files"][0]["filename"], "50 off.png");
+    for path in ["/api/files/search", "/api/files/search?q="] {
+        let refused = site.call("GET", path, None).await;
+        assert_eq!(refused.status, 400);
+        assert!(
+            refused.json()["error"]
+                .as_str()
+                .unwrap()
+                .starts_with("q is missing")
+        );
+    }
+}
+
+#[actix_web::test]
+async fn a_slug_is_refused_and_not_dropped() {
+    let site = Site::open().await;
+    let file = site.stored("a.png", PNG).await;
+    let with = |slug: &str| {
+        let slug = part("name=\"cdnSlug\"", slug.as_bytes());
+        form(&[slug, part("name=\"file\"; filename=\"a.png\"", PNG)])
+    };
+    let refused = site.post_form(with("my-picture")).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let message = refused.json()["error"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("cdnSlug is not supported"), "{message}");
+    assert_eq!(site.post_form(with("")).await.status, 201);
+    let path = format!("/api/files/{}", file["id"].as_str().unwrap());
+    let upload = json!({"filename": "a.png", "sizeBytes": 3, "cdn_slug": "x"});
+    for (method, path, body, status) in [
+        ("PATCH", path.as_str(), json!({"cdnSlug": "x"}), 400),
+        (
+            "PATCH",
+            &path,
+            json!({"cdnSlug": null, "description": "x"}),
+            200,
+        ),
+        ("POST", "/api/uploads", upload, 400),
+    ] {
+        let answer = site.call(method, path, Some(body.clone())).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+    }
+}
+
 /// One part of a form: its headers' tail and its bytes.
 fn part(disposition: &str, bytes: &[u8]) -> Vec<u8> {
     let head = format!("--edge\r\nContent-Disposition: form-data; {disposition}\r\n\r\n");

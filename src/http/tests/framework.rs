@@ -263,6 +263,92 @@ fn every_route_is_described() {
     }
 }
 
+/// What generated clients and people read out of the document.
+#[test]
+fn the_document_names_schemes_tags_bodies_and_errors() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let schemes = document["components"]["securitySchemes"]
+        .as_object()
+        .unwrap();
+    let names: HashSet<&str> = schemes.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        HashSet::from(["bearerAuth", "apiKeyAuth", "session"])
+    );
+
+    let tags: Vec<&str> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| tag["name"].as_str().unwrap())
+        .collect();
+    let place = |name: &str| tags.iter().position(|tag| *tag == name).unwrap();
+    assert!(place("keys") < place("live") && place("live") < place("playback"));
+    assert!(place("files") < place("delivery") && place("delivery") < place("workflows"));
+    assert_eq!(tags.last(), Some(&"operations"));
+    let mut used = HashSet::new();
+
+    let operations = document["paths"].as_object().unwrap().iter();
+    let operations = operations.flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| (path, method, operation))
+    });
+    for (path, method, operation) in operations {
+        let tag = operation["tags"][0].as_str().unwrap();
+        assert!(tags.contains(&tag), "{method} {path}: {tag} is not listed");
+        used.insert(tag);
+        let parameters = operation["parameters"].as_array().cloned();
+        let parameters = parameters.unwrap_or_default();
+        let security = operation["security"].as_array().unwrap();
+        for scheme in security
+            .iter()
+            .flat_map(|one| one.as_object().unwrap().keys())
+        {
+            assert!(names.contains(scheme.as_str()), "{method} {path}: {scheme}");
+        }
+        let takes_session = security.iter().any(|one| one.get("session").is_some());
+        let has_csrf = parameters
+            .iter()
+            .any(|one| one["name"] == "X-CSRF-Token" && one["in"] == "header");
+        assert_eq!(
+            has_csrf,
+            takes_session && method != "get",
+            "{method} {path}"
+        );
+        let has_query = parameters.iter().any(|one| one["in"] == "query");
+        if path.starts_with("/api/") || has_query || operation.get("requestBody").is_some() {
+            let refusal = &operation["responses"]["400"];
+            assert!(refusal.is_object(), "{method} {path} does not describe 400");
+        }
+    }
+    assert_eq!(used.len(), tags.len(), "a listed tag has no operation");
+
+    let shown = &document["paths"]["/api/files/{id}"]["get"]["responses"]["200"]["content"];
+    let reference = shown["application/octet-stream"]["schema"]["$ref"]
+        .as_str()
+        .unwrap();
+    let schema = document.pointer(reference.trim_start_matches('#')).unwrap();
+    assert_eq!(
+        (&schema["type"], &schema["format"]),
+        (&json!("string"), &json!("binary"))
+    );
+    assert!(shown["application/json"]["schema"].is_object());
+    let search = &document["paths"]["/api/files/search"]["get"]["parameters"][0];
+    assert_eq!(
+        (&search["name"], &search["required"]),
+        (&json!("q"), &json!(true))
+    );
+    let whep = &document["paths"]["/live/v1/{playback_id}/whep"]["post"];
+    assert!(whep["responses"]["501"].is_object());
+    let quality =
+        document["paths"]["/cdn/v1/{deliveryKey}/{fileId}"]["get"]["parameters"].to_string();
+    assert!(quality.contains("auto:best"), "{quality}");
+    let tools = document["paths"]["/api/media/{tool}"]["post"]["description"].to_string();
+    assert!(tools.contains("bottom-right"), "{tools}");
+    let captions = &document["components"]["schemas"]["CaptionRequest"]["properties"];
+    assert!(captions["content"].is_object());
+}
+
 #[actix_web::test]
 async fn pages_have_a_policy_and_a_tag() {
     let site = Site::open().await;
@@ -284,9 +370,10 @@ async fn pages_have_a_policy_and_a_tag() {
     }
     let document = site.send(request("GET", "/openapi.json")).await;
     assert_eq!(document.json()["info"]["title"], "Sluice");
+    let start = site.send(request("GET", "/")).await;
     assert_eq!(
-        site.send(request("GET", "/")).await.header("location"),
-        "docs"
+        (start.status, start.header("content-type")),
+        (200, "text/html; charset=utf-8")
     );
 }
 

@@ -44,7 +44,8 @@ async fn a_new_input_has_every_field_and_addresses_to_paste() {
             "srtPassphrase": null, "whipUrl": null,
         },
         "playback": {
-            "hlsUrl": format!("http://media.test:8080/live/v1/{playback_id}/index.m3u8"), "webRtcUrl": null,
+            "hlsUrl": format!("http://media.test:8080/live/v1/{playback_id}/index.m3u8"),
+            "webRtcUrl": format!("http://media.test:8080/live/v1/{playback_id}/whep"),
             "posterUrl": format!("http://media.test:8080/live/v1/{playback_id}/poster.jpg"),
             "playbackId": playback_id,
         },
@@ -355,7 +356,7 @@ async fn a_playback_token_stands_in_addresses_and_has_an_end() {
     let below = format!("http://media.test:8080/live/v1/{token}");
     assert_eq!(answer["hlsUrl"], json!(format!("{below}/index.m3u8")));
     assert_eq!(answer["posterUrl"], json!(format!("{below}/poster.jpg")));
-    assert!(answer["webRtcUrl"].is_null());
+    assert_eq!(answer["webRtcUrl"], json!(format!("{below}/whep")));
     let expires_at: jiff::Timestamp = answer["expiresAt"].as_str().unwrap().parse().unwrap();
     let left_s = expires_at.as_second() - jiff::Timestamp::now().as_second();
     assert!((55..=60).contains(&left_s), "{left_s}");

@@ -65,6 +65,8 @@ impl Creation {
         let metadata = text(headers, METADATA)?.unwrap_or_default();
         let known = Metadata::parse(metadata)?;
         let folder_id = known.text(&["folderId", "folder_id"])?;
+        let slug = known.text(&["cdnSlug", "cdn_slug"])?;
+        field::refuse_unsupported("cdnSlug", slug.is_some_and(|text| !text.is_empty()))?;
         Ok(Self {
             length: length_of_new(headers)?,
             metadata: metadata.to_owned(),

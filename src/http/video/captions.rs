@@ -46,7 +46,7 @@ pub struct CaptionForm {
 
 /// Add captions
 ///
-/// A form with `file`, or JSON that names a stored file or an address. WebVTT is checked, SubRip (SRT) is turned into it; a
+/// A form with `file`, or JSON with the text as `content`, or with a stored file or an address. WebVTT is checked, SubRip (SRT) is turned into it; a
 /// mistake is answered with its line. There is one for each language: another one takes its place.
 #[utoipa::path(post, path = "/api/video/streams/{id}/captions", tag = "video",
     params(("id" = Uuid, Path, description = "The stream's id")),
@@ -150,6 +150,10 @@ pub(super) async fn make(
             let fetched = source_url::fetch(state, &url, &[address], size_limit(state)).await?;
             let part = fetched.into_iter().next();
             read(part.expect("an address gives a file or an error").spool).await?
+        }
+        CaptionOrigin::Sent(text) => {
+            size_limit(state).check(&format!("{field}content"), text.len() as u64)?;
+            text.into_bytes()
         }
     };
     seal(state, wanted.said, text, field).await

@@ -76,6 +76,8 @@ pub struct CaptionRequest {
     file_id: Option<Uuid>,
     /// In place of `fileId`: the address (http or https) that the service fetches them from.
     url: Option<String>,
+    /// In place of `fileId`: the captions themselves, WebVTT or SubRip (SRT).
+    content: Option<String>,
 }
 
 /// The fields to change.
@@ -138,6 +140,8 @@ pub(super) enum CaptionOrigin {
     Stored(Uuid),
     /// Its address.
     Named(String),
+    /// The text itself.
+    Sent(String),
 }
 
 /// A token as it is asked for.
@@ -215,13 +219,14 @@ impl PlaybackTokenRequest {
 impl CaptionRequest {
     /// `field` is how the message calls the entry, with a point behind it, or nothing.
     pub(super) fn checked(self, field: &str) -> Result<WantedCaption, ApiError> {
-        let origin = match (self.file_id, self.url) {
-            (Some(id), None) => CaptionOrigin::Stored(id),
-            (None, Some(url)) => CaptionOrigin::Named(url),
+        let origin = match (self.file_id, self.url, self.content) {
+            (Some(id), None, None) => CaptionOrigin::Stored(id),
+            (None, Some(url), None) => CaptionOrigin::Named(url),
+            (None, None, Some(text)) => CaptionOrigin::Sent(text),
             _ => {
                 return Err(ApiError::Invalid(format!(
-                    "{field}fileId or {field}url must be given, and only one of them: a stored WebVTT or SubRip file, or its \
-                     address"
+                    "{field}content, {field}fileId or {field}url must be given, and only one of them: WebVTT or SubRip text, a \
+                     stored file of it, or its address"
                 )));
             }
         };

@@ -90,7 +90,14 @@ fn check_fields(record: &Value) {
         names(&record["playback"]),
         expected("hlsUrl webRtcUrl posterUrl playbackId")
     );
-    for pointer in ["/pullUrl", "/ingest/whipUrl", "/playback/webRtcUrl"] {
+    let playback_id = record["playbackId"].as_str().unwrap_or_default();
+    let web_rtc_url = record["playback"]["webRtcUrl"].as_str();
+    let whep = format!("/live/v1/{playback_id}/whep");
+    assert!(
+        web_rtc_url.is_some_and(|url| url.ends_with(&whep)),
+        "{record}"
+    );
+    for pointer in ["/pullUrl", "/ingest/whipUrl"] {
         assert_eq!(
             record.pointer(pointer),
             Some(&Value::Null),

@@ -107,8 +107,46 @@ async fn pages_and_metrics_are_for_those_they_are_for() -> Result<(), Failure> {
             assert!(text_of(answer.headers(), "cache-control").contains("immutable"));
         }
     }
-    assert_eq!(status_of(client().get(url("/"))).await?, 302);
-    assert_eq!(status_of(client().get(url("/live/pb_short"))).await?, 404);
+    let start = client().get(url("/")).send().await?;
+    assert_eq!(start.status(), 200);
+    assert!(text_of(start.headers(), "content-type").starts_with("text/html"));
+    let html = start.text().await?;
+    let first = server.api().get(&input.id).await?;
+    let obs_server = first["ingest"]["obsServer"].as_str().ok_or("no server")?;
+    for word in [
+        obs_server,
+        "/api/live/inputs",
+        "href=\"/docs\"",
+        &format!("{}/live/PLAYBACK_ID", server.base_url()),
+    ] {
+        assert!(html.contains(word), "{word} in {html}");
+    }
+    for secret in ["svc_live_", "svc_pub_", API_KEY] {
+        assert!(!html.contains(secret), "{secret} in {html}");
+    }
+    // For people a page; for players JSON.
+    for path in [
+        "/live/pb_short",
+        "/live/x",
+        "/live/..%2f..%2fetc",
+        "/video/x",
+        "/video/pb_",
+    ] {
+        let page = client().get(url(path)).send().await?;
+        assert_eq!(page.status(), 404, "{path}");
+        let kind = text_of(page.headers(), "content-type");
+        assert!(kind.starts_with("text/html"), "{path}: {kind}");
+        assert!(!text_of(page.headers(), "content-security-policy").is_empty());
+    }
+    for path in ["/live/v1/x/index.m3u8", "/video/v1/x/master.m3u8"] {
+        let refused = client().get(url(path)).send().await?;
+        let kind = text_of(refused.headers(), "content-type");
+        assert_eq!(
+            (refused.status().as_u16(), kind.as_str()),
+            (404, "application/json"),
+            "{path}"
+        );
+    }
 
     let metrics = || client().get(url("/metrics"));
     let (_, read_key) = server

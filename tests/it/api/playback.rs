@@ -8,13 +8,80 @@ use serde_json::{Value, json};
 use super::{json_of, status_of, text_of};
 use crate::support::{
     Failure,
+    checker::MediaPlaylist,
     encoder::Publish,
+    eventually,
     http::client,
     media::Recipe,
     publisher::{Pace, Publisher},
     server::Server,
     viewer::Viewer,
 };
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_of_webrtc_is_known_before_it_works() -> Result<(), Failure> {
+    let server = Server::start().await?;
+    let input = server.api().create(json!({})).await?;
+    let record = server.api().get(&input.id).await?;
+    let url = record["playback"]["webRtcUrl"].as_str().ok_or("no URL")?;
+    for method in [Method::POST, Method::GET, Method::PATCH, Method::DELETE] {
+        let answer = client()
+            .request(method.clone(), url)
+            .header("content-type", "application/sdp")
+            .header("origin", "https://player.example")
+            .body("v=0")
+            .send()
+            .await?;
+        assert_eq!(answer.status(), 501, "{method}");
+        assert_eq!(
+            text_of(answer.headers(), "access-control-allow-origin"),
+            "*"
+        );
+        let error: Value = answer.json().await?;
+        assert_eq!(error["code"], "not_implemented");
+    }
+    let preflight = client().request(Method::OPTIONS, url).send().await?;
+    assert_eq!(preflight.status(), 204);
+    let allowed = text_of(preflight.headers(), "access-control-allow-methods");
+    assert_eq!(allowed, "POST, OPTIONS");
+    let unknown = url.replace(&input.playback_id, "pb_00000000000000000000");
+    assert_eq!(status_of(client().post(unknown)).await?, 404);
+    Ok(())
+}
+
+/// With the settings as they are by default.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delta_update_of_a_full_window_skips_segments() -> Result<(), Failure> {
+    let server = Server::start().await?;
+    let input = server.api().create(json!({})).await?;
+    let media = Recipe::numbered(0).lasting(60).make()?;
+    let mut encoder = Publisher::open(&input.target(), &media).await?;
+    encoder.send_pictures(1_500, Pace::Unbounded).await?;
+    let playlist = async |query: &str| -> Result<(String, MediaPlaylist), Failure> {
+        let url = format!("{}{}", server.base_url(), input.playback_path("media.m3u8"));
+        let text = client().get(format!("{url}{query}")).send().await?;
+        let text = text.error_for_status()?.text().await?;
+        let list = MediaPlaylist::parse(&text)?;
+        Ok((text, list))
+    };
+    // The encoder is silent from now on; the last of its pictures may still be on their way.
+    let (full, text, delta) = eventually("a full window", Duration::from_secs(60), async || {
+        let (_, full) = playlist("").await.ok()?;
+        let (text, delta) = playlist("?_HLS_skip=YES").await.ok()?;
+        let is_same = delta.next() == full.next() && delta.media_sequence == full.media_sequence;
+        (is_same && full.media_sequence > 1).then_some((full, text, delta))
+    })
+    .await?;
+    assert!(delta.skipped > 0, "{text}");
+    assert!(text.contains("CAN-SKIP-UNTIL=24.00000"), "{text}");
+    let skipped = usize::try_from(delta.skipped)?;
+    let wholes = |list: &MediaPlaylist| -> Vec<_> {
+        let segments = list.segments.iter();
+        segments.map(|segment| segment.whole.clone()).collect()
+    };
+    assert_eq!(wholes(&delta), wholes(&full)[skipped..]);
+    Ok(())
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_shows_in_record_health_and_state() -> Result<(), Failure> {

@@ -287,13 +287,16 @@ async fn tools_tell_facts_join_files_and_run_without_a_listener() -> Result<(), 
         .json()?;
     let inspected = &answer["files"][0];
     assert_eq!(
-        (
-            &inspected["facts"]["width"],
-            &inspected["finalSize"],
-            &inspected["downloadUrl"]
-        ),
-        (&json!(400), &Value::Null, &Value::Null)
+        (&inspected["facts"]["width"], &inspected["finalSize"]),
+        (&json!(400), &Value::Null)
     );
+    // Its facts as a file, without a credential.
+    let url = inspected["downloadUrl"].as_str().ok_or("no downloadUrl")?;
+    let answer = crate::support::http::client().get(url).send().await?;
+    assert_eq!(answer.status(), 200);
+    let disposition = answer.headers()["content-disposition"].to_str()?.to_owned();
+    assert!(disposition.contains("red.svg.json"), "{disposition}");
+    assert_eq!(answer.json::<Value>().await?, inspected["facts"]);
 
     let (_, png) = api
         .convert("red.svg", &svg("red"), &[("format", "png")])

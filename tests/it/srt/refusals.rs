@@ -80,9 +80,16 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     }
     let status = api.get(&input.id).await?["status"].clone();
     assert_eq!(status, "idle", "nobody was let in");
+    // The operator reads who was refused and why.
+    let told =
+        |line: &str| line.contains("a wrong passphrase, or none") && line.contains(&input.id);
+    eventually("the refusal in the log", SOON, async || {
+        server.log().lines().any(told).then_some(())
+    })
+    .await?;
     let log = server.log();
     assert!(
-        !log.contains(&wrong) && !log.contains(key),
+        !log.contains(&wrong) && !log.contains(key) && !log.contains("notTheRightOne"),
         "a key is in the log"
     );
 

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     sync::{Arc, OnceLock},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -30,6 +31,34 @@ pub(super) struct Calls<'a> {
     args: &'a Args,
     orders: mpsc::Sender<ToGateway>,
     routes: HashMap<SessionId, Route>,
+    refusals: RefusalLog,
+}
+
+/// Refusals that are logged in a minute; encoders with a wrong setting try again for ever.
+const REFUSALS_A_MINUTE: u32 = 30;
+
+/// Bounds the log lines about refused callers.
+#[derive(Default)]
+struct RefusalLog {
+    minute_from: Option<Instant>,
+    logged: u32,
+    suppressed: u64,
+}
+
+impl RefusalLog {
+    /// Whether a refusal is logged now, and how many were not since the last that was.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let is_over = |from: Instant| now.duration_since(from) >= Duration::from_secs(60);
+        if self.minute_from.is_none_or(is_over) {
+            (self.minute_from, self.logged) = (Some(now), 0);
+        }
+        if self.logged == REFUSALS_A_MINUTE {
+            self.suppressed += 1;
+            return None;
+        }
+        self.logged += 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
 }
 
 struct Route {
@@ -46,6 +75,7 @@ impl<'a> Calls<'a> {
             args,
             orders,
             routes: HashMap::new(),
+            refusals: RefusalLog::default(),
         }
     }
 
@@ -85,7 +115,10 @@ impl<'a> Calls<'a> {
             } => {
                 let reject = Reject::from_code(code);
                 let reason = reject.map_or("an unknown reason", Reject::reason);
-                info!(%remote, code, reason, "an SRT caller was refused");
+                if let Some(suppressed) = self.refusals.admit(Instant::now()) {
+                    let input = input.map(Uuid::from_bytes).map(tracing::field::display);
+                    info!(%remote, input, code, reason, suppressed, "an SRT caller was refused");
+                }
                 if let (Some(input), Some(Reject::Conflict)) = (input, reject) {
                     self.args
                         .gate
@@ -149,3 +182,22 @@ impl<'a> Calls<'a> {
 
 /// Bytes of a live message: seven packets of a transport stream.
 const TYPICAL_PAYLOAD: usize = 1316;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_logged_within_bounds_and_counted_beyond() {
+        let mut log = RefusalLog::default();
+        let start = Instant::now();
+        for _ in 0..REFUSALS_A_MINUTE {
+            assert_eq!(log.admit(start), Some(0));
+        }
+        for second in 1..4 {
+            assert_eq!(log.admit(start + Duration::from_secs(second)), None);
+        }
+        assert_eq!(log.admit(start + Duration::from_secs(60)), Some(3));
+        assert_eq!(log.admit(start + Duration::from_secs(61)), Some(0));
+    }
+}

@@ -99,7 +99,7 @@ fn access_words(code: i32) -> Cow<'static, str> {
         Some(Reject::BadMode) => "it does not take streams under this stream id",
         Some(Reject::Conflict) => "another sender is there already",
         Some(Reject::Down) => "it takes no stream now",
-        None => return format!("code {code}").into(),
+        Some(Reject::BadSecret) | None => return format!("code {code}").into(),
     };
     known.into()
 }

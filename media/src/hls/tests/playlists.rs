@@ -238,6 +238,38 @@ fn a_delta_update_and_what_it_skips_are_the_whole_list() {
     );
 }
 
+/// With the window that a broadcast has by default, whatever its target duration, a delta update of a full list leaves
+/// segments out.
+#[test]
+fn a_full_window_is_longer_than_the_skip_boundary() {
+    for target_duration_s in 2..=6 {
+        let header = header(target_duration_s);
+        let keep = WindowLimits {
+            list_for: header.list_for(KEPT.list_for),
+            ..KEPT
+        };
+        let mut window = Window::new(header);
+        let mut is_full = false;
+        for output in broadcast(&[70.0]) {
+            window.apply(&output);
+            is_full |= !window.retire(keep).is_empty();
+            if !is_full {
+                continue;
+            }
+            let delta = media_playlist(&window, MediaOptions { skip: true });
+            let boundary = format!("CAN-SKIP-UNTIL={}.00000", target_duration_s * 6);
+            assert!(delta.contains(&boundary), "{delta}");
+            assert!(delta.contains("#EXT-X-SKIP:SKIPPED-SEGMENTS="), "{delta}");
+        }
+        assert!(is_full, "the window of {target_duration_s} s never filled");
+    }
+    let standard = Header {
+        low_latency: false,
+        ..header(4)
+    };
+    assert_eq!(standard.list_for(KEPT.list_for), KEPT.list_for);
+}
+
 #[test]
 fn an_independent_reader_agrees() {
     let out = broadcast(&[9.0, 5.0]);

@@ -7,8 +7,11 @@ use std::fmt::{self, Display};
 
 use uuid::Uuid;
 
-use super::{html::Html, words};
-use crate::http::share::listing::{Listing, SharedFileRecord};
+use super::words;
+use crate::http::{
+    html::Html,
+    share::listing::{Listing, SharedFileRecord},
+};
 
 /// Widths of the list's pictures, for screens of one dot to a pixel and of two, and of a picture that is looked at by itself.
 const TILE_WIDTHS: [u32; 2] = [320, 640];

@@ -113,6 +113,58 @@ async fn there_is_one_for_each_language() {
 }
 
 #[actix_web::test]
+async fn captions_come_as_text_in_json() {
+    let site = Site::open_with(|config| {
+        config.streams.max_caption = bytesize::ByteSize::b(200);
+    })
+    .await;
+    let stream = site
+        .stream(json!({"captions": [{"language": "de", "content": SRT}]}))
+        .await;
+    assert_eq!(stream["captions"][0]["language"], "de");
+    let path = format!("{}/captions", path_of(&stream));
+    let add = async |body: Value| site.call("POST", &path, Some(body)).await;
+    let added = add(json!({"language": "en", "content": VTT})).await;
+    assert_eq!(added.status, 201, "{added:?}");
+    for (body, status, words) in [
+        (
+            json!({"language": "en"}),
+            400,
+            "content, fileId or url must be given",
+        ),
+        (
+            json!({"language": "en", "content": VTT, "url": "http://a/b"}),
+            400,
+            "only one of them",
+        ),
+        (
+            json!({"language": "en", "content": "<html>"}),
+            400,
+            "captions, line 1",
+        ),
+        (
+            json!({"language": "en", "content": VTT.repeat(20)}),
+            413,
+            "streams.max_caption",
+        ),
+    ] {
+        let refused = add(body).await;
+        let text = refused.json()["error"].as_str().unwrap().to_owned();
+        assert_eq!(refused.status, status, "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+    let lease = site.make(3).await;
+    site.finish(&lease).await;
+    let id = playback_id(&stream);
+    for (name, expected) in [("en", HELLO), ("de", HALLO)] {
+        let text = site
+            .play("GET", &format!("{id}/captions/{name}.vtt"), &[])
+            .await;
+        assert_eq!(String::from_utf8(text.body).unwrap(), expected);
+    }
+}
+
+#[actix_web::test]
 async fn what_is_no_captions_is_refused_in_plain_words() {
     let site = Site::open_with(|config| {
         config.streams.max_caption = bytesize::ByteSize::b(200);

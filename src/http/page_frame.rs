@@ -1,14 +1,13 @@
 //! The pages that `web/` builds with two places to be filled, so that they name styles and scripts by their hashes.
 
-use super::html::Html;
-use crate::http::{docs, error::ApiError};
+use super::{docs, error::ApiError, html::Html};
 
 const TITLE: &str = "<!--title-->";
 const MAIN: &str = "<!--main-->";
 
 /// A page around what it shows.
 #[derive(Debug)]
-pub(in crate::http) struct Frame {
+pub struct Frame {
     page: String,
 }
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write as _};
 
 /// HTML under way.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Html(String);
+pub struct Html(String);
 
 impl Html {
     /// Adds `markup`, which the program holds, each `{}` of it replaced by the next of `values`, escaped for text and for quoted
