@@ -42,6 +42,9 @@ const LOOP_MAILBOX: usize = 8;
 /// Spawns the concern's actor, supervised by the ward it is given.
 pub type Start = Arc<dyn Fn(ActorRef<Ward>) -> BoxFuture<'static, ()> + Send + Sync>;
 
+/// Waits until the concern's actor has ended, its `on_stop` included: a ward ends before that.
+pub type Ended = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// One fixed branch below the root.
 #[derive(Clone)]
 pub struct Concern {
@@ -49,6 +52,7 @@ pub struct Concern {
     /// The process ends when this concern's budget is spent (LiveInputs only).
     pub vital: bool,
     pub start: Start,
+    pub ended: Ended,
 }
 
 impl fmt::Debug for Concern {
@@ -67,6 +71,15 @@ impl Concern {
         A: Actor,
         A::Args: Clone + Send + Sync + 'static,
     {
+        let latest = door.clone();
+        let ended: Ended = Arc::new(move || {
+            let actor = latest.0.load_full();
+            Box::pin(async move {
+                if let Some(actor) = actor {
+                    actor.wait_for_shutdown().await;
+                }
+            })
+        });
         let start: Start = Arc::new(move |ward| {
             let (args, door) = (args.clone(), door.clone());
             Box::pin(async move {
@@ -81,6 +94,7 @@ impl Concern {
             name,
             vital: false,
             start,
+            ended,
         }
     }
 

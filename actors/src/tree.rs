@@ -4,7 +4,7 @@
 //! concern's own arguments. Mailbox 64; only the start of the service, timers and ended links write to
 //! it.
 
-use std::{collections::HashMap, ops::ControlFlow};
+use std::{collections::HashMap, ops::ControlFlow, time::Duration};
 
 use kameo::{
     Actor,
@@ -14,11 +14,13 @@ use kameo::{
     message::{Context, Message},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::concern::{Board, Concern, Ward, park_for};
 
 const MAILBOX: usize = 64;
+/// How long the end of the service waits for the ends of its concerns; longer than each of them takes at most.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the root is started with.
 #[derive(Clone, Debug)]
@@ -127,10 +129,11 @@ impl Actor for Root {
         _: ActorStopReason,
     ) -> Result<(), Infallible> {
         let wards: Vec<Owned<Ward>> = self.wards.drain().map(|(_, (_, ward))| ward).collect();
-        let ended: Vec<ActorRef<Ward>> = wards.iter().map(|ward| ward.get().clone()).collect();
         drop(wards);
-        for ward in ended {
-            ward.wait_for_shutdown().await;
+        let ended = self.args.concerns.iter().map(|concern| (concern.ended)());
+        let all = futures_util::future::join_all(ended);
+        if tokio::time::timeout(STOP_TIMEOUT, all).await.is_err() {
+            warn!(timeout = ?STOP_TIMEOUT, "the end of a concern takes too long and is not waited for");
         }
         Ok(())
     }

@@ -67,7 +67,12 @@ fn concern(name: &'static str, vital: bool, args: &WorkerArgs) -> Concern {
                 .await;
         })
     });
-    Concern { name, vital, start }
+    Concern {
+        name,
+        vital,
+        start,
+        ended: Arc::new(|| Box::pin(async {})),
+    }
 }
 
 async fn eventually(what: &str, met: impl Fn() -> bool) {

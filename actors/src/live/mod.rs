@@ -246,10 +246,22 @@ impl Branch {
         };
         let (started, receiver) = oneshot::channel();
         let started = Arc::new(Mutex::new(Some(started)));
+        // An actor that is given anew after a panic ends with its ward, and has no leases to free.
+        let first = Arc::new(std::sync::OnceLock::<ActorRef<LiveInputs>>::new());
+        let running = first.clone();
+        let ended: concern::Ended = Arc::new(move || {
+            let inputs = first.get().cloned();
+            Box::pin(async move {
+                if let Some(inputs) = inputs {
+                    inputs.wait_for_shutdown().await;
+                }
+            })
+        });
         let start: concern::Start = Arc::new(move |ward| {
-            let (args, started) = (args.clone(), started.clone());
+            let (args, started, running) = (args.clone(), started.clone(), running.clone());
             Box::pin(async move {
                 let inputs = LiveInputs::supervise_under(&ward, args).await;
+                let _ = running.set(inputs.clone());
                 if let Some(started) = started.lock().expect("no panic under this lock").take() {
                     let _ = started.send(inputs);
                 }
@@ -260,6 +272,7 @@ impl Branch {
                 name: "live inputs",
                 vital: true,
                 start,
+                ended,
             },
             receiver,
         )

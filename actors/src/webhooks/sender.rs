@@ -143,7 +143,9 @@ impl Sender {
         self.turn = None;
         self.planned = None;
         self.asked_again = false;
-        if !std::mem::replace(&mut self.is_in_trouble, true) {
+        // After its close every attempt is recorded, and the store ends while the last look is under way.
+        let has_ended = self.services.closed.is_cancelled();
+        if !std::mem::replace(&mut self.is_in_trouble, true) && !has_ended {
             warn!(%error, "webhooks wait until the database takes changes again");
         }
     }

@@ -23,7 +23,6 @@ async fn errors_are_json_on_every_path() {
         ("GET", "/nowhere", 404, "path not found"),
         ("GET", "/api/nowhere", 404, "path not found"),
         ("POST", "/live/v1/pb_x/y/z/too/deep", 404, "path not found"),
-        ("GET", "/live/not-an-id", 404, "playback not found"),
         ("GET", "/assets/nothing.js", 404, "asset not found"),
         ("GET", "/assets/../player.html", 404, "not found"),
         ("GET", "/assets/..%2Fplayer.html", 404, "not found"),
