@@ -168,6 +168,19 @@ impl<E: Entity> Actor for Registry<E> {
     }
 }
 
+/// Asks for the actors that live, each with its row.
+#[cfg(test)]
+pub(crate) struct Owners;
+
+#[cfg(test)]
+impl<E: Entity> Message<Owners> for Registry<E> {
+    type Reply = HashMap<ActorId, Uuid>;
+
+    async fn handle(&mut self, _: Owners, _: &mut Context<Self, Self::Reply>) -> Self::Reply {
+        self.by_actor.clone()
+    }
+}
+
 impl<E: Entity> Registry<E> {
     /// Looks for due rows off the loop, when there is room for one more.
     fn claim(&mut self) {

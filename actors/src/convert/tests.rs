@@ -4,6 +4,7 @@ mod clips;
 mod events;
 
 use std::{
+    collections::HashSet,
     fs::File,
     io::{Read as _, Seek as _, Write as _},
     os::unix::fs::FileExt as _,
@@ -455,6 +456,36 @@ async fn a_job_that_kills_its_batch_is_given_up_and_harms_no_other() {
             .iter()
             .all(|item| item.state != ItemState::Pending)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_conversion_has_an_actor_of_its_own_and_a_panic_ends_only_that_one() {
+    let site = Site::open().await;
+    let first = site.submit(|_| {}, &[&png("wait")]).await;
+    let second = site.submit(|_| {}, &[&png("wait")]).await;
+    site.until("both are at work", |site| {
+        site.workers.running.load(SeqCst) == 2
+    })
+    .await;
+    let owners = site.conversions.entrance.owners().await;
+    let rows: HashSet<_> = owners.values().copied().collect();
+    assert_eq!(owners.len(), 2, "one actor for each conversion");
+    assert_eq!(rows, HashSet::from([first.id, second.id]));
+
+    let faulty = site.submit(|_| {}, &[&png("die")]).await;
+    let faulty = site.end_of(&faulty).await;
+    assert_eq!(faulty.error_code.as_deref(), Some("crashed"));
+    until("the faulty one has no actor any more", async || {
+        site.conversions.entrance.owners().await == owners
+    })
+    .await;
+    assert_eq!(site.workers.running.load(SeqCst), 2);
+
+    site.workers.gate.add_permits(2);
+    for job in [first, second] {
+        assert_eq!(site.end_of(&job).await.state, JobState::Completed);
+    }
+    assert_eq!(site.done(), ["wait", "wait"], "each was done once");
 }
 
 #[tokio::test(flavor = "multi_thread")]

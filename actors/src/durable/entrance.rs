@@ -44,6 +44,13 @@ impl<E: Entity> Entrance<E> {
         Concern::of(name, args, registry::MAILBOX, self.door.clone())
     }
 
+    /// The actors that live, each with its row.
+    #[cfg(test)]
+    pub(crate) async fn owners(&self) -> std::collections::HashMap<kameo::actor::ActorId, Uuid> {
+        let registry = self.door.get().expect("the registry runs");
+        registry.ask(registry::Owners).await.expect("it answers")
+    }
+
     /// As [`Door::nudge`].
     pub(crate) fn nudge(&self) {
         self.door.nudge();

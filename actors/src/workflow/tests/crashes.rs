@@ -1,6 +1,6 @@
 //! Processes that die at any moment: the next one goes on, and nothing is doubled.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{collections::HashSet, sync::atomic::Ordering::Relaxed};
 
 use sluice_store::lineage::{self, Derived};
 
@@ -208,6 +208,47 @@ async fn a_run_that_kills_its_owner_is_given_up_and_harms_no_other() {
     assert_eq!(site.used().await, 1, "what was given up is given back");
     assert_eq!(site.told("workflow.failed").await.len(), 1);
     assert_eq!(site.workflows.counts().failed["crashed"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_run_has_an_actor_of_its_own_and_a_panic_ends_only_that_one() {
+    let site = Site::open().await;
+    let resize = |width: u32| {
+        let nodes = [
+            ("in", "upload", json!({})),
+            ("resize", "resize", json!({"resizeWidth": width})),
+        ];
+        flow(&nodes, "in>resize")
+    };
+    let (steady, faulty) = (site.save(resize(1)).await, site.save(resize(2)).await);
+    site.workers.hold("png1");
+    let first = site.submit(&steady, "a.png", "a").await;
+    let second = site.submit(&steady, "b.png", "b").await;
+    site.until("both are in their step", |site| {
+        site.workers.running.load(SeqCst) == 2
+    })
+    .await;
+    let owners = site.workflows.services.entrance.owners().await;
+    let rows: HashSet<_> = owners.values().copied().collect();
+    assert_eq!(owners.len(), 2, "one actor for each run");
+    assert_eq!(rows, HashSet::from([first.id, second.id]));
+
+    site.workers.die_at("png2");
+    let faulty = site.submit(&faulty, "c.png", "c").await;
+    let faulty = site.end_of(&faulty).await;
+    assert_eq!(faulty.error_code.as_deref(), Some("crashed"));
+    until("the faulty run has no actor any more", async || {
+        site.workflows.services.entrance.owners().await == owners
+    })
+    .await;
+    assert_eq!(site.workers.running.load(SeqCst), 2);
+
+    site.workers.release();
+    for run in [first, second] {
+        let run = site.end_of(&run).await;
+        assert_eq!(run.status, RunStatus::Completed, "{run:?}");
+    }
+    assert_eq!(site.workers.times("png1"), 2, "each was done once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
