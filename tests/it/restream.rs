@@ -2,6 +2,7 @@
 
 mod changes;
 mod faults;
+mod independent;
 mod listening;
 mod relay;
 mod servers;
