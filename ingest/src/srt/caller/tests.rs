@@ -146,7 +146,7 @@ mod against_libsrt {
         START.call_once(|| libsrt::start().unwrap());
         let socket = local_socket();
         let remote = socket.local_addr().unwrap();
-        let decide = |stream_id: &[u8], _: IpAddr| {
+        let decide = |_, stream_id: &[u8], _: IpAddr| {
             let text = std::str::from_utf8(stream_id).unwrap();
             match text.parse() {
                 Ok(code) => Err(code),
