@@ -144,7 +144,8 @@ async fn what_had_left_the_list_before_the_kill_does_not_come_back() -> Result<(
     let input = server.api().create(json!({})).await?;
     let mut viewing = watch(&input);
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(780, Pace::RealTime).await?;
+    // Longer than the 32 s that a low-latency list holds.
+    encoder.send_pictures(1_170, Pace::RealTime).await?;
     let before = server.playlist(&input).await?.ok_or("no playlist")?;
     assert!(before.media_sequence > 1, "segments have left the list");
     server.kill().await?;
