@@ -260,6 +260,8 @@ impl Walk {
             let below = path.strip_prefix(BELOW).unwrap_or_default();
             let found = match below {
                 "index.m3u8" | "state" | "poster.jpg" => vec![(below.to_owned(), true)],
+                // 501 with a valid token.
+                "whep" => vec![(below.to_owned(), false)],
                 "media.m3u8" => vec![
                     (media.clone(), true),
                     (below.to_owned(), true),
