@@ -205,7 +205,13 @@ async fn forget(tx: &mut Tx<'_>) -> Result<(), Error> {
 }
 
 async fn hash_off_thread(password: Secret) -> Result<PasswordHash, Error> {
-    tokio::task::spawn_blocking(move || credentials::hash_password(&password))
+    let hashed = tokio::task::spawn_blocking(move || {
+        let hash = credentials::hash_password(&password);
+        // The service may be idle from here on.
+        credentials::release_memory();
+        hash
+    });
+    hashed
         .await
         .map_err(|error| Error::Internal(format!("hashing a password: {error}")))?
 }

@@ -7,7 +7,8 @@ mod password;
 use std::fmt;
 
 pub use password::{
-    CONCURRENT_HASHES, PasswordHash, check_password, hash_password, verify_nobody, verify_password,
+    CONCURRENT_HASHES, PasswordHash, check_password, hash_password, release_memory, verify_nobody,
+    verify_password,
 };
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;

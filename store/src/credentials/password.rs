@@ -117,6 +117,12 @@ fn matches(password: &Secret, hash: &PasswordHash) -> Option<bool> {
     Some((*output).ct_eq(expected.as_bytes()).into())
 }
 
+/// Gives the blocks that are not in use back to the system; the next hash makes its own again. For the start, after which a
+/// service may run for long before a password is checked.
+pub fn release_memory() {
+    MEMORY.release();
+}
+
 /// Takes the time of [`verify_password`] and is always false: for a user who does not exist, so that time does not tell.
 pub fn verify_nobody(password: &Secret) -> bool {
     static NOBODY: LazyLock<Option<PasswordHash>> =
@@ -150,6 +156,13 @@ impl Memory {
         };
         taken.block.resize(MEMORY_KIB as usize, Block::new());
         work(&mut taken.block)
+    }
+
+    fn release(&self) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        for block in free.iter_mut().flatten() {
+            *block = Vec::new();
+        }
     }
 
     /// The first free block, so that blocks beyond those in use at a time are never allocated.
