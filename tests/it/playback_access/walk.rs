@@ -357,9 +357,9 @@ impl Walk {
                 let answer = self.get(leave, address).await?;
                 let status = answer.status().as_u16();
                 let body = answer.text().await?;
-                let is_own_state = leave == others && address.starts_with("state");
+                let is_own = leave == others && (address.starts_with("state") || address == "whep");
                 assert!(
-                    matches!(status, 400 | 403 | 404) || is_own_state,
+                    matches!(status, 400 | 403 | 404) || is_own,
                     "{leave} {address}: {status}"
                 );
                 assert!(!body.contains(&self.broadcast), "{leave} {address}: {body}");
