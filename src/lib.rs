@@ -3,6 +3,7 @@
 //! [`app::Service`] is the whole service: `main`, the integration tests and the load harness start the same one.
 
 pub mod app;
+pub mod causes;
 pub mod cli;
 pub mod config;
 #[doc(hidden)]

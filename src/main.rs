@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice::{
     app::{self, Service},
+    causes::WithCauses,
     cli,
     config::{Config, Log, LogFormat},
 };
@@ -68,6 +69,7 @@ fn serve(file: Option<&Path>) -> ExitCode {
     match system.block_on(run(loaded.config)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let error = WithCauses(&error);
             error!(%error, "the service ends");
             eprintln!("sluice: {error}");
             ExitCode::FAILURE

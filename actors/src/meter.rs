@@ -48,8 +48,8 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Flushes between two looks at an account's plan: often while its cap is reached, else seldom.
 const LOOK_WHEN_USED_UP: u64 = 5;
 const LOOK_ALWAYS: u64 = 30;
-/// How long a delivery waits for a block.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a delivery waits for a block; not at all while the database is known to take no changes.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two nudges of one waiting delivery.
 const NUDGE_EVERY: Duration = Duration::from_millis(100);
 
@@ -191,7 +191,7 @@ impl Meter {
             if let Some(value) = ready() {
                 return Some(value);
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || self.shared.store.trouble().is_some() {
                 return None;
             }
             self.nudge(account.id);

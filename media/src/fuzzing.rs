@@ -9,7 +9,7 @@ use crate::{
     captions,
     codec::{AudioCodec, AudioConfig, MAX_PIXELS_PER_SIDE, VideoCodec, VideoConfig, check_payload},
     format::Format,
-    hls::journal,
+    hls::{journal, names::MediaName},
     operation::{self, Params, TABLE},
     variant::{AcceptClass, VariantRequest, VariantSettings},
     workflow::{self, Facts, Pattern},
@@ -158,7 +158,10 @@ fn window_journal(bytes: &[u8]) {
     for bytes in [bytes, &with_checksums] {
         if let Ok(mut recovered) = journal::replay(bytes) {
             recovered.truncate_to(|msn| (msn % 2 == 0).then_some(msn));
-            recovered.after_power_loss(8, "another boot");
+            let file = |name| {
+                (!matches!(name, MediaName::Segment(msn) if msn % 3 == 0)).then(|| bytes.to_vec())
+            };
+            recovered.after_power_loss(8, "another boot", file);
             let again = journal::replay(&journal::compact(&recovered.window));
             assert!(again.is_ok(), "a compacted journal has a header");
         }

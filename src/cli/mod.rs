@@ -34,7 +34,10 @@ use std::{
 use clap::Subcommand;
 use sluice_store::Store;
 
-use crate::config::{Config, ConfigError};
+use crate::{
+    causes::WithCauses,
+    config::{Config, ConfigError},
+};
 
 /// A sub-command beside `serve`.
 #[derive(Debug, Subcommand)]
@@ -98,7 +101,7 @@ impl Command {
             Self::SrtGateway(arguments) => srt_gateway::run(&arguments),
         };
         outcome.unwrap_or_else(|error| {
-            eprintln!("sluice: {}", with_causes(&error));
+            eprintln!("sluice: {}", WithCauses(&error));
             ExitCode::FAILURE
         })
     }
@@ -157,17 +160,6 @@ fn show(text: &str) -> Result<(), Error> {
             source,
         }),
     }
-}
-
-/// An error with what caused it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// A foreign text without control characters, and of so many characters at most.

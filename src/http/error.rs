@@ -15,6 +15,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::causes::WithCauses;
+
 /// The body of every error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -36,6 +38,9 @@ pub struct ErrorBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade_url: Option<String>,
 }
+
+/// An operator mends a disk in minutes; a remounted one is back at once.
+const STORAGE_RETRY_AFTER_S: u64 = 10;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -186,6 +191,23 @@ impl ApiError {
         Self::Internal(cause.into())
     }
 
+    /// A file of the service's disk could not be read or written: 507 when the disk is full, else 503, since it may work again
+    /// once the operator has mended it.
+    pub fn of_disk(cause: std::io::Error) -> Self {
+        if is_full(&cause) {
+            return Self::NoSpace;
+        }
+        Self::storage_failed(&cause)
+    }
+
+    fn storage_failed(cause: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error = %WithCauses(cause), "the storage of the service failed");
+        Self::Unavailable {
+            what: "the storage of the service",
+            retry_after_s: STORAGE_RETRY_AFTER_S,
+        }
+    }
+
     /// Names where a larger plan can be had, if one would help.
     pub fn offering(mut self, plans: impl FnOnce() -> String) -> Self {
         if let Self::OperationsUsedUp { upgrade_url, .. }
@@ -324,7 +346,7 @@ impl ResponseError for ApiError {
 
     fn error_response(&self) -> HttpResponse {
         if let Self::Internal(cause) = self {
-            tracing::error!(error = %Chain(cause.as_ref()), "request failed");
+            tracing::error!(error = %WithCauses(cause.as_ref()), "request failed");
         }
         let mut response = HttpResponse::build(self.status_code());
         response.insert_header((header::CACHE_CONTROL, "no-store"));
@@ -364,6 +386,8 @@ impl From<sluice_store::Error> for ApiError {
                 limit_bytes,
                 upgrade_url: None,
             },
+            Store::File { ref source, .. } if is_full(source) => Self::NoSpace,
+            Store::File { .. } | Store::Failing(_) => Self::storage_failed(&error),
             Store::Busy(reason) => {
                 tracing::warn!(reason, "the database is busy");
                 Self::Unavailable {
@@ -415,24 +439,18 @@ impl From<sluice_actors::Error> for ApiError {
                 retry_after_s: 5,
             },
             Actors::Store(error) => error.into(),
-            other => Self::internal(other),
+            Actors::Io { ref source, .. } if is_full(source) => Self::NoSpace,
+            Actors::Io { .. } => Self::storage_failed(&error),
         }
     }
 }
 
-/// An error with its sources, on one line.
-struct Chain<'a>(&'a (dyn std::error::Error + 'static));
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
-    }
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
 }
 
 /// The body for a status that the framework gave without one of ours.
@@ -535,6 +553,38 @@ mod tests {
             );
             assert_eq!(headers.contains_key("www-authenticate"), status == 401);
             assert_eq!(headers.contains_key("allow"), status == 405);
+        }
+    }
+
+    #[test]
+    fn a_failing_disk_is_503_and_a_full_one_507() {
+        use rustix::io::Errno;
+        use sluice_store::Error as Store;
+        let file = |errno: Errno| Store::File {
+            action: "cannot read",
+            path: "/data/blobs/ab".into(),
+            source: errno.into(),
+        };
+        let of_actors = || sluice_actors::Error::Io {
+            what: "reading the live folder".into(),
+            source: Errno::IO.into(),
+        };
+        let cases: [(ApiError, u16); 9] = [
+            (file(Errno::IO).into(), 503),
+            (file(Errno::ROFS).into(), 503),
+            (file(Errno::ACCESS).into(), 503),
+            (file(Errno::NOSPC).into(), 507),
+            (file(Errno::DQUOT).into(), 507),
+            (Store::Full.into(), 507),
+            (ApiError::of_disk(Errno::IO.into()), 503),
+            (ApiError::of_disk(Errno::NOSPC.into()), 507),
+            (of_actors().into(), 503),
+        ];
+        for (error, expected) in cases {
+            let (status, headers, body) = answer(error);
+            assert_eq!(status, expected, "{body}");
+            assert_eq!(headers.contains_key("retry-after"), status == 503);
+            assert!(!body.to_string().contains("/data"), "{body}");
         }
     }
 

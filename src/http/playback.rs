@@ -384,10 +384,7 @@ fn phase(now: &Published) -> Phase {
 
 /// The view that may be shown, once a player can start with it.
 fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
-    now.view
-        .clone()
-        .filter(|view| view.is_playable())
-        .ok_or(ApiError::NotFound("live stream"))
+    now.listed().ok_or(ApiError::NotFound("live stream"))
 }
 
 /// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.

@@ -48,6 +48,9 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    /// The database's file cannot be read or written: the disk failed, became read-only, or damaged it.
+    #[error("the database cannot be read or written")]
+    Failing(#[source] sqlx::Error),
     /// The database failed in a way that a retry will not mend.
     #[error("the database failed")]
     Database(#[source] sqlx::Error),
@@ -60,9 +63,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed a moment later without any change by the caller.
+    /// Whether the same call may succeed later without any change by the caller: the state of the machine refused it.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy(_))
+        matches!(self, Self::Busy(_) | Self::Full | Self::Failing(_))
     }
 
     pub(crate) fn file(
@@ -94,7 +97,7 @@ impl Error {
 }
 
 impl From<sqlx::Error> for Error {
-    /// Sorts the driver's errors: a locked or full database is worth a retry. A broken constraint is a fault of ours, since
+    /// Sorts the driver's errors: a locked database, a full or failing disk is worth a retry. A broken constraint is a fault of ours, since
     /// verbs answer the conflicts that callers can cause themselves.
     fn from(error: sqlx::Error) -> Self {
         match &error {
@@ -105,9 +108,11 @@ impl From<sqlx::Error> for Error {
                 Some(SQLITE_BUSY | SQLITE_LOCKED) => {
                     Self::Busy("another process has locked it".into())
                 }
-                Some(SQLITE_FULL) => Self::Busy("the disk is full".into()),
+                Some(SQLITE_FULL) => Self::Full,
+                Some(code) if FAILING.contains(&code) => Self::Failing(error),
                 _ => Self::Database(error),
             },
+            sqlx::Error::Io(_) => Self::Failing(error),
             _ => Self::Database(error),
         }
     }
@@ -116,10 +121,93 @@ impl From<sqlx::Error> for Error {
 // Primary result codes, <https://sqlite.org/rescode.html>.
 const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
+const SQLITE_READONLY: i32 = 8;
+const SQLITE_IOERR: i32 = 10;
+const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_FULL: i32 = 13;
+const SQLITE_CANTOPEN: i32 = 14;
+const SQLITE_NOTADB: i32 = 26;
+
+/// Of the machine's storage, not of what was asked.
+const FAILING: [i32; 5] = [
+    SQLITE_READONLY,
+    SQLITE_IOERR,
+    SQLITE_CORRUPT,
+    SQLITE_CANTOPEN,
+    SQLITE_NOTADB,
+];
 
 /// The low byte of an extended result code is the primary one.
 fn primary_code(error: &dyn sqlx::error::DatabaseError) -> Option<i32> {
     let extended: i32 = error.code()?.parse().ok()?;
     Some(extended & 0xff)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{ConnectOptions as _, SqliteConnection, query, sqlite::SqliteConnectOptions};
+
+    use super::*;
+
+    async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), Error> {
+        query(statement).execute(connection).await?;
+        Ok(())
+    }
+
+    /// SQLite's own errors, not built ones: the codes are what counts.
+    #[tokio::test]
+    async fn errors_of_the_disk_are_told_from_errors_of_the_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = |name: &str| SqliteConnectOptions::new().filename(folder.path().join(name));
+
+        let missing = database("missing.db").connect().await.map(drop);
+        let missing = Error::from(missing.unwrap_err());
+        assert!(matches!(missing, Error::Failing(_)), "{missing:?}");
+
+        let mut connection = database("a.db")
+            .create_if_missing(true)
+            .connect()
+            .await
+            .unwrap();
+        run(&mut connection, "CREATE TABLE t (x INTEGER PRIMARY KEY)")
+            .await
+            .unwrap();
+        run(&mut connection, "PRAGMA query_only = ON")
+            .await
+            .unwrap();
+        let read_only = run(&mut connection, "INSERT INTO t VALUES (1)")
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(read_only, Error::Failing(_)) && read_only.is_retryable(),
+            "{read_only:?}"
+        );
+
+        run(&mut connection, "PRAGMA query_only = OFF")
+            .await
+            .unwrap();
+        run(&mut connection, "PRAGMA max_page_count = 2")
+            .await
+            .unwrap();
+        let full = run(&mut connection, "CREATE TABLE u AS SELECT zeroblob(100000)")
+            .await
+            .unwrap_err();
+        assert!(matches!(full, Error::Full), "{full:?}");
+
+        run(&mut connection, "INSERT INTO t VALUES (1)")
+            .await
+            .unwrap();
+        let twice = run(&mut connection, "INSERT INTO t VALUES (1)")
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(twice, Error::Database(_)) && !twice.is_retryable(),
+            "{twice:?}"
+        );
+
+        std::fs::write(folder.path().join("b.db"), [b'x'; 8192]).unwrap();
+        let mut garbage = database("b.db").connect().await.unwrap();
+        let garbage = run(&mut garbage, "CREATE TABLE t (x)").await.unwrap_err();
+        assert!(matches!(garbage, Error::Failing(_)), "{garbage:?}");
+    }
 }

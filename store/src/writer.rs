@@ -120,7 +120,7 @@ impl Writer {
                     if waiting_since.0.elapsed() >= TROUBLE_AFTER {
                         self.publish_trouble(&reason, waiting_since.1);
                     }
-                    self.refuse_expired(&mut group, &reason, waiting_since.1);
+                    self.refuse_expired(&mut group, &error, waiting_since.1);
                     if group.is_empty() {
                         return;
                     }
@@ -142,11 +142,11 @@ impl Writer {
                 }
             }
             Err(error) => {
-                let reason = reason_of(&error.into());
-                self.publish_trouble(&reason, waiting_since.1);
+                let error = Error::from(error);
+                self.publish_trouble(&reason_of(&error), waiting_since.1);
                 // Closing undoes the transaction and forgets whatever state the failure left behind.
                 let _ = connection.close().await;
-                self.refuse(group, &reason);
+                self.refuse(group, &error);
             }
         }
     }
@@ -185,7 +185,7 @@ impl Writer {
     }
 
     /// Refuses what has waited too long and takes more in its place, until nothing that was queued is late.
-    fn refuse_expired(&mut self, group: &mut Vec<Queued>, reason: &str, since_ms: i64) {
+    fn refuse_expired(&mut self, group: &mut Vec<Queued>, error: &Error, since_ms: i64) {
         loop {
             self.fill(group);
             let now = Instant::now();
@@ -196,17 +196,20 @@ impl Writer {
             if late.is_empty() {
                 return;
             }
-            self.publish_trouble(reason, since_ms);
-            self.refuse(late, reason);
+            self.publish_trouble(&reason_of(error), since_ms);
+            self.refuse(late, error);
         }
     }
 
-    fn refuse(&mut self, group: Vec<Queued>, reason: &str) {
+    fn refuse(&mut self, group: Vec<Queued>, error: &Error) {
         self.counters
             .failures
             .fetch_add(group.len() as u64, Relaxed);
         for queued in group {
-            queued.unit.answer(Some(Error::Busy(reason.to_owned())));
+            queued.unit.answer(Some(match error {
+                Error::Full => Error::Full,
+                other => Error::Busy(reason_of(other)),
+            }));
         }
     }
 
@@ -266,7 +269,7 @@ impl Writer {
 fn reason_of(error: &Error) -> String {
     match error {
         Error::Busy(reason) => reason.clone(),
-        Error::Database(cause) => cause.to_string(),
+        Error::Failing(cause) | Error::Database(cause) => cause.to_string(),
         other => other.to_string(),
     }
 }

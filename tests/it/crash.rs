@@ -1,7 +1,7 @@
 //! The service is killed or stopped in mid-stream: the next start serves what was listed, and the encoder's return goes on
 //! in the same playlist.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -10,7 +10,9 @@ use crate::support::{
     Failure,
     checker::MediaPlaylist,
     encoder::Publish,
+    eventually,
     media::{check_contiguous_to_a_cut, numbered},
+    power::{self, Loss},
     publisher::{Pace, Publisher},
     server::{Input, Server, Settings},
     viewer::{Collection, Viewer, Viewing},
@@ -296,4 +298,115 @@ async fn killed_in_its_first_second_a_stream_is_reconnecting_too() -> Result<(),
     let seen = viewing.until_ended(SOON).await?;
     assert_eq!(seen.numbers()?.last(), Some(&sent.pictures));
     Ok(())
+}
+
+/// Whole segments by their addresses below the playlist: what an address has answered once, it answers for ever.
+type Bodies = BTreeMap<String, (u64, Vec<u8>)>;
+
+/// Reads the playlists once: both are there, and no address that they list answers other bytes than before.
+async fn look(
+    server: &Server,
+    input: &Input,
+    known: &mut Bodies,
+) -> Result<MediaPlaylist, Failure> {
+    let (status, _) = server.get(&input.playback_path("index.m3u8")).await?;
+    assert_eq!(
+        status,
+        StatusCode::OK,
+        "the multivariant playlist disappeared"
+    );
+    let list = server
+        .playlist(input)
+        .await?
+        .ok_or("the playlist disappeared")?;
+    for segment in list.segments.iter().filter(|segment| !segment.gap) {
+        let Some(whole) = &segment.whole else {
+            continue;
+        };
+        let (status, bytes) = server.get(&input.playback_path(&whole.uri)).await?;
+        // It may have left the list since, and the disk, on a slow machine.
+        if status == StatusCode::NOT_FOUND {
+            continue;
+        }
+        assert_eq!(status, StatusCode::OK, "{}", whole.uri);
+        let first = known
+            .entry(whole.uri.clone())
+            .or_insert((segment.msn, bytes.to_vec()));
+        assert!(first.1 == bytes, "{} is another one", whole.uri);
+    }
+    Ok(list)
+}
+
+async fn power_is_cut(latency: &str, loss: Loss) -> Result<(), Failure> {
+    let mut server = Server::start().await?;
+    let input = server.api().create(json!({"latency": latency})).await?;
+    let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
+    encoder.send_pictures(250, Pace::RealTime).await?;
+    let mut known = Bodies::new();
+    let before = look(&server, &input, &mut known).await?;
+    let (newest, whole) = (
+        known.values().map(|(msn, _)| *msn).max().unwrap_or(0),
+        known.len(),
+    );
+    assert!(whole >= 3, "{whole} segments are listed");
+    server.kill().await?;
+    power::cut(server.data_dir(), &input.id, newest, loss)?;
+    restart(&mut server).await?;
+
+    let record = server.api().get(&input.id).await?;
+    assert_eq!(record["status"], "reconnecting");
+    let after = look(&server, &input, &mut known).await?;
+    assert_eq!(after.media_sequence, before.media_sequence);
+    assert_eq!(
+        last_msn(&after),
+        newest - 1,
+        "the damaged segment is not listed"
+    );
+    for (uri, (msn, bytes)) in known.clone() {
+        let (status, now) = server.get(&input.playback_path(&uri)).await?;
+        match status {
+            StatusCode::NOT_FOUND => assert_eq!(msn, newest, "{uri} was not damaged"),
+            status => assert!(status == StatusCode::OK && now == bytes, "{uri}: {status}"),
+        }
+    }
+
+    // From before the encoder's return until its media are listed, and behind it.
+    let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
+    let sending = async move {
+        encoder.send_pictures(240, Pace::RealTime).await?;
+        encoder.end().await
+    };
+    let watching = async {
+        eventually(
+            "a closed list with the second encoder's media",
+            PLAYED,
+            async || {
+                let list = match look(&server, &input, &mut known).await {
+                    Ok(list) => list,
+                    Err(failure) => return Some(Err(failure)),
+                };
+                (list.ended && last_msn(&list) > newest).then_some(Ok(list))
+            },
+        )
+        .await?
+    };
+    let (sent, ended) = tokio::try_join!(sending, watching)?;
+    let first = ended.segments.iter().find(|segment| !segment.gap);
+    assert!(
+        first.is_some_and(|segment| segment.msn > newest + 1),
+        "numbers are skipped"
+    );
+    let seen = watch(&input).until_ended(SOON).await?;
+    assert_eq!(seen.numbers()?.last(), Some(&sent.pictures));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_tears_the_journal_and_the_playlist_stays() -> Result<(), Failure> {
+    power_is_cut("low", Loss::TornTail).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_zeroes_the_newest_segment_and_the_playlist_stays() -> Result<(), Failure> {
+    power_is_cut("standard", Loss::Zeros).await
 }

@@ -106,6 +106,75 @@ async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whatever stops a start is named with the system's reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_fails_names_the_systems_reason() -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let data_dir = |name: &str| folder.path().join(name);
+    let in_the_way = |path: &str| -> Result<(), Failure> {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("it has one"))?;
+        Ok(std::fs::write(path, b"in the way")?)
+    };
+    in_the_way("file")?;
+    in_the_way("garbage/sluice.db")?;
+    in_the_way("live/live")?;
+    in_the_way("blobs/blobs")?;
+    in_the_way("addresses/addresses.json.new/file")?;
+    std::fs::create_dir_all(data_dir("database/sluice.db"))?;
+    let cases = [
+        ("file/data", "cannot create the folder", "Not a directory"),
+        ("blobs", "cannot create the folder", "File exists"),
+        ("database", "cannot open", "Is a directory"),
+        (
+            "garbage",
+            "the database cannot be read or written",
+            "file is not a database",
+        ),
+        ("live", "live folder", "File exists"),
+        ("addresses", "addresses.json", "Is a directory"),
+    ];
+    for (name, action, reason) in cases {
+        let said = sluice(&["serve"]).data_dir(&data_dir(name)).fail().await?;
+        let last = said.lines().last().unwrap_or_default();
+        assert!(
+            last.contains(action) && last.contains(reason),
+            "{name}: {said}"
+        );
+    }
+
+    let settings = [
+        (
+            "SLUICE_HTTP__LISTEN",
+            "192.0.2.1:0",
+            "Cannot assign requested address",
+        ),
+        (
+            "SLUICE_RTMP__LISTEN",
+            "192.0.2.1:0",
+            "Cannot assign requested address",
+        ),
+        (
+            "SLUICE_SRT__LISTEN",
+            "192.0.2.1:0",
+            "Cannot assign requested address",
+        ),
+    ];
+    for (name, value, reason) in settings {
+        let start = sluice(&["serve"])
+            .data_dir(&data_dir("sockets"))
+            .env(name, value);
+        let said = start.fail().await?;
+        let last = said.lines().last().unwrap_or_default();
+        assert!(
+            last.contains(value) && last.contains(reason),
+            "{name}: {said}"
+        );
+        assert_eq!(last.matches(reason).count(), 1, "{last}");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_settings_stop_the_start_and_say_where() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;

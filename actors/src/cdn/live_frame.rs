@@ -152,10 +152,7 @@ pub(super) async fn newest(
     services: &Services,
     playback: &Playback,
 ) -> Result<Arc<Source>, NoFrame> {
-    let view = playback.now().view.clone();
-    let view = view
-        .filter(|view| view.is_playable())
-        .ok_or(NoFrame::NotOnAir)?;
+    let view = playback.now().listed().ok_or(NoFrame::NotOnAir)?;
     let newest = KeyFrame::newest(&view).ok_or(NoFrame::NoPicture)?;
     let now_ms = now_ms();
     let (slot, gone) = services.frames.slot(playback.input_id, now_ms);

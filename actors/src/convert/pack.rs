@@ -33,7 +33,11 @@ pub(super) async fn pack(output: File, files: Vec<(File, String)>) -> Result<(),
     match written {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) if error.kind() == io::ErrorKind::StorageFull => Err(Error::Full),
-        Ok(Err(error)) => Err(Error::Internal(format!("writing an archive: {error}"))),
+        Ok(Err(source)) => Err(Error::File {
+            action: "cannot write an archive in",
+            path: "the scratch folder".into(),
+            source,
+        }),
         Err(error) => Err(Error::Internal(format!("writing an archive: {error}"))),
     }
 }

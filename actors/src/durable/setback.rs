@@ -27,8 +27,10 @@ impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Conflict(_) => Self::Lost,
-            StoreError::Busy(_) | StoreError::Full => Self::Later(error.to_string()),
-            StoreError::File { ref source, .. } if is_shortage(source) => {
+            StoreError::Busy(_) | StoreError::Full | StoreError::Failing(_) => {
+                Self::Later(error.to_string())
+            }
+            StoreError::File { ref source, .. } if passes(source) => {
                 Self::Later(format!("{error}: {source}"))
             }
             other => Self::Broken(other.to_string()),
@@ -36,11 +38,11 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// Whether descriptors or memory have run out: that passes.
-fn is_shortage(error: &std::io::Error) -> bool {
+/// Whether it is the state of the machine: descriptors or memory have run out, or the disk is read-only.
+fn passes(error: &std::io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ROFS)
     )
 }
 

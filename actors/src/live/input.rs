@@ -317,7 +317,7 @@ impl LiveInput {
         };
         broadcast.settle(now_ms, &mut self.closed);
         if let Some(view) = broadcast.advance(now_ms) {
-            self.view = Some(Arc::new(view));
+            self.view = Some(Arc::new(view.following(self.view.as_ref())));
             if self.phase == Phase::Starting
                 && self.view.as_ref().is_some_and(|view| view.is_playable())
             {

@@ -50,11 +50,20 @@ pub struct Published {
     pub view: Option<Arc<View>>,
 }
 
+impl Published {
+    /// The view whose playlist viewers get; `None` until a player can start.
+    pub fn listed(&self) -> Option<Arc<View>> {
+        self.view.as_ref().and_then(View::listed)
+    }
+}
+
 /// A window with the bytes it lists and its playlists, rendered once.
 #[derive(Debug)]
 pub struct View {
     pub window: Window,
     pub shelf: Arc<Shelf>,
+    /// What is listed until a player can start with this one.
+    before: Option<Arc<View>>,
     media: OnceLock<bytes::Bytes>,
     delta: OnceLock<bytes::Bytes>,
 }
@@ -64,8 +73,27 @@ impl View {
         Self {
             window,
             shelf,
+            before: None,
             media: OnceLock::new(),
             delta: OnceLock::new(),
+        }
+    }
+
+    /// Keeps what `previous` lists until a player can start with this view: after skipped media sequence numbers the
+    /// window begins with a segment that has hardly any part yet, and the playlist must not disappear meanwhile.
+    pub(super) fn following(mut self, previous: Option<&Arc<View>>) -> Self {
+        self.before = previous
+            .filter(|_| !self.is_playable())
+            .and_then(View::listed);
+        self
+    }
+
+    /// The view whose playlist viewers get: this one, or before a player can start with it the one it follows.
+    fn listed(self: &Arc<Self>) -> Option<Arc<View>> {
+        if self.is_playable() {
+            Some(self.clone())
+        } else {
+            self.before.clone()
         }
     }
 

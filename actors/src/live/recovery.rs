@@ -1,7 +1,8 @@
 //! What an earlier process left on disk: every broadcast that was on air is served again before the service is ready.
 //!
 //! A journal is believed line by line, and a part only if its segment's file holds it whole. After a power loss
-//! (another boot id) the media sequence skips ahead of whatever had been published and not synced.
+//! (another boot id) only whole segments whose bytes have the journal's checksums are listed, and the media sequence skips
+//! ahead of whatever had been published and not synced.
 
 use std::{
     fs, io,
@@ -13,7 +14,7 @@ use std::{
 use sluice_media::hls::{
     Segment, Window, WindowLimits,
     journal::{self, Recovered},
-    names,
+    names::{self, MediaName},
 };
 use tracing::{info, warn};
 use uuid::Uuid;
@@ -136,20 +137,31 @@ fn view(
     input_id: Uuid,
 ) -> io::Result<Option<View>> {
     list_what_is_there(&mut recovered.window, folder, &services.settings);
-    recovered.truncate_to(|msn| {
-        fs::metadata(folder.join(names::segment_name(msn)))
-            .ok()
-            .map(|file| file.len())
-    });
-    if recovered.window.header().boot_id != services.boot_id {
-        recovered.after_power_loss(SKIP_AFTER_POWER_LOSS, &services.boot_id);
-    }
+    let lost_power = recovered.window.header().boot_id != services.boot_id;
+    let first_lost = if lost_power {
+        let read = |name: MediaName| fs::read(folder.join(name.to_string())).ok();
+        let first_lost = recovered.after_power_loss(SKIP_AFTER_POWER_LOSS, &services.boot_id, read);
+        warn!(folder = %folder.display(), first_lost, "the machine was restarted in mid-broadcast: unsynced segments are left out");
+        Some(first_lost)
+    } else {
+        recovered.truncate_to(|msn| {
+            fs::metadata(folder.join(names::segment_name(msn)))
+                .ok()
+                .map(|file| file.len())
+        });
+        None
+    };
     let window = recovered.window;
     if recovered.ended && window.segments().next().is_none() {
         return Ok(None);
     }
     let shelf = Shelf::new(folder.to_owned(), Disk::start(folder.to_owned())?);
-    if let Some(tape) = Tape::load(services.tapes.clone(), input_id, window.header()) {
+    if let Some(tape) = Tape::load(
+        services.tapes.clone(),
+        input_id,
+        window.header(),
+        first_lost,
+    ) {
         shelf.set_tape(tape);
     }
     for init in window.inits() {

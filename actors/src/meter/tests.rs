@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sluice_store::{Store, StoreSettings, accounts, deliveries, now_ms};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -226,4 +227,62 @@ async fn a_larger_plan_opens_a_cap_that_was_reached() {
         .await
         .unwrap();
     assert_eq!(site.spend(usize::MAX).await, 3_000 - 151);
+}
+
+/// A delivery and the quota of its refusal each waited for the whole patience, one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
+    let site = Site::open("small").await;
+    let account = site.meter.account(site.account_id);
+    let beside = StoreSettings {
+        data_dir: site.store.data_dir().to_owned(),
+        ..StoreSettings::default()
+    };
+    let beside = Store::open_beside(&beside).await.unwrap();
+    let (locked, is_locked) = oneshot::channel();
+    let (release, released) = oneshot::channel::<()>();
+    let holding = tokio::spawn(async move {
+        let held = beside.write(move |_| {
+            Box::pin(async move {
+                let _ = locked.send(());
+                let _ = released.await;
+                Ok(())
+            })
+        });
+        held.await.unwrap();
+        beside.close().await;
+    });
+    is_locked.await.unwrap();
+    assert!(matches!(
+        site.meter.spend(&account).await,
+        Err(Refusal::Busy)
+    ));
+    assert!(
+        site.store.trouble().is_some(),
+        "the first to wait has learnt of it"
+    );
+
+    let answered = async {
+        for _ in 0..100 {
+            assert!(matches!(
+                site.meter.spend(&account).await,
+                Err(Refusal::Busy)
+            ));
+            assert!(site.meter.quota(&account).await.is_none());
+        }
+    };
+    assert!(
+        tokio::time::timeout(super::PATIENCE, answered)
+            .await
+            .is_ok(),
+        "a hundred refusals take less than one patience"
+    );
+
+    release.send(()).unwrap();
+    holding.await.unwrap();
+    while site.store.trouble().is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(site.spend(10).await, 10);
+    site.stop().await;
 }

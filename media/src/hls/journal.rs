@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Header, InitInfo, Output, Segment, SegmentStart, StreamInfo, Window,
+    names::MediaName,
     window::{PartEntry, Position},
 };
 use crate::Error;
@@ -27,6 +28,8 @@ pub enum Record {
     Init {
         number: u32,
         len: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        crc32: Option<u32>,
         info: StreamInfo,
     },
     Part(SavedPart),
@@ -69,6 +72,8 @@ pub struct SavedPart {
     part_target_90k: u32,
     #[serde(rename = "n")]
     len: u32,
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    crc32: Option<u32>,
     /// Unix milliseconds at which it went out; in a rewritten journal, of its last sample.
     #[serde(rename = "w", default)]
     at_ms: i64,
@@ -81,6 +86,7 @@ impl Record {
             Output::Init(init) => Self::Init {
                 number: init.number,
                 len: init.data.len() as u64,
+                crc32: Some(crc32fast::hash(&init.data)),
                 info: init.info.as_ref().clone(),
             },
             Output::Part(part) => Self::Part(SavedPart {
@@ -91,6 +97,7 @@ impl Record {
                 independent: part.independent,
                 part_target_90k: part.part_target_90k,
                 len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
+                crc32: Some(part.crc32),
                 at_ms: now_ms,
             }),
             Output::SegmentEnd { msn } => Self::SegmentEnd { msn: *msn },
@@ -170,10 +177,16 @@ impl Recovered {
             Record::Position(SavedPosition(position)) => {
                 self.window.position = position;
             }
-            Record::Init { number, len, info } => {
+            Record::Init {
+                number,
+                len,
+                crc32,
+                info,
+            } => {
                 self.window.add_init(InitInfo {
                     number,
                     len,
+                    crc32,
                     info: Arc::new(info),
                 });
             }
@@ -185,6 +198,7 @@ impl Recovered {
                 independent: part.independent,
                 part_target_90k: part.part_target_90k,
                 len: part.len,
+                crc32: part.crc32,
             }),
             Record::SegmentEnd { msn } => self.window.apply(&Output::SegmentEnd { msn }),
             Record::Ended { at_ms } => self.window.end(at_ms),
@@ -202,15 +216,28 @@ impl Recovered {
         self.window.truncate_to(file_len)
     }
 
-    /// Moves the next media sequence number ahead by `skip`: after a power loss viewers may have seen numbers that no
-    /// file and no line tells of. From now on the broadcast belongs to the boot `boot_id`.
-    pub fn after_power_loss(&mut self, skip: u64, boot_id: &str) {
-        self.window.close_open();
+    /// Keeps what a power loss has left unchanged, and returns the number of the first segment that is not kept.
+    ///
+    /// The journal's newest lines may be missing, and bytes that it names may be missing or zeros. A segment stays only
+    /// when its end is journalled and its file and its init section's have the checksums of the journal; so does nothing
+    /// behind the first damaged one. The open segment is left out: viewers may have had more of it, and an address never
+    /// answers other bytes. `file` reads a file of the broadcast; `None` when it cannot.
+    ///
+    /// The next media sequence number moves ahead by `skip`, since viewers may have seen numbers that no file and no line
+    /// names. From now on the broadcast belongs to the boot `boot_id`.
+    pub fn after_power_loss(
+        &mut self,
+        skip: u64,
+        boot_id: &str,
+        file: impl Fn(MediaName) -> Option<Vec<u8>>,
+    ) -> u64 {
+        let first_lost = self.window.keep_intact(file);
         Arc::make_mut(&mut self.window.header).boot_id = boot_id.to_owned();
         let position = &mut self.window.position;
         position.next_msn = position.next_msn.saturating_add(skip);
         let skip_inits = u32::try_from(skip).unwrap_or(u32::MAX);
         position.next_init = position.next_init.saturating_add(skip_inits);
+        first_lost
     }
 }
 
@@ -241,8 +268,13 @@ pub fn compact(window: &Window) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 * 1_024);
     encode(&Record::Header(window.header().clone()), &mut out);
     for init in window.inits() {
-        let (number, len, info) = (init.number, init.len, init.info.as_ref().clone());
-        encode(&Record::Init { number, len, info }, &mut out);
+        let record = Record::Init {
+            number: init.number,
+            len: init.len,
+            crc32: init.crc32,
+            info: init.info.as_ref().clone(),
+        };
+        encode(&record, &mut out);
     }
     for segment in window.segments() {
         compact_segment(segment, window.part_target_90k().unwrap_or(0), &mut out);
@@ -271,6 +303,7 @@ fn compact_segment(segment: &Segment, part_target_90k: u32, out: &mut Vec<u8>) {
             independent: part.independent,
             part_target_90k,
             len: part.len,
+            crc32: part.crc32,
             at_ms: segment.program_date_time_ms + (end_90k - segment.start_90k) / TICKS_PER_MS,
         };
         encode(&Record::Part(saved), out);

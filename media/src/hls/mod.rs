@@ -97,6 +97,8 @@ pub struct Part {
     /// The broadcast's PART-TARGET, settled since its first part.
     pub part_target_90k: u32,
     pub data: Bytes,
+    /// CRC-32 of `data`, which the journal keeps.
+    pub crc32: u32,
 }
 
 /// What is said of a segment when its first part closes.

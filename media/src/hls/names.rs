@@ -14,6 +14,16 @@ pub enum MediaName {
     Init(u32),
 }
 
+impl std::fmt::Display for MediaName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&match *self {
+            Self::Segment(msn) => segment_name(msn),
+            Self::Part(msn, part) => part_name(msn, part),
+            Self::Init(number) => init_name(number),
+        })
+    }
+}
+
 /// `{msn}.m4s`
 pub fn segment_name(msn: u64) -> String {
     format!("{msn}.m4s")

@@ -220,6 +220,7 @@ impl Segmenter {
         let part_target_90k = self.part_target_with(duration, pace);
         let segment = (self.parts == 0).then(|| self.open_segment(pace, out));
         self.next_fragment = self.next_fragment.wrapping_add(1);
+        let data = fragment::encode(self.next_fragment, &self.video, &frames);
         out.push(Output::Part(Part {
             msn: self.next_msn,
             index: self.parts,
@@ -228,7 +229,8 @@ impl Segmenter {
             duration_90k: u32::try_from(duration).unwrap_or(u32::MAX),
             independent: self.is_independent(),
             part_target_90k,
-            data: fragment::encode(self.next_fragment, &self.video, &frames),
+            crc32: crc32fast::hash(&data),
+            data,
         }));
         self.begun = true;
         self.parts += 1;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Continuation, FIRST_MSN, Output, SegmentStart, StreamInfo,
+    names::MediaName,
     playlist::{HOLD_BACK_PARTS, SKIP_UNTIL_TARGETS},
 };
 
@@ -55,7 +56,22 @@ impl Header {
 pub struct InitInfo {
     pub number: u32,
     pub len: u64,
+    /// CRC-32 of its bytes; `None` from a journal that did not keep it.
+    pub crc32: Option<u32>,
     pub info: Arc<StreamInfo>,
+}
+
+impl InitInfo {
+    fn is_held_by(&self, file: &[u8]) -> bool {
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        file.get(..len)
+            .is_some_and(|bytes| matches_crc(bytes, self.crc32))
+    }
+}
+
+/// Without a checksum the length has to do.
+fn matches_crc(bytes: &[u8], crc32: Option<u32>) -> bool {
+    crc32.is_none_or(|crc32| crc32fast::hash(bytes) == crc32)
 }
 
 /// Where a part lies in its segment's file.
@@ -65,6 +81,8 @@ pub struct PartInfo {
     pub len: u32,
     pub duration_90k: u32,
     pub independent: bool,
+    /// CRC-32 of its bytes; `None` from a journal that did not keep it.
+    pub crc32: Option<u32>,
 }
 
 /// A listed segment, open or closed.
@@ -84,6 +102,15 @@ pub struct Segment {
 }
 
 impl Segment {
+    fn is_held_by(&self, file: &[u8]) -> bool {
+        self.parts.iter().all(|part| {
+            let start = usize::try_from(part.offset).unwrap_or(usize::MAX);
+            let end = start.saturating_add(part.len as usize);
+            file.get(start..end)
+                .is_some_and(|bytes| matches_crc(bytes, part.crc32))
+        })
+    }
+
     /// The segment with only those parts that lie within its file's first `len` bytes; `None` without any.
     fn cut_to(&self, len: u64) -> Option<Self> {
         let whole = |part: &&PartInfo| part.offset + u64::from(part.len) <= len;
@@ -167,6 +194,7 @@ impl Window {
             Output::Init(init) => self.add_init(InitInfo {
                 number: init.number,
                 len: init.data.len() as u64,
+                crc32: Some(crc32fast::hash(&init.data)),
                 info: Arc::clone(&init.info),
             }),
             Output::Part(part) => self.add_part(&PartEntry {
@@ -177,6 +205,7 @@ impl Window {
                 independent: part.independent,
                 part_target_90k: part.part_target_90k,
                 len: u32::try_from(part.data.len()).expect("the packager bounds a part"),
+                crc32: Some(part.crc32),
             }),
             Output::SegmentEnd { msn } => {
                 if self.open.as_ref().is_some_and(|open| open.msn == *msn) {
@@ -204,6 +233,7 @@ impl Window {
             len: part.len,
             duration_90k: part.duration_90k,
             independent: part.independent,
+            crc32: part.crc32,
         });
         open.len += u64::from(part.len);
         open.duration_90k = open.duration_90k.saturating_add(part.duration_90k);
@@ -449,6 +479,23 @@ impl Window {
         left
     }
 
+    /// See [`Recovered::after_power_loss`](super::journal::Recovered::after_power_loss).
+    pub(super) fn keep_intact(&mut self, file: impl Fn(MediaName) -> Option<Vec<u8>>) -> u64 {
+        let open = self.open.take().map(|segment| segment.msn);
+        self.inits.retain(|init| {
+            file(MediaName::Init(init.number)).is_some_and(|bytes| init.is_held_by(&bytes))
+        });
+        let is_intact = |segment: &Segment| {
+            let has_init = self.inits.iter().any(|init| init.number == segment.init);
+            has_init
+                && file(MediaName::Segment(segment.msn))
+                    .is_some_and(|bytes| segment.is_held_by(&bytes))
+        };
+        let damaged = self.closed.iter().position(|segment| !is_intact(segment));
+        let lost = damaged.map(|at| self.closed.drain(at..).next().map(|segment| segment.msn));
+        lost.flatten().or(open).unwrap_or(self.position.next_msn)
+    }
+
     pub fn is_ended(&self) -> bool {
         self.position.ended_ms.is_some()
     }
@@ -494,4 +541,5 @@ pub(super) struct PartEntry {
     pub(super) independent: bool,
     pub(super) part_target_90k: u32,
     pub(super) len: u32,
+    pub(super) crc32: Option<u32>,
 }

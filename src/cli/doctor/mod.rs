@@ -15,8 +15,11 @@ mod workers;
 use std::{path::Path, process::ExitCode};
 
 use self::finding::{Finding, Report};
-use super::{Error, show, with_causes};
-use crate::config::{Config, Loaded};
+use super::{Error, show};
+use crate::{
+    causes::WithCauses,
+    config::{Config, Loaded},
+};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -58,7 +61,7 @@ fn examine(settings: Option<&Path>) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::fail(
             "settings",
-            with_causes(&error),
+            WithCauses(&error).to_string(),
             "correct it; `sluice config --defaults` shows every setting with its meaning",
         )),
     }

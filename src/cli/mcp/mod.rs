@@ -25,8 +25,11 @@ use std::{
 
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{Error, load, service::Access, with_causes};
-use crate::config::{Config, Mcp};
+use super::{Error, load, service::Access};
+use crate::{
+    causes::WithCauses,
+    config::{Config, Mcp},
+};
 use bridge::{Bridge, Parts};
 use endpoint::Endpoint;
 use line::{Line, next_line};
@@ -118,7 +121,7 @@ fn max_message(settings: &Mcp) -> usize {
 }
 
 fn with_causes_of(error: impl std::error::Error) -> String {
-    with_causes(&error)
+    WithCauses(&error).to_string()
 }
 
 fn io_error(action: &'static str) -> impl FnOnce(io::Error) -> Error {

@@ -142,7 +142,13 @@ async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
         Err(refusal) => refusal,
     };
     let mut response = in_the_open(refusal.error_response());
-    if let Some(quota) = state.images.meter().quota(&key.account).await {
+    let meter = state.images.meter();
+    // Who has waited for the meter in vain does not wait for it again.
+    let quota = match refusal {
+        ApiError::Unavailable { .. } => meter.published(key.account.id()),
+        _ => meter.quota(&key.account).await,
+    };
+    if let Some(quota) = quota {
         show_quota(&quota, response.headers_mut());
     }
     response

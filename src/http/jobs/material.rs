@@ -32,7 +32,7 @@ impl Material {
         let file = files::get(&mut state.store.read().await?, account_id, id).await?;
         let blob = state.store.blobs().open(&file.blob).await?;
         let mut head = vec![0; HEAD_BYTES];
-        let length = blob.read_at(&mut head, 0).map_err(ApiError::internal)?;
+        let length = blob.read_at(&mut head, 0).map_err(ApiError::of_disk)?;
         head.truncate(length);
         Ok(Self::Stored { file, head })
     }

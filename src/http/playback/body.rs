@@ -66,7 +66,7 @@ async fn open(path: PathBuf) -> Result<Arc<File>, ApiError> {
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
             Err(ApiError::NotFound("segment"))
         }
-        Ok(Err(error)) => Err(ApiError::internal(error)),
+        Ok(Err(error)) => Err(ApiError::of_disk(error)),
         Err(error) => Err(ApiError::internal(error)),
     }
 }

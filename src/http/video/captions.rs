@@ -211,7 +211,7 @@ async fn all_of(mut file: std::fs::File) -> Result<Vec<u8>, ApiError> {
         file.read_to_end(&mut bytes).map(|_| bytes)
     });
     let bytes = reading.await.map_err(ApiError::internal)?;
-    bytes.map_err(ApiError::internal)
+    bytes.map_err(ApiError::of_disk)
 }
 
 async fn seal(

@@ -1,13 +1,14 @@
-//! A full disk: uploads are refused with 507, leave nothing, and go on once there is room.
+//! A full or read-only disk: uploads are refused with 507 or 503, leave nothing, and go on once the disk can be written.
 
 use tempfile::TempDir;
 
 use super::{SOON, all_files, noise};
 use crate::support::{
     Failure, eventually,
+    images::{available, drawn},
     server::{Form, Settings},
     skip,
-    small_disk::SmallDisk,
+    small_disk::{ReadOnly, SmallDisk},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,5 +52,50 @@ async fn a_full_disk_refuses_uploads_and_keeps_what_is_there() -> Result<(), Fai
     std::fs::remove_file(&ballast)?;
     api.upload("small.bin", b"small").await?;
     assert_eq!(all_files(&api).await?.len(), 2);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_only_disk_refuses_uploads_and_serves_what_is_there() -> Result<(), Failure> {
+    if !available("a_read_only_disk_refuses_uploads_and_serves_what_is_there")? {
+        return Ok(());
+    }
+    let server = Settings::new().start().await?;
+    let api = server.api();
+    let picture = drawn("plain.jpg")?;
+    let kept = api.upload("kept.jpg", &picture).await?;
+    let id = kept["id"].as_str().ok_or("no id")?;
+    let key = api.delivery_key().await?;
+    api.deliver(&key, id, "w=80").await?.expect(200)?;
+    let Some(read_only) = ReadOnly::mount(server.data_dir()).await? else {
+        skip("a read-only disk", "no right to mount");
+        return Ok(());
+    };
+
+    for (path, field) in [("/api/files", "file"), ("/api/convert", "files")] {
+        let form = Form::new().file(field, "a.jpg", &picture);
+        let form = form.field("format", "png");
+        let refused = api.post_form(path, form).await?.expect(503)?;
+        assert_eq!(refused.header("retry-after"), "10", "{path}");
+        let error = refused.json()?;
+        let text = error["error"].as_str().unwrap_or_default();
+        assert!(text.contains("storage"), "{path}: {error}");
+        let data_dir = server.data_dir().display().to_string();
+        assert!(!text.contains(&data_dir), "{error}");
+    }
+    // A variant that is new cannot be kept, and is delivered all the same.
+    for query in ["w=80", "w=81"] {
+        api.deliver(&key, id, query).await?.expect(200)?;
+    }
+    let url = kept["download_url"].as_str().ok_or("no download_url")?;
+    assert!(api.fetch(url).await?.expect(200)?.bytes == picture);
+    assert!(
+        server.log().contains("Read-only file system"),
+        "the log names the reason"
+    );
+
+    drop(read_only);
+    api.upload("again.jpg", &picture).await?;
+    api.deliver(&key, id, "w=82").await?.expect(200)?;
     Ok(())
 }

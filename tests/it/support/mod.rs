@@ -20,6 +20,7 @@ pub mod json;
 pub mod media;
 pub mod neighbour;
 pub mod on_air;
+pub mod power;
 pub mod publisher;
 pub mod receiver;
 pub mod server;

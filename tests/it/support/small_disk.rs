@@ -1,4 +1,4 @@
-//! A disk that is soon full.
+//! Disks that are soon full, or read-only.
 
 use std::{
     fs::File,
@@ -43,6 +43,40 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         // Lazily: the service may have files open that are gone with it.
+        let _ = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+/// A folder that has become read-only for whoever opens a file in it; what is open already can still be written. Writable
+/// again when dropped.
+#[derive(Debug)]
+pub struct ReadOnly(PathBuf);
+
+impl ReadOnly {
+    /// `None` where this user may not mount.
+    pub async fn mount(folder: &Path) -> Result<Option<Self>, Failure> {
+        let mount = async |options: &[&str]| {
+            let output = Command::new("mount")
+                .args(options)
+                .arg(folder)
+                .output()
+                .await;
+            output.is_ok_and(|output| output.status.success())
+        };
+        let source = folder.to_str().ok_or("a path that is no text")?;
+        if !mount(&["--bind", source]).await {
+            return Ok(None);
+        }
+        let mounted = Self(folder.to_owned());
+        Ok(mount(&["-o", "remount,bind,ro"]).await.then_some(mounted))
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
         let _ = std::process::Command::new("umount")
             .arg("-l")
             .arg(&self.0)

@@ -108,8 +108,14 @@ impl Tape {
         }
     }
 
-    /// What an earlier process recorded of a broadcast that goes on; `None` when it recorded nothing.
-    pub(in crate::live) fn load(site: Site, input_id: Uuid, header: &Header) -> Option<Self> {
+    /// What an earlier process recorded of a broadcast that goes on; `None` when it recorded nothing. Segments from
+    /// `first_lost` on are not listed: a power loss may have damaged them.
+    pub(in crate::live) fn load(
+        site: Site,
+        input_id: Uuid,
+        header: &Header,
+        first_lost: Option<u64>,
+    ) -> Option<Self> {
         let tape = Self::new(site, input_id, header);
         let index = fs::read(tape.folder.join(INDEX)).ok()?;
         let mut segments = BTreeMap::new();
@@ -127,7 +133,10 @@ impl Tape {
                 Entry::Begun { .. } | Entry::Ended => {}
             }
         }
-        let closed = segments.into_values().filter(SegmentEntry::is_closed);
+        let kept = segments
+            .range(..first_lost.unwrap_or(u64::MAX))
+            .map(|(_, segment)| *segment);
+        let closed = kept.filter(SegmentEntry::is_closed);
         closed.for_each(|segment| known.list(segment));
         drop(known);
         Some(tape)

@@ -1,11 +1,29 @@
 //! The journal: what was written is what comes back, up to the first damage.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 
-use super::{super::journal::*, encoder::Encoder, *};
+use super::{
+    super::{journal::*, names::MediaName},
+    encoder::Encoder,
+    *,
+};
+
+/// What a power loss does to the bytes of a file.
+type Damage = fn(&mut Vec<u8>);
+
+/// The files of a broadcast.
+type Files = HashMap<MediaName, Vec<u8>>;
 
 /// A broadcast of some sessions, its journal, and its window.
 fn recorded(seconds: &[f64], retire: bool) -> (Vec<u8>, Window) {
+    let (journal, window, _) = recorded_with_files(seconds, retire);
+    (journal, window)
+}
+
+fn recorded_with_files(seconds: &[f64], retire: bool) -> (Vec<u8>, Window, Files) {
+    let mut files = Files::new();
     let mut packager = Packager::new(settings(4), None);
     let mut window = Window::new(header(4));
     let mut journal = Vec::new();
@@ -26,6 +44,12 @@ fn recorded(seconds: &[f64], retire: bool) -> (Vec<u8>, Window) {
         for output in &out {
             window.apply(output);
             encode(&Record::of(output, now_ms), &mut journal);
+            let (name, bytes) = match output {
+                Output::Init(init) => (MediaName::Init(init.number), &init.data),
+                Output::Part(part) => (MediaName::Segment(part.msn), &part.data),
+                Output::SegmentEnd { .. } => continue,
+            };
+            files.entry(name).or_default().extend_from_slice(bytes);
         }
     }
     if retire {
@@ -34,7 +58,7 @@ fn recorded(seconds: &[f64], retire: bool) -> (Vec<u8>, Window) {
             min_segments: 3,
         });
     }
-    (journal, window)
+    (journal, window, files)
 }
 
 /// The end, or the time of the newest sample, or of the beginning.
@@ -146,12 +170,14 @@ fn parts_that_no_file_holds_are_dropped_and_their_numbers_are_not_used_again() {
 
 #[test]
 fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
-    let (journal, _) = recorded(&[7.0], false);
+    let (journal, _, files) = recorded_with_files(&[7.0], false);
     let mut recovered = replay(&journal).unwrap();
-    recovered.after_power_loss(16, "another boot");
+    let first_lost =
+        recovered.after_power_loss(16, "another boot", |name| files.get(&name).cloned());
+    assert_eq!(first_lost, 4, "the open segment");
     let continuation = recovered.window.continuation();
     assert_eq!((continuation.next_msn, continuation.next_init), (21, 17));
-    assert_eq!(recovered.window.segments().count(), 4, "still served");
+    assert_eq!(recovered.window.segments().count(), 3, "still served");
     assert!(
         !recovered.window.has(5, None),
         "a reload waits for what comes"
@@ -172,23 +198,23 @@ fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
         list_for: Duration::from_secs(20),
         min_segments: 6,
     };
-    assert_eq!(window.retire(keep).len(), 4);
+    assert_eq!(window.retire(keep).len(), 3);
 }
 
 /// A restart as the service makes it: numbers are skipped only when the machine booted since.
-fn restart(journal: &[u8], boot_id: &str) -> Vec<u8> {
+fn restart(journal: &[u8], files: &Files, boot_id: &str) -> Vec<u8> {
     let mut recovered = replay(journal).unwrap();
     if recovered.window.header().boot_id != boot_id {
-        recovered.after_power_loss(16, boot_id);
+        recovered.after_power_loss(16, boot_id, |name| files.get(&name).cloned());
     }
     compact(&recovered.window)
 }
 
 #[test]
 fn a_power_loss_counts_once() {
-    let (mut journal, _) = recorded(&[7.0], false);
+    let (mut journal, _, files) = recorded_with_files(&[7.0], false);
     for (boot_id, next_msn) in [("second", 21), ("second", 21), ("third", 37), ("third", 37)] {
-        journal = restart(&journal, boot_id);
+        journal = restart(&journal, &files, boot_id);
         let window = replay(&journal).unwrap().window;
         assert_eq!(window.continuation().next_msn, next_msn, "{boot_id}");
         assert_eq!(window.header().boot_id, boot_id);
@@ -197,9 +223,9 @@ fn a_power_loss_counts_once() {
 
 #[test]
 fn after_a_power_loss_a_gap_leads_the_segment_that_begins_the_list() {
-    let (journal, _) = recorded(&[7.0], false);
+    let (journal, _, files) = recorded_with_files(&[7.0], false);
     let mut recovered = replay(&journal).unwrap();
-    recovered.after_power_loss(16, "another boot");
+    recovered.after_power_loss(16, "another boot", |name| files.get(&name).cloned());
     let mut window = recovered.window;
     let render = |window: &Window| media_playlist(window, MediaOptions::default());
     assert!(
@@ -246,4 +272,86 @@ fn after_a_power_loss_a_gap_leads_the_segment_that_begins_the_list() {
         assert_eq!(text.contains("#EXT-X-GAP\n"), is_led, "{text}");
     }
     assert!(window.segment(21).is_none(), "it left at last");
+}
+
+/// What is left of a broadcast after a power loss: the numbers that are listed, and the first that is lost.
+fn after_power_loss(journal: &[u8], files: &Files) -> (Vec<u64>, u64) {
+    let mut recovered = replay(journal).unwrap();
+    let first_lost = recovered.after_power_loss(16, "another", |name| files.get(&name).cloned());
+    let listed = recovered.window.segments().map(|segment| segment.msn);
+    (listed.collect(), first_lost)
+}
+
+#[test]
+fn after_a_power_loss_only_whole_segments_with_the_journalled_bytes_are_listed() {
+    let (journal, window, files) = recorded_with_files(&[3.0, 7.0], false);
+    let numbers: Vec<u64> = window.segments().map(|segment| segment.msn).collect();
+    let (&open, closed) = numbers.split_last().unwrap();
+    assert!(closed.len() >= 4 && !window.segment(open).unwrap().closed);
+    assert_eq!(after_power_loss(&journal, &files), (closed.to_vec(), open));
+
+    let second = MediaName::Segment(closed[1]);
+    let len = files[&second].len();
+    let damages: [(&str, Damage); 4] = [
+        ("short", |bytes| bytes.truncate(bytes.len() - 1)),
+        ("empty", Vec::clear),
+        ("zeros at its end", |bytes| {
+            let half = bytes.len() / 2;
+            bytes[half..].fill(0);
+        }),
+        ("one bit", |bytes| bytes[100] ^= 1),
+    ];
+    for (damage, make) in damages {
+        let mut files = files.clone();
+        make(files.get_mut(&second).unwrap());
+        let expected = (closed[..1].to_vec(), closed[1]);
+        assert_eq!(after_power_loss(&journal, &files), expected, "{damage}");
+    }
+
+    // Bytes that no line names were not lost.
+    let mut longer = files.clone();
+    longer.get_mut(&second).unwrap().extend_from_slice(&[0; 7]);
+    assert!(longer[&second].len() > len);
+    assert_eq!(after_power_loss(&journal, &longer), (closed.to_vec(), open));
+
+    // Without its init section nothing of the second session can be played.
+    let mut without_init = files.clone();
+    without_init.insert(MediaName::Init(1), vec![0; 900]);
+    let of_first = |msn: &&u64| window.segment(**msn).unwrap().init == 0;
+    let kept: Vec<u64> = closed.iter().take_while(of_first).copied().collect();
+    let lost = kept.last().unwrap() + 1;
+    assert!(kept.len() < closed.len());
+    assert_eq!(after_power_loss(&journal, &without_init), (kept, lost));
+}
+
+/// A segment whose end the journal does not name may have been longer under its address.
+#[test]
+fn after_a_power_loss_a_torn_journal_lists_no_segment_that_may_have_been_longer() {
+    let (journal, window, files) = recorded_with_files(&[7.0], false);
+    for cut in (0..journal.len()).step_by(97) {
+        let Ok(mut recovered) = replay(&journal[..cut]) else {
+            continue;
+        };
+        recovered.after_power_loss(16, "another", |name| files.get(&name).cloned());
+        for segment in recovered.window.segments() {
+            let before = window.segment(segment.msn).unwrap();
+            assert_eq!(segment.len, before.len, "{} at {cut}", segment.msn);
+        }
+    }
+}
+
+/// An update of the service comes with a restart, so journals of the version before are read.
+#[test]
+fn a_journal_without_checksums_is_read() {
+    let (journal, window, files) = recorded_with_files(&[7.0], false);
+    let mut older = Vec::new();
+    for line in String::from_utf8(journal).unwrap().lines() {
+        let mut value: serde_json::Value = serde_json::from_str(&line[9..]).unwrap();
+        let fields = value.as_object_mut().unwrap();
+        fields.remove("c");
+        fields.remove("crc32");
+        encode(&serde_json::from_value(value).unwrap(), &mut older);
+    }
+    let kept = window.segments().count() - 1;
+    assert_eq!(after_power_loss(&older, &files).0.len(), kept);
 }

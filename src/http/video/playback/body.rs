@@ -68,7 +68,7 @@ pub(super) async fn send(
     let file = open(state, piece.content).await?;
     let (offset, total) = match piece.range {
         Some(range) => range,
-        None => (0, file.metadata().map_err(ApiError::internal)?.len()),
+        None => (0, file.metadata().map_err(ApiError::of_disk)?.len()),
     };
     let asked = match if_range_holds(request, &piece.tag, &piece.tag) {
         true => Asked::of(request, total),

@@ -29,7 +29,9 @@ async fn the_readmes_receiver_verifies_what_comes_and_what_is_replayed() -> Resu
     let server = settings().start().await?;
 
     let port = free_port()?.to_string();
-    let script = format!("{receive}{replay}").replace("9000", &port);
+    // As a reader does: the receiver is ended when it has printed the first event.
+    let printed = "until grep -q 'verified {' output; do sleep 0.1; done\n";
+    let script = format!("{receive}{printed}{replay}").replace("9000", &port);
     let environment = [("KEY", API_KEY), ("SLUICE", &server.base_url())];
     let shell = Shell::start(&script, &environment)?;
     let said = eventually("two verified events", DEADLINE, async || {
