@@ -6,8 +6,9 @@
 //! the registry gives back with a pause; a row whose work began too often is given up by the entity
 //! ([`sluice_store::work`]).
 //!
-//! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. What survives a restart
-//! (in `Args`): the owner's id, under which the predecessor's leases are found and freed; its children are killed.
+//! Mailbox 64. A nudge that finds it full is dropped, and a scan follows within [`SCAN_EVERY`]. Leases are held in the name of
+//! the store's owner ([`Store::owner`]): a registry that starts again frees its predecessor's, whose children are killed,
+//! and [`Store::close`] frees all of them.
 
 #[cfg(test)]
 mod tests;
@@ -38,8 +39,6 @@ pub const SCAN_EVERY: Duration = Duration::from_secs(1);
 const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
 const BEATS_PER_LEASE: u32 = 3;
-/// How long the end of the service waits for leases to be freed; unfreed ones are void at the next start.
-const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One kind of durable work, whose rows each get an actor of their own.
 pub trait Entity: Clone + Send + Sync + 'static {
@@ -68,8 +67,6 @@ pub trait Entity: Clone + Send + Sync + 'static {
 pub struct Args<E> {
     pub entity: E,
     pub store: Store,
-    /// Made once for each process.
-    pub owner: Uuid,
     /// Children at a time; long batch rows take three quarters of them at most.
     pub max_active: usize,
     pub lease: Duration,
@@ -112,39 +109,6 @@ impl<E: Entity> Actor for Registry<E> {
             is_first: true,
             _clock: AbortOnDropHandle::new(clock),
         })
-    }
-
-    /// Ends the children and frees their leases, so that the next process goes on at once.
-    async fn on_stop(
-        &mut self,
-        _: WeakActorRef<Self>,
-        reason: ActorStopReason,
-    ) -> Result<(), Infallible> {
-        self.children.clear();
-        if matches!(reason, ActorStopReason::Panicked(_)) {
-            return Ok(());
-        }
-        let owner = self.args.owner;
-        let freed = self
-            .args
-            .store
-            .write(move |tx| Box::pin(async move { work::release_all(tx, E::KIND, owner).await }));
-        match tokio::time::timeout(STOP_TIMEOUT, freed).await {
-            Ok(Ok(freed)) => debug!(kind = E::KIND, freed, "leases freed"),
-            // The tree does not wait for the ends of its registries: the store may have ended first. The next start frees
-            // the leases then, before it claims anything.
-            Ok(Err(sluice_store::Error::Busy(reason))) => {
-                debug!(kind = E::KIND, reason, "leases are freed at the next start");
-            }
-            Ok(Err(error)) => {
-                warn!(kind = E::KIND, %error, "leases are void at the next start only");
-            }
-            Err(_) => warn!(
-                kind = E::KIND,
-                "the database is slow: leases are void at the next start only"
-            ),
-        }
-        Ok(())
     }
 
     async fn on_link_died(
@@ -262,7 +226,7 @@ impl<E: Entity> Registry<E> {
 }
 
 async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<Claimed, Error> {
-    let store = args.store.clone();
+    let (store, owner) = (args.store.clone(), args.store.owner());
     if !is_first && !work::is_due(&mut store.read().await?, E::KIND, room, now_ms()).await? {
         return Ok(Claimed::default());
     }
@@ -271,9 +235,9 @@ async fn claim<E: Entity>(args: Args<E>, room: Room, is_first: bool) -> Result<C
             Box::pin(async move {
                 let now = now_ms();
                 if is_first {
-                    work::release_all(tx, E::KIND, args.owner).await?;
+                    work::release_all(tx, Some(E::KIND), owner).await?;
                 }
-                let claimed = work::claim(tx, E::KIND, args.owner, room, args.lease, now).await?;
+                let claimed = work::claim(tx, E::KIND, owner, room, args.lease, now).await?;
                 for lease in &claimed.leases {
                     args.entity.begin(tx, lease.id, now).await?;
                 }

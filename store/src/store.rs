@@ -19,6 +19,8 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, timeout},
 };
+use tracing::{debug, warn};
+use uuid::Uuid;
 
 use crate::{
     Error, Reader, StoreSettings, Tx,
@@ -45,6 +47,7 @@ pub struct Store {
 
 struct Shared {
     settings: StoreSettings,
+    owner: Uuid,
     readers: SqlitePool,
     writer: WriterHandle,
     blobs: Blobs,
@@ -156,6 +159,7 @@ impl Store {
         let store = Self {
             shared: Arc::new(Shared {
                 settings: settings.clone(),
+                owner: Uuid::now_v7(),
                 readers: open_readers(&settings.data_dir, settings.readers, settings.busy_timeout),
                 writer: start_writer(settings, lock).await?,
                 blobs: Blobs::new(settings),
@@ -196,6 +200,7 @@ impl Store {
                 readers: open_readers(data_dir, settings.readers, settings.busy_timeout),
                 blobs: Blobs::new(&settings),
                 settings,
+                owner: Uuid::now_v7(),
                 writer: WriterHandle::None,
             }),
         })
@@ -290,6 +295,11 @@ impl Store {
         &self.shared.settings.data_dir
     }
 
+    /// In whose name leases are held ([`work`]): made at each opening.
+    pub fn owner(&self) -> Uuid {
+        self.shared.owner
+    }
+
     /// The bytes of users.
     pub fn blobs(&self) -> &Blobs {
         &self.shared.blobs
@@ -324,10 +334,11 @@ impl Store {
         workflows::sweep(self, retention, now_ms).await
     }
 
-    /// Commits what is queued, refuses what comes later, and gives the lock back. Waits for readers at most
-    /// `store.busy_timeout`.
+    /// Commits what is queued, frees the leases of [`Store::owner`] so that the next process goes on at once, refuses what
+    /// comes later, and gives the lock back. Waits for readers at most `store.busy_timeout`.
     pub async fn close(&self) {
         if let WriterHandle::Running { queue, task, .. } = &self.shared.writer {
+            self.free_leases().await;
             // The writer ends when the last sender is gone. It must be the last to close the database: only then is the log
             // written back and removed.
             let queue = locked(queue).take();
@@ -342,6 +353,16 @@ impl Store {
             }
         } else {
             self.shared.readers.close().await;
+        }
+    }
+
+    /// What cannot be freed is void at the next start, which takes its work for interrupted.
+    async fn free_leases(&self) {
+        let owner = self.owner();
+        let freed = self.write(move |tx| Box::pin(work::release_all(tx, None, owner)));
+        match freed.await {
+            Ok(freed) => debug!(freed, "leases are free"),
+            Err(error) => warn!(%error, "leases are void at the next start only"),
         }
     }
 }

@@ -359,15 +359,15 @@ pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(released.rows_affected(), lease)
 }
 
-/// Frees everything that `owner` holds of that kind, due at once; what had begun does not count. For the orderly end of a
-/// process, and for an owner that starts again.
-pub async fn release_all(tx: &mut Tx<'_>, kind: &str, owner: Uuid) -> Result<u64, Error> {
+/// Frees everything that `owner` holds, of one kind or of all, due at once; what had begun does not count. For a registry
+/// that starts again, and for the orderly end of a process ([`Store::close`](crate::Store::close)).
+pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Result<u64, Error> {
     let released = query(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
-         WHERE kind = $1 AND lease_owner = $2",
+         WHERE lease_owner = $1 AND kind = COALESCE($2, kind)",
     )
-    .bind(kind)
     .bind(owner)
+    .bind(kind)
     .execute(tx.sqlite())
     .await?;
     Ok(released.rows_affected())

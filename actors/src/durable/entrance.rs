@@ -1,4 +1,4 @@
-//! The way to the registry of one kind of work: nudges go in, and the registry is started under its owner's id.
+//! The way to the registry of one kind of work: nudges go in, and the registry is started.
 
 use std::{fmt, time::Duration};
 
@@ -13,15 +13,12 @@ use crate::{
 /// Clones share it; it exists before the registry runs.
 pub(crate) struct Entrance<E: Entity> {
     door: Door<Registry<E>>,
-    /// Of this process's leases.
-    owner: Uuid,
 }
 
 impl<E: Entity> Entrance<E> {
     pub(crate) fn new() -> Self {
         Self {
             door: Door::default(),
-            owner: Uuid::now_v7(),
         }
     }
 
@@ -37,7 +34,6 @@ impl<E: Entity> Entrance<E> {
         let args = registry::Args {
             entity,
             store: store.clone(),
-            owner: self.owner,
             max_active,
             lease,
         };
@@ -66,7 +62,6 @@ impl<E: Entity> Clone for Entrance<E> {
     fn clone(&self) -> Self {
         Self {
             door: self.door.clone(),
-            owner: self.owner,
         }
     }
 }

@@ -95,7 +95,6 @@ impl Site {
         let args = Args {
             entity: errand.clone(),
             store: store.clone(),
-            owner: Uuid::now_v7(),
             max_active: 4,
             lease: LEASE,
         };

@@ -406,7 +406,7 @@ async fn a_release_frees_at_once_and_does_not_count() {
         assert_eq!(lease.begins, 0);
         begin(&store, &lease).await;
         let freed = store
-            .write(move |tx| Box::pin(work::release_all(tx, KIND, owner)))
+            .write(move |tx| Box::pin(work::release_all(tx, Some(KIND), owner)))
             .await;
         assert_eq!(freed.unwrap(), 1);
     }

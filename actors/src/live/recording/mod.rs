@@ -49,8 +49,6 @@ pub type Allowances = Arc<dyn Fn(&str) -> Allowance + Send + Sync>;
 #[derive(Clone)]
 pub struct Recordings {
     services: Arc<Services>,
-    /// Of this process's leases.
-    owner: Uuid,
 }
 
 /// What all recordings share.
@@ -101,7 +99,6 @@ impl Recordings {
                 walks: TaskTracker::new(),
                 door: Door::default(),
             }),
-            owner: Uuid::now_v7(),
         }
     }
 
@@ -110,7 +107,6 @@ impl Recordings {
         let args = registry::Args {
             entity: Recording(self.services.clone()),
             store: self.services.store.clone(),
-            owner: self.owner,
             max_active: self.services.settings.max_active,
             lease: self.services.settings.lease,
         };

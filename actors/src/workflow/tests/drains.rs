@@ -44,7 +44,7 @@ async fn runs_stop_at_their_next_step_and_go_on_after_the_start() {
                 let owner = Uuid::now_v7();
                 let lease = Duration::from_secs(15);
                 let claimed = work::claim(tx, workflows::KIND, owner, room, lease, now).await?;
-                work::release_all(tx, workflows::KIND, owner).await?;
+                work::release_all(tx, Some(workflows::KIND), owner).await?;
                 Ok(claimed.leases.into_iter().find(|lease| lease.id == id))
             })
         })

@@ -314,14 +314,17 @@ fn after_a_power_loss_only_whole_segments_with_the_journalled_bytes_are_listed()
     assert!(longer[&second].len() > len);
     assert_eq!(after_power_loss(&journal, &longer), (closed.to_vec(), open));
 
-    // Without its init section nothing of the second session can be played.
-    let mut without_init = files.clone();
-    without_init.insert(MediaName::Init(1), vec![0; 900]);
-    let of_first = |msn: &&u64| window.segment(**msn).unwrap().init == 0;
-    let kept: Vec<u64> = closed.iter().take_while(of_first).copied().collect();
-    let lost = kept.last().unwrap() + 1;
-    assert!(kept.len() < closed.len());
-    assert_eq!(after_power_loss(&journal, &without_init), (kept, lost));
+    // Without its init section a segment cannot be played, nor anything behind it.
+    let (journal, window, mut files) = recorded_with_files(&[3.0, 7.0, 3.0], false);
+    let listed: Vec<&Segment> = window.segments().collect();
+    let init = listed[listed.len() - 2].init;
+    let playable = listed.iter().take_while(|segment| segment.init != init);
+    let kept: Vec<u64> = playable.map(|segment| segment.msn).collect();
+    files.insert(MediaName::Init(init), vec![0; 900]);
+    assert_eq!(
+        after_power_loss(&journal, &files),
+        (kept.clone(), listed[kept.len()].msn)
+    );
 }
 
 /// A segment whose end the journal does not name may have been longer under its address.
