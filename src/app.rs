@@ -14,9 +14,9 @@ use actix_web::{dev::ServerHandle, web};
 use kameo::actor::ActorRef;
 use serde::Serialize;
 use sluice_actors::{
-    concern::Board,
+    component::ComponentStatuses,
     live::{
-        Branch, Live, LiveGate,
+        Branch, Live, LiveAuthorizer,
         listener::{self, Acceptor},
         pull, restream,
         srt::{self, Passphrases},
@@ -162,25 +162,25 @@ impl Service {
             CancellationToken::new(),
             CancellationToken::new(),
             CancellationToken::new(),
-            Board::default(),
+            ComponentStatuses::default(),
         );
         let root = Root::start(tree::Args {
-            concerns: Vec::new(),
+            components: Vec::new(),
             board: board.clone(),
             lost: lost.clone(),
         });
-        let (concern, started) = branch.concern();
+        let (concern, started) = branch.component();
         add(&root, concern).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
         let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into())?;
         media.images.load().await?;
         media.restreams.load().await?;
-        for concern in media.concerns() {
+        for concern in media.components() {
             add(&root, concern).await;
         }
 
-        let gate = LiveGate::new(inputs);
+        let gate = LiveAuthorizer::new(inputs);
         let mut ingest = start_ingest(
             &config,
             &root,
@@ -207,7 +207,7 @@ impl Service {
                 sessions: ingest.sessions.clone(),
                 stop: stop.child_token(),
             };
-            add(&root, srt::concern(gateway)).await;
+            add(&root, srt::component(gateway)).await;
         }
         let pulls = pull::Args {
             gate,
@@ -217,13 +217,13 @@ impl Service {
             sessions: ingest.sessions.clone(),
             stop: stop.child_token(),
         };
-        add(&root, pull::concern(pulls)).await;
-        let site = restream::Site {
+        add(&root, pull::component(pulls)).await;
+        let site = restream::OutputContext {
             directory: branch.directory(),
             sessions: ingest.sessions.clone(),
             stop: stop.child_token(),
         };
-        add(&root, media.restreams.concern(site)).await;
+        add(&root, media.restreams.component(site)).await;
 
         let events = webhooks::Retention {
             keep: config.webhooks.keep,
@@ -419,7 +419,7 @@ fn or_set_by<'a>(secret: &'a Secret, key: &str, set: &str) -> Cow<'a, str> {
     }
 }
 
-async fn add(root: &ActorRef<Root>, concern: sluice_actors::concern::Concern) {
+async fn add(root: &ActorRef<Root>, concern: sluice_actors::component::Component) {
     let name = concern.name;
     if let Err(error) = root.ask(Add(concern)).await {
         error!(name, %error, "a concern could not be started");
@@ -429,7 +429,7 @@ async fn add(root: &ActorRef<Root>, concern: sluice_actors::concern::Concern) {
 async fn start_ingest(
     config: &Config,
     root: &ActorRef<Root>,
-    gate: LiveGate,
+    gate: LiveAuthorizer,
     (socket, encrypted): (Arc<TcpListener>, Option<Arc<TcpListener>>),
     certificates: Option<&Arc<Certificates>>,
     stop: &CancellationToken,
@@ -462,9 +462,9 @@ async fn start_ingest(
             tls: Some(tls),
             ..plain.clone()
         };
-        add(root, listener::concern("RTMPS listener", encrypted)).await;
+        add(root, listener::component("RTMPS listener", encrypted)).await;
     }
-    add(root, listener::concern("RTMP listener", plain)).await;
+    add(root, listener::component("RTMP listener", plain)).await;
     Ok(Ingest {
         rtmp,
         rtmps,

@@ -5,8 +5,8 @@
 
 pub mod cdn;
 mod clock;
+pub mod component;
 pub mod compute;
-pub mod concern;
 pub mod convert;
 mod durable;
 mod error;

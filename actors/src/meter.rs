@@ -37,7 +37,7 @@ pub use period::{Quota, Spent};
 use self::period::{Period, Refused};
 use crate::{
     Error,
-    concern::{Concern, Door},
+    component::{ActorHandle, Component},
 };
 
 const MAILBOX: usize = 64;
@@ -60,7 +60,7 @@ pub type Caps = BTreeMap<String, u64>;
 #[derive(Clone)]
 pub struct Meter {
     shared: Arc<Shared>,
-    door: Door<Keeper>,
+    handle: ActorHandle<MeterWriter>,
 }
 
 struct Shared {
@@ -73,7 +73,7 @@ struct Shared {
 
 /// Why a delivery was not counted.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum Rejection {
     /// The month's cap is reached.
     UsedUp(Quota),
     /// The database does not take changes.
@@ -95,13 +95,13 @@ impl Meter {
                 accounts: RwLock::default(),
                 uses: Mutex::default(),
             }),
-            door: Door::default(),
+            handle: ActorHandle::default(),
         }
     }
 
     /// The concern that runs it.
-    pub fn concern(&self) -> Concern {
-        Concern::of("meter", self.clone(), MAILBOX, self.door.clone())
+    pub fn component(&self) -> Component {
+        Component::new("meter", self.clone(), MAILBOX, self.handle.clone())
     }
 
     /// The counters of an account, to be kept by whoever counts often.
@@ -120,18 +120,18 @@ impl Meter {
     /// Counts one delivery; dropping what comes back without [`Spent::keep`] takes it back.
     ///
     /// Costs no message while the block lasts; else waits for the next one, [`PATIENCE`] at most.
-    pub async fn spend(&self, account: &Arc<Account>) -> Result<Spent, Refusal> {
+    pub async fn spend(&self, account: &Arc<Account>) -> Result<Spent, Rejection> {
         if let Ok(spent) = self.try_spend(account) {
             return Ok(spent);
         }
         let spent = self
             .wait(account, || match self.try_spend(account) {
                 Ok(spent) => Some(Ok(spent)),
-                Err(Refused::UsedUp(quota)) => Some(Err(Refusal::UsedUp(quota))),
+                Err(Refused::UsedUp(quota)) => Some(Err(Rejection::UsedUp(quota))),
                 Err(Refused::Empty) => None,
             })
             .await;
-        spent.unwrap_or(Err(Refusal::Busy))
+        spent.unwrap_or(Err(Rejection::Busy))
     }
 
     /// Where the account stands, without counting; `None` when the database does not answer.
@@ -200,7 +200,7 @@ impl Meter {
     }
 
     fn nudge(&self, account_id: Uuid) {
-        if let Some(keeper) = self.door.get() {
+        if let Some(keeper) = self.handle.get() {
             let _ = keeper.tell(Refill(account_id)).try_send();
         }
     }
@@ -343,7 +343,7 @@ impl Meter {
 
 /// The actor: takes blocks, one at a time for an account, and writes what was counted.
 #[derive(Debug)]
-struct Keeper {
+struct MeterWriter {
     meter: Meter,
     flushes: u64,
     /// The one that is waited for: a keeper that panicked leaves none behind.
@@ -363,7 +363,7 @@ struct Flush;
 #[derive(Debug)]
 struct Flushed;
 
-impl Actor for Keeper {
+impl Actor for MeterWriter {
     type Args = Meter;
     type Error = Infallible;
 
@@ -377,7 +377,9 @@ impl Actor for Keeper {
     }
 }
 
-fn after_a_while(keeper: &ActorRef<Keeper>) -> AbortOnDropHandle<Result<(), SendError<Flush>>> {
+fn after_a_while(
+    keeper: &ActorRef<MeterWriter>,
+) -> AbortOnDropHandle<Result<(), SendError<Flush>>> {
     AbortOnDropHandle::new(keeper.tell(Flush).send_after(FLUSH_EVERY))
 }
 
@@ -397,7 +399,7 @@ async fn settle_often(meter: Meter) {
     }
 }
 
-impl Keeper {
+impl MeterWriter {
     /// Off the loop; at most one at a time for an account.
     fn refill(&self, account: Arc<Account>) {
         let Some(turn) = account.take_turn() else {
@@ -419,7 +421,7 @@ impl Keeper {
     }
 }
 
-impl Message<Refill> for Keeper {
+impl Message<Refill> for MeterWriter {
     type Reply = ();
 
     async fn handle(&mut self, Refill(id): Refill, _: &mut Context<Self, ()>) {
@@ -430,7 +432,7 @@ impl Message<Refill> for Keeper {
     }
 }
 
-impl Message<Flush> for Keeper {
+impl Message<Flush> for MeterWriter {
     type Reply = ();
 
     async fn handle(&mut self, _: Flush, context: &mut Context<Self, ()>) {
@@ -453,7 +455,7 @@ impl Message<Flush> for Keeper {
     }
 }
 
-impl Message<Flushed> for Keeper {
+impl Message<Flushed> for MeterWriter {
     type Reply = ();
 
     async fn handle(&mut self, _: Flushed, context: &mut Context<Self, ()>) {

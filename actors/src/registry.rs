@@ -30,7 +30,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, error, warn};
 use uuid::Uuid;
 
-use crate::{concern::Door, tree::Owned};
+use crate::{component::ActorHandle, tree::OwnedActor};
 
 pub const MAILBOX: usize = 64;
 /// Between two looks for due rows that nobody announced.
@@ -90,7 +90,7 @@ pub struct Registry<E: Entity> {
 
 struct Child<E: Entity> {
     lease: Lease,
-    _actor: Owned<E::Owner>,
+    _actor: OwnedActor<E::Owner>,
 }
 
 impl<E: Entity> Actor for Registry<E> {
@@ -163,7 +163,7 @@ impl<E: Entity> Registry<E> {
         let (args, is_first, me) = (self.args.clone(), self.is_first, self.me.clone());
         tokio::spawn(async move {
             let claimed = claim(args, room, is_first).await;
-            let _ = me.tell(Found { claimed, is_first }).await;
+            let _ = me.tell(ClaimFinished { claimed, is_first }).await;
         });
     }
 
@@ -185,7 +185,7 @@ impl<E: Entity> Registry<E> {
         self.by_actor.insert(actor.id(), lease.id);
         let child = Child {
             lease,
-            _actor: Owned::new(actor),
+            _actor: OwnedActor::new(actor),
         };
         self.children.insert(child.lease.id, child);
     }
@@ -260,13 +260,13 @@ async fn tick<E: Entity>(registry: ActorRef<Registry<E>>, beat: Duration) {
             _ = beats.tick() => true,
         };
         let _ = match is_beat {
-            true => registry.tell(Beat).try_send().map_err(drop),
+            true => registry.tell(Heartbeat).try_send().map_err(drop),
             false => registry.tell(Nudge).try_send().map_err(drop),
         };
     }
 }
 
-impl<E: Entity> Door<Registry<E>> {
+impl<E: Entity> ActorHandle<Registry<E>> {
     /// Rows may be due. May be lost: the registry scans.
     pub(crate) fn nudge(&self) {
         if let Some(registry) = self.get() {
@@ -309,16 +309,16 @@ impl<E: Entity> Message<Withdrawn> for Registry<E> {
 }
 
 /// What a claim found; it may be one of a registry that fell meanwhile.
-struct Found {
+struct ClaimFinished {
     claimed: Result<Claimed, Error>,
     /// The predecessor's leases were freed before it.
     is_first: bool,
 }
 
-impl<E: Entity> Message<Found> for Registry<E> {
+impl<E: Entity> Message<ClaimFinished> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, found: Found, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, found: ClaimFinished, _: &mut Context<Self, ()>) {
         self.is_claiming = false;
         match found.claimed {
             Ok(claimed) => {
@@ -348,12 +348,12 @@ impl<E: Entity> Message<Found> for Registry<E> {
 }
 
 /// Time to say that the owner lives.
-struct Beat;
+struct Heartbeat;
 
-impl<E: Entity> Message<Beat> for Registry<E> {
+impl<E: Entity> Message<Heartbeat> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, _: Beat, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, _: Heartbeat, _: &mut Context<Self, ()>) {
         if self.children.is_empty() {
             return;
         }
@@ -374,7 +374,7 @@ impl<E: Entity> Message<Beat> for Registry<E> {
                 .await;
             match lost {
                 Ok(lost) => {
-                    let _ = me.tell(Lost(lost)).await;
+                    let _ = me.tell(LeasesLost(lost)).await;
                 }
                 Err(error) => warn!(kind = E::KIND, %error, "leases were not prolonged"),
             }
@@ -383,12 +383,12 @@ impl<E: Entity> Message<Beat> for Registry<E> {
 }
 
 /// Rows, with the fences under which they were held, that are somebody else's now or have ended.
-struct Lost(Vec<(Uuid, i64)>);
+struct LeasesLost(Vec<(Uuid, i64)>);
 
-impl<E: Entity> Message<Lost> for Registry<E> {
+impl<E: Entity> Message<LeasesLost> for Registry<E> {
     type Reply = ();
 
-    async fn handle(&mut self, Lost(rows): Lost, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, LeasesLost(rows): LeasesLost, _: &mut Context<Self, ()>) {
         for (row, fence) in rows {
             let is_same = |child: &Child<E>| child.lease.fence == fence;
             if self.children.get(&row).is_some_and(is_same) {

@@ -16,7 +16,7 @@ use kameo::{
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::concern::{Board, Concern, Ward, park_for};
+use crate::component::{Component, ComponentStatuses, Supervisor, park_for};
 
 const MAILBOX: usize = 64;
 /// How long the end of the service waits for the ends of its concerns; longer than each of them takes at most.
@@ -25,8 +25,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the root is started with.
 #[derive(Clone, Debug)]
 pub struct Args {
-    pub concerns: Vec<Concern>,
-    pub board: Board,
+    pub components: Vec<Component>,
+    pub board: ComponentStatuses,
     /// Cancelled when a vital concern is lost: the process must end.
     pub lost: CancellationToken,
 }
@@ -35,14 +35,14 @@ pub struct Args {
 #[derive(Debug)]
 pub struct Root {
     args: Args,
-    wards: HashMap<ActorId, (usize, Owned<Ward>)>,
+    supervisors: HashMap<ActorId, (usize, OwnedActor<Supervisor>)>,
 }
 
 /// A dynamic child that dies with its owner: a restarted owner must not leave orphans behind.
 #[derive(Debug)]
-pub struct Owned<A: Actor>(Option<ActorRef<A>>);
+pub struct OwnedActor<A: Actor>(Option<ActorRef<A>>);
 
-impl<A: Actor> Owned<A> {
+impl<A: Actor> OwnedActor<A> {
     pub fn new(actor: ActorRef<A>) -> Self {
         Self(Some(actor))
     }
@@ -57,7 +57,7 @@ impl<A: Actor> Owned<A> {
     }
 }
 
-impl<A: Actor> Drop for Owned<A> {
+impl<A: Actor> Drop for OwnedActor<A> {
     fn drop(&mut self) {
         if let Some(actor) = &self.0 {
             actor.kill();
@@ -71,14 +71,15 @@ impl Root {
         Self::spawn_with_mailbox(args, mailbox::bounded(MAILBOX))
     }
 
-    async fn start_concern(&mut self, index: usize, root: &ActorRef<Self>) {
-        let concern = &self.args.concerns[index];
-        let ward = Ward::prepare();
+    async fn start_component(&mut self, index: usize, root: &ActorRef<Self>) {
+        let concern = &self.args.components[index];
+        let ward = Supervisor::prepare();
         let actor = ward.actor_ref().clone();
         root.link(&actor).await;
         ward.spawn(concern.start.clone());
         self.args.board.running(concern.name);
-        self.wards.insert(actor.id(), (index, Owned::new(actor)));
+        self.supervisors
+            .insert(actor.id(), (index, OwnedActor::new(actor)));
     }
 }
 
@@ -87,13 +88,13 @@ impl Actor for Root {
     type Error = Infallible;
 
     async fn on_start(args: Args, root: ActorRef<Self>) -> Result<Self, Infallible> {
-        let count = args.concerns.len();
+        let count = args.components.len();
         let mut this = Self {
             args,
-            wards: HashMap::new(),
+            supervisors: HashMap::new(),
         };
         for index in 0..count {
-            this.start_concern(index, &root).await;
+            this.start_component(index, &root).await;
         }
         Ok(this)
     }
@@ -104,10 +105,10 @@ impl Actor for Root {
         id: ActorId,
         reason: ActorStopReason,
     ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
-        let Some((index, _)) = self.wards.remove(&id) else {
+        let Some((index, _)) = self.supervisors.remove(&id) else {
             return Ok(ControlFlow::Continue(()));
         };
-        let concern = &self.args.concerns[index];
+        let concern = &self.args.components[index];
         let times = self.args.board.parked(concern.name, reason.to_string());
         if concern.vital {
             error!(concern = concern.name, %reason, "a vital concern is lost; the service ends");
@@ -128,9 +129,17 @@ impl Actor for Root {
         _: WeakActorRef<Self>,
         _: ActorStopReason,
     ) -> Result<(), Infallible> {
-        let wards: Vec<Owned<Ward>> = self.wards.drain().map(|(_, (_, ward))| ward).collect();
+        let wards: Vec<OwnedActor<Supervisor>> = self
+            .supervisors
+            .drain()
+            .map(|(_, (_, ward))| ward)
+            .collect();
         drop(wards);
-        let ended = self.args.concerns.iter().map(|concern| (concern.ended)());
+        let ended = self
+            .args
+            .components
+            .iter()
+            .map(|concern| (concern.stopped)());
         let all = futures_util::future::join_all(ended);
         if tokio::time::timeout(STOP_TIMEOUT, all).await.is_err() {
             warn!(timeout = ?STOP_TIMEOUT, "the end of a concern takes too long and is not waited for");
@@ -140,14 +149,14 @@ impl Actor for Root {
 }
 
 /// Adds a branch; the set is fixed once the service has started.
-pub struct Add(pub Concern);
+pub struct Add(pub Component);
 
 impl Message<Add> for Root {
     type Reply = ();
 
     async fn handle(&mut self, Add(concern): Add, context: &mut Context<Self, ()>) {
-        self.args.concerns.push(concern);
-        self.start_concern(self.args.concerns.len() - 1, &context.actor_ref().clone())
+        self.args.components.push(concern);
+        self.start_component(self.args.components.len() - 1, &context.actor_ref().clone())
             .await;
     }
 }
@@ -160,10 +169,10 @@ impl Message<Revive> for Root {
 
     async fn handle(&mut self, Revive(index): Revive, context: &mut Context<Self, ()>) {
         info!(
-            concern = self.args.concerns[index].name,
+            concern = self.args.components[index].name,
             "starting a parked concern again"
         );
-        self.start_concern(index, &context.actor_ref().clone())
+        self.start_component(index, &context.actor_ref().clone())
             .await;
     }
 }

@@ -15,7 +15,7 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_actors::{
-    concern::{Board, Concern, RESTART_BUDGET, RESTART_WINDOW, Start},
+    component::{Component, ComponentStatuses, RESTART_BUDGET, RESTART_WINDOW, Start},
     tree::{Add, Args, Root},
 };
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ impl Message<Beat> for Worker {
     }
 }
 
-fn concern(name: &'static str, vital: bool, args: &WorkerArgs) -> Concern {
+fn concern(name: &'static str, vital: bool, args: &WorkerArgs) -> Component {
     let args = args.clone();
     let start: Start = Arc::new(move |ward| {
         let args = args.clone();
@@ -67,11 +67,11 @@ fn concern(name: &'static str, vital: bool, args: &WorkerArgs) -> Concern {
                 .await;
         })
     });
-    Concern {
+    Component {
         name,
         vital,
         start,
-        ended: Arc::new(|| Box::pin(async {})),
+        stopped: Arc::new(|| Box::pin(async {})),
     }
 }
 
@@ -89,7 +89,7 @@ async fn eventually(what: &str, met: impl Fn() -> bool) {
     );
 }
 
-fn is_running(board: &Board, name: &str) -> bool {
+fn is_running(board: &ComponentStatuses, name: &str) -> bool {
     board
         .states()
         .iter()
@@ -100,10 +100,10 @@ fn is_running(board: &Board, name: &str) -> bool {
 async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_go_on() {
     let (poisoned, healthy) = (WorkerArgs::default(), WorkerArgs::default());
     poisoned.broken.store(true, SeqCst);
-    let board = Board::default();
+    let board = ComponentStatuses::default();
     let lost = CancellationToken::new();
     let root = Root::start(Args {
-        concerns: Vec::new(),
+        components: Vec::new(),
         board: board.clone(),
         lost: lost.clone(),
     });
@@ -153,8 +153,8 @@ async fn the_loss_of_a_vital_concern_is_reported_to_the_process() {
     args.broken.store(true, SeqCst);
     let lost = CancellationToken::new();
     let root = Root::start(Args {
-        concerns: Vec::new(),
-        board: Board::default(),
+        components: Vec::new(),
+        board: ComponentStatuses::default(),
         lost: lost.clone(),
     });
     root.ask(Add(concern("vital", true, &args))).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crate::gate::Refusal;
+use crate::publish::Rejection;
 
 /// Why a connection was given up. A variant says whose doing it was; none of them carries a key.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum Error {
     TimedOut { what: &'static str, limit: Duration },
     /// The gate did not admit the publisher; it has been told so.
     #[error("publish refused: {}", .0.message())]
-    Refused(Refusal),
+    Refused(Rejection),
     /// The socket failed, or its peer vanished in the middle of something.
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
@@ -55,8 +55,8 @@ impl Error {
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<Rejection> for Error {
+    fn from(refusal: Rejection) -> Self {
         Self::Refused(refusal)
     }
 }

@@ -3,7 +3,7 @@
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod gate;
+pub mod publish;
 pub mod rtmp;
 pub mod rtsp;
 pub mod srt;

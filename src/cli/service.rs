@@ -89,10 +89,10 @@ pub(super) async fn told(answer: &mut Stream) -> Option<String> {
 /// What an error body of the service says (decisions.md §2).
 pub(super) fn sentence(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct Rejection {
         error: String,
     }
-    let Refusal { error } = serde_json::from_slice(body).ok()?;
+    let Rejection { error } = serde_json::from_slice(body).ok()?;
     Some(shown(&error, MAX_SENTENCE_CHARS))
 }
 

@@ -15,8 +15,8 @@ use actix_web::{
 };
 use sluice_actors::{
     cdn::Images,
+    component::{Component, ComponentStatuses},
     compute::Compute,
-    concern::{Board, Concern},
     convert::Conversions,
     live::{recording::Recordings, restream::Restreams, srt::Passphrases},
     outbound::{self, Outbound},
@@ -119,13 +119,13 @@ impl MediaHandles {
         })
     }
 
-    pub fn concerns(&self) -> Vec<Concern> {
-        let mut concerns = self.conversions.concerns();
-        concerns.extend(self.images.concerns());
-        concerns.extend(self.recordings.concerns());
-        concerns.extend(self.streams.concerns());
-        concerns.extend(self.webhooks.concerns());
-        concerns.extend(self.workflows.concerns());
+    pub fn components(&self) -> Vec<Component> {
+        let mut concerns = self.conversions.components();
+        concerns.extend(self.images.components());
+        concerns.extend(self.recordings.components());
+        concerns.extend(self.streams.components());
+        concerns.extend(self.webhooks.components());
+        concerns.extend(self.workflows.components());
         concerns
     }
 }
@@ -143,7 +143,7 @@ pub struct AppState {
     pub config: Config,
     pub store: Store,
     pub live: Arc<dyn LivePort>,
-    pub concerns: Board,
+    pub components: ComponentStatuses,
     pub compute: Compute,
     pub conversions: Conversions,
     pub images: Images,
@@ -194,7 +194,7 @@ impl AppState {
         config: Config,
         store: Store,
         live: Arc<dyn LivePort>,
-        concerns: Board,
+        concerns: ComponentStatuses,
         media: MediaHandles,
         rtmp_port: u16,
     ) -> Self {
@@ -223,7 +223,7 @@ impl AppState {
             config,
             store,
             live,
-            concerns,
+            components: concerns,
             compute: media.compute,
             conversions: media.conversions,
             images: media.images,

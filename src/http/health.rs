@@ -91,7 +91,7 @@ fn reasons(state: &AppState) -> Vec<Reason> {
         Stage::Draining => add("service", "the service is shutting down".to_owned(), true),
     }
     for concern in state
-        .concerns
+        .components
         .states()
         .into_iter()
         .filter(|concern| !concern.running)
@@ -144,7 +144,7 @@ pub async fn metrics(
         return refusal.error_response();
     }
     let parked = state
-        .concerns
+        .components
         .states()
         .iter()
         .filter(|concern| !concern.running)

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{
     context::AppState,
     error::ApiError,
-    playback_token::{Leave, Refusal, TokenKeys, looks_like_token},
+    playback_token::{Rejection, TokenKeys, VerifiedClaims, looks_like_token},
     site::{self, Cors},
 };
 
@@ -157,7 +157,7 @@ pub(super) async fn admit_beside<W: Watched>(
 fn decide<W: Watched>(
     request: &HttpRequest,
     watched: W,
-    token: Option<Leave>,
+    token: Option<VerifiedClaims>,
 ) -> (Cors, Result<Viewer<W>, ApiError>) {
     let terms = watched.terms();
     let (cors, allowed) = check_site(request, &terms, token.as_ref());
@@ -176,11 +176,11 @@ fn decide<W: Watched>(
 }
 
 /// What a token permits, if it holds.
-async fn read(state: &AppState, token: &str) -> Result<Leave, ApiError> {
+async fn read(state: &AppState, token: &str) -> Result<VerifiedClaims, ApiError> {
     let read = TokenKeys::of(state).await?.read(token, now_s());
     read.map_err(|refusal| match refusal {
-        Refusal::Wrong => wrong_token(),
-        Refusal::Expired => ApiError::NoPlayback {
+        Rejection::Wrong => wrong_token(),
+        Rejection::Expired => ApiError::NoPlayback {
             code: "playback_token_expired",
             message: "the playback token has expired: ask for a new one",
         },
@@ -198,7 +198,7 @@ fn wrong_token() -> ApiError {
 fn check_site(
     request: &HttpRequest,
     terms: &Terms<'_>,
-    token: Option<&Leave>,
+    token: Option<&VerifiedClaims>,
 ) -> (Cors, Result<(), ApiError>) {
     let (cors, allowed) = site::check(request, terms.allowed_domains);
     let narrower = token.map_or(&[][..], |token| &token.grant.dom);

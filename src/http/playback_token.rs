@@ -45,13 +45,13 @@ pub(super) struct PlaybackGrant {
 
 /// A token that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leave {
+pub(super) struct VerifiedClaims {
     pub grant: PlaybackGrant,
     /// Whose signing key it was minted with; `None`: the service issued it.
     minter: Option<Uuid>,
 }
 
-impl Leave {
+impl VerifiedClaims {
     /// Whether it is for what has this playback id and belongs to this account.
     pub fn is_for(&self, playback_id: &str, account_id: Uuid) -> bool {
         self.grant.sub == playback_id && self.minter.is_none_or(|minter| minter == account_id)
@@ -60,7 +60,7 @@ impl Leave {
 
 /// Why a token permits nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     /// Not made here nor with a known key, or bent.
     Wrong,
     Expired,
@@ -160,15 +160,15 @@ impl TokenKeys {
     }
 
     /// What a token permits at `now_s`, in seconds since 1970.
-    pub(super) fn read(&self, token: &str, now_s: i64) -> Result<Leave, Refusal> {
-        let leave = self.opened(token, now_s).ok_or(Refusal::Wrong)?;
+    pub(super) fn read(&self, token: &str, now_s: i64) -> Result<VerifiedClaims, Rejection> {
+        let leave = self.opened(token, now_s).ok_or(Rejection::Wrong)?;
         match now_s < leave.grant.exp {
             true => Ok(leave),
-            false => Err(Refusal::Expired),
+            false => Err(Rejection::Expired),
         }
     }
 
-    fn opened(&self, token: &str, now_s: i64) -> Option<Leave> {
+    fn opened(&self, token: &str, now_s: i64) -> Option<VerifiedClaims> {
         if token.len() > MAX_CHARACTERS {
             return None;
         }
@@ -189,7 +189,7 @@ impl TokenKeys {
             None => serde_json::from_slice(&claims).ok()?,
             Some(_) => minted(&claims, now_s)?,
         };
-        Some(Leave {
+        Some(VerifiedClaims {
             grant,
             minter: minter.map(|minter| minter.account_id),
         })
@@ -303,8 +303,8 @@ mod tests {
         keys
     }
 
-    fn issued(grant: PlaybackGrant) -> Leave {
-        Leave {
+    fn issued(grant: PlaybackGrant) -> VerifiedClaims {
+        VerifiedClaims {
             grant,
             minter: None,
         }
@@ -349,7 +349,7 @@ mod tests {
             assert!(looks_like_token(&token));
             assert_eq!(key().read(&token, NOW), Ok(issued(grant.clone())));
             assert_eq!(key().read(&token, NOW + 59), Ok(issued(grant)));
-            assert_eq!(key().read(&token, NOW + 60), Err(Refusal::Expired));
+            assert_eq!(key().read(&token, NOW + 60), Err(Rejection::Expired));
         }
         let long = PlaybackGrant {
             dom: vec!["a".repeat(200); 25],
@@ -417,7 +417,7 @@ mod tests {
         ];
         for case in cases {
             let shown: String = case.chars().take(120).collect();
-            assert_eq!(key().read(&case, NOW), Err(Refusal::Wrong), "{shown}");
+            assert_eq!(key().read(&case, NOW), Err(Rejection::Wrong), "{shown}");
         }
     }
 
@@ -451,9 +451,9 @@ mod tests {
         assert!(!leave.is_for(sub, Uuid::from_u128(71)), "another account");
         assert!(!leave.is_for("pb_another", ACCOUNT));
         assert!(issued(grant()).is_for(sub, Uuid::from_u128(71)));
-        assert_eq!(keys.read(&token, NOW + 60), Err(Refusal::Expired));
+        assert_eq!(keys.read(&token, NOW + 60), Err(Rejection::Expired));
         keys.revoked(KEY_ID);
-        assert_eq!(keys.read(&token, NOW), Err(Refusal::Wrong));
+        assert_eq!(keys.read(&token, NOW), Err(Rejection::Wrong));
     }
 
     #[test]
@@ -468,15 +468,15 @@ mod tests {
         let cases = [
             (r#""exp":1060.9"#, Ok(1_060)),
             (r#""exp":1.06e3,"nbf":1000"#, Ok(1_060)),
-            (r#""exp":1060,"nbf":1001"#, Err(Refusal::Wrong)),
-            (r#""exp":1060,"nbf":"999""#, Err(Refusal::Wrong)),
-            (r#""exp":1060,"aud":"other""#, Err(Refusal::Wrong)),
-            (r#""exp":1060,"exp":1061"#, Err(Refusal::Wrong)),
-            (r#""exp":1e300"#, Err(Refusal::Wrong)),
-            (r#""exp":"1060""#, Err(Refusal::Wrong)),
-            (r#""exp":null"#, Err(Refusal::Wrong)),
-            (r#""exp":1000"#, Err(Refusal::Expired)),
-            (r#""exp":-1"#, Err(Refusal::Expired)),
+            (r#""exp":1060,"nbf":1001"#, Err(Rejection::Wrong)),
+            (r#""exp":1060,"nbf":"999""#, Err(Rejection::Wrong)),
+            (r#""exp":1060,"aud":"other""#, Err(Rejection::Wrong)),
+            (r#""exp":1060,"exp":1061"#, Err(Rejection::Wrong)),
+            (r#""exp":1e300"#, Err(Rejection::Wrong)),
+            (r#""exp":"1060""#, Err(Rejection::Wrong)),
+            (r#""exp":null"#, Err(Rejection::Wrong)),
+            (r#""exp":1000"#, Err(Rejection::Expired)),
+            (r#""exp":-1"#, Err(Rejection::Expired)),
         ];
         for (times, expected) in cases {
             assert_eq!(read(times), expected, "{times}");
@@ -509,7 +509,7 @@ mod tests {
         for header in headers {
             for key in [secret.expose().as_bytes(), &of_service, b""] {
                 let token = minted_by(key, &header, &claims);
-                assert_eq!(keys.read(&token, NOW), Err(Refusal::Wrong), "{header}");
+                assert_eq!(keys.read(&token, NOW), Err(Rejection::Wrong), "{header}");
             }
         }
         // Neither key opens what the other one signed.
@@ -519,7 +519,7 @@ mod tests {
             minted_by(secret.expose().as_bytes(), HEADER, &claims),
         ];
         for token in crossed {
-            assert_eq!(keys.read(&token, NOW), Err(Refusal::Wrong), "{token}");
+            assert_eq!(keys.read(&token, NOW), Err(Rejection::Wrong), "{token}");
         }
     }
 }

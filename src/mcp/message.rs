@@ -23,10 +23,10 @@ pub enum Message {
 }
 
 /// The error for bytes that are no message; its `id` is the message's own where that can be told.
-pub type Refusal = Box<JsonRpcError>;
+pub type Rejection = Box<JsonRpcError>;
 
 /// Reads one message.
-pub fn read(bytes: &[u8]) -> Result<Message, Refusal> {
+pub fn read(bytes: &[u8]) -> Result<Message, Rejection> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let text = format!("the body is not JSON: {error}");
         refusal(None, ErrorData::parse_error(text, None))
@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8]) -> Result<Message, Refusal> {
 }
 
 /// The id of the message, when it has one.
-fn check_shape(value: &Value) -> Result<Option<RequestId>, Refusal> {
+fn check_shape(value: &Value) -> Result<Option<RequestId>, Rejection> {
     let message = match value {
         Value::Object(message) => message,
         Value::Array(_) => {
@@ -104,11 +104,11 @@ fn is_long(label: &Value) -> bool {
         .is_some_and(|text| text.len() > MAX_LABEL_BYTES)
 }
 
-fn invalid(id: Option<RequestId>, text: &str) -> Refusal {
+fn invalid(id: Option<RequestId>, text: &str) -> Rejection {
     refusal(id, ErrorData::invalid_request(text.to_owned(), None))
 }
 
-fn refusal(id: Option<RequestId>, error: ErrorData) -> Refusal {
+fn refusal(id: Option<RequestId>, error: ErrorData) -> Rejection {
     Box::new(JsonRpcError::new(id, error))
 }
 

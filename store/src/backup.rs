@@ -10,10 +10,10 @@
 //!   the earlier backup stays whole when this one does not get to its end.
 //! - A blob that is lost or spoilt does not stop the others; it is told of.
 
-mod catalogue;
-mod courier;
+mod blob_copier;
 mod digest;
 mod feed;
+mod index;
 mod manifest;
 mod stale;
 mod streams;
@@ -27,7 +27,7 @@ use std::{
 use sqlx::{ConnectOptions, Connection as _, query, sqlite::SqliteConnectOptions};
 use tracing::warn;
 
-use self::{catalogue::Catalogue, courier::Courier, unfinished::Unfinished};
+use self::{blob_copier::BlobCopier, index::BackupIndex, unfinished::Unfinished};
 use crate::{
     Error, Store,
     blob::{self, BlobHash},
@@ -145,7 +145,7 @@ pub async fn backup(
     let arriving = dir.join(ARRIVING);
     copy_database(store, &arriving).await?;
 
-    let mut catalogue = Catalogue::open(&arriving).await?;
+    let mut catalogue = BackupIndex::open(&arriving).await?;
     let (from, to) = (store.blobs().folder(), blob::folder_in(dir));
     let blobs = carry(&mut catalogue, from, &to, transfer).await?;
     let schema_version = catalogue.schema_version();
@@ -199,7 +199,7 @@ async fn copy_database(store: &Store, target: &Path) -> Result<(), Error> {
 
 /// Brings everything that a database names from one folder of blobs to another.
 async fn carry(
-    catalogue: &mut Catalogue,
+    catalogue: &mut BackupIndex,
     from: &Path,
     to: &Path,
     transfer: Transfer,
@@ -210,7 +210,7 @@ async fn carry(
         bytes: totals.1,
         ..Carried::default()
     };
-    let mut courier = Courier::new(from.to_owned(), to.to_owned(), transfer, totals);
+    let mut courier = BlobCopier::new(from.to_owned(), to.to_owned(), transfer, totals);
     let mut last = None;
     loop {
         let page = catalogue.after(last).await?;
@@ -273,7 +273,7 @@ pub async fn restore(
         )));
     }
     // Before the database: what it names is there when it is.
-    let mut catalogue = Catalogue::open(&arriving).await?;
+    let mut catalogue = BackupIndex::open(&arriving).await?;
     let (from, to) = (blob::folder_in(backup_dir), blob::folder_in(data_dir));
     let blobs = carry(&mut catalogue, &from, &to, transfer).await?;
     catalogue.close().await?;

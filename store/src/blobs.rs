@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
 
 use crate::{
     Connection, Error, Store, Tx,
-    blob::{BlobHash, Blobs, Sealed, SetAside, Shelf},
+    blob::{BlobHash, Blobs, HashPrefix, Sealed, SetAside},
     connection::sealed::Driver as _,
 };
 
@@ -59,7 +59,7 @@ pub struct BlobRow {
 pub(crate) struct Position {
     /// Rows up to this hash have been looked at in this round.
     after: Option<BlobHash>,
-    shelf: Shelf,
+    shelf: HashPrefix,
     /// When this process, the only one of the folder, began; `None` once a round has looked for what it found.
     started_ms: Option<i64>,
 }
@@ -270,7 +270,7 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
             })
             .await?;
         }
-        if shelf.next() == Shelf::default() {
+        if shelf.next() == HashPrefix::default() {
             position(store.blobs()).started_ms = None;
         }
     }

@@ -68,7 +68,7 @@ pub use error::Error;
 pub use month::Month;
 pub use page::{Cursor, Listed, Page};
 pub use settings::StoreSettings;
-pub use store::{DiskSpace, Statistics, Store, Trouble, Work};
+pub use store::{DiskSpace, Statistics, Store, Work, WriteFailure};
 
 /// The machine's clock: milliseconds since 1970 UTC, as the rows hold it.
 pub fn now_ms() -> i64 {

@@ -62,14 +62,14 @@ enum WriterHandle {
         queue: Mutex<Option<mpsc::Sender<Queued>>>,
         task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
         counters: Arc<Counters>,
-        trouble: watch::Receiver<Option<Trouble>>,
+        trouble: watch::Receiver<Option<WriteFailure>>,
         newest_event: watch::Receiver<i64>,
     },
 }
 
 /// Why changes do not go through at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct WriteFailure {
     pub since_ms: i64,
     /// For people.
     pub reason: String,
@@ -256,7 +256,7 @@ impl Store {
     }
 
     /// Why changes fail at present, for health and readiness; `None` when all is well. Published state: costs nothing.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<WriteFailure> {
         match &self.shared.writer {
             WriterHandle::None => None,
             WriterHandle::Running { trouble, .. } => trouble.borrow().clone(),

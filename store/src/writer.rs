@@ -26,7 +26,7 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use crate::{
-    Error, Trouble, Tx,
+    Error, Tx, WriteFailure,
     folder::FolderLock,
     now_ms,
     unit::{Queued, Submitted},
@@ -62,7 +62,7 @@ pub(crate) struct Writer {
     pub(crate) wal_truncate_above: u64,
     pub(crate) next_truncation: Instant,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) trouble: watch::Sender<Option<Trouble>>,
+    pub(crate) trouble: watch::Sender<Option<WriteFailure>>,
     /// The last event that was committed.
     pub(crate) newest_event: watch::Sender<i64>,
     /// Given back when the writer has ended, and not before; `None` beside a running service.
@@ -219,7 +219,7 @@ impl Writer {
             _ => {
                 error!(reason, "the database takes no changes");
                 let since_ms = trouble.as_ref().map_or(since_ms, |known| known.since_ms);
-                *trouble = Some(Trouble {
+                *trouble = Some(WriteFailure {
                     since_ms,
                     reason: reason.to_owned(),
                 });

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use sluice_media::format::Format;
 use sluice_media::task::{Effort, Encode, Fit, Limits, Path, Render, Resize, Task};
-use sluice_worker::image::{Raster, Studio, vips};
+use sluice_worker::image::{ImageProcessor, Raster, vips};
 
 const LIMITS: Limits = Limits {
     max_pixels: 10_000_000,
@@ -59,7 +59,7 @@ fn task(format: Format, width: u32, path: Path) -> Task {
 }
 
 fn paths(criterion: &mut Criterion) {
-    let mut studio = Studio::new();
+    let mut studio = ImageProcessor::new();
     let jpeg = photograph();
     let mut group = criterion.benchmark_group("render");
     group.sample_size(20);

@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 16 << 20;
 
 /// What a worker can do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// Ends as by a failed assertion in a C library.
     Crash,
     Panic,
@@ -42,27 +42,31 @@ pub enum Fault {
 }
 
 /// The fault that an input asks for.
-pub fn asked(input: &[u8]) -> Option<Fault> {
+pub fn asked(input: &[u8]) -> Option<InjectedFault> {
     let tail = &input[input.len().saturating_sub(LOOKED_AT)..];
     let mark = tail
         .windows(MARK.len())
         .rposition(|window| window == MARK)?;
     let demand = std::str::from_utf8(&tail[mark + MARK.len()..]).ok()?;
     match demand.trim_end() {
-        "crash" => Some(Fault::Crash),
-        "panic" => Some(Fault::Panic),
-        "spin" => Some(Fault::Spin),
-        "allocate" => Some(Fault::Allocate),
-        "hang" => Some(Fault::Hang),
-        "shout" => Some(Fault::Shout),
-        "halfway" => Some(Fault::Halfway),
-        "chatter" => Some(Fault::Chatter),
-        other => other.strip_prefix("nap:")?.parse().ok().map(Fault::Nap),
+        "crash" => Some(InjectedFault::Crash),
+        "panic" => Some(InjectedFault::Panic),
+        "spin" => Some(InjectedFault::Spin),
+        "allocate" => Some(InjectedFault::Allocate),
+        "hang" => Some(InjectedFault::Hang),
+        "shout" => Some(InjectedFault::Shout),
+        "halfway" => Some(InjectedFault::Halfway),
+        "chatter" => Some(InjectedFault::Chatter),
+        other => other
+            .strip_prefix("nap:")?
+            .parse()
+            .ok()
+            .map(InjectedFault::Nap),
     }
 }
 
 /// The fault that an open input asks for.
-pub fn asked_by(input: &impl AsFd) -> Option<Fault> {
+pub fn asked_by(input: &impl AsFd) -> Option<InjectedFault> {
     let file = File::from(input.as_fd().try_clone_to_owned().ok()?);
     let length = file.metadata().ok()?.len();
     let mut tail = vec![0; usize::try_from(length).map_or(LOOKED_AT, |it| it.min(LOOKED_AT))];
@@ -72,22 +76,22 @@ pub fn asked_by(input: &impl AsFd) -> Option<Fault> {
 }
 
 /// Does it; comes back only from those that are over at some time.
-pub fn commit(fault: Fault, tell: &mut dyn FnMut(Report)) {
+pub fn commit(fault: InjectedFault, tell: &mut dyn FnMut(Report)) {
     match fault {
-        Fault::Crash => std::process::abort(),
-        Fault::Panic => panic!("the input asked for it"),
-        Fault::Spin => spin(),
-        Fault::Allocate => allocate(),
-        Fault::Hang => hang(),
-        Fault::Halfway => {
+        InjectedFault::Crash => std::process::abort(),
+        InjectedFault::Panic => panic!("the input asked for it"),
+        InjectedFault::Spin => spin(),
+        InjectedFault::Allocate => allocate(),
+        InjectedFault::Hang => hang(),
+        InjectedFault::Halfway => {
             tell(Report::Working { share: 0.5 });
             hang()
         }
-        Fault::Chatter => loop {
+        InjectedFault::Chatter => loop {
             tell(Report::Working { share: 0.5 });
         },
-        Fault::Nap(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
-        Fault::Shout => shout(),
+        InjectedFault::Nap(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
+        InjectedFault::Shout => shout(),
     }
 }
 
@@ -129,8 +133,8 @@ mod tests {
         for (input, fault) in [
             (&b""[..], None),
             (b"\x89PNG...IEND", None),
-            (b"...IENDsluice-fault:crash", Some(Fault::Crash)),
-            (b"sluice-fault:nap:250\n", Some(Fault::Nap(250))),
+            (b"...IENDsluice-fault:crash", Some(InjectedFault::Crash)),
+            (b"sluice-fault:nap:250\n", Some(InjectedFault::Nap(250))),
             (b"sluice-fault:nap:soon", None),
             (b"sluice-fault:dance", None),
             (b"sluice-fault:spin and more behind it", None),

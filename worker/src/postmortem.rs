@@ -75,12 +75,12 @@ impl fmt::Display for End {
 /// The last lines of a worker's standard error. Nothing of it gets into a log by itself: libraries print for every odd
 /// file. Whoever prints more than fits between two looks loses it, and never waits.
 #[derive(Debug)]
-pub(crate) struct Murmur {
+pub(crate) struct StderrTail {
     pipe: OwnedFd,
     kept: Vec<u8>,
 }
 
-impl Murmur {
+impl StderrTail {
     /// The second is the worker's end.
     pub(crate) fn new() -> io::Result<(Self, OwnedFd)> {
         let (pipe, printing) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_noisy_library_is_cut_short_and_never_waits() {
-        let (mut murmur, printing) = Murmur::new().unwrap();
+        let (mut murmur, printing) = StderrTail::new().unwrap();
         let noise = [b'x'; 3000];
         while write(&printing, &noise).is_ok() {}
         murmur.forget();
@@ -169,7 +169,7 @@ mod tests {
     }
     #[test]
     fn a_look_ends_although_there_is_more() {
-        let (mut murmur, printing) = Murmur::new().unwrap();
+        let (mut murmur, printing) = StderrTail::new().unwrap();
         fcntl_setpipe_size(&printing, 4 * CHUNK * CHUNKS).unwrap();
         while write(&printing, &[b'x'; CHUNK]).is_ok() {}
         murmur.forget();

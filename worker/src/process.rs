@@ -26,7 +26,7 @@ use tracing::debug;
 
 use crate::{
     channel::{Channel, ChannelError, Patience},
-    postmortem::{End, Limit, Murmur},
+    postmortem::{End, Limit, StderrTail},
     protocol::{Job, Layers, Reply, VERSION},
     resident::Resident,
 };
@@ -71,7 +71,7 @@ pub enum Ring {
 
 /// One piece of work with its descriptors.
 #[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
+pub struct JobRequest<'a> {
     pub task: &'a Task,
     pub limits: Limits,
     pub inputs: &'a [BorrowedFd<'a>],
@@ -85,7 +85,7 @@ pub struct Order<'a> {
 
 /// Why a job has no result. After all but `Failed` the process is gone.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum JobError {
     /// The worker says so, and is ready for more, unless the code is [`FailureCode::Internal`].
     Failed(Failure),
     /// A limit ended the process; trying again would end the next.
@@ -114,7 +114,7 @@ pub enum StartError {
 pub struct WorkerProcess {
     child: Child,
     channel: Channel,
-    murmur: Murmur,
+    murmur: StderrTail,
     resident: Resident,
     layers: Layers,
     missing_elements: Vec<String>,
@@ -239,9 +239,9 @@ impl WorkerProcess {
     /// Performs one job and blocks until it ends, one way or another; `tell` hears of its reports meanwhile, and may block.
     pub fn run(
         &mut self,
-        order: &Order<'_>,
+        order: &JobRequest<'_>,
         tell: &mut dyn FnMut(Report),
-    ) -> Result<Done, Trouble> {
+    ) -> Result<Done, JobError> {
         self.jobs += 1;
         // What was printed between jobs would hide what a death prints.
         self.murmur.forget();
@@ -271,23 +271,23 @@ impl WorkerProcess {
         }
         match answer {
             Ok(Reply::Done { id, done }) if id == job.id => Ok(*done),
-            Ok(Reply::Failed { id, failure }) if id == job.id => Err(Trouble::Failed(failure)),
+            Ok(Reply::Failed { id, failure }) if id == job.id => Err(JobError::Failed(failure)),
             Ok(_) => {
                 self.kill();
-                Err(Trouble::Died("it answered what nobody asked".into()))
+                Err(JobError::Died("it answered what nobody asked".into()))
             }
             Err(ChannelError::TimedOut) => {
                 self.kill();
-                Err(Trouble::Deadline)
+                Err(JobError::Deadline)
             }
             Err(ChannelError::Cancelled) => {
                 self.kill();
-                Err(Trouble::Cancelled)
+                Err(JobError::Cancelled)
             }
             Err(ChannelError::Closed) => Err(self.explain(job.cpu_seconds)),
             Err(error) => {
                 self.kill();
-                Err(Trouble::Died(error.to_string()))
+                Err(JobError::Died(error.to_string()))
             }
         }
     }
@@ -296,10 +296,10 @@ impl WorkerProcess {
         Reply::parse(&self.channel.receive_frame(patience)?).map_err(ChannelError::Malformed)
     }
 
-    fn job(&self, order: &Order<'_>) -> Result<Job, Trouble> {
+    fn job(&self, order: &JobRequest<'_>) -> Result<Job, JobError> {
         let count = |descriptors: &[BorrowedFd<'_>]| {
             u8::try_from(descriptors.len()).map_err(|_| {
-                Trouble::Failed(Failure::new(
+                JobError::Failed(Failure::new(
                     FailureCode::TooLarge,
                     format!("{} files, at most 250 go into one task", descriptors.len()),
                 ))
@@ -319,14 +319,14 @@ impl WorkerProcess {
     }
 
     /// What the end of the process says about the job.
-    fn explain(&mut self, cpu_seconds: u32) -> Trouble {
+    fn explain(&mut self, cpu_seconds: u32) -> JobError {
         let end = self.end();
         match end.limit() {
-            Some(Limit::Processor) => Trouble::Limit(Failure::new(
+            Some(Limit::Processor) => JobError::Limit(Failure::new(
                 FailureCode::TimedOut,
                 format!("the task took more than {cpu_seconds} seconds of processor time"),
             )),
-            Some(Limit::FileSize) => Trouble::Limit(Failure::new(
+            Some(Limit::FileSize) => JobError::Limit(Failure::new(
                 FailureCode::TooLarge,
                 format!(
                     "the result is larger than {} ({}.max_output)",
@@ -334,7 +334,7 @@ impl WorkerProcess {
                     self.launch.ring.section()
                 ),
             )),
-            Some(Limit::Memory) => Trouble::Limit(Failure::new(
+            Some(Limit::Memory) => JobError::Limit(Failure::new(
                 FailureCode::TooLarge,
                 format!(
                     "the task takes more memory than {} ({}.memory)",
@@ -342,7 +342,7 @@ impl WorkerProcess {
                     self.launch.ring.section()
                 ),
             )),
-            None => Trouble::Died(end.to_string()),
+            None => JobError::Died(end.to_string()),
         }
     }
 
@@ -369,7 +369,7 @@ impl WorkerProcess {
 }
 
 /// Why a worker that talks is heard no longer.
-fn over(order: &Order<'_>, until: Instant) -> Option<ChannelError> {
+fn over(order: &JobRequest<'_>, until: Instant) -> Option<ChannelError> {
     let mut cancelled = [PollFd::from_borrowed_fd(order.cancelled, PollFlags::IN)];
     if poll(&mut cancelled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
         return Some(ChannelError::Cancelled);
@@ -383,9 +383,9 @@ impl Drop for WorkerProcess {
     }
 }
 
-fn spawn(launch: &Launch) -> io::Result<(Child, Channel, Murmur)> {
+fn spawn(launch: &Launch) -> io::Result<(Child, Channel, StderrTail)> {
     let (channel, theirs) = Channel::pair()?;
-    let (murmur, printing) = Murmur::new()?;
+    let (murmur, printing) = StderrTail::new()?;
     let child = Command::new(&launch.program)
         .arg0("sluice")
         .arg("worker")

@@ -15,12 +15,12 @@ use sluice_media::av::Report;
 use sluice_media::task::{Done, Failure, FailureCode, Task};
 
 #[cfg(debug_assertions)]
-use crate::faults::{self, Fault};
+use crate::faults::{self, InjectedFault};
 use crate::{
     av,
     channel::{Channel, ChannelError, Patience},
     descriptors::{self, Mapped},
-    image::Studio,
+    image::ImageProcessor,
     protocol::{Job, Reply, VERSION},
     sandbox::{
         self, Choice,
@@ -66,7 +66,7 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
     descriptors::close_inherited()?;
     own::step_back();
     let channel = Channel::new(io::stdin().as_fd().try_clone_to_owned()?);
-    let studio = Studio::new();
+    let studio = ImageProcessor::new();
     let mut missing_elements = Vec::new();
     if let Some(registry) = &args.av_registry {
         av::start(registry)?;
@@ -119,7 +119,7 @@ fn send(channel: &Channel, job: &Job, reply: &Reply) -> Result<(), ChannelError>
 }
 
 struct Worker {
-    studio: Studio,
+    studio: ImageProcessor,
     #[cfg(debug_assertions)]
     faults: bool,
 }
@@ -191,7 +191,7 @@ impl Worker {
 
     /// In tests, as the input asks for it.
     #[cfg(debug_assertions)]
-    fn misbehave(&self, asked: Option<Fault>, tell: &mut dyn FnMut(Report)) {
+    fn misbehave(&self, asked: Option<InjectedFault>, tell: &mut dyn FnMut(Report)) {
         if self.faults
             && let Some(fault) = asked
         {

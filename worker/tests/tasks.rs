@@ -10,7 +10,7 @@ use sluice_media::{
         Task,
     },
 };
-use sluice_worker::image::{Raster, Studio, vips};
+use sluice_worker::image::{ImageProcessor, Raster, vips};
 
 const LIMITS: Limits = Limits {
     max_pixels: 10_000_000,
@@ -43,7 +43,7 @@ fn written(raster: &Raster, format: Format) -> Vec<u8> {
 }
 
 fn perform(task: &Task, inputs: &[&[u8]]) -> Result<(Done, Vec<Vec<u8>>), Failure> {
-    Studio::new().perform(task, inputs, &LIMITS)
+    ImageProcessor::new().perform(task, inputs, &LIMITS)
 }
 
 fn output(task: &Task, inputs: &[&[u8]]) -> (OutputFacts, Vec<u8>) {

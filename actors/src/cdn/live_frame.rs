@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::{
     Services, mezzanine,
     render::{self, Problem},
-    source::{Familiar, LiveFrame, Source},
+    source::{KnownLiveVariants, LiveFrame, Source},
 };
 use crate::live::{Body, Playback, View};
 
@@ -58,7 +58,7 @@ struct Slot {
     /// Whoever decodes has it.
     turn: tokio::sync::Mutex<()>,
     kept: Mutex<Option<Kept>>,
-    familiar: Arc<Familiar>,
+    familiar: Arc<KnownLiveVariants>,
 }
 
 #[derive(Clone, Debug)]
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_before_is_not_new() {
-        let familiar = Familiar::default();
+        let familiar = KnownLiveVariants::default();
         let request = |number: usize| Arc::<str>::from(format!("w={number}"));
         assert!(!familiar.knows(&request(1)));
         assert!(familiar.knows(&request(1)));

@@ -57,7 +57,7 @@ use self::{
 };
 use crate::{
     Error,
-    concern::{Concern, Door},
+    component::{ActorHandle, Component},
     live::Playback,
     meter::{Caps, Meter},
 };
@@ -82,7 +82,7 @@ pub struct Images {
     services: Arc<Services>,
     directory: Arc<Directory>,
     meter: Meter,
-    shards: Arc<Vec<Door<CdnCache>>>,
+    shards: Arc<Vec<ActorHandle<CdnCache>>>,
 }
 
 /// What the shards share, and what survives them.
@@ -164,16 +164,16 @@ impl Images {
             services: Arc::new(services),
             directory: Arc::default(),
             meter: Meter::new(store, caps),
-            shards: Arc::new(SHARDS.iter().map(|_| Door::default()).collect()),
+            shards: Arc::new(SHARDS.iter().map(|_| ActorHandle::default()).collect()),
         }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<Concern> {
+    pub fn components(&self) -> Vec<Component> {
         let shards = SHARDS.iter().zip(self.shards.iter()).map(|(name, door)| {
-            Concern::of(name, self.services.clone(), shard::MAILBOX, door.clone())
+            Component::new(name, self.services.clone(), shard::MAILBOX, door.clone())
         });
-        std::iter::once(self.meter.concern())
+        std::iter::once(self.meter.component())
             .chain(shards)
             .collect()
     }
@@ -316,7 +316,7 @@ impl Images {
         }
     }
 
-    fn shard(&self, file_id: Uuid) -> &Door<CdnCache> {
+    fn shard(&self, file_id: Uuid) -> &ActorHandle<CdnCache> {
         // The last bytes of a UUID of version 7 are random.
         &self.shards[usize::from(file_id.as_bytes()[14]) % SHARDS.len()]
     }

@@ -53,20 +53,20 @@ type VariantKey = (Uuid, Arc<str>);
 #[derive(Debug)]
 pub(super) struct CdnCache {
     services: Arc<Services>,
-    flights: HashMap<VariantKey, Flight>,
+    flights: HashMap<VariantKey, PendingRender>,
     failures: HashMap<VariantKey, (Failure, Instant)>,
     flown: u64,
 }
 
 /// A variant that is being made.
 #[derive(Debug)]
-struct Flight {
+struct PendingRender {
     number: u64,
     wanted: Wanted,
     waiting: Vec<oneshot::Sender<Outcome>>,
 }
 
-impl Flight {
+impl PendingRender {
     fn answer(self, outcome: &Outcome) {
         for waiting in self.waiting {
             let _ = waiting.send(outcome.clone());
@@ -85,7 +85,7 @@ pub(super) struct Fetch {
 
 /// A flight has ended.
 #[derive(Debug)]
-struct Landed {
+struct RenderFinished {
     key: VariantKey,
     number: u64,
     outcome: Outcome,
@@ -184,7 +184,7 @@ impl CdnCache {
         me: &ActorRef<Self>,
     ) {
         self.flown += 1;
-        let flight = Flight {
+        let flight = PendingRender {
             number: self.flown,
             wanted: wanted.clone(),
             waiting: vec![answer],
@@ -198,7 +198,7 @@ impl CdnCache {
             let outcome = flying.await.unwrap_or_else(|_| {
                 Err(Problem::Unavailable("making a variant panicked".to_owned()))
             });
-            let landed = Landed {
+            let landed = RenderFinished {
                 key,
                 number,
                 outcome,
@@ -253,11 +253,11 @@ async fn fly(services: &Services, wanted: &Wanted) -> Outcome {
     })
 }
 
-impl Message<Landed> for CdnCache {
+impl Message<RenderFinished> for CdnCache {
     type Reply = ();
 
-    async fn handle(&mut self, landed: Landed, context: &mut Context<Self, ()>) {
-        let Landed {
+    async fn handle(&mut self, landed: RenderFinished, context: &mut Context<Self, ()>) {
+        let RenderFinished {
             key,
             number,
             mut outcome,

@@ -38,14 +38,14 @@ pub(super) enum Material {
 #[derive(Debug)]
 pub(super) struct LiveFrame {
     pub(super) picture: Bytes,
-    pub(super) familiar: Arc<Familiar>,
+    pub(super) familiar: Arc<KnownLiveVariants>,
 }
 
 /// Variants of a live input that were asked for before: the same of a newer picture are not new.
 #[derive(Debug, Default)]
-pub(super) struct Familiar(Mutex<HashSet<Arc<str>>>);
+pub(super) struct KnownLiveVariants(Mutex<HashSet<Arc<str>>>);
 
-impl Familiar {
+impl KnownLiveVariants {
     /// So many are known of an input; further ones count as new each time.
     const MOST: usize = 64;
 

@@ -32,8 +32,8 @@ use uuid::Uuid;
 
 use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, Wanted};
 use crate::{
+    component::ComponentStatuses,
     compute::{self, Assignment, ComputeSettings, Finished, Lane},
-    concern::Board,
     fixtures::{picture, until},
     tree::{self, Root},
 };
@@ -260,8 +260,8 @@ async fn start(
     );
     images.load().await.unwrap();
     let root = Root::start(tree::Args {
-        concerns: images.concerns(),
-        board: Board::default(),
+        components: images.components(),
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     until("the shards run", async || {

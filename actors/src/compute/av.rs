@@ -5,8 +5,8 @@
 
 mod attempt;
 mod demand;
-mod line;
 mod machine;
+mod process_queue;
 mod settings;
 
 use std::{
@@ -30,7 +30,7 @@ use super::{
 };
 use attempt::{Terms, task_of};
 use demand::Demand;
-use line::{Line, Supply};
+use process_queue::{ProcessQueue, Supply};
 
 pub use settings::VideoSettings;
 
@@ -43,7 +43,7 @@ const WARM_UP_AFTER: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(super) struct Ring {
     terms: Arc<Terms>,
-    line: Line,
+    line: ProcessQueue,
 }
 
 impl Ring {
@@ -65,7 +65,7 @@ impl Ring {
         let launch = launch(settings, program, registry);
         Self {
             terms: Arc::new(Terms::new(launch, sandbox, settings.clone())),
-            line: Line::new(supply),
+            line: ProcessQueue::new(supply),
         }
     }
 

@@ -5,17 +5,17 @@
 //! thread is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
 //! file does to its process is that process's end and nobody else's.
 
+mod admission;
 mod assignment;
 mod av;
-mod board;
 mod caller;
-mod gate;
 #[cfg(test)]
 mod library_contract;
 mod output;
+mod pool_state;
+mod recovery;
 mod settings;
 mod status;
-mod verdict;
 mod worker;
 
 use std::{
@@ -37,9 +37,9 @@ pub(crate) use output::count as count_outputs;
 pub use settings::{ComputeSettings, Sandbox};
 pub use status::{PoolStatus, QueueStatus, VideoStatus};
 
-use board::Board;
+use admission::{AdmissionQueue, Ticket};
 use caller::Caller;
-use gate::{Gate, Ticket};
+use pool_state::PoolState;
 use worker::{ImageWorker, Perform, Terms};
 
 /// A worker that has not loaded its codecs by then never will; a busy machine takes its time.
@@ -50,9 +50,9 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 pub struct Compute {
     /// `None` without an actix system, which only tests are.
     workers: Option<Addr<ImageWorker>>,
-    gate: Gate,
+    gate: AdmissionQueue,
     av: av::Ring,
-    board: Arc<Board>,
+    board: Arc<PoolState>,
     limits: Limits,
 }
 
@@ -67,7 +67,7 @@ impl Compute {
         registry: PathBuf,
     ) -> Self {
         let threads = settings.worker_count();
-        let board = Arc::new(Board::default());
+        let board = Arc::new(PoolState::default());
         let av = av::Ring::new(video, settings.sandbox, program.clone(), registry);
         let terms = Arc::new(Terms {
             launch: launch(settings, program),
@@ -89,7 +89,7 @@ impl Compute {
         });
         Self {
             workers,
-            gate: Gate::new(settings),
+            gate: AdmissionQueue::new(settings),
             av,
             board,
             limits: settings.limits(),

@@ -13,18 +13,18 @@ use std::{
 use actix::{Actor, Handler, Message, SyncContext};
 use bytesize::ByteSize;
 use sluice_media::task::{Failure, FailureCode, Task};
-use sluice_worker::process::{Launch, Order, StartError, Trouble, WorkerProcess};
+use sluice_worker::process::{JobError, JobRequest, Launch, StartError, WorkerProcess};
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 
 use super::{
+    admission::Permit,
     assignment::{Assignment, Error, Finished},
-    board::Board,
     caller::Watch,
-    gate::Permit,
     output::Target,
+    pool_state::PoolState,
+    recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, refusal},
     settings::Sandbox,
-    verdict::{self, ATTEMPTS, Setback, Verdict, refusal},
 };
 
 /// Its name in the log.
@@ -41,7 +41,7 @@ pub(super) struct Terms {
     pub(super) document_timeout: Duration,
     pub(super) recycle_after: u32,
     pub(super) recycle_above: ByteSize,
-    pub(super) board: Arc<Board>,
+    pub(super) board: Arc<PoolState>,
 }
 
 impl Terms {
@@ -72,7 +72,7 @@ pub(super) struct ImageWorker {
     process: Option<WorkerProcess>,
     /// Processes that this thread has had.
     had: u32,
-    setback: Option<Setback>,
+    setback: Option<ProcessUnavailable>,
 }
 
 impl ImageWorker {
@@ -132,7 +132,7 @@ impl ImageWorker {
         let inputs: Vec<BorrowedFd<'_>> =
             assignment.inputs.iter().map(|file| file.as_fd()).collect();
         assignment.follow.begin()?;
-        verdict::attempts(ATTEMPTS, |_| self.attempt(assignment, &inputs, watch))
+        recovery::attempts(ATTEMPTS, |_| self.attempt(assignment, &inputs, watch))
     }
 
     fn attempt(
@@ -145,7 +145,7 @@ impl ImageWorker {
         let target = Target::of(&assignment.output, &assignment.task)?;
         let outputs = target.descriptors();
         let outcome = self.ready(watch)?.run(
-            &Order {
+            &JobRequest {
                 task: &assignment.task,
                 limits: assignment.limits,
                 inputs,
@@ -166,34 +166,34 @@ impl ImageWorker {
                 Ok(Some(Finished { done, bytes }))
             }
             Err(trouble) => match self.judge(trouble, &assignment.task) {
-                Verdict::TryAgain => Ok(None),
-                Verdict::Give(error) => Err(error),
+                AfterFailure::TryAgain => Ok(None),
+                AfterFailure::Give(error) => Err(error),
             },
         }
     }
 
-    fn judge(&mut self, trouble: Trouble, task: &Task) -> Verdict {
+    fn judge(&mut self, trouble: JobError, task: &Task) -> AfterFailure {
         let is_sound = match &trouble {
-            Trouble::Failed(failure)
+            JobError::Failed(failure)
                 if failure.code == FailureCode::Undecodable && task.draws_text() =>
             {
                 return self.doubt(failure.clone());
             }
-            Trouble::Failed(failure) => failure.code != FailureCode::Internal,
+            JobError::Failed(failure) => failure.code != FailureCode::Internal,
             _ => false,
         };
         if !is_sound {
             self.dismiss();
         }
         let (setting, timeout) = self.terms.timeout_of(task);
-        verdict::judge(trouble, &self.terms.board, RING, || {
+        recovery::judge(trouble, &self.terms.board, RING, || {
             let seconds = timeout.as_secs_f32();
             format!("the task took longer than {seconds} s ({setting})")
         })
     }
 
     /// An earlier document may have spoiled this process for text; a fresh one tells.
-    fn doubt(&mut self, failure: Failure) -> Verdict {
+    fn doubt(&mut self, failure: Failure) -> AfterFailure {
         let was_fresh = self.process.as_ref().is_some_and(|it| it.jobs() == 1);
         debug!(
             was_fresh,
@@ -203,9 +203,9 @@ impl ImageWorker {
         match was_fresh {
             true => {
                 self.terms.board.finished();
-                Verdict::Give(failure.into())
+                AfterFailure::Give(failure.into())
             }
-            false => Verdict::TryAgain,
+            false => AfterFailure::TryAgain,
         }
     }
 
@@ -256,7 +256,7 @@ impl ImageWorker {
         if let Some(reason) = refusal(self.terms.sandbox, &layers) {
             warn!(reason, "images are not processed");
             board.refused(layers, reason.clone());
-            self.setback = Some(Setback::for_good(reason));
+            self.setback = Some(ProcessUnavailable::for_good(reason));
             return;
         }
         debug!(
@@ -275,7 +275,11 @@ impl ImageWorker {
 
     fn suffer(&mut self, error: &StartError) {
         self.terms.board.not_started(error.to_string());
-        self.setback = Some(Setback::after(self.setback.as_ref(), error, RING));
+        self.setback = Some(ProcessUnavailable::after(
+            self.setback.as_ref(),
+            error,
+            RING,
+        ));
     }
 
     fn dismiss(&mut self) {

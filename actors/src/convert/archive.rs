@@ -25,7 +25,7 @@ use super::{
 use crate::durable::{
     input::{shown, sniff},
     owner::begin,
-    setback::{Setback, Stop},
+    step_error::{OwnerError, StepError},
 };
 
 /// Puts the members of an archive in its item's place, when the operation is done on members; else leaves it as it is.
@@ -34,12 +34,12 @@ pub(super) async fn open(
     lease: &Lease,
     job: &Job,
     archive: Item,
-) -> Result<(), Stop> {
+) -> Result<(), OwnerError> {
     let members = match members_of(services, job, &archive).await {
         Ok(None) => return Ok(()),
         Ok(Some(members)) => members,
-        Err(Setback::Stop(stop)) => return Err(stop),
-        Err(Setback::Failed(failure)) => {
+        Err(StepError::Stop(stop)) => return Err(stop),
+        Err(StepError::Failed(failure)) => {
             return batch::record(services, lease, job, &archive, failure.into()).await;
         }
     };
@@ -70,7 +70,7 @@ async fn members_of(
     services: &Services,
     job: &Job,
     archive: &Item,
-) -> Result<Option<Vec<NewItem>>, Setback> {
+) -> Result<Option<Vec<NewItem>>, StepError> {
     let inputs = item::inputs_of(services, archive).await?;
     let [input] = &inputs[..] else {
         return Ok(None);
@@ -148,7 +148,7 @@ fn check(job: &Job, archive: &Item, members: &[Member]) -> Result<(), Failure> {
 }
 
 /// All results of a job in one archive.
-pub(super) async fn of_results(services: &Services, job: &Job) -> Result<Sealed, Stop> {
+pub(super) async fn of_results(services: &Services, job: &Job) -> Result<Sealed, OwnerError> {
     let items = jobs::items(&mut services.store.read().await?, job.id).await?;
     let results = items
         .into_iter()

@@ -17,14 +17,14 @@ use sluice_store::{
 };
 
 use super::{
-    Services, announcement, archive,
+    Services, archive, events,
     item::{self, Outcome},
     progress::Progress,
 };
 use crate::durable::{
+    outcome_counters::count_failure,
     owner::{RowOwner, RowTask},
-    setback::{Stop, with_patience},
-    tally::count_failure,
+    step_error::{OwnerError, with_patience},
 };
 
 /// The actor of one job.
@@ -45,14 +45,14 @@ impl RowTask for Batch {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), Stop> {
+    async fn walk(&self) -> Result<(), OwnerError> {
         let _attended = self.services.followers.attend(self.lease.id);
         walk(&self.services, &self.lease).await
     }
 }
 
 /// Archives are opened, files converted, results packed, and the job ended.
-async fn walk(services: &Services, lease: &Lease) -> Result<(), Stop> {
+async fn walk(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
     services.followers.publish(job.id, Progress::of(&job));
     // Interactive work is no archive: that was looked at when it was made.
@@ -70,13 +70,18 @@ async fn walk(services: &Services, lease: &Lease) -> Result<(), Stop> {
     finish(services, lease).await
 }
 
-async fn pending(services: &Services, job: &Job) -> Result<Vec<Item>, Stop> {
+async fn pending(services: &Services, job: &Job) -> Result<Vec<Item>, OwnerError> {
     let mut items = jobs::items(&mut services.store.read().await?, job.id).await?;
     items.retain(|item| item.state == ItemState::Pending);
     Ok(items)
 }
 
-async fn convert(services: &Services, lease: &Lease, job: &Job, item: Item) -> Result<(), Stop> {
+async fn convert(
+    services: &Services,
+    lease: &Lease,
+    job: &Job,
+    item: Item,
+) -> Result<(), OwnerError> {
     let outcome = item::perform(services, job, &item).await?;
     record(services, lease, job, &item, outcome).await
 }
@@ -88,7 +93,7 @@ pub(super) async fn record(
     job: &Job,
     item: &Item,
     outcome: Outcome,
-) -> Result<(), Stop> {
+) -> Result<(), OwnerError> {
     let outcome = Arc::new(outcome);
     let written = with_patience(|| write(services, lease, job, item, outcome.clone())).await;
     let (job, failure) = match written {
@@ -129,7 +134,7 @@ async fn write(
             Box::pin(async move {
                 let now = now_ms();
                 let job = outcome.record(tx, &lease, &job, &item, now).await?;
-                announcement::file_finished(tx, &job, &item, outcome.message(), now).await?;
+                events::file_finished(tx, &job, &item, outcome.message(), now).await?;
                 let is_last = job.completed_files + job.failed_files == job.total_files;
                 match is_last && !job.archives {
                     true => end(tx, &lease, None, keep_ms, now).await,
@@ -141,7 +146,7 @@ async fn write(
 }
 
 /// Ends the job, unless its last file did; packs the results first where that was asked for.
-async fn finish(services: &Services, lease: &Lease) -> Result<(), Stop> {
+async fn finish(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
     if job.state.has_ended() {
         return Ok(());
@@ -177,6 +182,6 @@ async fn end(
     now_ms: i64,
 ) -> Result<Job, StoreError> {
     let job = jobs::finish(tx, lease, archive, keep_ms, now_ms).await?;
-    announcement::ended(tx, &job, now_ms).await?;
+    events::ended(tx, &job, now_ms).await?;
     Ok(job)
 }

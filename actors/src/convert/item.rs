@@ -22,9 +22,9 @@ use crate::{
     compute::{Follow, count_outputs},
     durable::{
         input::known_format,
-        setback::{Setback, Stop, code_of},
-        stored::{Keeping, keep, note_lineage},
-        workers::{self, Order, first_output},
+        step_error::{OwnerError, StepError, code_of},
+        stored::{UnstoredResult, keep, note_lineage},
+        workers::{self, TaskRequest, first_output},
     },
 };
 
@@ -64,15 +64,19 @@ impl From<Failure> for Outcome {
 }
 
 /// Does an item's operation, whatever comes of it.
-pub(super) async fn perform(services: &Services, job: &Job, item: &Item) -> Result<Outcome, Stop> {
+pub(super) async fn perform(
+    services: &Services,
+    job: &Job,
+    item: &Item,
+) -> Result<Outcome, OwnerError> {
     match made(services, job, item).await {
         Ok(outcome) => Ok(outcome),
-        Err(Setback::Failed(failure)) => Ok(failure.into()),
-        Err(Setback::Stop(stop)) => Err(stop),
+        Err(StepError::Failed(failure)) => Ok(failure.into()),
+        Err(StepError::Stop(stop)) => Err(stop),
     }
 }
 
-async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, Setback> {
+async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, StepError> {
     let operation = operation_of(item)?;
     let inputs = inputs_of(services, item).await?;
     if operation.is_packing() {
@@ -155,7 +159,7 @@ struct Opened {
 }
 
 impl Opened {
-    async fn open(services: &Services, job: &Job, input: &Input) -> Result<Self, Setback> {
+    async fn open(services: &Services, job: &Job, input: &Input) -> Result<Self, StepError> {
         let blob = Arc::new(services.store.blobs().open(&input.blob).await?);
         let (file, member) = match input.member {
             None => (blob, None),
@@ -184,9 +188,9 @@ pub(super) async fn run(
     inputs: Vec<Arc<File>>,
     spools: &mut [Spool],
     (follow, pixels): (Follow, Option<u64>),
-) -> Result<Done, Setback> {
+) -> Result<Done, StepError> {
     let outputs = spools.iter_mut().map(Spool::file);
-    let order = Order {
+    let order = TaskRequest {
         account_id: job.account_id,
         task,
         inputs,
@@ -323,7 +327,7 @@ async fn store(
         duration_ms: None,
         ..file.clone()
     });
-    let keeping = |file| Keeping {
+    let keeping = |file| UnstoredResult {
         account_id: job.account_id,
         file,
         limit_bytes: job.allowance.storage_bytes,

@@ -3,9 +3,9 @@
 //! A job is committed first, with its charge, and then announced; whoever waits for it waits for its row, and only hears
 //! of changes sooner through what the batch publishes. A client that goes away does not lose the job.
 
-mod announcement;
 mod archive;
 mod batch;
+mod events;
 mod item;
 mod pack;
 mod progress;
@@ -28,12 +28,12 @@ use uuid::Uuid;
 
 use crate::{
     Error,
+    component::Component,
     compute::Compute,
-    concern::Concern,
     durable::{
-        board::{self, Followers},
-        entrance::Entrance,
-        tally::Tally,
+        outcome_counters::OutcomeCounters,
+        progress_channels::{self, Followers},
+        registry::RegistryHandle,
     },
     registry::Entity,
 };
@@ -44,13 +44,13 @@ pub use progress::{Counts, Progress};
 pub use settings::ConvertSettings;
 
 /// Somebody who follows a job.
-pub type Follower = board::Follower<Progress>;
+pub type Follower = progress_channels::Follower<Progress>;
 
 /// The handle of conversion jobs for the façade. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct Conversions {
     services: Arc<Services>,
-    entrance: Entrance<Conversion>,
+    entrance: RegistryHandle<Conversion>,
 }
 
 /// What all batches share.
@@ -61,7 +61,7 @@ struct Services {
     /// Makes a safe name of what an archive calls its member.
     clean: fn(&str) -> String,
     followers: Followers<Progress>,
-    tally: Tally<Counts>,
+    tally: OutcomeCounters<Counts>,
 }
 
 impl Services {
@@ -107,16 +107,16 @@ impl Conversions {
                 store,
                 workers,
                 clean,
-                tally: Tally::default(),
+                tally: OutcomeCounters::default(),
             }),
-            entrance: Entrance::new(),
+            entrance: RegistryHandle::new(),
         }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<Concern> {
+    pub fn components(&self) -> Vec<Component> {
         let services = &self.services;
-        vec![self.entrance.concern(
+        vec![self.entrance.component(
             "conversions",
             Conversion(services.clone()),
             &services.store,
@@ -151,7 +151,7 @@ impl Conversions {
                 Box::pin(async move {
                     let now = now_ms();
                     let job = jobs::cancel(tx, account_id, id, keep_ms, now).await?;
-                    announcement::ended(tx, &job, now).await?;
+                    events::ended(tx, &job, now).await?;
                     Ok(job)
                 })
             })
@@ -207,7 +207,7 @@ impl Entity for Conversion {
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
         Box::pin(async move {
             if let Some(job) = jobs::begin(tx, id, now_ms).await? {
-                announcement::began(tx, &job, now_ms).await?;
+                events::began(tx, &job, now_ms).await?;
             }
             Ok(())
         })
@@ -217,7 +217,7 @@ impl Entity for Conversion {
         let keep_ms = self.0.keep_ms();
         Box::pin(async move {
             if let Some(job) = jobs::give_up(tx, id, keep_ms, now_ms).await? {
-                announcement::ended(tx, &job, now_ms).await?;
+                events::ended(tx, &job, now_ms).await?;
             }
             Ok(())
         })

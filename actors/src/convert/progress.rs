@@ -9,8 +9,8 @@ use sluice_store::{
 use uuid::Uuid;
 
 use crate::durable::{
-    board::Report,
-    under_way::{Shares, WHOLE},
+    in_flight::{TaskShares, WHOLE},
+    progress_channels::Report,
 };
 
 /// What is told of a job that has not ended, at most.
@@ -84,7 +84,7 @@ impl Report for Progress {
     }
 
     /// It never falls, although a file that is tried again begins anew.
-    fn beside(self, shares: Shares, before: Option<&Self>) -> Self {
+    fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
         if self.state.has_ended() {
             return self;
         }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn running_files_count_with_their_share_and_never_backwards() {
-        let shares = |thousandths, queue_place| Shares {
+        let shares = |thousandths, queue_place| TaskShares {
             thousandths,
             queue_place,
         };

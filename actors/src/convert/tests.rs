@@ -37,8 +37,8 @@ use uuid::Uuid;
 
 use super::{Conversions, ConvertSettings};
 use crate::{
+    component::ComponentStatuses,
     compute::{Assignment, Error, Finished, Follow, Output},
-    concern::Board,
     fixtures::{PATIENCE, Performer, Running, account, open_store, until},
     tree::{self, Root},
 };
@@ -299,8 +299,8 @@ fn start(store: &Store, workers: &Arc<Fake>) -> (Conversions, ActorRef<Root>) {
         |name| name.replace('!', ""),
     );
     let root = Root::start(tree::Args {
-        concerns: conversions.concerns(),
-        board: Board::default(),
+        components: conversions.components(),
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (conversions, root)

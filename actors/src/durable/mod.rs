@@ -7,13 +7,13 @@
 //! - [`input`], [`stored`]: files that come in and that are kept;
 //! - [`setback`]: why work does not go on, and what becomes of its row then.
 
-pub(crate) mod board;
-pub(crate) mod entrance;
+pub(crate) mod in_flight;
 pub(crate) mod input;
+pub(crate) mod outcome_counters;
 pub(crate) mod owner;
-pub(crate) mod setback;
-pub(crate) mod shift;
+pub(crate) mod progress_channels;
+pub(crate) mod registry;
+pub(crate) mod shutdown;
+pub(crate) mod step_error;
 pub(crate) mod stored;
-pub(crate) mod tally;
-pub(crate) mod under_way;
 pub(crate) mod workers;

@@ -21,7 +21,7 @@ use tokio::{runtime::Handle, sync::OnceCell};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
-use super::setback::Stop;
+use super::step_error::OwnerError;
 
 /// The work on one row, from where it stands to its end.
 pub(crate) trait RowTask: Send + Sync + 'static {
@@ -31,7 +31,7 @@ pub(crate) trait RowTask: Send + Sync + 'static {
     fn lease(&self) -> &Lease;
 
     /// Works until the row has ended, or tells why it has not.
-    fn walk(&self) -> impl Future<Output = Result<(), Stop>> + Send;
+    fn walk(&self) -> impl Future<Output = Result<(), OwnerError>> + Send;
 }
 
 /// The actor; see the module documentation.
@@ -145,13 +145,13 @@ async fn run(task: impl RowTask) {
     let walked = BEGINNING.scope(Beginning::of(&task), task.walk());
     let (reason, how) = match walked.await {
         Ok(()) => return,
-        Err(Stop::Lost) => {
+        Err(OwnerError::Lost) => {
             debug!(kind, %id, "the row has another owner or has ended");
             return;
         }
-        Err(Stop::Drained) => (None, Return::Untouched),
-        Err(Stop::Later(reason)) => (Some(reason), Return::Later),
-        Err(Stop::Broken(reason)) => (Some(reason), Return::Counted),
+        Err(OwnerError::Drained) => (None, Return::Untouched),
+        Err(OwnerError::Later(reason)) => (Some(reason), Return::Later),
+        Err(OwnerError::Broken(reason)) => (Some(reason), Return::Counted),
     };
     if let Some(reason) = reason {
         warn!(kind, %id, reason, "the work is tried again after a pause");

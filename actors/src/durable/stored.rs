@@ -13,7 +13,7 @@ use crate::events;
 
 /// A result that is to be kept.
 #[derive(Clone, Debug)]
-pub(crate) struct Keeping {
+pub(crate) struct UnstoredResult {
     pub(crate) account_id: Uuid,
     /// Its blob is recorded in the same transaction, or named by another row.
     pub(crate) file: NewFile,
@@ -26,8 +26,12 @@ pub(crate) struct Keeping {
 
 /// Makes a file of a result, in the folder asked for or, when that is gone, at the top, and tells it. `Error::OverQuota`
 /// when the account's storage is full.
-pub(crate) async fn keep(tx: &mut Tx<'_>, keeping: Keeping, now_ms: i64) -> Result<File, Error> {
-    let Keeping {
+pub(crate) async fn keep(
+    tx: &mut Tx<'_>,
+    keeping: UnstoredResult,
+    now_ms: i64,
+) -> Result<File, Error> {
+    let UnstoredResult {
         account_id,
         mut file,
         limit_bytes,

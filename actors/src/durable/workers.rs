@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     owner::Beginning,
-    setback::{Setback, Stop},
+    step_error::{OwnerError, StepError},
 };
 use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output};
 
@@ -60,7 +60,7 @@ impl Workers for Compute {
 }
 
 /// A task with its files, and who follows it.
-pub(crate) struct Order {
+pub(crate) struct TaskRequest {
     pub(crate) account_id: Uuid,
     pub(crate) task: Task,
     pub(crate) inputs: Vec<Arc<File>>,
@@ -71,7 +71,7 @@ pub(crate) struct Order {
     pub(crate) pixels: Option<u64>,
 }
 
-impl Order {
+impl TaskRequest {
     fn assignment(&self, limits: Limits) -> io::Result<Assignment> {
         let outputs = self.outputs.iter().map(File::try_clone);
         Ok(Assignment {
@@ -91,8 +91,8 @@ impl Order {
 pub(crate) async fn run(
     workers: &dyn Workers,
     turn: Turn,
-    mut order: Order,
-) -> Result<Done, Setback> {
+    mut order: TaskRequest,
+) -> Result<Done, StepError> {
     let lane = match turn {
         Turn::Interactive => Lane::Interactive,
         Turn::Batch => Lane::Batch,
@@ -105,18 +105,20 @@ pub(crate) async fn run(
         match workers.run(lane, assignment.map_err(|_| unusable())?).await {
             Ok(finished) => return Ok(finished.done),
             Err(Error::Failed(failure)) if failure.code == FailureCode::NoSpace => {
-                return Err(Setback::Stop(Stop::Later(failure.message)));
+                return Err(StepError::Stop(OwnerError::Later(failure.message)));
             }
             Err(Error::Failed(failure)) => return Err(failure.into()),
             Err(Error::Busy) => tokio::time::sleep(BUSY_PAUSE).await,
-            Err(Error::Unavailable(reason)) => return Err(Setback::Stop(Stop::Later(reason))),
+            Err(Error::Unavailable(reason)) => {
+                return Err(StepError::Stop(OwnerError::Later(reason)));
+            }
         }
     }
 }
 
 /// Descriptors have run out: that passes.
-fn unusable() -> Setback {
-    Setback::Stop(Stop::Later("no descriptor for a result".into()))
+fn unusable() -> StepError {
+    StepError::Stop(OwnerError::Later("no descriptor for a result".into()))
 }
 
 /// The first of what a task made that makes files.

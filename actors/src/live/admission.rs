@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, net::IpAddr, time::Duration};
 
-use sluice_ingest::gate::{Protocol, PublishRequest};
+use sluice_ingest::publish::{Protocol, PublishRequest};
 
 /// Displaced publishers remembered per input.
 const REMEMBERED: usize = 8;
@@ -63,7 +63,7 @@ impl Displaced {
 
 /// The publisher that has the input now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Incumbent {
+pub(super) struct CurrentPublisher {
     /// Age of its newest media; `None` before the first.
     pub media_age_ms: Option<i64>,
 }
@@ -72,7 +72,7 @@ pub(super) struct Incumbent {
 pub(super) fn would_flap(
     displaced: &Displaced,
     identity: &Identity,
-    incumbent: Option<Incumbent>,
+    incumbent: Option<CurrentPublisher>,
     now_ms: i64,
     within: Duration,
     fresh: Duration,
@@ -131,7 +131,7 @@ mod tests {
             (identity(1), Some(100), 60_000, false, "displaced long ago"),
         ];
         for (who, media_age_ms, now_ms, refused, why) in cases {
-            let incumbent = Some(Incumbent { media_age_ms });
+            let incumbent = Some(CurrentPublisher { media_age_ms });
             let (within, fresh) = (Duration::from_secs(60), Duration::from_secs(2));
             assert_eq!(
                 would_flap(&displaced, &who, incumbent, now_ms, within, fresh),

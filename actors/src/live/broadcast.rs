@@ -23,8 +23,8 @@ use sluice_media::{
 use super::{
     LiveSettings, View,
     disk::{Disk, Job, Rebuild},
-    recording::{Tape, TapeJob},
-    shelf::Shelf,
+    recording::{RecordingWriter, WriterJob},
+    segment_store::SegmentStore,
 };
 
 /// Journal lines after which it is rewritten with the window alone.
@@ -40,7 +40,7 @@ pub(super) struct Broadcast {
     settings: LiveSettings,
     window: Window,
     packager: Packager,
-    shelf: Arc<Shelf>,
+    shelf: Arc<SegmentStore>,
     outputs: Vec<Output>,
     pending: VecDeque<Pending>,
     /// Segments that left the list, with the time (Unix milliseconds) until which they may be fetched.
@@ -67,11 +67,11 @@ impl Broadcast {
         settings: &LiveSettings,
         header: Header,
         folder: &Path,
-        tape: Option<Tape>,
+        tape: Option<RecordingWriter>,
     ) -> std::io::Result<Self> {
         let (folder, now_ms) = (folder.join(&header.broadcast), header.started_ms);
         let disk = Disk::start(folder.clone())?;
-        let shelf = Shelf::new(folder, disk);
+        let shelf = SegmentStore::new(folder, disk);
         if let Some(tape) = tape {
             shelf.set_tape(tape);
         }
@@ -109,7 +109,7 @@ impl Broadcast {
     fn over(
         settings: &LiveSettings,
         window: Window,
-        shelf: Arc<Shelf>,
+        shelf: Arc<SegmentStore>,
         from: Option<sluice_media::hls::Continuation>,
     ) -> Self {
         let packager_settings = PackagerSettings {
@@ -194,7 +194,7 @@ impl Broadcast {
         });
         if let Some(tape) = self.shelf.tape() {
             self.disk()
-                .submit(Job::Tape(tape.clone(), TapeJob::End(ended_ms)));
+                .submit(Job::Tape(tape.clone(), WriterJob::End(ended_ms)));
         }
     }
 
@@ -307,7 +307,7 @@ impl Broadcast {
     }
 
     /// What is recorded of it.
-    pub fn tape(&self) -> Option<&Tape> {
+    pub fn tape(&self) -> Option<&RecordingWriter> {
         self.shelf.tape().map(Arc::as_ref)
     }
 
@@ -320,14 +320,14 @@ impl Broadcast {
         let job = match output {
             Output::Init(init) => {
                 tape.note_init(init);
-                Some(TapeJob::Init(init.number))
+                Some(WriterJob::Init(init.number))
             }
-            Output::Part(part) if part.index == 0 => entry(part.msn).map(TapeJob::Segment),
+            Output::Part(part) if part.index == 0 => entry(part.msn).map(WriterJob::Segment),
             Output::Part(_) => None,
             Output::SegmentEnd { msn } => {
                 let closed = entry(*msn);
                 self.recent.extend(closed);
-                closed.map(TapeJob::Segment)
+                closed.map(WriterJob::Segment)
             }
         };
         if let Some(job) = job {
@@ -345,7 +345,7 @@ impl Broadcast {
         let segments = self.recent.iter().copied();
         let segments = segments.chain(open.map(SegmentEntry::from)).collect();
         self.disk()
-            .submit(Job::Tape(tape.clone(), TapeJob::CatchUp(segments)));
+            .submit(Job::Tape(tape.clone(), WriterJob::CatchUp(segments)));
     }
 
     fn note(&mut self, record: &Record) -> u64 {

@@ -19,7 +19,7 @@ use std::{
 use bytes::Bytes;
 use sluice_media::hls::names;
 
-use super::recording::{Tape, TapeJob};
+use super::recording::{RecordingWriter, WriterJob};
 
 /// Jobs that may wait for the thread; a full queue counts as a failed disk.
 const QUEUE: usize = 64;
@@ -70,7 +70,7 @@ pub(super) enum Job {
     /// Deletes segments that nobody may fetch any more.
     Remove(Vec<u64>),
     /// Records what was written. What fails in it ends the recording, never the broadcast.
-    Tape(Arc<Tape>, TapeJob),
+    Tape(Arc<RecordingWriter>, WriterJob),
     /// Deletes the folder: the broadcast is over and forgotten.
     Discard,
 }
@@ -123,8 +123,8 @@ impl Disk {
     pub fn submit(&self, job: Job) -> u64 {
         let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
         if let Err(refused) = self.jobs.try_send((number, job)) {
-            if let TrySendError::Full((_, Job::Tape(tape, TapeJob::End(at_ms))))
-            | TrySendError::Disconnected((_, Job::Tape(tape, TapeJob::End(at_ms)))) = refused
+            if let TrySendError::Full((_, Job::Tape(tape, WriterJob::End(at_ms))))
+            | TrySendError::Disconnected((_, Job::Tape(tape, WriterJob::End(at_ms)))) = refused
             {
                 // Nothing may keep a recording from becoming work.
                 tape.end(at_ms);

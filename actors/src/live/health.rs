@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sluice_ingest::gate::Line;
+use sluice_ingest::publish::LinkStatistics;
 use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
 
 use super::{broadcast::Broadcast, session::Session};
@@ -19,7 +19,7 @@ pub enum InputStatus {
 /// Something beside the encoder that is wrong; viewers notice nothing of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Trouble {
+pub struct HealthIssue {
     /// Why the broadcast is recorded no further.
     pub recording: Option<String>,
     /// Why segments stay in memory only.
@@ -68,7 +68,7 @@ pub struct Health {
     pub part_target_ms: Option<f64>,
     /// `recording`, `stopped`, or `null` when the broadcast is not recorded.
     pub recording: Option<&'static str>,
-    pub trouble: Trouble,
+    pub trouble: HealthIssue,
     pub advice: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ impl Health {
                     "recording"
                 }
             }),
-            trouble: Trouble {
+            trouble: HealthIssue {
                 recording: stopped,
                 disk: broadcast.disk().error(),
                 database: facts.database_trouble,
@@ -166,7 +166,7 @@ impl Health {
     }
 }
 
-fn facts_of(line: Line) -> LineFacts {
+fn facts_of(line: LinkStatistics) -> LineFacts {
     LineFacts {
         lost: line.lost,
         retransmitted: line.retransmitted,

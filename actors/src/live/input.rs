@@ -12,7 +12,7 @@ use kameo::{
     error::{ActorStopReason, Infallible},
     message::{Context, Message},
 };
-use sluice_ingest::gate::{Ended, PublishRequest, SessionReport};
+use sluice_ingest::publish::{Ended, PublishRequest, SessionReport};
 use sluice_media::{
     hls::{Header, Segment},
     meter::Meter,
@@ -27,7 +27,7 @@ use super::{
     health::Facts,
     inputs::{Quiet, is_low_latency},
     ledger::Entry,
-    recording::Tape,
+    recording::RecordingWriter,
     session::{Session, Ticket},
     unix_ms,
 };
@@ -213,7 +213,8 @@ impl LiveInput {
         };
         let folder = services.folder.join(row.id.to_string());
         let is_recorded = row.record_mode == RecordMode::Automatic;
-        let tape = is_recorded.then(|| Tape::new(services.tapes.clone(), row.id, &header));
+        let tape =
+            is_recorded.then(|| RecordingWriter::new(services.tapes.clone(), row.id, &header));
         let broadcast = Broadcast::begin(&services.settings, header, &folder, tape)?;
         info!(input = %row.id, broadcast = broadcast.header().broadcast, "broadcast begins");
         services.ledger.note(started);

@@ -19,23 +19,23 @@ use kameo::{
     mailbox,
     message::{Context, Message},
 };
-use sluice_ingest::gate::{Protocol, PublishRequest, Refusal};
+use sluice_ingest::publish::{Protocol, PublishRequest, Rejection};
 use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
 use super::{
     Phase, Services,
-    admission::{Displaced, Identity, Incumbent, would_flap},
+    admission::{CurrentPublisher, Displaced, Identity, would_flap},
     disk::Job,
     input::{self, LiveInput, Revoke},
     ledger,
     playback::{Directory, Entry},
-    recording::TapeJob,
+    recording::WriterJob,
     session::Ticket,
     unix_ms,
 };
-use crate::tree::Owned;
+use crate::tree::OwnedActor;
 
 pub(super) const MAILBOX: usize = 128;
 /// A stream whose actor panicked this often within [`CRASH_WINDOW`] is given up, and its input refused for a while.
@@ -66,7 +66,7 @@ pub struct LiveInputs {
 
 #[derive(Debug)]
 struct OnAir {
-    actor: Owned<LiveInput>,
+    actor: OwnedActor<LiveInput>,
     ticket: Option<Arc<Ticket>>,
     displaced: Displaced,
 }
@@ -181,13 +181,13 @@ impl Actor for LiveInputs {
 impl LiveInputs {
     /// Starts the tree's live branch on the caller's runtime, below `ward`.
     pub async fn supervise_under(
-        ward: &ActorRef<crate::concern::Ward>,
+        ward: &ActorRef<crate::component::Supervisor>,
         args: Args,
     ) -> ActorRef<Self> {
         Self::supervise(ward, args)
             .restart_limit(
-                crate::concern::RESTART_BUDGET,
-                crate::concern::RESTART_WINDOW,
+                crate::component::RESTART_BUDGET,
+                crate::component::RESTART_WINDOW,
             )
             .spawn_with_mailbox(mailbox::bounded(MAILBOX))
             .await
@@ -205,7 +205,7 @@ impl LiveInputs {
         });
         self.by_actor.insert(actor.id(), entry.row.id);
         let on_air = OnAir {
-            actor: Owned::new(actor),
+            actor: OwnedActor::new(actor),
             ticket: None,
             displaced: Displaced::default(),
         };
@@ -244,7 +244,7 @@ impl LiveInputs {
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
         if let Some(tape) = view.shelf.tape() {
-            let job = Job::Tape(tape.clone(), TapeJob::End(now_ms));
+            let job = Job::Tape(tape.clone(), WriterJob::End(now_ms));
             view.shelf.disk().submit(job);
         }
         view.shelf.disk().submit(Job::Discard);
@@ -257,7 +257,7 @@ impl LiveInputs {
     }
 
     /// The input whose key the publisher named, if it may be published to.
-    fn authorise(&self, request: &PublishRequest) -> Result<Entry, Refusal> {
+    fn authorise(&self, request: &PublishRequest) -> Result<Entry, Rejection> {
         let (slug, key) = match request.stream.split_once('.') {
             Some((slug, key)) => (Some(slug), key),
             None => (None, request.stream.as_str()),
@@ -267,32 +267,32 @@ impl LiveInputs {
             .args
             .directory
             .by_key_hash(&hash)
-            .ok_or(Refusal::Unauthorized)?;
+            .ok_or(Rejection::Unauthorized)?;
         if slug.is_some_and(|slug| slug != entry.row.input_slug) {
-            return Err(Refusal::Unauthorized);
+            return Err(Rejection::Unauthorized);
         }
         self.open_to_publishers(entry)
     }
 
     /// A source needs no key, and gives way to whoever publishes.
-    fn authorise_pull(&self, input_id: Uuid) -> Result<Entry, Refusal> {
+    fn authorise_pull(&self, input_id: Uuid) -> Result<Entry, Rejection> {
         let entry = self.args.directory.entry(input_id);
         let entry = entry
             .filter(|entry| entry.row.pull_url.is_some())
-            .ok_or(Refusal::Unauthorized)?;
+            .ok_or(Rejection::Unauthorized)?;
         let on_air = self.on_air.get(&input_id);
         if on_air.is_some_and(OnAir::has_publisher) {
-            return Err(Refusal::Conflict);
+            return Err(Rejection::Conflict);
         }
         self.open_to_publishers(entry)
     }
 
-    fn open_to_publishers(&self, entry: Entry) -> Result<Entry, Refusal> {
+    fn open_to_publishers(&self, entry: Entry) -> Result<Entry, Rejection> {
         if !entry.row.enabled {
-            return Err(Refusal::Disabled);
+            return Err(Rejection::Disabled);
         }
         if self.draining || self.is_given_up(entry.row.id) {
-            return Err(Refusal::Busy);
+            return Err(Rejection::Busy);
         }
         Ok(entry)
     }
@@ -308,7 +308,7 @@ impl LiveInputs {
         &mut self,
         request: &PublishRequest,
         pulled: Option<Uuid>,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admitted, Rejection> {
         let entry = match pulled {
             None => self.authorise(request)?,
             Some(input_id) => self.authorise_pull(input_id)?,
@@ -326,11 +326,11 @@ impl LiveInputs {
                 limit = settings.max_streams,
                 "a publisher was refused: live.max_streams is reached"
             );
-            return Err(Refusal::Busy);
+            return Err(Rejection::Busy);
         }
         if let Some(on_air) = self.on_air.get_mut(&entry.row.id) {
             let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
-            let incumbent = open.map(|ticket| Incumbent {
+            let incumbent = open.map(|ticket| CurrentPublisher {
                 media_age_ms: ticket.media_age_ms(now_ms),
             });
             let (within, fresh) = (settings.displaced_for, settings.fresh_for);
@@ -347,7 +347,7 @@ impl LiveInputs {
                     .get()
                     .tell(input::Conflict(request.remote))
                     .try_send();
-                return Err(Refusal::Conflict);
+                return Err(Rejection::Conflict);
             }
             if let Some(ticket) = open {
                 if ticket
@@ -404,7 +404,7 @@ pub(super) struct Admit {
 }
 
 impl Message<Admit> for LiveInputs {
-    type Reply = Result<Admitted, Refusal>;
+    type Reply = Result<Admitted, Rejection>;
 
     async fn handle(
         &mut self,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use sluice_ingest::{
-    gate::{Gate, Protocol, PublishRequest, Refusal},
+    publish::{Protocol, PublishAuthorizer, PublishRequest, Rejection},
     rtmp::{self, RtmpSettings},
 };
 use tokio::{
@@ -24,12 +24,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
 use super::{
-    LiveGate, LiveSession,
-    paced::{PaceSwitch, PacedStream},
+    LiveAuthorizer, LiveSession,
+    batched_stream::{BatchedStream, BatchingSwitch},
 };
 use crate::{
     Error,
-    concern::Concern,
+    component::Component,
     network::{NetworkPlace, NetworkPlaces},
 };
 
@@ -43,7 +43,7 @@ pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
 #[derive(Clone)]
 pub struct Args {
     pub socket: Arc<TcpListener>,
-    pub gate: LiveGate,
+    pub gate: LiveAuthorizer,
     pub settings: Arc<RtmpSettings>,
     /// RTMPS when given.
     pub tls: Option<Acceptor>,
@@ -90,8 +90,8 @@ pub(super) async fn bind_with<S>(
 }
 
 /// The concern that runs a listener.
-pub fn concern(name: &'static str, args: Args) -> Concern {
-    Concern::of_loop(name, move || accept_all(args.clone()))
+pub fn component(name: &'static str, args: Args) -> Component {
+    Component::of_task(name, move || accept_all(args.clone()))
 }
 
 async fn accept_all(args: Args) {
@@ -122,13 +122,13 @@ async fn accept_all(args: Args) {
 
 async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args: &Args) {
     let _ = socket.set_nodelay(true);
-    let switch = PaceSwitch::default();
-    let gate = PacingGate {
+    let switch = BatchingSwitch::default();
+    let gate = BatchingAuthorizer {
         gate: args.gate.clone(),
         switch: switch.clone(),
         place: Arc::new(Mutex::new(Some(place))),
     };
-    let socket = PacedStream::new(socket, switch, args.read_beat);
+    let socket = BatchedStream::new(socket, switch, args.read_beat);
     let settings = &args.settings;
     let served = match &args.tls {
         None => {
@@ -168,16 +168,16 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args:
 
 /// Admits as the gate behind it; an admitted publisher's socket is read at a pace, and its place among the unadmitted comes free.
 #[derive(Clone)]
-struct PacingGate {
-    gate: LiveGate,
-    switch: PaceSwitch,
+struct BatchingAuthorizer {
+    gate: LiveAuthorizer,
+    switch: BatchingSwitch,
     place: Arc<Mutex<Option<NetworkPlace>>>,
 }
 
-impl Gate for PacingGate {
+impl PublishAuthorizer for BatchingAuthorizer {
     type Session = LiveSession;
 
-    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
         let admitted = self.gate.admit(request).await;
         if admitted.is_ok() {
             self.switch.turn_on();

@@ -10,6 +10,7 @@
 
 pub mod address;
 mod admission;
+mod batched_stream;
 mod broadcast;
 mod connections;
 mod disk;
@@ -18,15 +19,14 @@ mod input;
 mod inputs;
 mod ledger;
 pub mod listener;
-mod paced;
 mod playback;
 pub mod pull;
 pub mod recording;
 mod recovery;
 pub mod restream;
+mod segment_store;
 mod session;
 mod settings;
-mod shelf;
 pub mod srt;
 mod sync;
 #[cfg(test)]
@@ -45,17 +45,17 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use health::{Health, InputStatus, Trouble};
+pub use health::{Health, HealthIssue, InputStatus};
 pub use inputs::LiveInputs;
 pub use playback::{Directory, Phase, Playback, Policy, Published, View};
-pub use session::{LiveGate, LiveSession};
+pub use segment_store::Body;
+pub use session::{LiveAuthorizer, LiveSession};
 pub use settings::LiveSettings;
-pub use shelf::Body;
 pub use viewers::PlayId;
 
 use crate::{
     Error,
-    concern::{self, Concern},
+    component::{self, Component},
 };
 
 /// How long a caller waits for `LiveInputs` before it is told that the service is busy.
@@ -163,7 +163,7 @@ pub struct Services {
     boot_id: String,
     ledger: ledger::Ledger,
     /// What recordings need.
-    tapes: recording::Site,
+    tapes: recording::WriterContext,
 }
 
 impl std::fmt::Debug for Services {
@@ -192,7 +192,7 @@ impl Branch {
     ) -> Result<Self, Error> {
         let folder = store.data_dir().join("live");
         let ledger = ledger::Ledger::new();
-        let tapes = recording::Site {
+        let tapes = recording::WriterContext {
             folder: recording::folder_of(&store),
             store: store.clone(),
             ledger: ledger.clone(),
@@ -239,7 +239,7 @@ impl Branch {
     }
 
     /// The concern that runs this branch, and where its reference arrives once it has started.
-    pub fn concern(&self) -> (Concern, oneshot::Receiver<ActorRef<LiveInputs>>) {
+    pub fn component(&self) -> (Component, oneshot::Receiver<ActorRef<LiveInputs>>) {
         let args = inputs::Args {
             services: self.services.clone(),
             directory: self.directory.clone(),
@@ -249,7 +249,7 @@ impl Branch {
         // An actor that is given anew after a panic ends with its ward, and has no leases to free.
         let first = Arc::new(std::sync::OnceLock::<ActorRef<LiveInputs>>::new());
         let running = first.clone();
-        let ended: concern::Ended = Arc::new(move || {
+        let ended: component::WaitUntilStopped = Arc::new(move || {
             let inputs = first.get().cloned();
             Box::pin(async move {
                 if let Some(inputs) = inputs {
@@ -257,7 +257,7 @@ impl Branch {
                 }
             })
         });
-        let start: concern::Start = Arc::new(move |ward| {
+        let start: component::Start = Arc::new(move |ward| {
             let (args, started, running) = (args.clone(), started.clone(), running.clone());
             Box::pin(async move {
                 let inputs = LiveInputs::supervise_under(&ward, args).await;
@@ -268,11 +268,11 @@ impl Branch {
             })
         });
         (
-            Concern {
+            Component {
                 name: "live inputs",
                 vital: true,
                 start,
-                ended,
+                stopped: ended,
             },
             receiver,
         )

@@ -20,8 +20,8 @@ use uuid::Uuid;
 
 use super::{
     Health, InputStatus, Times,
-    restream::tap::Tap,
-    shelf::Shelf,
+    restream::unit_window::UnitWindow,
+    segment_store::SegmentStore,
     viewers::{PlayId, Viewers},
 };
 
@@ -61,7 +61,7 @@ impl Published {
 #[derive(Debug)]
 pub struct View {
     pub window: Window,
-    pub shelf: Arc<Shelf>,
+    pub shelf: Arc<SegmentStore>,
     /// What is listed until a player can start with this one.
     before: Option<Arc<View>>,
     media: OnceLock<bytes::Bytes>,
@@ -69,7 +69,7 @@ pub struct View {
 }
 
 impl View {
-    pub fn new(window: Window, shelf: Arc<Shelf>) -> Self {
+    pub fn new(window: Window, shelf: Arc<SegmentStore>) -> Self {
         Self {
             window,
             shelf,
@@ -148,7 +148,7 @@ pub struct Playback {
     pull_trouble: ArcSwapOption<String>,
     viewers: Viewers,
     /// What the encoder sends, for outputs.
-    tap: Arc<Tap>,
+    tap: Arc<UnitWindow>,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
     fence: AtomicI64,
@@ -251,7 +251,7 @@ impl Playback {
         }));
     }
 
-    pub(super) fn tap(&self) -> Arc<Tap> {
+    pub(super) fn tap(&self) -> Arc<UnitWindow> {
         Arc::clone(&self.tap)
     }
 

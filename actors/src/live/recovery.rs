@@ -23,8 +23,8 @@ use super::{
     LiveSettings, Phase, Services, View,
     disk::{Disk, JOURNAL},
     playback::Directory,
-    recording::Tape,
-    shelf::Shelf,
+    recording::RecordingWriter,
+    segment_store::SegmentStore,
     unix_ms,
 };
 
@@ -155,8 +155,8 @@ fn view(
     if recovered.ended && window.segments().next().is_none() {
         return Ok(None);
     }
-    let shelf = Shelf::new(folder.to_owned(), Disk::start(folder.to_owned())?);
-    if let Some(tape) = Tape::load(
+    let shelf = SegmentStore::new(folder.to_owned(), Disk::start(folder.to_owned())?);
+    if let Some(tape) = RecordingWriter::load(
         services.tapes.clone(),
         input_id,
         window.header(),

@@ -13,8 +13,9 @@ use std::{
 };
 
 use kameo::actor::ActorRef;
-use sluice_ingest::gate::{
-    Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal, SessionReport,
+use sluice_ingest::publish::{
+    Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession, Rejection,
+    SessionReport,
 };
 use sluice_media::{hls::Header, unit::Unit};
 use tokio_util::sync::CancellationToken;
@@ -153,11 +154,11 @@ impl Session {
 
 /// Admits publishers of every protocol.
 #[derive(Clone, Debug)]
-pub struct LiveGate {
+pub struct LiveAuthorizer {
     inputs: ActorRef<LiveInputs>,
 }
 
-impl LiveGate {
+impl LiveAuthorizer {
     pub fn new(inputs: ActorRef<LiveInputs>) -> Self {
         Self { inputs }
     }
@@ -184,31 +185,31 @@ impl LiveGate {
 
 /// Admits what the service itself fetches for an input.
 #[derive(Clone, Debug)]
-pub(super) struct PullGate {
-    gate: LiveGate,
+pub(super) struct PullAuthorizer {
+    gate: LiveAuthorizer,
     input_id: Uuid,
 }
 
-impl Gate for PullGate {
+impl PublishAuthorizer for PullAuthorizer {
     type Session = LiveSession;
 
-    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
         self.gate.admit_as(request, Some(self.input_id)).await
     }
 }
 
-impl Gate for LiveGate {
+impl PublishAuthorizer for LiveAuthorizer {
     type Session = LiveSession;
 
-    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Refusal> {
+    async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
         self.admit_as(request, None).await
     }
 }
 
-impl LiveGate {
+impl LiveAuthorizer {
     /// The gate for the source of an input.
-    pub(super) fn pulled(&self, input_id: Uuid) -> PullGate {
-        PullGate {
+    pub(super) fn pulled(&self, input_id: Uuid) -> PullAuthorizer {
+        PullAuthorizer {
             gate: self.clone(),
             input_id,
         }
@@ -218,7 +219,7 @@ impl LiveGate {
         &self,
         request: PublishRequest,
         pulled: Option<Uuid>,
-    ) -> Result<LiveSession, Refusal> {
+    ) -> Result<LiveSession, Rejection> {
         let asked = self.inputs.ask(Admit {
             request: request.clone(),
             pulled,
@@ -236,7 +237,7 @@ impl LiveGate {
             Err(kameo::error::SendError::HandlerError(refusal)) => return Err(refusal),
             Err(error) => {
                 warn!(?error, "a publisher could not be admitted");
-                return Err(Refusal::Busy);
+                return Err(Rejection::Busy);
             }
         };
         let session = LiveSession {
@@ -258,7 +259,7 @@ impl LiveGate {
             .await
         {
             Ok(()) => Ok(session),
-            Err(_) => Err(Refusal::Busy),
+            Err(_) => Err(Rejection::Busy),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use kameo::actor::ActorRef;
-use sluice_ingest::gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal};
+use sluice_ingest::publish::{
+    Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession, Rejection,
+};
 use sluice_media::{
     codec::{VideoCodec, VideoConfig},
     unit::{Unit, VideoUnit},
@@ -16,10 +18,11 @@ use sluice_store::{Bootstrap, FirstCredentials, Store, StoreSettings, live_input
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Branch, Live, LiveGate, LiveInputs, LiveSession, LiveSettings, Phase, Playback, inputs::Crash,
+    Branch, Live, LiveAuthorizer, LiveInputs, LiveSession, LiveSettings, Phase, Playback,
+    inputs::Crash,
 };
 use crate::{
-    concern::Board,
+    component::ComponentStatuses,
     tree::{Add, Args, Root},
 };
 
@@ -34,7 +37,7 @@ const KEY_EVERY: i64 = 60;
 
 struct Service {
     live: Live,
-    gate: LiveGate,
+    gate: LiveAuthorizer,
     root: ActorRef<Root>,
     inputs: ActorRef<LiveInputs>,
     store: Store,
@@ -65,17 +68,17 @@ async fn start_with(
         .await
         .unwrap();
     let args = Args {
-        concerns: Vec::new(),
-        board: Board::default(),
+        components: Vec::new(),
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     };
     let root = Root::start(args);
-    let (concern, started) = branch.concern();
+    let (concern, started) = branch.component();
     root.ask(Add(concern)).await.unwrap();
     let inputs = started.await.unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(branch.clone().run_background(stop.clone()));
-    let gate = LiveGate::new(inputs.clone());
+    let gate = LiveAuthorizer::new(inputs.clone());
     (
         Service {
             live: branch.live(inputs.clone()),
@@ -291,13 +294,13 @@ async fn wrong_rotated_disabled_and_deleted_are_refused_and_end_what_runs() {
     let key = first.stream_key.expose();
     assert_eq!(
         refusal(format!("{}.svc_live_wrong", row.input_slug)).await,
-        Some(Refusal::Unauthorized)
+        Some(Rejection::Unauthorized)
     );
     assert_eq!(
         refusal(format!("otherslug.{key}")).await,
-        Some(Refusal::Unauthorized)
+        Some(Rejection::Unauthorized)
     );
-    assert_eq!(refusal(String::new()).await, Some(Refusal::Unauthorized));
+    assert_eq!(refusal(String::new()).await, Some(Rejection::Unauthorized));
 
     let mut session = service.gate.admit(request(key, 1)).await.unwrap();
     send(&mut session, 0..10).await.unwrap();
@@ -306,19 +309,19 @@ async fn wrong_rotated_disabled_and_deleted_are_refused_and_end_what_runs() {
     tokio::time::timeout(Duration::from_secs(5), session.closed())
         .await
         .expect("disabling ends a running publish");
-    assert_eq!(refusal(stream(&first)).await, Some(Refusal::Disabled));
+    assert_eq!(refusal(stream(&first)).await, Some(Rejection::Disabled));
 
     row.enabled = true;
     row.stream_key_hash = sluice_store::credentials::hash("svc_live_another");
     service.live.changed(row.clone()).await.unwrap();
-    assert_eq!(refusal(stream(&first)).await, Some(Refusal::Unauthorized));
+    assert_eq!(refusal(stream(&first)).await, Some(Rejection::Unauthorized));
     assert_eq!(refusal("svc_live_another".into()).await, None);
 
     service.live.deleted(row.id).await.unwrap();
     assert!(service.live.playback(&row.playback_id).is_none());
     assert_eq!(
         refusal("svc_live_another".into()).await,
-        Some(Refusal::Unauthorized)
+        Some(Rejection::Unauthorized)
     );
     service.stop().await;
 }
@@ -340,7 +343,7 @@ async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
     eventually("both are listed whole", || listed_pictures(&playback) >= 70).await;
 
     let back = service.gate.admit(request(&stream(&first), 1)).await;
-    assert_eq!(back.err(), Some(Refusal::Conflict));
+    assert_eq!(back.err(), Some(Rejection::Conflict));
     assert!(
         send(&mut newer, 40..80).await.is_ok(),
         "the newer one goes on"

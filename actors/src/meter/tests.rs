@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Account, Caps, Delivered, Meter, Refusal};
+use super::{Account, Caps, Delivered, Meter, Rejection};
 use crate::{
-    concern::Board,
+    component::ComponentStatuses,
     tree::{self, Root},
 };
 
@@ -31,8 +31,8 @@ fn caps() -> Caps {
 fn start(store: &Store) -> (Meter, kameo::actor::ActorRef<Root>) {
     let meter = Meter::new(store.clone(), caps());
     let root = Root::start(tree::Args {
-        concerns: vec![meter.concern()],
-        board: Board::default(),
+        components: vec![meter.component()],
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (meter, root)
@@ -97,8 +97,8 @@ impl Site {
         while spent < most {
             match self.meter.spend(&account).await {
                 Ok(one) => drop(one.keep()),
-                Err(Refusal::UsedUp(_)) => break,
-                Err(Refusal::Busy) => panic!("the database is idle"),
+                Err(Rejection::UsedUp(_)) => break,
+                Err(Rejection::Busy) => panic!("the database is idle"),
             }
             spent += 1;
         }
@@ -255,7 +255,7 @@ async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
     is_locked.await.unwrap();
     assert!(matches!(
         site.meter.spend(&account).await,
-        Err(Refusal::Busy)
+        Err(Rejection::Busy)
     ));
     assert!(
         site.store.trouble().is_some(),
@@ -266,7 +266,7 @@ async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
         for _ in 0..100 {
             assert!(matches!(
                 site.meter.spend(&account).await,
-                Err(Refusal::Busy)
+                Err(Rejection::Busy)
             ));
             assert!(site.meter.quota(&account).await.is_none());
         }

@@ -64,7 +64,7 @@ pub enum Reason {
 
 /// Why an address is refused, and what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AddressVerdict {
     pub reason: Reason,
     /// The IPv4 address inside that is refused, where the address as dialled is not.
     pub embedded: Option<Ipv4Addr>,
@@ -73,7 +73,7 @@ pub struct Verdict {
 }
 
 /// Why a request may not go to the address; `None` when it may.
-pub fn refusal(address: IpAddr, allow: &[Cidr]) -> Option<Verdict> {
+pub fn refusal(address: IpAddr, allow: &[Cidr]) -> Option<AddressVerdict> {
     let refused = |face: IpAddr| {
         let reason = special(face)?;
         let is_allowed = allow.iter().any(|network| network.contains(face));
@@ -83,7 +83,7 @@ pub fn refusal(address: IpAddr, allow: &[Cidr]) -> Option<Verdict> {
     let embedded = embedded(dialled).filter(|&v4| refused(v4.into()).is_some());
     let faces = [refused(dialled), embedded.and_then(|v4| refused(v4.into()))];
     let (_, reason) = faces.into_iter().flatten().next()?;
-    Some(Verdict {
+    Some(AddressVerdict {
         reason,
         embedded,
         needed: (faces.into_iter().flatten())

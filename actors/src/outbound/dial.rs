@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use url::Host;
 
 use super::{
-    Error, OutboundSettings, Refusal, SetupError, Target, address,
+    Error, OutboundSettings, Rejection, SetupError, Target, address,
     resolver::{LookupError, Resolve, Resolver},
     tls,
 };
@@ -76,10 +76,10 @@ impl Dialler {
     }
 
     /// Whether an address of the host may be dialled.
-    pub(super) fn check(&self, target: &Target, address: IpAddr) -> Result<(), Refusal> {
+    pub(super) fn check(&self, target: &Target, address: IpAddr) -> Result<(), Rejection> {
         match address::refusal(address, &self.settings.allow) {
             None => Ok(()),
-            Some(verdict) => Err(Refusal::Address {
+            Some(verdict) => Err(Rejection::Address {
                 host: target.host().to_string(),
                 address,
                 verdict,

@@ -5,24 +5,24 @@
 use std::{io, net::IpAddr, path::PathBuf, time::Duration};
 
 use super::{
-    address::{Reason, Verdict},
-    url::Fault,
+    address::{AddressVerdict, Reason},
+    url::UrlError,
 };
 
 /// Why the service does not send a request there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum Rejection {
     #[error(transparent)]
-    Url(#[from] Fault),
+    Url(#[from] UrlError),
     #[error("{}", told(host, *address, verdict))]
     Address {
         host: String,
         address: IpAddr,
-        verdict: Verdict,
+        verdict: AddressVerdict,
     },
 }
 
-impl Refusal {
+impl Rejection {
     /// What the refused address is; `None` when the URL itself is at fault.
     pub fn reason(&self) -> Option<Reason> {
         match self {
@@ -33,7 +33,7 @@ impl Refusal {
 }
 
 /// Host, address, why, and the exact setting.
-fn told(host: &str, address: IpAddr, verdict: &Verdict) -> String {
+fn told(host: &str, address: IpAddr, verdict: &AddressVerdict) -> String {
     let subject = if host.trim_matches(['[', ']']) == address.to_string() {
         host.to_owned()
     } else {
@@ -57,7 +57,7 @@ fn told(host: &str, address: IpAddr, verdict: &Verdict) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] Rejection),
     /// All places for lookups or fetches are taken: try again shortly.
     #[error("too many {0} at once")]
     Busy(&'static str),

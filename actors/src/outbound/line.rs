@@ -4,17 +4,17 @@ use std::net::IpAddr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Error, Outbound, Refusal, Target, address};
+use super::{Error, Outbound, Rejection, Target, address};
 
 impl Outbound {
     /// A host and a port, checked as [`Outbound::check_url`] does; `is_tls` where the connection is to be encrypted.
-    pub fn check_peer(&self, host: &str, port: u16, is_tls: bool) -> Result<Target, Refusal> {
+    pub fn check_peer(&self, host: &str, port: u16, is_tls: bool) -> Result<Target, Rejection> {
         let scheme = if is_tls { "https" } else { "http" };
         self.check_url(&format!("{scheme}://{host}:{port}/"))
     }
 
     /// As [`Outbound::probe_url`].
-    pub async fn probe_peer(&self, target: &Target) -> Result<(), Refusal> {
+    pub async fn probe_peer(&self, target: &Target) -> Result<(), Rejection> {
         self.probe_url(target.as_str()).await
     }
 

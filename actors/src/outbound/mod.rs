@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 pub use address::Reason;
 pub use body::Body;
 pub use cidr::Cidr;
-pub use error::{Error, Refusal, SetupError};
+pub use error::{Error, Rejection, SetupError};
 pub use fetch::{Fetched, Sink};
 pub use hyper::{
     Method,
@@ -89,13 +89,13 @@ impl Outbound {
 
     /// Checks what can be checked without a lookup: http or https, a host, no user information, and an address that is
     /// written in place of a name.
-    pub fn check_url(&self, text: &str) -> Result<Target, Refusal> {
+    pub fn check_url(&self, text: &str) -> Result<Target, Rejection> {
         self.checked(Target::parse(text)?)
     }
 
     /// [`Outbound::check_url`], and every address that the name resolves to now. A name that does not resolve is
     /// accepted: it is checked again at every request.
-    pub async fn probe_url(&self, text: &str) -> Result<(), Refusal> {
+    pub async fn probe_url(&self, text: &str) -> Result<(), Rejection> {
         let target = self.check_url(text)?;
         match self.parts.dialler.addresses(&target).await {
             Err(Error::Refused(refusal)) => Err(refusal),
@@ -103,7 +103,7 @@ impl Outbound {
         }
     }
 
-    fn checked(&self, target: Target) -> Result<Target, Refusal> {
+    fn checked(&self, target: Target) -> Result<Target, Rejection> {
         if let Some(address) = target.literal() {
             self.parts.dialler.check(&target, address)?;
         }

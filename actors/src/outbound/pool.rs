@@ -18,10 +18,10 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Pool<C> {
     max: usize,
     max_per_origin: usize,
-    shelf: Arc<Mutex<Shelf<C>>>,
+    shelf: Arc<Mutex<IdleConnections<C>>>,
 }
 
-struct Shelf<C> {
+struct IdleConnections<C> {
     /// By a number that grows: the first is the oldest.
     idle: BTreeMap<u64, Idle<C>>,
     /// The numbers of each origin, oldest first; never an empty list.
@@ -38,7 +38,7 @@ struct Idle<C> {
 
 impl<C: Send + 'static> Pool<C> {
     pub(super) fn new(max: usize, max_per_origin: usize) -> Self {
-        let shelf = Shelf {
+        let shelf = IdleConnections {
             idle: BTreeMap::new(),
             origins: HashMap::new(),
             next: 0,
@@ -88,7 +88,7 @@ impl<C: Send + 'static> Pool<C> {
     }
 }
 
-impl<C> Shelf<C> {
+impl<C> IdleConnections<C> {
     fn insert(&mut self, idle: Idle<C>) {
         let number = self.next;
         self.next += 1;
@@ -118,7 +118,7 @@ impl<C> Shelf<C> {
 }
 
 /// Closes old connections until none is left, or the pool is gone.
-async fn sweep<C>(shelf: Weak<Mutex<Shelf<C>>>) {
+async fn sweep<C>(shelf: Weak<Mutex<IdleConnections<C>>>) {
     loop {
         sleep(SWEEP_EVERY).await;
         let Some(shelf) = shelf.upgrade() else {
@@ -136,7 +136,7 @@ async fn sweep<C>(shelf: Weak<Mutex<Shelf<C>>>) {
     }
 }
 
-fn locked<C>(shelf: &Mutex<Shelf<C>>) -> MutexGuard<'_, Shelf<C>> {
+fn locked<C>(shelf: &Mutex<IdleConnections<C>>) -> MutexGuard<'_, IdleConnections<C>> {
     shelf.lock().expect("no panic under this lock")
 }
 

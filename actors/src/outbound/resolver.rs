@@ -60,7 +60,7 @@ const MOST_PROVEN: usize = 4_096;
 
 pub(super) struct Resolver {
     port: Arc<dyn Resolve>,
-    places: Arc<Places>,
+    places: Arc<LookupPermits>,
     patience: Duration,
     flights: Arc<Flights>,
     /// Where lookups run; `None`: where they are asked for.
@@ -68,7 +68,7 @@ pub(super) struct Resolver {
 }
 
 /// Who may look up, and when.
-struct Places {
+struct LookupPermits {
     all: Semaphore,
     /// For names that are not proven, beside one of all.
     unproven: Semaphore,
@@ -76,7 +76,7 @@ struct Places {
     proven: Mutex<HashSet<String>>,
 }
 
-impl Places {
+impl LookupPermits {
     fn new(max: usize) -> Self {
         Self {
             all: Semaphore::new(max),
@@ -132,7 +132,7 @@ impl Resolver {
     pub(super) fn new(port: Arc<dyn Resolve>, max_lookups: usize, patience: Duration) -> Self {
         Self {
             port,
-            places: Arc::new(Places::new(max_lookups)),
+            places: Arc::new(LookupPermits::new(max_lookups)),
             patience,
             flights: Arc::default(),
             home: Handle::try_current().ok(),
@@ -158,7 +158,7 @@ impl Resolver {
         }
         let (found, flight) = watch::channel(None);
         flights.insert(host.to_owned(), flight.clone());
-        let landing = Landing {
+        let landing = FlightGuard {
             flights: self.flights.clone(),
             host: host.to_owned(),
         };
@@ -182,12 +182,12 @@ fn addresses(answer: io::Result<Vec<IpAddr>>) -> Found {
 }
 
 /// Takes a lookup out of those under way, also when its task is dropped.
-struct Landing {
+struct FlightGuard {
     flights: Arc<Flights>,
     host: String,
 }
 
-impl Drop for Landing {
+impl Drop for FlightGuard {
     fn drop(&mut self) {
         locked(&self.flights).remove(&self.host);
     }

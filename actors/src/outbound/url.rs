@@ -17,7 +17,7 @@ const MAX_LABEL_BYTES: usize = 63;
 
 /// What is wrong with an address; nothing of its path, query or user information is told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum UrlError {
     #[error("a URL must have at most {MAX_URL_BYTES} bytes")]
     TooLong,
     #[error("a URL must not hold spaces, control characters or backslashes; encode them")]
@@ -51,41 +51,41 @@ pub struct Target {
 
 impl Target {
     /// Reads an address; the addresses behind it are not checked here.
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
         check_characters(text)?;
         Self::of(Url::parse(text)?)
     }
 
     /// Where a redirect from here leads (RFC 9110 §10.2.2).
-    pub(crate) fn join(&self, location: &str) -> Result<Self, Fault> {
+    pub(crate) fn join(&self, location: &str) -> Result<Self, UrlError> {
         check_characters(location)?;
         Self::of(self.url.join(location)?)
     }
 
-    fn of(mut url: Url) -> Result<Self, Fault> {
+    fn of(mut url: Url) -> Result<Self, UrlError> {
         let is_tls = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => return Err(Fault::Scheme(other.to_owned())),
+            other => return Err(UrlError::Scheme(other.to_owned())),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Fault::UserInformation);
+            return Err(UrlError::UserInformation);
         }
-        let host = url.host().ok_or(Fault::NoHost)?.to_owned();
+        let host = url.host().ok_or(UrlError::NoHost)?.to_owned();
         if let Host::Domain(name) = &host {
             check_name(name)?;
         }
         let port = url.port().unwrap_or(if is_tls { 443 } else { 80 });
         if port == 0 {
-            return Err(Fault::Port);
+            return Err(UrlError::Port);
         }
         url.set_fragment(None);
         if url.as_str().len() > MAX_URL_BYTES {
-            return Err(Fault::TooLong);
+            return Err(UrlError::TooLong);
         }
         let origin_form = url[Position::BeforePath..].parse();
         Ok(Self {
-            origin_form: origin_form.map_err(|_| Fault::Path)?,
+            origin_form: origin_form.map_err(|_| UrlError::Path)?,
             url,
             host,
             port,
@@ -142,23 +142,23 @@ impl fmt::Display for Target {
     }
 }
 
-fn check_characters(text: &str) -> Result<(), Fault> {
+fn check_characters(text: &str) -> Result<(), UrlError> {
     if text.len() > MAX_URL_BYTES {
-        return Err(Fault::TooLong);
+        return Err(UrlError::TooLong);
     }
     if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
-        return Err(Fault::Character);
+        return Err(UrlError::Character);
     }
     Ok(())
 }
 
 /// A name may end in a dot; no label is empty or too long.
-fn check_name(name: &str) -> Result<(), Fault> {
+fn check_name(name: &str) -> Result<(), UrlError> {
     let labels = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| (1..=MAX_LABEL_BYTES).contains(&label.len());
     if labels.len() > MAX_NAME_BYTES || !labels.split('.').all(is_label) {
         let shown = name.chars().take(MAX_NAME_BYTES).collect();
-        return Err(Fault::Name(shown));
+        return Err(UrlError::Name(shown));
     }
     Ok(())
 }
@@ -230,21 +230,21 @@ mod tests {
         let path = |bytes: usize| format!("http://a.test/{}", "x".repeat(bytes - 14));
         for (text, expected) in [
             (path(MAX_URL_BYTES), None),
-            (path(MAX_URL_BYTES + 1), Some(Fault::TooLong)),
+            (path(MAX_URL_BYTES + 1), Some(UrlError::TooLong)),
             (
                 format!("http://a.test/{}", "é".repeat(3000)),
-                Some(Fault::TooLong),
+                Some(UrlError::TooLong),
             ),
             (format!("http://{label}.test/"), None),
             (
                 format!("http://{label}a.test/"),
-                Some(Fault::Name(format!("{label}a.test"))),
+                Some(UrlError::Name(format!("{label}a.test"))),
             ),
             (format!("http://{}/", &name[..MAX_NAME_BYTES]), None),
             (format!("http://{}./", &name[..MAX_NAME_BYTES]), None),
             (
                 format!("http://{name}/"),
-                Some(Fault::Name(name[..MAX_NAME_BYTES].to_owned())),
+                Some(UrlError::Name(name[..MAX_NAME_BYTES].to_owned())),
             ),
         ] {
             let fault = Target::parse(&text).err();

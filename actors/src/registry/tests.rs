@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    concern::{Board, Concern, Door},
+    component::{ActorHandle, Component, ComponentStatuses},
     fixtures::{account, open_store, until},
     tree::{self, Root},
 };
@@ -82,7 +82,7 @@ struct Site {
     store: Store,
     account: Uuid,
     errand: Errand,
-    door: Door<Registry<Errand>>,
+    handle: ActorHandle<Registry<Errand>>,
     root: ActorRef<Root>,
 }
 
@@ -91,7 +91,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let store = open_store(&folder).await;
         let account = account(&store).await;
-        let (errand, door) = (Errand::default(), Door::default());
+        let (errand, door) = (Errand::default(), ActorHandle::default());
         let args = Args {
             entity: errand.clone(),
             store: store.clone(),
@@ -99,8 +99,8 @@ impl Site {
             lease: LEASE,
         };
         let root = Root::start(tree::Args {
-            concerns: vec![Concern::of("errands", args, MAILBOX, door.clone())],
-            board: Board::default(),
+            components: vec![Component::new("errands", args, MAILBOX, door.clone())],
+            board: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
         Self {
@@ -108,7 +108,7 @@ impl Site {
             store,
             account,
             errand,
-            door,
+            handle: door,
             root,
         }
     }
@@ -137,7 +137,7 @@ impl Site {
     }
 
     async fn panic(&self) {
-        let registry = self.door.get().expect("it runs");
+        let registry = self.handle.get().expect("it runs");
         let _ = registry.tell(Panic).await;
     }
 
@@ -185,7 +185,7 @@ async fn a_withdrawal_that_comes_late_costs_the_next_owner_nothing() {
     let row = site.put().await;
     site.started("it is worked on", row, 1).await;
     // As of the time before: the row is in `work`.
-    site.door.withdraw(row);
+    site.handle.withdraw(row);
     site.started("it is worked on again", row, 2).await;
     let leases = site.errand.started();
     assert_eq!(leases[1].0.begins, 0, "{leases:?}");
@@ -197,8 +197,8 @@ async fn what_a_fallen_registry_had_found_does_not_keep_its_leases() {
     let row = site.put().await;
     site.started("the row has an owner", row, 1).await;
     let (stale, _) = site.errand.started().pop().unwrap();
-    let registry = site.door.get().unwrap();
-    let found = |leases| Found {
+    let registry = site.handle.get().unwrap();
+    let found = |leases| ClaimFinished {
         claimed: Ok(Claimed {
             leases,
             given_up: Vec::new(),
@@ -237,7 +237,7 @@ impl Site {
             self.shares() == 5
         })
         .await;
-        self.door.get().unwrap().ask(Me).await.unwrap()
+        self.handle.get().unwrap().ask(Me).await.unwrap()
     }
 }
 
@@ -258,13 +258,13 @@ async fn nothing_stays_of_a_registry_that_fell_was_parked_stopped_or_killed() {
         gone("the fallen registry is gone", &second).await;
         let third = site.at_rest(row, 3).await;
 
-        until("it is parked", async || match site.door.get() {
+        until("it is parked", async || match site.handle.get() {
             Some(registry) => registry.tell(Panic).try_send().is_err(),
             None => true,
         })
         .await;
         gone("the parked registry is gone", &third).await;
-        until("it is started again", async || site.door.get().is_some()).await;
+        until("it is started again", async || site.handle.get().is_some()).await;
         let before = site.errand.times(row);
         site.at_rest(row, before.max(4)).await;
         site.panic().await;

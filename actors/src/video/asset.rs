@@ -24,7 +24,7 @@ use sluice_store::{
 };
 
 use super::{
-    Services, announcement,
+    Services, events,
     files::lengths,
     playback::{Playback, Track},
     progress::Progress,
@@ -33,9 +33,9 @@ use crate::{
     compute::Follow,
     durable::{
         owner::{RowOwner, RowTask},
-        setback::{Setback, Stop, code_of, with_patience},
-        shift::AtWork,
-        workers::{self, Order},
+        shutdown::WorkGuard,
+        step_error::{OwnerError, StepError, code_of, with_patience},
+        workers::{self, TaskRequest},
     },
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct AssetTask {
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _at_work: AtWork,
+    pub(super) _at_work: WorkGuard,
 }
 
 impl Drop for AssetTask {
@@ -66,22 +66,22 @@ impl RowTask for AssetTask {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), Stop> {
+    async fn walk(&self) -> Result<(), OwnerError> {
         let (services, lease) = (&*self.services, &self.lease);
         let walked = tokio::select! {
             biased;
             walked = walk(services, lease) => walked,
-            () = services.shift.ended() => Err(Halt::Stop(Stop::Drained)),
+            () = services.shift.ended() => Err(AssetError::Stop(OwnerError::Drained)),
         };
         match walked {
             Ok(()) => Ok(()),
-            Err(Halt::Failed(failure)) => fail(services, lease, failure).await,
-            Err(Halt::Stop(stop)) => Err(stop),
+            Err(AssetError::Failed(failure)) => fail(services, lease, failure).await,
+            Err(AssetError::Stop(stop)) => Err(stop),
         }
     }
 }
 
-async fn walk(services: &Services, lease: &Lease) -> Result<(), Halt> {
+async fn walk(services: &Services, lease: &Lease) -> Result<(), AssetError> {
     let mut asset = Asset::open(services, lease).await?;
     asset.plan().await?;
     asset.take_poster().await?;
@@ -92,28 +92,28 @@ async fn walk(services: &Services, lease: &Lease) -> Result<(), Halt> {
 
 /// Why a stream does not come to its end.
 #[derive(Debug)]
-pub(super) enum Halt {
+pub(super) enum AssetError {
     /// It never will.
     Failed(video::Failure),
-    Stop(Stop),
+    Stop(OwnerError),
 }
 
-impl From<Setback> for Halt {
-    fn from(setback: Setback) -> Self {
+impl From<StepError> for AssetError {
+    fn from(setback: StepError) -> Self {
         match setback {
-            Setback::Failed(failure) => failure.into(),
-            Setback::Stop(stop) => Self::Stop(stop),
+            StepError::Failed(failure) => failure.into(),
+            StepError::Stop(stop) => Self::Stop(stop),
         }
     }
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
+impl From<OwnerError> for AssetError {
+    fn from(stop: OwnerError) -> Self {
         Self::Stop(stop)
     }
 }
 
-impl From<Failure> for Halt {
+impl From<Failure> for AssetError {
     fn from(failure: Failure) -> Self {
         Self::Failed(video::Failure {
             code: code_of(failure.code),
@@ -122,14 +122,14 @@ impl From<Failure> for Halt {
     }
 }
 
-impl From<StoreError> for Halt {
+impl From<StoreError> for AssetError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::OverQuota { .. } => Self::Failed(video::Failure {
                 code: "storage_used_up".to_owned(),
                 message: error.to_string(),
             }),
-            other => Setback::from(other).into(),
+            other => StepError::from(other).into(),
         }
     }
 }
@@ -146,7 +146,7 @@ pub(super) struct Asset<'s> {
 }
 
 impl<'s> Asset<'s> {
-    async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, Halt> {
+    async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, AssetError> {
         ensure_room(services)?;
         let stream = video::by_id(&mut services.store.read().await?, lease.id).await?;
         let blob = stream
@@ -174,9 +174,9 @@ impl<'s> Asset<'s> {
     }
 
     /// What a worker makes of the source, for nobody who waits.
-    pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> Order {
+    pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> TaskRequest {
         let size = self.stream().width.zip(self.stream().height);
-        Order {
+        TaskRequest {
             account_id: self.lease.account_id,
             task: Task::Av(Box::new(task)),
             inputs: vec![self.source.clone()],
@@ -187,7 +187,7 @@ impl<'s> Asset<'s> {
     }
 
     /// Looks at the source and settles its renditions, once.
-    async fn plan(&mut self) -> Result<(), Halt> {
+    async fn plan(&mut self) -> Result<(), AssetError> {
         if !self.playback.tracks.is_empty() {
             return Ok(());
         }
@@ -210,7 +210,7 @@ impl<'s> Asset<'s> {
     }
 
     /// Everything is there: the stream is ready.
-    async fn finish(mut self) -> Result<(), Halt> {
+    async fn finish(mut self) -> Result<(), AssetError> {
         self.verify().await?;
         let (services, lease) = (self.services, self.lease);
         let made = with_patience(|| {
@@ -219,7 +219,7 @@ impl<'s> Asset<'s> {
                 Box::pin(async move {
                     let now = now_ms();
                     let stream = video::finish(tx, &lease, now).await?;
-                    announcement::ready(tx, &stream, &base_url, now).await?;
+                    events::ready(tx, &stream, &base_url, now).await?;
                     Ok(stream)
                 })
             })
@@ -267,7 +267,7 @@ pub(super) fn file_of(track: &Track) -> MediaFile {
 }
 
 /// Waits while the disk is below `store.min_free`.
-pub(super) fn ensure_room(services: &Services) -> Result<(), Stop> {
+pub(super) fn ensure_room(services: &Services) -> Result<(), OwnerError> {
     match services.store.disk_space()?.is_low() {
         true => Err(StoreError::Full.into()),
         false => Ok(()),
@@ -310,7 +310,11 @@ fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
 }
 
 /// Ends the stream as failed, with one event, and takes away what was made of it.
-async fn fail(services: &Services, lease: &Lease, failure: video::Failure) -> Result<(), Stop> {
+async fn fail(
+    services: &Services,
+    lease: &Lease,
+    failure: video::Failure,
+) -> Result<(), OwnerError> {
     let failure = Arc::new(failure);
     let ended = with_patience(|| {
         let (lease, failure) = (lease.clone(), failure.clone());
@@ -318,7 +322,7 @@ async fn fail(services: &Services, lease: &Lease, failure: video::Failure) -> Re
             Box::pin(async move {
                 let now = now_ms();
                 let stream = video::fail(tx, &lease, &failure, now).await?;
-                announcement::failed(tx, &stream, now).await?;
+                events::failed(tx, &stream, now).await?;
                 Ok(stream)
             })
         })

@@ -3,9 +3,9 @@
 //! A stream is committed first, with its charge and its source, and then announced. Its owner cuts the source into segments
 //! ([`asset`]); players read what the owner has published, or what the rows say ([`playback`]), and never ask an actor.
 
-mod announcement;
 mod asset;
 mod boundary;
+mod events;
 mod files;
 mod pictures;
 mod playback;
@@ -29,13 +29,13 @@ use uuid::Uuid;
 
 use crate::{
     Error,
+    component::Component,
     compute::Compute,
-    concern::Concern,
     durable::{
-        board::{self, Followers},
-        entrance::Entrance,
-        shift::Shift,
-        tally::Tally,
+        outcome_counters::OutcomeCounters,
+        progress_channels::{self, Followers},
+        registry::RegistryHandle,
+        shutdown::ShutdownTracker,
         workers::Workers,
     },
     live::recording::stream_ended,
@@ -53,7 +53,7 @@ pub use settings::StreamSettings;
 pub const SEGMENT_DURATION_S: u32 = 6;
 
 /// Somebody who follows a stream.
-pub type Follower = board::Follower<Progress>;
+pub type Follower = progress_channels::Follower<Progress>;
 
 /// The handle of video streams for the façade and for workflows. Clones share it; it exists before the actors run.
 #[derive(Clone)]
@@ -71,10 +71,10 @@ struct Services {
     followers: Followers<Progress>,
     latest: LatestProgress,
     playbacks: Playbacks,
-    tally: Tally<Counts>,
+    tally: OutcomeCounters<Counts>,
     /// Assets stop where they are when it ends.
-    shift: Shift,
-    entrance: Entrance<Video>,
+    shift: ShutdownTracker,
+    registry: RegistryHandle<Video>,
 }
 
 impl Services {
@@ -96,7 +96,7 @@ impl Services {
 impl fmt::Debug for VideoStreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VideoStreams")
-            .field("entrance", &self.services.entrance)
+            .field("entrance", &self.services.registry)
             .finish_non_exhaustive()
     }
 }
@@ -127,17 +127,17 @@ impl VideoStreams {
                 workers,
                 base_url,
                 latest: LatestProgress::default(),
-                tally: Tally::default(),
-                shift: Shift::default(),
-                entrance: Entrance::new(),
+                tally: OutcomeCounters::default(),
+                shift: ShutdownTracker::default(),
+                registry: RegistryHandle::new(),
             }),
         }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<Concern> {
+    pub fn components(&self) -> Vec<Component> {
         let services = &self.services;
-        vec![services.entrance.concern(
+        vec![services.registry.component(
             "video streams",
             Video(services.clone()),
             &services.store,
@@ -183,7 +183,7 @@ impl VideoStreams {
 
     /// Streams may be due. A nudge may be lost: the registry scans.
     pub fn announce(&self) {
-        self.services.entrance.nudge();
+        self.services.registry.nudge();
     }
 
     /// Changes a stream; players see it at once. Errors as [`video::update`].
@@ -218,7 +218,7 @@ impl VideoStreams {
                 })
             })
             .await?;
-        services.entrance.withdraw(id);
+        services.registry.withdraw(id);
         services.latest.remove(id);
         services.playbacks.forget(&stream.playback_id);
         services.clear(id).await;
@@ -337,7 +337,7 @@ impl Entity for Video {
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
         Box::pin(async move {
             if let Some(stream) = video::begin(tx, id, now_ms).await? {
-                announcement::started(tx, &stream, now_ms).await?;
+                events::started(tx, &stream, now_ms).await?;
             }
             Ok(())
         })
@@ -347,7 +347,7 @@ impl Entity for Video {
         let services = self.0.clone();
         Box::pin(async move {
             if let Some(stream) = video::give_up(tx, id, now_ms).await? {
-                announcement::failed(tx, &stream, now_ms).await?;
+                events::failed(tx, &stream, now_ms).await?;
                 // The sweep removes its folder.
                 services.ended(&stream);
             }

@@ -12,20 +12,20 @@ use sluice_media::{
 };
 use sluice_store::{
     now_ms, video,
-    video::{MediaFile, Pictures},
+    video::{MadeImages, MediaFile},
 };
 use tokio::sync::mpsc;
 use tracing::info;
 
 use super::{
-    asset::{Asset, Halt},
+    asset::{Asset, AssetError},
     files::{blocking, flushed, open_empty},
 };
 use crate::{
     compute::Follow,
     durable::{
-        setback::{Setback, with_patience},
-        workers::{self, Order},
+        step_error::{StepError, with_patience},
+        workers::{self, TaskRequest},
     },
 };
 
@@ -47,38 +47,38 @@ pub(super) const STORYBOARD: [MediaFile; 2] =
 
 impl Asset<'_> {
     /// Takes the poster, once.
-    pub(super) async fn take_poster(&mut self) -> Result<(), Halt> {
+    pub(super) async fn take_poster(&mut self) -> Result<(), AssetError> {
         if self.stream().width.is_none() || self.stream().has_poster {
             return Ok(());
         }
         let task = AvTask::Still(poster(self.duration_s()));
         let poster_bytes = self.taken(task, &[MediaFile::Poster]).await?;
-        self.note(Pictures {
+        self.note(MadeImages {
             poster_bytes,
-            ..Pictures::default()
+            ..MadeImages::default()
         })
         .await
     }
 
     /// Takes the storyboard from the source, unless it is there.
-    pub(super) async fn take_storyboard(&mut self) -> Result<(), Halt> {
+    pub(super) async fn take_storyboard(&mut self) -> Result<(), AssetError> {
         let Some(sheet) = self.missing_sheet() else {
             return Ok(());
         };
         let storyboard_bytes = self.taken(AvTask::Sheet(sheet), &STORYBOARD).await?;
-        self.note(Pictures {
+        self.note(MadeImages {
             storyboard_bytes,
-            ..Pictures::default()
+            ..MadeImages::default()
         })
         .await
     }
 
     /// Takes over the storyboard that came with the segments.
-    pub(super) async fn keep_storyboard(&mut self) -> Result<(), Halt> {
+    pub(super) async fn keep_storyboard(&mut self) -> Result<(), AssetError> {
         let storyboard_bytes = Some(self.bytes_of(&STORYBOARD).await?);
-        self.note(Pictures {
+        self.note(MadeImages {
             storyboard_bytes,
-            ..Pictures::default()
+            ..MadeImages::default()
         })
         .await
     }
@@ -94,8 +94,8 @@ impl Asset<'_> {
     }
 
     /// Makes the row say so.
-    async fn note(&mut self, pictures: Pictures) -> Result<(), Halt> {
-        if pictures == Pictures::default() {
+    async fn note(&mut self, pictures: MadeImages) -> Result<(), AssetError> {
+        if pictures == MadeImages::default() {
             return Ok(());
         }
         let (store, lease) = (&self.services.store, self.lease);
@@ -111,7 +111,11 @@ impl Asset<'_> {
     }
 
     /// Has a worker make these files; their bytes, or `None` when it cannot be done.
-    async fn taken(&mut self, task: AvTask, files: &[MediaFile]) -> Result<Option<u64>, Halt> {
+    async fn taken(
+        &mut self,
+        task: AvTask,
+        files: &[MediaFile],
+    ) -> Result<Option<u64>, AssetError> {
         let mut opened: Vec<File> = Vec::with_capacity(files.len());
         for file in files {
             opened.push(open_empty(&self.folder, file.clone()).await?);
@@ -119,7 +123,7 @@ impl Asset<'_> {
         let order = self.order(task, opened);
         match self.in_line(order).await {
             Ok(_) => {}
-            Err(Setback::Failed(failure)) => {
+            Err(StepError::Failed(failure)) => {
                 info!(stream = %self.lease.id, %failure, ?files, "pictures cannot be taken");
                 self.remove(files).await?;
                 return Ok(None);
@@ -130,7 +134,7 @@ impl Asset<'_> {
     }
 
     /// Makes files durable; their bytes.
-    async fn bytes_of(&self, files: &[MediaFile]) -> Result<u64, Halt> {
+    async fn bytes_of(&self, files: &[MediaFile]) -> Result<u64, AssetError> {
         let mut bytes = 0;
         for file in files {
             bytes += flushed(&self.folder, file.clone()).await?;
@@ -139,7 +143,7 @@ impl Asset<'_> {
     }
 
     /// Runs work that shows no progress of its own, and tells where it stands while it waits: behind other streams for long.
-    async fn in_line(&mut self, mut order: Order) -> Result<Done, Setback> {
+    async fn in_line(&mut self, mut order: TaskRequest) -> Result<Done, StepError> {
         let (sender, mut reports) = mpsc::channel(1);
         order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
         let (services, lane) = (self.services, self.lease.lane);
@@ -167,7 +171,7 @@ impl Asset<'_> {
         }
     }
 
-    async fn remove(&self, files: &[MediaFile]) -> Result<(), Halt> {
+    async fn remove(&self, files: &[MediaFile]) -> Result<(), AssetError> {
         let (folder, files) = (self.folder.clone(), files.to_vec());
         let removed = blocking(move || files.iter().try_for_each(|file| folder.remove_file(file)));
         Ok(removed.await?)

@@ -105,11 +105,11 @@ pub(super) struct Playbacks {
     store: Store,
     /// At most.
     most: usize,
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<SnapshotCache>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct SnapshotCache {
     /// By playback id, with when each was asked for last.
     kept: HashMap<String, (Arc<Playback>, u64)>,
     /// Those that are being read; as many as somebody waits for. An id that nobody has never takes the place of a snapshot.
@@ -126,7 +126,7 @@ enum Known {
     Arriving(Slot),
 }
 
-impl Shelf {
+impl SnapshotCache {
     fn look(&mut self, playback_id: &str) -> Known {
         self.now += 1;
         if let Some((playback, used)) = self.kept.get_mut(playback_id) {
@@ -193,7 +193,7 @@ impl Playbacks {
             Known::Kept(playback) => return Ok(playback),
             Known::Arriving(slot) => slot,
         };
-        let arrival = Arrival {
+        let arrival = SnapshotWait {
             playbacks: self,
             playback_id,
             slot,
@@ -230,19 +230,19 @@ impl Playbacks {
         shelf.forget(playback_id);
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, SnapshotCache> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Somebody who waits for a snapshot. The last thing they do, also when they leave early, is to put it in its place.
-struct Arrival<'a> {
+struct SnapshotWait<'a> {
     playbacks: &'a Playbacks,
     playback_id: &'a str,
     slot: Slot,
 }
 
-impl Drop for Arrival<'_> {
+impl Drop for SnapshotWait<'_> {
     fn drop(&mut self) {
         let mut shelf = self.playbacks.shelf();
         shelf.arrived(self.playback_id, &self.slot, self.playbacks.most);

@@ -11,7 +11,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::durable::{board::Report, tally::count_failure};
+use crate::durable::{outcome_counters::count_failure, progress_channels::Report};
 
 /// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tracing::warn;
 
 use super::{
-    asset::{Asset, Halt, ensure_room, file_of},
+    asset::{Asset, AssetError, ensure_room, file_of},
     boundary,
     files::{flushed, lengths, open_at, open_empty},
     pictures::STORYBOARD,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     compute::Follow,
     durable::{
-        setback::{Setback, code_of, with_patience},
+        step_error::{StepError, code_of, with_patience},
         workers,
     },
 };
@@ -39,15 +39,15 @@ const DEATHS: u32 = 2;
 impl Asset<'_> {
     /// Makes what is missing. When the process dies without an explanation, the next one goes on where it had come to. What
     /// cannot be gone on with, since this program or its codecs are others than those that began, is made anew.
-    pub(super) async fn make(&mut self) -> Result<(), Halt> {
+    pub(super) async fn make(&mut self) -> Result<(), AssetError> {
         let mut kept = self.kept().await?;
         for _ in 1..DEATHS {
             match self.attempt(kept).await {
-                Err(Halt::Failed(failure)) if is(&failure, FailureCode::DecodeFailed) => {
+                Err(AssetError::Failed(failure)) if is(&failure, FailureCode::DecodeFailed) => {
                     warn!(stream = %self.lease.id, reason = failure.message, "its worker died; another one goes on");
                     kept = self.kept().await?;
                 }
-                Err(Halt::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
+                Err(AssetError::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
                     warn!(stream = %self.lease.id, reason = failure.message, "it does not go on; it is made anew");
                     kept = 0;
                 }
@@ -57,7 +57,7 @@ impl Asset<'_> {
         self.attempt(kept).await
     }
 
-    async fn attempt(&mut self, kept: u32) -> Result<(), Halt> {
+    async fn attempt(&mut self, kept: u32) -> Result<(), AssetError> {
         self.step_back(kept).await?;
         let tracks = &self.playback.tracks;
         let wanted: Vec<_> = tracks
@@ -83,7 +83,7 @@ impl Asset<'_> {
     }
 
     /// How many segments of pictures are there to go on behind.
-    async fn kept(&self) -> Result<u32, Halt> {
+    async fn kept(&self) -> Result<u32, AssetError> {
         let tracks = &self.playback.tracks;
         let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
         let kept = boundary::kept(tracks, &lengths);
@@ -91,7 +91,7 @@ impl Asset<'_> {
     }
 
     /// Forgets what is made anew.
-    async fn step_back(&mut self, kept: u32) -> Result<(), Halt> {
+    async fn step_back(&mut self, kept: u32) -> Result<(), AssetError> {
         if !boundary::has_more(&self.playback.tracks, kept) {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl Asset<'_> {
     }
 
     /// Runs the ladder and records what it makes meanwhile.
-    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, Halt> {
+    async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, AssetError> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
         let mut order = self.order(AvTask::Ladder(ladder), files);
         // Nobody hears it any more once the stream is deleted or the service stops.
@@ -131,14 +131,18 @@ impl Asset<'_> {
             }
             return match done {
                 Ok(done) => Ok(done),
-                Err(Setback::Failed(failure)) => Err(failure.into()),
+                Err(StepError::Failed(failure)) => Err(failure.into()),
                 Err(stop) => Err(stop.into()),
             };
         }
     }
 
     /// Takes a report and those that wait behind it, and records what they say.
-    async fn hear(&mut self, first: Report, reports: &mut Receiver<Report>) -> Result<(), Halt> {
+    async fn hear(
+        &mut self,
+        first: Report,
+        reports: &mut Receiver<Report>,
+    ) -> Result<(), AssetError> {
         let mut group = Group::default();
         self.sort(first, &mut group);
         // No more than wait at a time: a worker that talks without an end must not keep this thread.
@@ -204,7 +208,7 @@ impl Asset<'_> {
     }
 
     /// Flushes what a group speaks of, writes its rows, and shows it to players.
-    async fn record(&mut self, group: Group) -> Result<(), Halt> {
+    async fn record(&mut self, group: Group) -> Result<(), AssetError> {
         ensure_room(self.services)?;
         self.flush(&group).await?;
         let group = std::sync::Arc::new(group);
@@ -228,7 +232,7 @@ impl Asset<'_> {
         Ok(())
     }
 
-    async fn flush(&self, group: &Group) -> Result<(), Halt> {
+    async fn flush(&self, group: &Group) -> Result<(), AssetError> {
         let inits = group.inits.iter().map(|init| init.rendition);
         let segments = group.segments.iter().map(|segment| segment.rendition);
         let touched: BTreeSet<u8> = inits.chain(segments).collect();

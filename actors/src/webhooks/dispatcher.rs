@@ -27,9 +27,9 @@ use uuid::Uuid;
 use super::{
     WebhookSettings,
     attempt::Outcome,
-    gate::{Applicant, Bounds, Gate, Grant, Load},
     health::{self, Change, Rules},
-    schedule::{Ladder, Purpose, after},
+    schedule::{Purpose, RetrySchedule, after},
+    scheduler::{Bounds, Candidate, Grant, Load, Scheduler},
 };
 
 /// Waiting deliveries that are put back into the order of their events in one turn.
@@ -39,7 +39,7 @@ pub const REWIND_ROWS: u32 = 500;
 #[derive(Debug)]
 pub struct Dispatcher {
     rules: Rules,
-    ladder: Ladder,
+    ladder: RetrySchedule,
     bounds: Bounds,
     slow_after: Duration,
     /// By delivery: claimed, and their outcomes not recorded yet.
@@ -49,7 +49,7 @@ pub struct Dispatcher {
     /// Recorded by the last turn although its plan did not know of them: what they say of the endpoints' health is still to
     /// be written.
     late: Vec<Ended>,
-    gate: Gate,
+    gate: Scheduler,
     is_closing: bool,
 }
 
@@ -88,7 +88,7 @@ impl Ended {
     }
 
     /// As the rows note it. `draw`: a random number from 0 up to 1.
-    pub fn record(&self, ladder: &Ladder, draw: f64) -> Attempted {
+    pub fn record(&self, ladder: &RetrySchedule, draw: f64) -> Attempted {
         let outcome = &self.outcome;
         Attempted {
             delivery_id: self.delivery_id,
@@ -164,7 +164,7 @@ impl Dispatcher {
     pub fn new(settings: &WebhookSettings) -> Self {
         Self {
             rules: Rules::new(settings),
-            ladder: Ladder::new(settings),
+            ladder: RetrySchedule::new(settings),
             bounds: Bounds {
                 in_all: settings.max_in_flight,
                 for_one: settings.max_per_endpoint,
@@ -173,7 +173,7 @@ impl Dispatcher {
             running: HashMap::new(),
             ended: Vec::new(),
             late: Vec::new(),
-            gate: Gate::default(),
+            gate: Scheduler::default(),
             is_closing: false,
         }
     }
@@ -232,7 +232,7 @@ impl Dispatcher {
                 None => lane.endpoint.health(),
             };
             let busy = busy.get(&endpoint_id);
-            let applicant = Applicant {
+            let applicant = Candidate {
                 endpoint_id,
                 in_flight: busy.map_or(0, |busy| busy.attempts),
                 is_in_trouble: health::is_failing(&health) || self.is_slow(busy, now_ms),

@@ -15,17 +15,17 @@
 //! ```
 
 mod attempt;
+mod counters;
 mod dispatcher;
-mod gate;
 mod health;
 mod preview;
 mod schedule;
+mod scheduler;
 mod sender;
 mod settings;
 pub mod signature;
 #[cfg(test)]
 mod simulation;
-mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -45,19 +45,19 @@ use uuid::Uuid;
 
 use self::{
     attempt::{Carrier, Terms},
-    schedule::Ladder,
+    counters::WebhookCounters,
+    schedule::RetrySchedule,
     sender::{MAILBOX, Nudge, Sender},
-    tally::Tally,
 };
 use crate::{
     clock::Clock,
-    concern::{Concern, Door},
+    component::{ActorHandle, Component},
     outbound::Outbound,
 };
 
 pub use attempt::headers;
+pub use counters::{Waits, WebhookStatistics};
 pub use settings::WebhookSettings;
-pub use tally::{Waits, WebhookStatistics};
 
 /// A lease is this much longer than the longest attempt, for the outcome to be recorded.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ const STOP_MARGIN: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct Webhooks {
     services: Arc<Services>,
-    door: Door<Sender>,
+    handle: ActorHandle<Sender>,
 }
 
 /// What survives the actor.
@@ -76,11 +76,11 @@ struct Services {
     settings: WebhookSettings,
     store: Store,
     carrier: Arc<dyn Carrier>,
-    ladder: Ladder,
+    ladder: RetrySchedule,
     clock: Clock,
     /// Of this process's leases.
     owner: Uuid,
-    tally: Tally,
+    tally: WebhookCounters,
     /// How many actors of this process there have been.
     incarnation: AtomicU64,
     /// An actor of this process has noted what earlier ones left.
@@ -107,7 +107,7 @@ impl Services {
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhooks")
-            .field("door", &self.door)
+            .field("door", &self.handle)
             .finish_non_exhaustive()
     }
 }
@@ -121,35 +121,35 @@ impl Webhooks {
     fn over(settings: WebhookSettings, store: Store, carrier: Arc<dyn Carrier>) -> Self {
         Self {
             services: Arc::new(Services {
-                ladder: Ladder::new(&settings),
+                ladder: RetrySchedule::new(&settings),
                 settings,
                 store,
                 carrier,
                 clock: Clock::default(),
                 owner: Uuid::now_v7(),
-                tally: Tally::default(),
+                tally: WebhookCounters::default(),
                 incarnation: AtomicU64::new(0),
                 has_started: AtomicBool::new(false),
                 closing: CancellationToken::new(),
                 closed: CancellationToken::new(),
             }),
-            door: Door::default(),
+            handle: ActorHandle::default(),
         }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<Concern> {
-        vec![Concern::of(
+    pub fn components(&self) -> Vec<Component> {
+        vec![Component::new(
             "webhooks",
             self.services.clone(),
             MAILBOX,
-            self.door.clone(),
+            self.handle.clone(),
         )]
     }
 
     /// Something may be due now. May be lost: the actor looks each second, and after every commit of an event.
     pub fn nudge(&self) {
-        if let Some(sender) = self.door.get() {
+        if let Some(sender) = self.handle.get() {
             let _ = sender.tell(Nudge).try_send();
         }
     }
@@ -173,7 +173,7 @@ impl Webhooks {
     /// and the store end.
     pub async fn close(&self) {
         self.drain();
-        if self.door.get().is_none() {
+        if self.handle.get().is_none() {
             return;
         }
         self.nudge();

@@ -49,12 +49,12 @@ pub enum Purpose {
 
 /// The pauses between attempts.
 #[derive(Clone, Debug)]
-pub struct Ladder {
+pub struct RetrySchedule {
     pauses: Vec<Duration>,
     max_retry_after: Duration,
 }
 
-impl Ladder {
+impl RetrySchedule {
     pub fn new(settings: &WebhookSettings) -> Self {
         Self {
             pauses: settings
@@ -126,8 +126,8 @@ mod tests {
 
     const NOW: i64 = 1_795_219_200_000;
 
-    fn ladder() -> Ladder {
-        Ladder::new(&WebhookSettings::default())
+    fn ladder() -> RetrySchedule {
+        RetrySchedule::new(&WebhookSettings::default())
     }
 
     fn failure(retry_after: Option<u64>) -> Ending {
@@ -186,9 +186,9 @@ mod tests {
     #[test]
     fn the_longest_pause_is_of_the_ladder_or_of_the_receiver() {
         let mut settings = WebhookSettings::default();
-        assert_eq!(Ladder::new(&settings).longest().as_secs(), 3_600);
+        assert_eq!(RetrySchedule::new(&settings).longest().as_secs(), 3_600);
         settings.max_retry_after = Duration::ZERO;
-        assert_eq!(Ladder::new(&settings).longest().as_secs(), 2_160);
+        assert_eq!(RetrySchedule::new(&settings).longest().as_secs(), 2_160);
     }
 
     #[test]

@@ -530,13 +530,13 @@ impl Message<CarriedOut> for Sender {
 
 /// Makes the actor begin a turn, and panic when what that has to say waits in the mailbox.
 #[cfg(test)]
-pub(super) struct Fall;
+pub(super) struct FallBehind;
 
 #[cfg(test)]
-impl Message<Fall> for Sender {
+impl Message<FallBehind> for Sender {
     type Reply = ();
 
-    async fn handle(&mut self, _: Fall, context: &mut Context<Self, ()>) {
+    async fn handle(&mut self, _: FallBehind, context: &mut Context<Self, ()>) {
         self.begin(&context.actor_ref().clone());
         while self.turn.as_ref().is_some_and(|turn| !turn.is_finished()) {
             tokio::task::yield_now().await;

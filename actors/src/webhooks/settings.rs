@@ -132,7 +132,7 @@ impl WebhookSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhooks::schedule::Ladder;
+    use crate::webhooks::schedule::RetrySchedule;
 
     #[test]
     fn whatever_is_accepted_can_be_scheduled() {
@@ -158,7 +158,7 @@ mod tests {
             let mut settings = WebhookSettings::default();
             change(&mut settings);
             match (settings.check(), key) {
-                (Ok(()), None) => drop(Ladder::new(&settings).longest()),
+                (Ok(()), None) => drop(RetrySchedule::new(&settings).longest()),
                 (Err(problem), Some(key)) => assert!(problem.starts_with(key), "{problem}"),
                 (found, key) => panic!("{found:?}, expected {key:?}"),
             }

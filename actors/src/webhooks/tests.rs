@@ -30,9 +30,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use uuid::Uuid;
 
-use super::{Webhooks, attempt::Carrier, sender::Fall, settings::WebhookSettings, signature};
+use super::{Webhooks, attempt::Carrier, sender::FallBehind, settings::WebhookSettings, signature};
 use crate::{
-    concern::Board,
+    component::ComponentStatuses,
     fixtures::{PATIENCE, account, open_store, until},
     outbound::{Answer, Error, HeaderMap, Outbound, OutboundSettings, Post},
     tree::{self, Root},
@@ -261,8 +261,8 @@ impl Site {
 
 fn start(webhooks: &Webhooks) -> ActorRef<Root> {
     Root::start(tree::Args {
-        concerns: webhooks.concerns(),
-        board: Board::default(),
+        components: webhooks.components(),
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     })
 }
@@ -398,8 +398,8 @@ async fn an_actor_that_panics_interrupts_its_own_attempts_and_goes_on() {
     let endpoint = site.endpoint("wait").await;
     site.event(1).await;
     site.until_in_flight(1).await;
-    let sender = site.webhooks.door.get().unwrap();
-    sender.tell(Fall).await.unwrap();
+    let sender = site.webhooks.handle.get().unwrap();
+    sender.tell(FallBehind).await.unwrap();
     site.until("its attempts are ended", |site| {
         site.webhooks.statistics().interrupted == 1
     })
@@ -423,8 +423,8 @@ async fn an_actor_does_not_go_on_with_its_predecessors_turn() {
     site.event(1).await;
     site.until_in_flight(1).await;
     site.event(2).await;
-    let sender = site.webhooks.door.get().unwrap();
-    sender.tell(Fall).await.unwrap();
+    let sender = site.webhooks.handle.get().unwrap();
+    sender.tell(FallBehind).await.unwrap();
     site.until("its attempt is made again", |site| site.seen().len() == 2)
         .await;
     site.fake.gate.add_permits(5);

@@ -11,7 +11,7 @@ use sluice_store::{
 };
 
 use super::Services;
-use crate::durable::{input::known_format, setback::Setback};
+use crate::durable::{input::known_format, step_error::StepError};
 
 /// A file on its way through the nodes.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ impl Buffer {
     pub(super) async fn source(
         &mut self,
         services: &Services,
-    ) -> Result<(Source, Arc<File>), Setback> {
+    ) -> Result<(Source, Arc<File>), StepError> {
         let file = self.file(services).await?;
         let format = known_format(&file, &self.filename)?;
         Ok((Source::new(format, self.filename.clone()), file))

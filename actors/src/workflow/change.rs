@@ -15,8 +15,8 @@ use sluice_store::{
     workflows::{self, Completion, Failure, NewOutput, Run, Step, Terms, TriggerLimits},
 };
 
-use super::{announcement, trigger};
-use crate::durable::stored::{self, Keeping, note_lineage};
+use super::{events, trigger};
+use crate::durable::stored::{self, UnstoredResult, note_lineage};
 
 /// See the module documentation.
 pub(super) struct Change {
@@ -128,8 +128,8 @@ impl Change {
         })
     }
 
-    fn keeping(&self, keep: &Keep) -> Keeping {
-        Keeping {
+    fn keeping(&self, keep: &Keep) -> UnstoredResult {
+        UnstoredResult {
             account_id: self.run.account_id,
             file: keep.file.clone(),
             limit_bytes: self.run.allowance.storage_bytes,
@@ -164,7 +164,7 @@ impl Change {
                 };
                 let run = workflows::complete(tx, &self.lease, completion, self.terms, now).await?;
                 if let Some(addresses) = addresses {
-                    announcement::completed(tx, &run, &addresses, now).await?;
+                    events::completed(tx, &run, &addresses, now).await?;
                 }
                 Ok(run)
             }
@@ -184,7 +184,7 @@ impl Change {
                     steps,
                 };
                 let run = workflows::fail(tx, &self.lease, failure, self.terms, now).await?;
-                announcement::failed(tx, &run, now).await?;
+                events::failed(tx, &run, now).await?;
                 Ok(run)
             }
         }

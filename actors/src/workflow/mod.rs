@@ -4,10 +4,10 @@
 //! only hears of changes sooner through what its owner publishes. A client that goes away does not lose the run. Every verb
 //! that ends a run tells it in its own transaction, and the store admits the next one of the workflow there.
 
-mod announcement;
 mod buffer;
 mod change;
 mod definition;
+mod events;
 mod operation;
 mod path;
 mod progress;
@@ -38,14 +38,14 @@ use uuid::Uuid;
 
 use crate::{
     Error,
+    component::Component,
     compute::Compute,
-    concern::Concern,
     durable::{
-        board::{self, Followers},
-        entrance::Entrance,
-        setback::with_patience,
-        shift::Shift,
-        tally::Tally,
+        outcome_counters::OutcomeCounters,
+        progress_channels::{self, Followers},
+        registry::RegistryHandle,
+        shutdown::ShutdownTracker,
+        step_error::with_patience,
         workers::Workers,
     },
     registry::Entity,
@@ -57,7 +57,7 @@ pub use progress::{Counts, Progress};
 pub use settings::WorkflowSettings;
 
 /// Somebody who follows a run.
-pub type Follower = board::Follower<Progress>;
+pub type Follower = progress_channels::Follower<Progress>;
 
 /// Runs of a deleted workflow that one transaction cancels.
 const CANCELLED_AT_ONCE: u32 = 100;
@@ -77,10 +77,10 @@ struct Services {
     /// Makes a safe name of what a pattern gives.
     clean: fn(&str) -> String,
     followers: Followers<Progress>,
-    tally: Tally<Counts>,
+    tally: OutcomeCounters<Counts>,
     /// Runs stop at their next step when it ends, and nobody waits for them any more.
-    shift: Shift,
-    entrance: Entrance<RunEntity>,
+    shift: ShutdownTracker,
+    registry: RegistryHandle<RunEntity>,
 }
 
 impl Services {
@@ -116,7 +116,7 @@ impl Services {
 impl fmt::Debug for Workflows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workflows")
-            .field("entrance", &self.services.entrance)
+            .field("entrance", &self.services.registry)
             .finish_non_exhaustive()
     }
 }
@@ -179,17 +179,17 @@ impl Workflows {
                 workers,
                 streams,
                 clean,
-                tally: Tally::default(),
-                shift: Shift::default(),
-                entrance: Entrance::new(),
+                tally: OutcomeCounters::default(),
+                shift: ShutdownTracker::default(),
+                registry: RegistryHandle::new(),
             }),
         }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<Concern> {
+    pub fn components(&self) -> Vec<Component> {
         let services = &self.services;
-        vec![services.entrance.concern(
+        vec![services.registry.component(
             "workflow runs",
             RunEntity(services.clone()),
             &services.store,
@@ -257,7 +257,7 @@ impl Workflows {
 
     /// Runs may be due. A nudge may be lost: the registry scans.
     pub fn announce(&self) {
-        self.services.entrance.nudge();
+        self.services.registry.nudge();
     }
 
     /// Cancels a run and ends what is done for it at once; errors as [`workflows::cancel`].
@@ -271,7 +271,7 @@ impl Workflows {
                     let now = now_ms();
                     let run = workflows::cancel(tx, account_id, id, terms, now).await?;
                     unreached::note(tx, &run, "not reached, because the run was cancelled").await?;
-                    announcement::failed(tx, &run, now).await?;
+                    events::failed(tx, &run, now).await?;
                     Ok(run)
                 })
             })
@@ -288,7 +288,7 @@ impl Workflows {
                 Box::pin(async move {
                     let (now, most) = (now_ms(), CANCELLED_AT_ONCE);
                     let runs = workflows::delete(tx, account_id, id, most, terms, now).await?;
-                    announcement::all_failed(tx, runs, now).await
+                    events::all_failed(tx, runs, now).await
                 })
             })
             .await?;
@@ -310,7 +310,7 @@ impl Workflows {
                     Box::pin(async move {
                         let (now, most) = (now_ms(), CANCELLED_AT_ONCE);
                         let runs = workflows::cancel_deleted(tx, id, most, terms, now).await?;
-                        announcement::all_failed(tx, runs, now).await
+                        events::all_failed(tx, runs, now).await
                     })
                 })
             });
@@ -326,7 +326,7 @@ impl Workflows {
 
     /// The run was taken out of `work`.
     async fn withdrawn(&self, run: &Run) {
-        self.services.entrance.withdraw(run.id);
+        self.services.registry.withdraw(run.id);
         let steps_done = self.steps_done(run.id).await.unwrap_or(0);
         self.services.ended(run, steps_done);
     }
@@ -424,7 +424,7 @@ async fn trigger(
 ) -> Result<Vec<Run>, StoreError> {
     let runs = workflows::triggered(tx, file, limits, now_ms).await?;
     for run in runs.iter().filter(|run| run.status == RunStatus::Failed) {
-        announcement::failed(tx, run, now_ms).await?;
+        events::failed(tx, run, now_ms).await?;
     }
     Ok(runs)
 }
@@ -461,7 +461,7 @@ impl Entity for RunEntity {
         Box::pin(async move {
             if let Some(run) = workflows::give_up(tx, id, terms, now_ms).await? {
                 unreached::note(tx, &run, "not reached, because the run was given up").await?;
-                announcement::failed(tx, &run, now_ms).await?;
+                events::failed(tx, &run, now_ms).await?;
                 tally.note(|counts| counts.ended(&run));
             }
             Ok(())

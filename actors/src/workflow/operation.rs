@@ -19,8 +19,8 @@ use crate::{
     compute::count_outputs,
     durable::{
         input::known_format,
-        setback::Setback,
-        workers::{self, Order, first_output},
+        step_error::StepError,
+        workers::{self, TaskRequest, first_output},
     },
 };
 
@@ -44,7 +44,7 @@ pub(super) async fn perform(
     operation: &Operation,
     buffer: &mut Buffer,
     destination: Destination,
-) -> Result<Buffer, Setback> {
+) -> Result<Buffer, StepError> {
     let (source, file) = buffer.source(services).await?;
     let (filename, format) = operation.output(&source);
     let (mut sources, mut files) = (vec![source], vec![file]);
@@ -78,7 +78,7 @@ pub(super) async fn inspect(
     services: &Services,
     run: &Run,
     buffer: &mut Buffer,
-) -> Result<(Value, files::Facts), Setback> {
+) -> Result<(Value, files::Facts), StepError> {
     let (source, file) = buffer.source(services).await?;
     let task = Operation::Inspect.task(&[source])?;
     let done = task_done(services, run, task, vec![file], None, None).await?;
@@ -99,7 +99,7 @@ async fn task_done(
     inputs: Vec<Arc<File>>,
     output: Option<File>,
     pixels: Option<u64>,
-) -> Result<Done, Setback> {
+) -> Result<Done, StepError> {
     let (_task, follow) = services.followers.task(run.id, run.id);
     let (mut outputs, mut beside) = (Vec::from_iter(output), Vec::new());
     for _ in outputs.len()..count_outputs(&task) {
@@ -107,7 +107,7 @@ async fn task_done(
         outputs.push(spool.file()?);
         beside.push(spool);
     }
-    let order = Order {
+    let order = TaskRequest {
         account_id: run.account_id,
         task,
         inputs,
@@ -124,7 +124,7 @@ async fn mark_of(
     run: &Run,
     node: &Node,
     operation: &Operation,
-) -> Result<Option<(Source, Arc<File>)>, Setback> {
+) -> Result<Option<(Source, Arc<File>)>, StepError> {
     if !matches!(operation, Operation::Watermark(_)) {
         return Ok(None);
     }

@@ -13,9 +13,9 @@ use super::{
     path::{Path, count},
 };
 use crate::durable::{
-    board::Report,
-    tally::{Tally, count_failure},
-    under_way::{Shares, WHOLE},
+    in_flight::{TaskShares, WHOLE},
+    outcome_counters::{OutcomeCounters, count_failure},
+    progress_channels::Report,
 };
 
 /// How far a run is.
@@ -91,7 +91,7 @@ impl Report for Progress {
     }
 
     /// The share of a step never falls.
-    fn beside(self, shares: Shares, before: Option<&Self>) -> Self {
+    fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
         if self.status != RunStatus::Processing {
             return self;
         }
@@ -137,10 +137,10 @@ impl Counts {
 }
 
 /// Somebody works on a run, until this is dropped.
-pub(super) struct Active(Tally<Counts>);
+pub(super) struct Active(OutcomeCounters<Counts>);
 
 impl Active {
-    pub(super) fn begin(tally: &Tally<Counts>) -> Self {
+    pub(super) fn begin(tally: &OutcomeCounters<Counts>) -> Self {
         tally.note(|counts| counts.active += 1);
         Self(tally.clone())
     }
@@ -166,7 +166,7 @@ mod tests {
             step_percent: None,
             queue_place: None,
         };
-        let shares = |thousandths, queue_place| Shares {
+        let shares = |thousandths, queue_place| TaskShares {
             thousandths,
             queue_place,
         };
@@ -177,7 +177,7 @@ mod tests {
         assert!(waiting.is_before(&half) && !half.is_before(&waiting));
         let anew = at(1).beside(shares(100, None), Some(&half));
         assert_eq!(anew.step_percent, Some(50));
-        let next = at(2).beside(Shares::default(), Some(&half));
+        let next = at(2).beside(TaskShares::default(), Some(&half));
         assert_eq!(next.step_percent, None);
         assert!(half.is_before(&next));
         let ended = Progress {

@@ -49,8 +49,8 @@ use super::{
 };
 use crate::durable::{
     owner::{RowOwner, RowTask, begin},
-    setback::{Setback, Stop, code_of},
-    shift::AtWork,
+    shutdown::WorkGuard,
+    step_error::{OwnerError, StepError, code_of},
 };
 
 /// Bytes of JSON that the inspections of a run may tell in its log, together; what exceeds them is left out.
@@ -64,7 +64,7 @@ pub(crate) struct RunTask {
     pub(super) services: Arc<Services>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _at_work: AtWork,
+    pub(super) _at_work: WorkGuard,
 }
 
 impl RowTask for RunTask {
@@ -76,48 +76,48 @@ impl RowTask for RunTask {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), Stop> {
+    async fn walk(&self) -> Result<(), OwnerError> {
         let _active = Active::begin(&self.services.tally);
         let _attended = self.services.followers.attend(self.lease.id);
-        let mut walk = Walk::open(&self.services, &self.lease).await?;
+        let mut walk = RunTraversal::open(&self.services, &self.lease).await?;
         match walk.go().await {
             Ok(()) => Ok(()),
-            Err(Halt::Failed(fault)) => walk.fail(fault).await,
-            Err(Halt::Stop(stop)) => Err(stop),
+            Err(RunError::Failed(fault)) => walk.fail(fault).await,
+            Err(RunError::Stop(stop)) => Err(stop),
         }
     }
 }
 
 /// Why a walk does not come to its end.
-enum Halt {
+enum RunError {
     /// The node that comes next has failed.
-    Failed(Fault),
-    Stop(Stop),
+    Failed(StepFailure),
+    Stop(OwnerError),
 }
 
-impl From<Setback> for Halt {
-    fn from(setback: Setback) -> Self {
+impl From<StepError> for RunError {
+    fn from(setback: StepError) -> Self {
         match setback {
-            Setback::Failed(failure) => Self::Failed(failure.into()),
-            Setback::Stop(stop) => Self::Stop(stop),
+            StepError::Failed(failure) => Self::Failed(failure.into()),
+            StepError::Stop(stop) => Self::Stop(stop),
         }
     }
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
+impl From<OwnerError> for RunError {
+    fn from(stop: OwnerError) -> Self {
         Self::Stop(stop)
     }
 }
 
 /// What is wrong with a step, for people and for programs.
 #[derive(Clone, Debug)]
-struct Fault {
+struct StepFailure {
     code: String,
     message: String,
 }
 
-impl From<Failure> for Fault {
+impl From<Failure> for StepFailure {
     fn from(failure: Failure) -> Self {
         Self {
             code: code_of(failure.code),
@@ -127,7 +127,7 @@ impl From<Failure> for Fault {
 }
 
 /// A run on its way.
-struct Walk<'s> {
+struct RunTraversal<'s> {
     services: &'s Services,
     lease: &'s Lease,
     run: Arc<Run>,
@@ -169,9 +169,9 @@ impl From<String> for Note {
     }
 }
 
-impl Walk<'_> {
+impl RunTraversal<'_> {
     /// From node to node, to the end.
-    async fn go(&mut self) -> Result<(), Halt> {
+    async fn go(&mut self) -> Result<(), RunError> {
         let definition = self.definition.clone();
         if let Some(gate) = &definition.gate
             && self.path.is_empty()
@@ -186,10 +186,10 @@ impl Walk<'_> {
     }
 
     /// Does a step and notes it; writes it down when it made a buffer that only the journal finds again.
-    async fn visit(&mut self, node: &Node) -> Result<(), Halt> {
+    async fn visit(&mut self, node: &Node) -> Result<(), RunError> {
         self.prepare(node).await?;
         if !matches!(node.kind, Kind::Operation(_)) {
-            begin().await.map_err(Stop::from)?;
+            begin().await.map_err(OwnerError::from)?;
         }
         self.began_at = now_ms();
         let bytes_in = self.buffer.length();
@@ -214,7 +214,7 @@ impl Walk<'_> {
 
     /// What comes before a step that takes its time: a file that was stored is written down first, a service that stops is
     /// obeyed, and whoever follows hears where the run is.
-    async fn prepare(&mut self, node: &Node) -> Result<(), Halt> {
+    async fn prepare(&mut self, node: &Node) -> Result<(), RunError> {
         let measures = |needs: bool| needs && self.buffer.is_unmeasured();
         let (is_long, is_operation) = match &node.kind {
             Kind::Operation(_) => (true, true),
@@ -233,7 +233,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    async fn perform(&mut self, node: &Node) -> Result<Note, Setback> {
+    async fn perform(&mut self, node: &Node) -> Result<Note, StepError> {
         Ok(match &node.kind {
             Kind::Upload => format!("took in {}", self.buffer.filename).into(),
             Kind::Branch(group) => {
@@ -275,7 +275,7 @@ impl Walk<'_> {
         node: &Node,
         operation: &Operation,
         destination: Destination,
-    ) -> Result<(), Setback> {
+    ) -> Result<(), StepError> {
         let (services, run) = (self.services, self.run.clone());
         let buffer = &mut self.buffer;
         let made = operation::perform(services, &run, node, operation, buffer, destination);
@@ -287,7 +287,7 @@ impl Walk<'_> {
     }
 
     /// Has the next change store the buffer; what the file is called.
-    async fn keep(&mut self, folder_id: Option<Uuid>) -> Result<String, Setback> {
+    async fn keep(&mut self, folder_id: Option<Uuid>) -> Result<String, StepError> {
         let (filename, blob) = (self.output_name().await?, self.sealed().await?);
         let file = NewFile {
             folder_id,
@@ -309,7 +309,7 @@ impl Walk<'_> {
         Ok(filename)
     }
 
-    async fn inspect(&mut self) -> Result<serde_json::Value, Setback> {
+    async fn inspect(&mut self) -> Result<serde_json::Value, StepError> {
         let (services, run) = (self.services, self.run.clone());
         let told = operation::inspect(services, &run, &mut self.buffer);
         let (told, facts) = in_time(services, told).await?;
@@ -335,19 +335,19 @@ impl Walk<'_> {
     }
 
     /// Finds out width, height and duration, if a worker can tell them and was not asked before.
-    async fn measure(&mut self) -> Result<(), Setback> {
+    async fn measure(&mut self) -> Result<(), StepError> {
         if !self.buffer.is_unmeasured() {
             return Ok(());
         }
         match self.inspect().await {
-            Err(Setback::Failed(_)) => self.buffer.measured(Facts::default()),
+            Err(StepError::Failed(_)) => self.buffer.measured(Facts::default()),
             Err(stop) => return Err(stop),
             Ok(_) => {}
         }
         Ok(())
     }
 
-    async fn is_met(&mut self, group: &Group) -> Result<bool, Setback> {
+    async fn is_met(&mut self, group: &Group) -> Result<bool, StepError> {
         if group.needs_dimensions() {
             self.measure().await?;
         }
@@ -374,7 +374,7 @@ impl Walk<'_> {
     }
 
     /// The buffer as a blob.
-    async fn sealed(&mut self) -> Result<BlobHash, Setback> {
+    async fn sealed(&mut self) -> Result<BlobHash, StepError> {
         if let Place::Scratch(expected) = &self.buffer.place {
             let expected = *expected;
             let file = self.buffer.file(self.services).await?;
@@ -382,7 +382,9 @@ impl Walk<'_> {
             let sealed = blobs.seal_scratch(&file, &expected).await?;
             let sealed = sealed.ok_or_else(|| {
                 // The next owner finds that it differs, and makes it again.
-                Setback::Stop(Stop::Later("a buffer is not what was journalled".into()))
+                StepError::Stop(OwnerError::Later(
+                    "a buffer is not what was journalled".into(),
+                ))
             })?;
             let sealed = Arc::new(sealed);
             self.buffer.place = Place::Sealed(sealed.clone());
@@ -408,9 +410,9 @@ impl Walk<'_> {
             .collect()
     }
 
-    fn stop_if_draining(&self) -> Result<(), Stop> {
+    fn stop_if_draining(&self) -> Result<(), OwnerError> {
         match self.services.shift.has_ended() {
-            true => Err(Stop::Drained),
+            true => Err(OwnerError::Drained),
             false => Ok(()),
         }
     }
@@ -425,8 +427,8 @@ impl Walk<'_> {
 /// are, it may be waiting for its turn there; once it has it, the workers bound it themselves.
 async fn in_time<T>(
     services: &Services,
-    step: impl Future<Output = Result<T, Setback>>,
-) -> Result<T, Setback> {
+    step: impl Future<Output = Result<T, StepError>>,
+) -> Result<T, StepError> {
     let limit = services.settings.step_timeout;
     let mut step = std::pin::pin!(step);
     loop {
@@ -435,7 +437,7 @@ async fn in_time<T>(
             return done;
         }
         if services.workers.signs() == signs {
-            return Err(Setback::Failed(Failure::new(
+            return Err(StepError::Failed(Failure::new(
                 FailureCode::TimedOut,
                 format!("it made no progress for {limit:?} (workflows.step_timeout)"),
             )));

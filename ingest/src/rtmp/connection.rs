@@ -15,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Error,
-    gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal},
+    publish::{
+        Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession, Rejection,
+    },
 };
 
 use super::{
     RtmpSettings,
-    session::{Ask, Progress, Session},
+    session::{Progress, PublishCommand, Session},
 };
 
 const TICK: Duration = Duration::from_secs(1);
@@ -55,7 +57,7 @@ pub async fn serve<S, G>(
 ) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    G: Gate,
+    G: PublishAuthorizer,
 {
     let mut connection = Connection::new(socket, settings, stop);
     let outcome = connection.run(remote, protocol, gate).await;
@@ -124,7 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    async fn run<G: Gate>(
+    async fn run<G: PublishAuthorizer>(
         &mut self,
         remote: SocketAddr,
         protocol: Protocol,
@@ -170,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
     }
 
     /// Everything before publish. The inner error is an end without a wish.
-    async fn until_asked(&mut self) -> Result<Result<Ask, Exit>, Error> {
+    async fn until_asked(&mut self) -> Result<Result<PublishCommand, Exit>, Error> {
         loop {
             let progress = self.decode();
             self.flush().await?;
@@ -188,16 +190,16 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    async fn admit<G: Gate>(
+    async fn admit<G: PublishAuthorizer>(
         &self,
         gate: &G,
         request: PublishRequest,
-    ) -> Result<G::Session, Refusal> {
+    ) -> Result<G::Session, Rejection> {
         tokio::select! {
             admitted = timeout(ADMIT_WITHIN, gate.admit(request)) => {
-                admitted.unwrap_or(Err(Refusal::Busy))
+                admitted.unwrap_or(Err(Rejection::Busy))
             }
-            () = self.stop.cancelled() => Err(Refusal::Busy),
+            () = self.stop.cancelled() => Err(Rejection::Busy),
         }
     }
 

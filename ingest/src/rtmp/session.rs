@@ -13,7 +13,7 @@ use sluice_media::unit::Unit;
 
 use crate::{
     Error,
-    gate::{Hidden, Refusal, SessionReport},
+    publish::{Hidden, Rejection, SessionReport},
 };
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
     chunk::{ChunkLimits, ChunkReader},
     clock::Clock,
     command::{self, Command, Connect},
-    flv::{Aggregate, Damage, Demuxer},
+    flv::{Aggregate, Corruption, Demuxer},
     handshake::{FillRandom, Handshake},
     message::{Message, event, kind},
     writer::Writer,
@@ -57,20 +57,20 @@ pub enum Progress {
     /// The turn is over: hand over the units, then go on with the same input.
     Paused,
     /// The client asks to publish: answer with [`Session::admit`] or [`Session::refuse`].
-    Asked(Ask),
+    Asked(PublishCommand),
     /// The client said goodbye.
     Ended,
 }
 
 /// A wish to publish, in bounded texts. `Debug` hides the stream name, for the key is in it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct PublishCommand {
     pub app: String,
     pub stream: String,
     pub encoder: Option<String>,
 }
 
-impl fmt::Debug for Ask {
+impl fmt::Debug for PublishCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
             .field("app", &self.app)
@@ -101,7 +101,7 @@ pub struct Session {
     publishing: u32,
     messages_before_publish: usize,
     damaged: u64,
-    last_damage: Option<Damage>,
+    last_damage: Option<Corruption>,
     bytes_received: u64,
     bytes_acknowledged: u64,
     window: u32,
@@ -231,7 +231,7 @@ impl Session {
     }
 
     /// The gate said no. The error is what the connection ends with, after the output was sent.
-    pub fn refuse(&mut self, refusal: Refusal) -> Error {
+    pub fn refuse(&mut self, refusal: Rejection) -> Error {
         self.stage = Stage::Ended;
         self.status("error", BAD_NAME, refusal.message());
         Error::Refused(refusal)
@@ -273,7 +273,7 @@ impl Session {
         SessionReport {
             encoder: self.encoder.clone(),
             damaged: self.damaged,
-            last_damage: self.last_damage.as_ref().map(Damage::to_string),
+            last_damage: self.last_damage.as_ref().map(Corruption::to_string),
             bytes_received: self.bytes_received,
             line: None,
         }
@@ -292,7 +292,7 @@ impl Session {
         message: Message,
         now: Duration,
         units: &mut Vec<Unit>,
-    ) -> Result<Option<Ask>, Error> {
+    ) -> Result<Option<PublishCommand>, Error> {
         if self.stage != Stage::Publishing {
             self.count_before_publish()?;
         }
@@ -387,7 +387,7 @@ impl Session {
         true
     }
 
-    fn note(&mut self, damage: Damage) {
+    fn note(&mut self, damage: Corruption) {
         self.damaged += 1;
         self.last_damage = Some(damage);
     }
@@ -414,7 +414,11 @@ impl Session {
         }
     }
 
-    fn take_command(&mut self, message: &Message, now: Duration) -> Result<Option<Ask>, Error> {
+    fn take_command(
+        &mut self,
+        message: &Message,
+        now: Duration,
+    ) -> Result<Option<PublishCommand>, Error> {
         let command = Command::parse(message.amf0())?;
         let transaction = command.transaction;
         match command.name.as_str() {
@@ -472,7 +476,11 @@ impl Session {
         Ok(())
     }
 
-    fn publish(&mut self, command: &Command, stream_id: u32) -> Result<Option<Ask>, Error> {
+    fn publish(
+        &mut self,
+        command: &Command,
+        stream_id: u32,
+    ) -> Result<Option<PublishCommand>, Error> {
         if self.stage == Stage::Publishing {
             let reason = "this connection publishes already";
             command::on_status(&mut self.writer, stream_id, "error", BAD_NAME, reason);
@@ -489,15 +497,15 @@ impl Session {
         if self.app.as_deref() != Some(APP) {
             self.status("error", BAD_NAME, BAD_APP);
             self.stage = Stage::Ended;
-            return Err(Error::Refused(Refusal::Unauthorized));
+            return Err(Error::Refused(Rejection::Unauthorized));
         }
         match command::bounded_name(command.text(0)) {
-            Some(stream) if !stream.is_empty() => Ok(Some(Ask {
+            Some(stream) if !stream.is_empty() => Ok(Some(PublishCommand {
                 app: APP.to_owned(),
                 stream,
                 encoder: self.encoder.clone(),
             })),
-            _ => Err(self.refuse(Refusal::Unauthorized)),
+            _ => Err(self.refuse(Rejection::Unauthorized)),
         }
     }
 

@@ -20,7 +20,7 @@ const ASSUMED_FRAME_90K: i64 = 3_000;
 
 /// A picture as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Picture {
+pub(super) struct CodedFrame {
     pub(super) pts_90k: i64,
     pub(super) key: bool,
     pub(super) data: Bytes,
@@ -36,7 +36,7 @@ pub(super) struct DecodeTimes {
 
 #[derive(Debug)]
 enum State {
-    Learning(Vec<Picture>),
+    Learning(Vec<CodedFrame>),
     /// Presentation times that were not given out as decode times; as many as the depth between two pictures.
     Flowing(BinaryHeap<Reverse<i64>>),
 }
@@ -53,7 +53,7 @@ impl DecodeTimes {
     /// Takes the next picture in decode order. `may_reorder` as its configuration says.
     pub(super) fn push(
         &mut self,
-        picture: Picture,
+        picture: CodedFrame,
         may_reorder: Option<bool>,
         out: &mut Vec<VideoUnit>,
     ) {
@@ -90,7 +90,7 @@ impl DecodeTimes {
         }
     }
 
-    fn flow(&mut self, picture: Picture, out: &mut Vec<VideoUnit>) {
+    fn flow(&mut self, picture: CodedFrame, out: &mut Vec<VideoUnit>) {
         let State::Flowing(times) = &mut self.state else {
             return;
         };
@@ -115,7 +115,7 @@ impl DecodeTimes {
 }
 
 /// Times before the first picture's, as many as the depth that these pictures show.
-fn before(pictures: &[Picture]) -> BinaryHeap<Reverse<i64>> {
+fn before(pictures: &[CodedFrame]) -> BinaryHeap<Reverse<i64>> {
     let mut times: Vec<i64> = pictures.iter().map(|picture| picture.pts_90k).collect();
     let later = |at: usize| times[..at].iter().filter(|time| **time > times[at]).count();
     let depth = (0..times.len()).map(later).max().unwrap_or(0) as i64;
@@ -140,7 +140,7 @@ mod tests {
         let mut times = DecodeTimes::new();
         let mut out = Vec::new();
         for number in order {
-            let picture = Picture {
+            let picture = CodedFrame {
                 pts_90k: number * 3_000,
                 key: *number == 0,
                 data: Bytes::from_static(b"x"),
@@ -208,7 +208,7 @@ mod tests {
         let mut times = DecodeTimes::new();
         let mut out = Vec::new();
         for number in 0..1_000_i64 {
-            let picture = Picture {
+            let picture = CodedFrame {
                 pts_90k: -number * 100,
                 key: false,
                 data: Bytes::new(),

@@ -21,7 +21,7 @@ use url::Url;
 use super::{RtspSettings, guard, tracks::Tracks};
 use crate::{
     Error,
-    gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession},
+    publish::{Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession},
 };
 
 const USER_AGENT: &str = "Sluice";
@@ -41,7 +41,7 @@ pub struct Source {
 }
 
 /// How the packets come.
-pub enum Way<L> {
+pub enum RtspTransport<L> {
     /// Inside this connection to the source.
     Tcp(L),
     /// Over UDP, from wherever the source says: only for sources that the operator named.
@@ -70,16 +70,16 @@ pub struct Orders {
 /// Pulls a source into the gate until it ends.
 pub async fn pull<G, L>(
     source: Source,
-    way: Way<L>,
+    way: RtspTransport<L>,
     settings: &RtspSettings,
     gate: &G,
     orders: &Orders,
 ) -> Result<(), Failure>
 where
-    G: Gate,
+    G: PublishAuthorizer,
     L: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let Way::Tcp(line) = way else {
+    let RtspTransport::Tcp(line) = way else {
         return follow(
             source,
             Transport::Udp(Default::default()),
@@ -114,7 +114,7 @@ where
     }
 }
 
-async fn follow<G: Gate>(
+async fn follow<G: PublishAuthorizer>(
     source: Source,
     transport: Transport,
     settings: &RtspSettings,

@@ -13,8 +13,8 @@ use sluice_media::{
     unit::{AudioUnit, CLOCK_90K, Unit, VideoUnit},
 };
 
-use super::order::{DecodeTimes, Picture};
-use crate::{gate::SessionReport, ts::Damage};
+use super::order::{CodedFrame, DecodeTimes};
+use crate::{publish::SessionReport, ts::Corruption};
 
 /// Turns the frames of a source into units.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Tracks {
     decode_times: DecodeTimes,
     pictures: Vec<VideoUnit>,
     damaged: u64,
-    last_damage: Option<Damage>,
+    last_damage: Option<Corruption>,
     bytes_received: u64,
 }
 
@@ -55,10 +55,10 @@ impl Tracks {
                     audio = Some(number);
                     continue;
                 }
-                ("video", "h264" | "h265") => Damage::OtherTrack { what: "video" },
-                ("audio", "mpeg4-generic") => Damage::OtherTrack { what: "audio" },
-                ("video", _) => Damage::VideoCodec { name: name() },
-                ("audio", _) => Damage::AudioCodec { name: name() },
+                ("video", "h264" | "h265") => Corruption::OtherTrack { what: "video" },
+                ("audio", "mpeg4-generic") => Corruption::OtherTrack { what: "audio" },
+                ("video", _) => Corruption::VideoCodec { name: name() },
+                ("audio", _) => Corruption::AudioCodec { name: name() },
                 _ => continue,
             };
             self.damaged(left_out);
@@ -78,7 +78,7 @@ impl Tracks {
 
     pub(super) fn picture(&mut self, streams: &[Stream], frame: VideoFrame, units: &mut Vec<Unit>) {
         if frame.loss() > 0 {
-            self.damaged(Damage::Lost {
+            self.damaged(Corruption::Lost {
                 what: "video picture",
             });
         }
@@ -87,14 +87,14 @@ impl Tracks {
             self.video_configuration(streams, frame.stream_id(), units);
         }
         let Some(config) = self.video.clone() else {
-            return self.damaged(Damage::NoConfiguration { what: "video" });
+            return self.damaged(Corruption::NoConfiguration { what: "video" });
         };
         let (pts_90k, key) = (time_90k(frame.timestamp()), frame.is_random_access_point());
         let data = Bytes::from(frame.into_data());
         if let Err(error) = check_payload(&config, &data) {
-            return self.damaged(Damage::Media(error));
+            return self.damaged(Corruption::Media(error));
         }
-        let picture = Picture { pts_90k, key, data };
+        let picture = CodedFrame { pts_90k, key, data };
         self.decode_times
             .push(picture, config.may_reorder, &mut self.pictures);
         units.extend(self.pictures.drain(..).map(Unit::Video));
@@ -102,7 +102,7 @@ impl Tracks {
 
     pub(super) fn sound(&mut self, streams: &[Stream], frame: &AudioFrame, units: &mut Vec<Unit>) {
         if frame.loss() > 0 {
-            self.damaged(Damage::Lost {
+            self.damaged(Corruption::Lost {
                 what: "audio frame",
             });
         }
@@ -111,7 +111,7 @@ impl Tracks {
             self.audio_configuration(streams, frame.stream_id(), units);
         }
         if self.audio.is_none() {
-            return self.damaged(Damage::NoConfiguration { what: "audio" });
+            return self.damaged(Corruption::NoConfiguration { what: "audio" });
         }
         units.push(Unit::Audio(AudioUnit {
             pts_90k: time_90k(frame.timestamp()),
@@ -152,7 +152,7 @@ impl Tracks {
                 self.video = Some(Arc::clone(&config));
                 units.push(Unit::VideoConfig(config));
             }
-            Err(error) => self.damaged(Damage::Media(error)),
+            Err(error) => self.damaged(Corruption::Media(error)),
         }
     }
 
@@ -169,11 +169,11 @@ impl Tracks {
                 self.audio = Some(Arc::clone(&config));
                 units.push(Unit::AudioConfig(config));
             }
-            Err(error) => self.damaged(Damage::Media(error)),
+            Err(error) => self.damaged(Corruption::Media(error)),
         }
     }
 
-    fn damaged(&mut self, damage: Damage) {
+    fn damaged(&mut self, damage: Corruption) {
         self.damaged += 1;
         self.last_damage = Some(damage);
     }

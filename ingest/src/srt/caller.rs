@@ -33,7 +33,7 @@ pub use self::{
     options::CallOptions,
 };
 use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
-use crate::gate::Hidden;
+use crate::publish::Hidden;
 
 /// Seven transport packets, which is what every receiver takes.
 const MESSAGE_BYTES: usize = 7 * 188;

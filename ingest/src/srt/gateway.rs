@@ -33,7 +33,7 @@ use super::{
     stream_id::{Reject, StreamId},
     table::{InputId, Table},
 };
-use crate::gate::{Ended, Line};
+use crate::publish::{Ended, LinkStatistics};
 
 /// Messages to the service that may wait; beyond them payloads are thrown away.
 const MAX_WAITING: usize = 8 << 20;
@@ -71,7 +71,7 @@ pub struct Options {
 /// could not begin.
 pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<()> {
     libsrt::start()?;
-    let door = Arc::new(Door::default());
+    let door = Arc::new(ListenerState::default());
     let (sender, orders) = sync_channel(MAX_ORDERS);
     let reading = control.try_clone()?;
     let table = door.clone();
@@ -88,11 +88,11 @@ pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<
 
 /// What libsrt's thread and ours share.
 #[derive(Default)]
-struct Door {
+struct ListenerState {
     table: RwLock<Table>,
     /// There is no place for one more connection; the pump says so at each beat.
     is_full: AtomicBool,
-    refusals: Mutex<VecDeque<Refusal>>,
+    refusals: Mutex<VecDeque<RejectedCaller>>,
     admitted: Mutex<VecDeque<Admitted>>,
 }
 
@@ -104,13 +104,13 @@ struct Admitted {
     at: Instant,
 }
 
-struct Refusal {
+struct RejectedCaller {
     input: Option<InputId>,
     remote: IpAddr,
     reject: Reject,
 }
 
-impl Door {
+impl ListenerState {
     /// In libsrt's receiving thread.
     fn decide(
         &self,
@@ -176,7 +176,7 @@ impl Door {
     fn note(&self, input: Option<InputId>, remote: IpAddr, reject: Reject) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if refusals.len() < MAX_REFUSALS {
-            refusals.push_back(Refusal {
+            refusals.push_back(RejectedCaller {
                 input,
                 remote,
                 reject,
@@ -184,25 +184,25 @@ impl Door {
         }
     }
 
-    fn take_refusals(&self) -> VecDeque<Refusal> {
+    fn take_refusals(&self) -> VecDeque<RejectedCaller> {
         std::mem::take(&mut self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Changes the table at once; what concerns the pump is given back.
-    fn apply(&self, order: ToGateway) -> Option<Order> {
+    fn apply(&self, order: ToGateway) -> Option<Command> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         match order {
             ToGateway::Put(entry) => table.put(entry),
             ToGateway::Remove(id) => table.remove(&id),
             ToGateway::Conflicts(id, addresses) => table.set_conflicts(id, addresses),
-            ToGateway::Serve => return Some(Order::Serve),
-            ToGateway::Close(session) => return Some(Order::Close(session)),
+            ToGateway::Serve => return Some(Command::Serve),
+            ToGateway::Close(session) => return Some(Command::Close(session)),
         }
         None
     }
 }
 
-enum Order {
+enum Command {
     Serve,
     Close(SessionId),
     /// The service is gone.
@@ -211,7 +211,7 @@ enum Order {
 
 /// Reads orders until the service is gone, then ends the process. Serving begins when all that was sent by then is in the table, so
 /// that nobody who was let in meanwhile is refused.
-fn follow_orders(mut control: UnixStream, door: &Door, orders: &SyncSender<Order>) {
+fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSender<Command>) {
     let mut input = BytesMut::new();
     let mut piece = vec![0; READ_ORDERS];
     let mut shall_serve = false;
@@ -224,7 +224,7 @@ fn follow_orders(mut control: UnixStream, door: &Door, orders: &SyncSender<Order
                 Err(_) => break 'reading,
             };
             let is_over = match order {
-                Some(Order::Serve) => {
+                Some(Command::Serve) => {
                     shall_serve = true;
                     false
                 }
@@ -237,12 +237,12 @@ fn follow_orders(mut control: UnixStream, door: &Door, orders: &SyncSender<Order
         }
         if shall_serve && !has_more(&control) {
             shall_serve = false;
-            if orders.send(Order::Serve).is_err() {
+            if orders.send(Command::Serve).is_err() {
                 break;
             }
         }
     }
-    let _ = orders.try_send(Order::End);
+    let _ = orders.try_send(Command::End);
     thread::sleep(GOODBYE);
     libsrt::exit_at_once(false);
 }
@@ -260,8 +260,8 @@ struct Pump {
     control: UnixStream,
     udp: Option<UdpSocket>,
     listener: Option<Listener>,
-    orders: Receiver<Order>,
-    door: Arc<Door>,
+    orders: Receiver<Command>,
+    door: Arc<ListenerState>,
     options: Options,
     sessions: BTreeMap<SessionId, Session>,
     next_id: SessionId,
@@ -277,7 +277,7 @@ struct Session {
     /// Payloads were thrown away since the last that went out.
     gap: bool,
     discarded: u64,
-    line: Line,
+    line: LinkStatistics,
     /// When packets were last seen to arrive, as far as reports show.
     last_arrival: Instant,
     /// The peer is gone: what is left in the buffer comes until then.
@@ -294,8 +294,8 @@ impl Pump {
     fn new(
         control: UnixStream,
         udp: UdpSocket,
-        orders: Receiver<Order>,
-        door: Arc<Door>,
+        orders: Receiver<Command>,
+        door: Arc<ListenerState>,
         options: Options,
     ) -> Self {
         Self {
@@ -336,9 +336,9 @@ impl Pump {
         loop {
             let left = next.saturating_duration_since(Instant::now());
             match self.orders.recv_timeout(left) {
-                Ok(Order::Serve) => self.listen()?,
-                Ok(Order::Close(session)) => drop(self.sessions.remove(&session)),
-                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Command::Serve) => self.listen()?,
+                Ok(Command::Close(session)) => drop(self.sessions.remove(&session)),
+                Ok(Command::End) | Err(RecvTimeoutError::Disconnected) => {
                     self.sessions.clear();
                     return Ok(true);
                 }
@@ -486,7 +486,7 @@ impl Session {
             connection,
             gap: false,
             discarded: 0,
-            line: Line::default(),
+            line: LinkStatistics::default(),
             last_arrival: Instant::now(),
             ending: None,
         }
@@ -557,7 +557,7 @@ impl Session {
         })
     }
 
-    fn look_at_line(&mut self, now: Instant) -> Line {
+    fn look_at_line(&mut self, now: Instant) -> LinkStatistics {
         if let Some(line) = self.connection.line() {
             if line.received > self.line.received {
                 self.last_arrival = now;

@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::stream_id::MAX_BYTES;
-use crate::gate::Line;
+use crate::publish::LinkStatistics;
 
 type SrtSocket = c_int;
 
@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// `None` once the connection is over.
-    pub fn line(&self) -> Option<Line> {
+    pub fn line(&self) -> Option<LinkStatistics> {
         let mut stats = Stats([0; STATS_WORDS]);
         // SAFETY: larger than what libsrt writes; see `Stats`.
         if unsafe { srt_bistats(self.socket.0, &mut stats, 0, 1) } == ERROR {
@@ -276,11 +276,11 @@ const STATS_WORDS: usize = 128;
 
 impl Stats {
     /// Offsets of `pktRecvTotal`, `pktRcvDropTotal`, `pktRcvRetrans`, `msRTT`, `msRcvBuf`, `msRcvTsbPdDelay`.
-    fn line(&self) -> Line {
+    fn line(&self) -> LinkStatistics {
         let count = |value: i32| u64::try_from(value).unwrap_or(0);
         let ms = |value: i32| u32::try_from(value).unwrap_or(0);
         let rtt_ms = f64::from_bits(self.long(328));
-        Line {
+        LinkStatistics {
             received: self.long(16),
             lost: count(self.int(68)),
             retransmitted: count(self.int(164)),
@@ -406,7 +406,7 @@ mod tests {
         for (offset, value) in [(68, 2), (164, 3), (388, 350), (392, 400), (72, -1)] {
             put(&mut stats, offset, value);
         }
-        let expected = Line {
+        let expected = LinkStatistics {
             lost: 2,
             retransmitted: 3,
             discarded: 0,

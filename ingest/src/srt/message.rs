@@ -11,7 +11,7 @@ use super::{
     stream_id::MAX_BYTES,
     table::{Entry, InputId},
 };
-use crate::gate::{Ended, Line};
+use crate::publish::{Ended, LinkStatistics};
 
 /// Payload bytes in one [`FromGateway::Data`].
 pub const MAX_DATA: usize = 48 * 1316;
@@ -62,7 +62,7 @@ pub enum FromGateway {
     /// How the line does, once a second.
     Line {
         session: SessionId,
-        line: Line,
+        line: LinkStatistics,
     },
     Closed {
         session: SessionId,
@@ -400,14 +400,14 @@ impl Fields {
         }
     }
 
-    fn line(&mut self) -> Result<Line, Malformed> {
+    fn line(&mut self) -> Result<LinkStatistics, Malformed> {
         let (lost, retransmitted) = (self.count()?, self.count()?);
         let (discarded, received) = (self.count()?, self.count()?);
         let rtt_ms = f64::from_be_bytes(self.array()?);
         if !rtt_ms.is_finite() {
             return Err(Malformed("round-trip time"));
         }
-        Ok(Line {
+        Ok(LinkStatistics {
             lost,
             retransmitted,
             discarded,
@@ -472,7 +472,7 @@ mod tests {
             },
             FromGateway::Line {
                 session: 1,
-                line: Line {
+                line: LinkStatistics {
                     lost: 1,
                     retransmitted: 2,
                     discarded: 3,

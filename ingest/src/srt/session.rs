@@ -15,8 +15,9 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    gate::{
-        Closed, Ended, Gate, Line, Protocol, PublishRequest, PublishSession, Refusal, SessionReport,
+    publish::{
+        Closed, Ended, LinkStatistics, Protocol, PublishAuthorizer, PublishRequest, PublishSession,
+        Rejection, SessionReport,
     },
     ts::{Demuxer, Limits},
 };
@@ -28,13 +29,13 @@ const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the gateway reports of a connection, in order.
 #[derive(Clone, Debug)]
-pub enum Arrival {
+pub enum GatewayEvent {
     /// Payloads; `gap` when some before them were thrown away.
     Data {
         gap: bool,
         bytes: Bytes,
     },
-    Line(Line),
+    Line(LinkStatistics),
 }
 
 /// An accepted caller.
@@ -43,17 +44,17 @@ pub struct Caller {
     /// As the gate knows it: `{slug}.{key}` or the key.
     pub stream: String,
     pub remote: SocketAddr,
-    pub arrivals: mpsc::Receiver<Arrival>,
+    pub arrivals: mpsc::Receiver<GatewayEvent>,
     /// Set before the arrivals end, when the gateway knows how the connection did. Unset: it was lost.
     pub ended: Arc<OnceLock<Ended>>,
 }
 
 /// Publishes what a caller sends until either side ends it. A refusal has been told to nobody yet.
-pub async fn serve<G: Gate>(
+pub async fn serve<G: PublishAuthorizer>(
     caller: Caller,
     gate: &G,
     stop: CancellationToken,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let request = PublishRequest {
         protocol: Protocol::Srt,
         remote: caller.remote,
@@ -63,18 +64,18 @@ pub async fn serve<G: Gate>(
     };
     let admitted = tokio::select! {
         admitted = tokio::time::timeout(ADMIT_WITHIN, gate.admit(request)) => {
-            admitted.unwrap_or(Err(Refusal::Busy))
+            admitted.unwrap_or(Err(Rejection::Busy))
         }
-        () = stop.cancelled() => Err(Refusal::Busy),
+        () = stop.cancelled() => Err(Rejection::Busy),
     };
     let mut publisher = admitted?;
     let mut session = Session::new();
     let mut arrivals = caller.arrivals;
     let how = session.run(&mut publisher, &mut arrivals, &stop).await;
     let how = match how {
-        Over::Peer => caller.ended.get().copied().unwrap_or(Ended::Dropped),
-        Over::Silent => Ended::Dropped,
-        Over::Ours => {
+        PublishEnd::Peer => caller.ended.get().copied().unwrap_or(Ended::Dropped),
+        PublishEnd::Silent => Ended::Dropped,
+        PublishEnd::Ours => {
             session.take_arrived(&mut publisher, &mut arrivals).await;
             Ended::Dropped
         }
@@ -85,7 +86,7 @@ pub async fn serve<G: Gate>(
 }
 
 /// Why a publish is over.
-enum Over {
+enum PublishEnd {
     Peer,
     Silent,
     /// The service ended it.
@@ -99,7 +100,7 @@ struct Session {
     awaits_key: bool,
     skipped_pictures: u64,
     bytes_received: u64,
-    line: Line,
+    line: LinkStatistics,
     last_data: Instant,
 }
 
@@ -111,7 +112,7 @@ impl Session {
             awaits_key: false,
             skipped_pictures: 0,
             bytes_received: 0,
-            line: Line::default(),
+            line: LinkStatistics::default(),
             last_data: Instant::now(),
         }
     }
@@ -119,24 +120,24 @@ impl Session {
     async fn run<P: PublishSession>(
         &mut self,
         publisher: &mut P,
-        arrivals: &mut mpsc::Receiver<Arrival>,
+        arrivals: &mut mpsc::Receiver<GatewayEvent>,
         stop: &CancellationToken,
-    ) -> Over {
+    ) -> PublishEnd {
         loop {
             let arrival = tokio::select! {
                 biased;
                 arrival = arrivals.recv() => arrival,
-                _ = publisher.closed() => return Over::Ours,
-                () = stop.cancelled() => return Over::Ours,
+                _ = publisher.closed() => return PublishEnd::Ours,
+                () = stop.cancelled() => return PublishEnd::Ours,
             };
             let Some(arrival) = arrival else {
-                return Over::Peer;
+                return PublishEnd::Peer;
             };
             if self.take(publisher, arrival).await.is_err() {
-                return Over::Ours;
+                return PublishEnd::Ours;
             }
             if self.last_data.elapsed() > SILENT_FOR {
-                return Over::Silent;
+                return PublishEnd::Silent;
             }
         }
     }
@@ -145,7 +146,7 @@ impl Session {
     async fn take_arrived<P: PublishSession>(
         &mut self,
         publisher: &mut P,
-        arrivals: &mut mpsc::Receiver<Arrival>,
+        arrivals: &mut mpsc::Receiver<GatewayEvent>,
     ) {
         while let Ok(arrival) = arrivals.try_recv() {
             let _ = self.take(publisher, arrival).await;
@@ -155,15 +156,15 @@ impl Session {
     async fn take<P: PublishSession>(
         &mut self,
         publisher: &mut P,
-        arrival: Arrival,
+        arrival: GatewayEvent,
     ) -> Result<(), Closed> {
         match arrival {
-            Arrival::Data { gap, bytes } => {
+            GatewayEvent::Data { gap, bytes } => {
                 self.last_data = Instant::now();
                 self.demultiplex(gap, &bytes);
                 self.deliver(publisher).await
             }
-            Arrival::Line(line) => {
+            GatewayEvent::Line(line) => {
                 self.line = line;
                 publisher.report(self.report());
                 Ok(())

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::gate::{Hidden, Refusal};
+use crate::publish::{Hidden, Rejection};
 
 /// The longest that SRT carries.
 pub const MAX_BYTES: usize = 512;
@@ -89,13 +89,13 @@ impl Reject {
     }
 }
 
-impl From<&Refusal> for Reject {
-    fn from(refusal: &Refusal) -> Self {
+impl From<&Rejection> for Reject {
+    fn from(refusal: &Rejection) -> Self {
         match refusal {
-            Refusal::Unauthorized => Self::Unauthorized,
-            Refusal::Disabled => Self::Forbidden,
-            Refusal::Conflict => Self::Conflict,
-            Refusal::Busy => Self::Down,
+            Rejection::Unauthorized => Self::Unauthorized,
+            Rejection::Disabled => Self::Forbidden,
+            Rejection::Conflict => Self::Conflict,
+            Rejection::Busy => Self::Down,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::HashMap, fmt, net::IpAddr};
 use sha2::{Digest, Sha256};
 
 use super::stream_id::{Reject, StreamId};
-use crate::gate::Hidden;
+use crate::publish::Hidden;
 
 /// An input as the wire names it: the bytes of its UUID.
 pub type InputId = [u8; 16];

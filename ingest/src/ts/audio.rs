@@ -9,7 +9,7 @@ use sluice_media::{
 };
 
 use super::{
-    Damage,
+    Corruption,
     audio_frame::{self, Read},
     tables::AudioFormat,
 };
@@ -62,7 +62,7 @@ impl AudioTrack {
         pts_90k: Option<i64>,
         payload: &[u8],
         units: &mut Vec<Unit>,
-        damaged: &mut impl FnMut(Damage),
+        damaged: &mut impl FnMut(Corruption),
     ) {
         let carried = self.rest.len();
         let mut bytes = std::mem::take(&mut self.rest);
@@ -90,7 +90,7 @@ impl AudioTrack {
                 }
                 Ok(Read::Incomplete) => break,
                 Err(damage) => {
-                    let is_foreign = !matches!(damage, Damage::Invalid { .. });
+                    let is_foreign = !matches!(damage, Corruption::Invalid { .. });
                     if !std::mem::replace(&mut searching, true) {
                         damaged(damage);
                     }
@@ -107,7 +107,7 @@ impl AudioTrack {
     }
 
     /// The frame at the start of these bytes. While `searching`, it is believed when what follows is no nonsense.
-    fn read(&self, bytes: &[u8], searching: bool) -> Result<Read, Damage> {
+    fn read(&self, bytes: &[u8], searching: bool) -> Result<Read, Corruption> {
         let read = audio_frame::read(self.format, bytes)?;
         if searching && let Read::Frame(frame) = &read {
             audio_frame::read(self.format, &bytes[frame.body.end..])?;
@@ -120,7 +120,7 @@ impl AudioTrack {
         frame: &audio_frame::Frame,
         data: &[u8],
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         let is_known = self.config.is_some() && frame.fingerprint == self.fingerprint;
         if !is_known {
             let config = frame.config(self.format, data)?;
@@ -129,7 +129,7 @@ impl AudioTrack {
         }
         let (Some(config), Some(pace)) = (&self.config, &mut self.pace) else {
             let reason = "nothing tells its time";
-            return Err(Damage::Invalid { what: WHAT, reason });
+            return Err(Corruption::Invalid { what: WHAT, reason });
         };
         let rate = i64::from(config.sample_rate);
         let pts_90k = pace.from_90k + pace.samples * CLOCK_90K / rate;

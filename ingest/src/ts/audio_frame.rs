@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use sluice_media::codec::{AudioCodec, AudioConfig};
 
-use super::{Damage, tables::AudioFormat};
+use super::{Corruption, tables::AudioFormat};
 
 const WHAT: &str = "audio frame";
 const ADTS_HEADER_BYTES: usize = 7;
@@ -35,7 +35,7 @@ pub(super) enum Read {
 }
 
 /// Reads the frame at the start of these bytes.
-pub(super) fn read(format: AudioFormat, bytes: &[u8]) -> Result<Read, Damage> {
+pub(super) fn read(format: AudioFormat, bytes: &[u8]) -> Result<Read, Corruption> {
     let frame = match format {
         AudioFormat::Adts => adts(bytes)?,
         AudioFormat::Mpeg => mpeg(bytes)?,
@@ -57,12 +57,12 @@ pub(super) fn to_next_sync(format: AudioFormat, bytes: &[u8]) -> usize {
     (1..bytes.len()).find(is_sync).unwrap_or(bytes.len())
 }
 
-fn invalid(reason: &'static str) -> Damage {
-    Damage::Invalid { what: WHAT, reason }
+fn invalid(reason: &'static str) -> Corruption {
+    Corruption::Invalid { what: WHAT, reason }
 }
 
 /// `None` while the header is not whole.
-fn adts(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
+fn adts(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
     let sync = bytes.iter().zip([0xff, 0xf0]).zip([0xff, 0xf6]);
     if sync
         .into_iter()
@@ -81,7 +81,7 @@ fn adts(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
     }
     if b6 & 3 != 0 {
         let name = "AAC with several blocks in an ADTS frame".into();
-        return Err(Damage::AudioCodec { name });
+        return Err(Corruption::AudioCodec { name });
     }
     Ok(Some(Frame {
         body: header_bytes..total,
@@ -90,7 +90,7 @@ fn adts(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
     }))
 }
 
-fn mpeg(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
+fn mpeg(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
     let sync = bytes.iter().zip([0xff, 0xe0]);
     if sync
         .into_iter()
@@ -101,7 +101,7 @@ fn mpeg(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
     let Some(header) = bytes.first_chunk::<MPEG_HEADER_BYTES>() else {
         return Ok(None);
     };
-    let config = AudioConfig::from_mp3_frame(header).map_err(Damage::Media)?;
+    let config = AudioConfig::from_mp3_frame(header).map_err(Corruption::Media)?;
     let is_mpeg_1 = header[1] >> 3 & 3 == 3;
     let bit_rates = if is_mpeg_1 {
         MPEG_1_BIT_RATES
@@ -123,11 +123,11 @@ fn mpeg(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
 }
 
 /// A control header and one Opus packet. Trimming of samples is told for the decoder's sake and passed over.
-fn opus(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
+fn opus(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let truncated = Damage::Truncated { what: WHAT };
+    let truncated = Corruption::Truncated { what: WHAT };
     let Some((&[sync, flags], sizes)) = bytes.split_first_chunk() else {
         return Err(truncated);
     };
@@ -159,29 +159,33 @@ fn opus(bytes: &[u8]) -> Result<Option<Frame>, Damage> {
 
 impl Frame {
     /// The configuration that this frame tells; `data` is its body.
-    pub(super) fn config(&self, format: AudioFormat, data: &[u8]) -> Result<AudioConfig, Damage> {
+    pub(super) fn config(
+        &self,
+        format: AudioFormat,
+        data: &[u8],
+    ) -> Result<AudioConfig, Corruption> {
         match format {
             AudioFormat::Adts => adts_config(self.fingerprint),
-            AudioFormat::Mpeg => AudioConfig::from_mp3_frame(data).map_err(Damage::Media),
+            AudioFormat::Mpeg => AudioConfig::from_mp3_frame(data).map_err(Corruption::Media),
             AudioFormat::Opus { channels } => opus_config(channels),
         }
     }
 }
 
 /// The AudioSpecificConfig that says what the header says.
-fn adts_config([rate, channels, ..]: [u8; 4]) -> Result<AudioConfig, Damage> {
+fn adts_config([rate, channels, ..]: [u8; 4]) -> Result<AudioConfig, Corruption> {
     let object_type = (rate >> 6) + 1;
     let rate_index = rate >> 2 & 0x0f;
     let channel_configuration = (rate & 1) << 2 | channels >> 6;
     if channel_configuration == 0 {
         let name = "AAC with a channel layout of its own".into();
-        return Err(Damage::AudioCodec { name });
+        return Err(Corruption::AudioCodec { name });
     }
     let record = [
         object_type << 3 | rate_index >> 1,
         rate_index << 7 | channel_configuration << 3,
     ];
-    AudioConfig::parse(AudioCodec::Aac, Bytes::copy_from_slice(&record)).map_err(Damage::Media)
+    AudioConfig::parse(AudioCodec::Aac, Bytes::copy_from_slice(&record)).map_err(Corruption::Media)
 }
 
 /// The channel mappings of Vorbis (RFC 7845 §5.1.1.2): coupled streams and decoded channels, by the number of channels.
@@ -197,13 +201,13 @@ pub(super) const OPUS_LAYOUTS: [(u8, &[u8]); 8] = [
 ];
 
 /// The identification header for a channel configuration code of the descriptor: 1 to 8 are Vorbis' layouts.
-fn opus_config(channels: u8) -> Result<AudioConfig, Damage> {
+fn opus_config(channels: u8) -> Result<AudioConfig, Corruption> {
     let layout = usize::from(channels)
         .checked_sub(1)
         .and_then(|at| OPUS_LAYOUTS.get(at));
     let Some((coupled, table)) = layout else {
         let name = "Opus with a channel layout of its own".into();
-        return Err(Damage::AudioCodec { name });
+        return Err(Corruption::AudioCodec { name });
     };
     let family = u8::from(channels > 2);
     let mut record = b"OpusHead\x01".to_vec();
@@ -214,5 +218,5 @@ fn opus_config(channels: u8) -> Result<AudioConfig, Damage> {
         record.extend([channels - coupled, *coupled]);
         record.extend_from_slice(table);
     }
-    AudioConfig::parse(AudioCodec::Opus, record.into()).map_err(Damage::Media)
+    AudioConfig::parse(AudioCodec::Opus, record.into()).map_err(Corruption::Media)
 }

@@ -8,7 +8,7 @@ mod audio;
 mod audio_frame;
 mod clock;
 mod continuity;
-mod damage;
+mod corruption;
 pub mod mux;
 mod packet;
 mod pes;
@@ -19,7 +19,7 @@ mod tables;
 mod track;
 mod video;
 
-pub use damage::Damage;
+pub use corruption::Corruption;
 use sluice_media::unit::Unit;
 
 use self::{
@@ -77,11 +77,11 @@ struct Streams {
 #[derive(Debug, Default)]
 struct Findings {
     counters: Counters,
-    last_damage: Option<Damage>,
+    last_damage: Option<Corruption>,
 }
 
 impl Findings {
-    fn damaged(&mut self, damage: Damage) {
+    fn damaged(&mut self, damage: Corruption) {
         self.counters.damaged += 1;
         self.last_damage = Some(damage);
     }
@@ -135,7 +135,7 @@ impl Demuxer {
     }
 
     /// What was left out last, for health.
-    pub fn last_damage(&self) -> Option<&Damage> {
+    pub fn last_damage(&self) -> Option<&Corruption> {
         self.streams.findings.last_damage.as_ref()
     }
 }

@@ -1,6 +1,6 @@
 //! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, their header read, their times taken.
 
-use super::Damage;
+use super::Corruption;
 
 const PREFIX_BYTES: usize = 6;
 const HEADER_BYTES: usize = 9;
@@ -55,7 +55,7 @@ impl Assembler {
     pub(super) fn start(
         &mut self,
         random_access: bool,
-        take: &mut impl FnMut(Result<Pes<'_>, Damage>),
+        take: &mut impl FnMut(Result<Pes<'_>, Corruption>),
     ) {
         self.finish(take);
         self.state = State::Collecting;
@@ -63,13 +63,17 @@ impl Assembler {
     }
 
     /// Takes the payload of a transport packet.
-    pub(super) fn push(&mut self, payload: &[u8], take: &mut impl FnMut(Result<Pes<'_>, Damage>)) {
+    pub(super) fn push(
+        &mut self,
+        payload: &[u8],
+        take: &mut impl FnMut(Result<Pes<'_>, Corruption>),
+    ) {
         if self.state == State::Waiting {
             return;
         }
         if self.bytes.len() + payload.len() > self.limit_bytes {
             self.clear();
-            return take(Err(Damage::TooLarge {
+            return take(Err(Corruption::TooLarge {
                 what: self.what,
                 limit: self.limit_bytes,
             }));
@@ -84,13 +88,13 @@ impl Assembler {
     }
 
     /// Ends the packet in progress: complete where it did not tell its length, cut short where it did.
-    pub(super) fn finish(&mut self, take: &mut impl FnMut(Result<Pes<'_>, Damage>)) {
+    pub(super) fn finish(&mut self, take: &mut impl FnMut(Result<Pes<'_>, Corruption>)) {
         if self.state == State::Waiting {
             return;
         }
         if self.declared_bytes().is_some() {
             self.clear();
-            return take(Err(Damage::Truncated { what: self.what }));
+            return take(Err(Corruption::Truncated { what: self.what }));
         }
         self.give(self.bytes.len(), take);
     }
@@ -110,7 +114,7 @@ impl Assembler {
         }
     }
 
-    fn give(&mut self, total: usize, take: &mut impl FnMut(Result<Pes<'_>, Damage>)) {
+    fn give(&mut self, total: usize, take: &mut impl FnMut(Result<Pes<'_>, Corruption>)) {
         match parse(self.what, &self.bytes[..total]) {
             Ok(None) => {}
             Ok(Some(pes)) => take(Ok(Pes {
@@ -130,10 +134,10 @@ impl Assembler {
 }
 
 /// `None` for packets that hold no media.
-fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Damage> {
-    let invalid = |reason| Damage::Invalid { what, reason };
+fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Corruption> {
+    let invalid = |reason| Corruption::Invalid { what, reason };
     let Some(prefix) = bytes.first_chunk::<PREFIX_BYTES>() else {
-        return Err(Damage::Truncated { what });
+        return Err(Corruption::Truncated { what });
     };
     if prefix[..3] != [0, 0, 1] {
         return Err(invalid("its PES packet does not begin with a start code"));
@@ -142,16 +146,16 @@ fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Dam
         return Ok(None);
     }
     let Some(&[.., marks, flags, header_bytes]) = bytes.first_chunk::<HEADER_BYTES>() else {
-        return Err(Damage::Truncated { what });
+        return Err(Corruption::Truncated { what });
     };
     if marks & 0xc0 != 0x80 {
         return Err(invalid("its PES header is not MPEG-2's"));
     }
     if marks & 0x30 != 0 {
-        return Err(Damage::Scrambled);
+        return Err(Corruption::Scrambled);
     }
     let split = bytes[HEADER_BYTES..].split_at_checked(usize::from(header_bytes));
-    let (header, payload) = split.ok_or(Damage::Truncated { what })?;
+    let (header, payload) = split.ok_or(Corruption::Truncated { what })?;
     let (pts, dts) = match flags >> 6 {
         0 => (None, None),
         0b10 => (Some(timestamp(header, 0b0010)), None),
@@ -194,10 +198,11 @@ mod tests {
     const NO_TIME: [u8; 9] = [0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0];
 
     /// What comes out of these payloads (`true` where one starts a packet), and the stream's end.
-    fn collected(limit: usize, payloads: &[(bool, &[u8])]) -> Vec<Result<usize, Damage>> {
+    fn collected(limit: usize, payloads: &[(bool, &[u8])]) -> Vec<Result<usize, Corruption>> {
         let mut assembler = Assembler::new("picture", limit);
         let mut out = Vec::new();
-        let mut take = |pes: Result<Pes<'_>, Damage>| out.push(pes.map(|pes| pes.payload.len()));
+        let mut take =
+            |pes: Result<Pes<'_>, Corruption>| out.push(pes.map(|pes| pes.payload.len()));
         for (starts, payload) in payloads {
             if *starts {
                 assembler.start(false, &mut take);
@@ -214,8 +219,8 @@ mod tests {
         let open = [&NO_TIME[..], &[7; 100]].concat();
         let mut told = open.clone();
         told[5] = (open.len() - PREFIX_BYTES + 50) as u8;
-        let truncated = Err(Damage::Truncated { what: "picture" });
-        let too_large = Err(Damage::TooLarge {
+        let truncated = Err(Corruption::Truncated { what: "picture" });
+        let too_large = Err(Corruption::TooLarge {
             what: "picture",
             limit: 150,
         });

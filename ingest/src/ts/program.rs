@@ -1,7 +1,7 @@
 //! Follows the tables: which program is taken, and what it consists of now.
 
 use super::{
-    Damage, Findings, Packet, Pid,
+    Corruption, Findings, Packet, Pid,
     continuity::{Continuity, Step},
     section::{Section, Sections},
     tables::{self, Program, ProgramMap},
@@ -84,7 +84,7 @@ impl Table {
         packet: &Packet<'_>,
         payload: &[u8],
         findings: &mut Findings,
-        mut take: impl FnMut(&[u8]) -> Result<(), Damage>,
+        mut take: impl FnMut(&[u8]) -> Result<(), Corruption>,
     ) {
         match self.continuity.step(packet, payload) {
             Step::Next => {}
@@ -95,12 +95,12 @@ impl Table {
             }
         }
         if packet.scrambled {
-            return findings.damaged(Damage::Scrambled);
+            return findings.damaged(Corruption::Scrambled);
         }
         let known = &mut self.known;
         self.sections
             .push(packet.starts_unit, payload, |section| match section {
-                Section::Damaged => findings.damaged(Damage::Invalid {
+                Section::Damaged => findings.damaged(Corruption::Invalid {
                     what: "table",
                     reason: "its length or its checksum is wrong",
                 }),

@@ -2,7 +2,7 @@
 
 use sluice_media::codec::VideoCodec;
 
-use super::{Damage, packet::Pid};
+use super::{Corruption, packet::Pid};
 
 const PAT_ID: u8 = 0;
 const PMT_ID: u8 = 2;
@@ -45,7 +45,7 @@ enum Stream {
     Video(VideoCodec),
     Audio(AudioFormat),
     /// Media that is not carried.
-    Foreign(Damage),
+    Foreign(Corruption),
     /// Subtitles, cue messages, data.
     Other,
 }
@@ -55,7 +55,7 @@ enum Stream {
 pub(super) struct ProgramMap {
     pub(super) video: Option<(Pid, VideoCodec)>,
     pub(super) audio: Option<(Pid, AudioFormat)>,
-    pub(super) left_out: Vec<(Pid, Damage)>,
+    pub(super) left_out: Vec<(Pid, Corruption)>,
 }
 
 /// The program to follow by a section of the program association table: the one that is followed already while it is
@@ -86,8 +86,8 @@ pub(super) fn read_map(
     section: &[u8],
     program: u16,
     before: &ProgramMap,
-) -> Result<Option<ProgramMap>, Damage> {
-    let truncated = Damage::Truncated {
+) -> Result<Option<ProgramMap>, Corruption> {
+    let truncated = Corruption::Truncated {
         what: "program map table",
     };
     let Some((header, body)) = section.split_first_chunk::<HEADER_BYTES>() else {
@@ -130,10 +130,10 @@ fn choose_streams(streams: &[(Pid, Stream)], before: &ProgramMap) -> ProgramMap 
     let left_out = |(pid, stream): &(Pid, Stream)| {
         let damage = match stream {
             Stream::Video(_) if video.is_none_or(|(chosen, _)| chosen != *pid) => {
-                Damage::OtherTrack { what: "video" }
+                Corruption::OtherTrack { what: "video" }
             }
             Stream::Audio(_) if audio.is_none_or(|(chosen, _)| chosen != *pid) => {
-                Damage::OtherTrack { what: "audio" }
+                Corruption::OtherTrack { what: "audio" }
             }
             Stream::Foreign(damage) => damage.clone(),
             _ => return None,
@@ -227,11 +227,11 @@ impl Stream {
 }
 
 fn foreign_video(name: &'static str) -> Stream {
-    Stream::Foreign(Damage::VideoCodec { name: name.into() })
+    Stream::Foreign(Corruption::VideoCodec { name: name.into() })
 }
 
 fn foreign_audio(name: &'static str) -> Stream {
-    Stream::Foreign(Damage::AudioCodec { name: name.into() })
+    Stream::Foreign(Corruption::AudioCodec { name: name.into() })
 }
 
 /// Tags and bodies, up to one that leaves its place.

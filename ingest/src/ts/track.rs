@@ -3,7 +3,7 @@
 use sluice_media::{codec::VideoCodec, unit::Unit};
 
 use super::{
-    Damage, Findings, Packet, Pid,
+    Corruption, Findings, Packet, Pid,
     audio::AudioTrack,
     clock::{Clock, distance_90k},
     continuity::{Continuity, Step},
@@ -20,7 +20,7 @@ pub(super) struct Tracks {
     video: Option<Track<VideoTrack>>,
     audio: Option<Track<AudioTrack>>,
     /// Streams that are not carried, to be named when they send.
-    left_out: Vec<(Pid, Damage)>,
+    left_out: Vec<(Pid, Corruption)>,
 }
 
 /// One PID that carries PES packets.
@@ -178,14 +178,14 @@ impl<S: Stream> Track<S> {
         if packet.scrambled {
             self.abandon(false, findings);
             if packet.starts_unit {
-                findings.damaged(Damage::Scrambled);
+                findings.damaged(Corruption::Scrambled);
             }
             return;
         }
         let Self {
             assembler, stream, ..
         } = self;
-        let mut take = |pes: Result<Pes<'_>, Damage>| match pes {
+        let mut take = |pes: Result<Pes<'_>, Corruption>| match pes {
             Ok(pes) => stream.pes(&pes, clock, findings, units),
             Err(damage) => {
                 stream.lost();
@@ -213,7 +213,7 @@ impl<S: Stream> Track<S> {
         let was_collecting = self.assembler.abandon();
         self.stream.lost();
         if was_collecting || lost_start {
-            findings.damaged(Damage::Lost { what: self.what });
+            findings.damaged(Corruption::Lost { what: self.what });
         }
     }
 }
@@ -227,7 +227,7 @@ impl Stream for VideoTrack {
         units: &mut Vec<Unit>,
     ) {
         let Some(pts) = pes.pts else {
-            return findings.damaged(Damage::Invalid {
+            return findings.damaged(Corruption::Invalid {
                 what: "video picture",
                 reason: "nothing tells its time",
             });

@@ -12,7 +12,7 @@ use sluice_media::{
 };
 
 use super::{
-    Damage,
+    Corruption,
     annex_b::{self, NalKind},
 };
 
@@ -69,10 +69,10 @@ impl VideoTrack {
         time: PictureTime,
         payload: &[u8],
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         if time.cts_90k.abs() > MAX_CTS_90K {
             let reason = "its presentation and its decode time are more than 10 s apart";
-            return Err(Damage::Invalid { what: WHAT, reason });
+            return Err(Corruption::Invalid { what: WHAT, reason });
         }
         self.find_nal_units(payload)?;
         let has = |wanted: NalKind| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
@@ -99,25 +99,25 @@ impl VideoTrack {
         Ok(())
     }
 
-    fn find_nal_units(&mut self, payload: &[u8]) -> Result<(), Damage> {
+    fn find_nal_units(&mut self, payload: &[u8]) -> Result<(), Corruption> {
         self.nal_units.clear();
         for range in annex_b::nal_units(payload) {
             if self.nal_units.len() == MAX_NAL_UNITS {
                 let reason = "it has more than 4096 NAL units";
-                return Err(Damage::Invalid { what: WHAT, reason });
+                return Err(Corruption::Invalid { what: WHAT, reason });
             }
             if range.is_empty() {
                 continue;
             }
             let Some(kind) = annex_b::kind(self.codec, &payload[range.clone()]) else {
                 let reason = "a NAL unit has no right header";
-                return Err(Damage::Invalid { what: WHAT, reason });
+                return Err(Corruption::Invalid { what: WHAT, reason });
             };
             self.nal_units.push((kind, range));
         }
         if self.nal_units.is_empty() {
             let reason = "it has no start code";
-            return Err(Damage::Invalid { what: WHAT, reason });
+            return Err(Corruption::Invalid { what: WHAT, reason });
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl VideoTrack {
     }
 
     /// Makes the sets that came hold from this picture on; announces the configuration when it differs.
-    fn announce(&mut self, units: &mut Vec<Unit>) -> Result<(), Damage> {
+    fn announce(&mut self, units: &mut Vec<Unit>) -> Result<(), Corruption> {
         let mut sets = self.announced.clone();
         for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
             let (Some(fresh), Some(held)) =
@@ -165,9 +165,10 @@ impl VideoTrack {
         let needs_vps = self.codec == VideoCodec::Hevc;
         if sets.sps.is_empty() || sets.pps.is_empty() || (needs_vps && sets.vps.is_empty()) {
             self.fresh = sets;
-            return Err(Damage::NoConfiguration { what: "video" });
+            return Err(Corruption::NoConfiguration { what: "video" });
         }
-        let config = VideoConfig::from_parameter_sets(self.codec, &sets).map_err(Damage::Media)?;
+        let config =
+            VideoConfig::from_parameter_sets(self.codec, &sets).map_err(Corruption::Media)?;
         let config = Arc::new(config);
         self.announced = sets;
         self.config = Some(Arc::clone(&config));

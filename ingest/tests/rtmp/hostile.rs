@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluice_ingest::{
     Error,
-    gate::{Ended, Protocol},
+    publish::{Ended, Protocol},
     rtmp::{RtmpSettings, message::kind, serve},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};

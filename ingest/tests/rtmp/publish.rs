@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sluice_ingest::gate::{Ended, Protocol, Refusal};
+use sluice_ingest::publish::{Ended, Protocol, Rejection};
 use sluice_media::unit::{AudioUnit, Unit, VideoUnit};
 
 use crate::{
@@ -219,10 +219,10 @@ async fn a_refused_publisher_reads_why() {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(ffmpeg::DEBIAN, folder.path(), H264_AAC).await;
     let cases = [
-        ("live", Some(Refusal::Unauthorized), "unknown stream key"),
+        ("live", Some(Rejection::Unauthorized), "unknown stream key"),
         (
             "live",
-            Some(Refusal::Conflict),
+            Some(Rejection::Conflict),
             "another encoder uses this key",
         ),
         ("live/inner", None, "must end in /live"),

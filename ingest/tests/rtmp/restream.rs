@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use sluice_ingest::{
-    gate::{Ended, Refusal},
+    publish::{Ended, Rejection},
     rtmp::publish::{Failure, Patience, Publisher, Target},
 };
 use sluice_media::unit::Unit;
@@ -129,11 +129,11 @@ async fn the_codecs_of_enhanced_rtmp_go_on_as_they_came() {
 
 #[tokio::test]
 async fn a_refusal_is_told_in_the_words_of_the_server() {
-    let gate = NotingGate::refusing(Refusal::Unauthorized);
+    let gate = NotingGate::refusing(Rejection::Unauthorized);
     let server = Server::start(&gate).await;
     let refusal = open(&server).await.unwrap_err().to_string();
     assert!(
-        refusal.contains(Refusal::Unauthorized.message()),
+        refusal.contains(Rejection::Unauthorized.message()),
         "{refusal}"
     );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use sluice_ingest::{
     Error,
-    gate::Ended,
+    publish::Ended,
     rtmp::{
         RtmpSettings,
         message::kind,

@@ -11,7 +11,10 @@ use std::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use sluice_ingest::{
     Error,
-    gate::{Closed, Ended, Gate, Protocol, PublishRequest, PublishSession, Refusal, SessionReport},
+    publish::{
+        Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession, Rejection,
+        SessionReport,
+    },
     rtmp::{RtmpSettings, serve},
 };
 use sluice_media::unit::Unit;
@@ -39,7 +42,7 @@ pub struct Notes {
 #[derive(Clone)]
 pub struct NotingGate {
     notes: Arc<watch::Sender<Notes>>,
-    refusal: Option<Refusal>,
+    refusal: Option<Rejection>,
     close: CancellationToken,
     /// Deliveries wait while this is `false`.
     taking: watch::Receiver<bool>,
@@ -50,7 +53,7 @@ impl NotingGate {
         Self::holding(watch::channel(true).1)
     }
 
-    pub fn refusing(refusal: Refusal) -> Self {
+    pub fn refusing(refusal: Rejection) -> Self {
         Self {
             refusal: Some(refusal),
             ..Self::new()
@@ -87,10 +90,10 @@ impl NotingGate {
     }
 }
 
-impl Gate for NotingGate {
+impl PublishAuthorizer for NotingGate {
     type Session = NotingSession;
 
-    async fn admit(&self, request: PublishRequest) -> Result<NotingSession, Refusal> {
+    async fn admit(&self, request: PublishRequest) -> Result<NotingSession, Rejection> {
         self.notes.send_modify(|notes| notes.requests.push(request));
         match &self.refusal {
             Some(refusal) => Err(refusal.clone()),

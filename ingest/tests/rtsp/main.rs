@@ -8,8 +8,10 @@ use std::{
 };
 
 use sluice_ingest::{
-    gate::{Closed, Ended, Gate, PublishRequest, PublishSession, Refusal, SessionReport},
-    rtsp::{Failure, Orders, RtspSettings, Source, Way, pull},
+    publish::{
+        Closed, Ended, PublishAuthorizer, PublishRequest, PublishSession, Rejection, SessionReport,
+    },
+    rtsp::{Failure, Orders, RtspSettings, RtspTransport, Source, pull},
 };
 use sluice_media::{
     codec::{AudioCodec, VideoCodec},
@@ -114,10 +116,10 @@ impl NotingGate {
     }
 }
 
-impl Gate for NotingGate {
+impl PublishAuthorizer for NotingGate {
     type Session = NotingGate;
 
-    async fn admit(&self, _: PublishRequest) -> Result<Self, Refusal> {
+    async fn admit(&self, _: PublishRequest) -> Result<Self, Rejection> {
         Ok(self.clone())
     }
 }
@@ -150,14 +152,18 @@ fn orders() -> Orders {
 }
 
 /// Pulls until so many pictures came.
-async fn pulled(source: Source, way: Way<TcpStream>, pictures: usize) -> Result<Notes, Failure> {
+async fn pulled(
+    source: Source,
+    transport: RtspTransport<TcpStream>,
+    pictures: usize,
+) -> Result<Notes, Failure> {
     let (gate, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
     let enough = async {
         gate.pictures(pictures).await;
         orders.over.cancel();
         std::future::pending::<()>().await;
     };
-    let pulling = pull(source, way, &settings, &gate, &orders);
+    let pulling = pull(source, transport, &settings, &gate, &orders);
     let ended = tokio::select! {
         ended = tokio::time::timeout(DEADLINE, pulling) => ended.expect("in time"),
         () = enough => unreachable!("it waits for the pull"),
@@ -197,8 +203,8 @@ async fn h264_with_b_frames_and_aac_over_tcp() {
          video/x-h264,profile=main ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=-1 {SOUND} ! avenc_aac ! rtpmp4gpay name=pay1 pt=97 )"
     );
     let server = Server::start("tcp", &launch, "").await;
-    let way = Way::Tcp(server.line().await);
-    let notes = pulled(server.source(None), way, 90).await.unwrap();
+    let transport = RtspTransport::Tcp(server.line().await);
+    let notes = pulled(server.source(None), transport, 90).await.unwrap();
     let expected = (Some(VideoCodec::Avc), Some(AudioCodec::Aac));
     assert_eq!(codecs(&notes), expected);
     let reordered = check_times(&notes);
@@ -214,10 +220,17 @@ async fn hevc_over_udp_with_other_sound_left_out() {
          audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay1 pt=8 )"
     );
     let server = Server::start("udp", &launch, "").await;
-    let over_tcp = pulled(server.source(None), Way::Tcp(server.line().await), 1).await;
+    let over_tcp = pulled(
+        server.source(None),
+        RtspTransport::Tcp(server.line().await),
+        1,
+    )
+    .await;
     assert!(matches!(over_tcp, Err(Failure::WantsUdp)), "{over_tcp:?}");
 
-    let notes = pulled(server.source(None), Way::Udp, 60).await.unwrap();
+    let notes = pulled(server.source(None), RtspTransport::Udp, 60)
+        .await
+        .unwrap();
     assert_eq!(codecs(&notes), (Some(VideoCodec::Hevc), None));
     check_times(&notes);
     let words = "audio codec PCMA is not carried: choose AAC";
@@ -231,13 +244,13 @@ async fn a_password_is_asked_for() {
     );
     let server = Server::start("tcp", &launch, "cam:secret").await;
     let source = server.source(Some(("cam", "secret")));
-    let notes = pulled(source, Way::Tcp(server.line().await), 10)
+    let notes = pulled(source, RtspTransport::Tcp(server.line().await), 10)
         .await
         .unwrap();
     assert_eq!(codecs(&notes), (Some(VideoCodec::Avc), None));
 
     let source = server.source(Some(("cam", "wrong")));
-    let refused = pulled(source, Way::Tcp(server.line().await), 1).await;
+    let refused = pulled(source, RtspTransport::Tcp(server.line().await), 1).await;
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("user name and password"), "{error}");
 }
@@ -249,7 +262,7 @@ async fn a_source_that_dies_is_noticed() {
     );
     let mut server = Server::start("tcp", &launch, "").await;
     let (gate, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
-    let way = Way::Tcp(server.line().await);
+    let transport = RtspTransport::Tcp(server.line().await);
     let kill = async {
         gate.pictures(20).await;
         server.child.kill().await.unwrap();
@@ -257,7 +270,7 @@ async fn a_source_that_dies_is_noticed() {
     };
     let source = server_source(server.port);
     tokio::select! {
-        ended = tokio::time::timeout(DEADLINE, pull(source, way, &settings, &gate, &orders)) => {
+        ended = tokio::time::timeout(DEADLINE, pull(source, transport, &settings, &gate, &orders)) => {
             let _ = ended.expect("it ends");
         }
         () = kill => unreachable!("it waits for the pull"),
@@ -288,7 +301,7 @@ async fn hostile_answers_end_the_pull() {
         let (mut peer, _) = listener.accept().await.unwrap();
         tokio::io::AsyncWriteExt::write_all(&mut peer, answer).await.unwrap();
         tokio::io::AsyncWriteExt::shutdown(&mut peer).await.unwrap();
-        let ended = pulled(server_source(address.port()), Way::Tcp(line), 1).await;
+        let ended = pulled(server_source(address.port()), RtspTransport::Tcp(line), 1).await;
         assert!(ended.is_err(), "{answer:?}");
     }
 }

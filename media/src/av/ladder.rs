@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AudioTrack, Ladder, LadderAudio, LadderVideo, MediaFacts, VideoTrack};
 use crate::{
-    hls::vod::{Cuts, PictureClock, names},
+    hls::vod::{FrameClock, SegmentBoundaries, names},
     operation::FieldError,
     task::{Failure, FailureCode},
 };
@@ -397,10 +397,10 @@ pub fn groups(rate: (u32, u32), segment_duration_s: u32) -> Groups {
 }
 
 /// Where segments of encoded pictures begin.
-pub fn cuts(rate: (u32, u32), segment_duration_s: u32) -> Cuts {
+pub fn cuts(rate: (u32, u32), segment_duration_s: u32) -> SegmentBoundaries {
     let groups = groups(rate, segment_duration_s);
-    Cuts::Even {
-        clock: PictureClock::new(rate),
+    SegmentBoundaries::Even {
+        clock: FrameClock::new(rate),
         pictures: groups.pictures.saturating_mul(groups.per_segment),
     }
 }

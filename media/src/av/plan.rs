@@ -3,8 +3,8 @@
 //! A track is copied when the container takes its codec and nothing asks for a change; an exact cut is a change, since
 //! groups of pictures and audio frames do not begin where it does.
 
+mod audio;
 mod shape;
-mod sound;
 
 use crate::{
     av::{MediaFacts, Transcode, VideoTrack, VideoWork},
@@ -12,8 +12,8 @@ use crate::{
     task::{Adjust, Failure, FailureCode},
 };
 
-pub use shape::{Cut, Shape};
-pub use sound::{AudioCodec, Sound};
+pub use audio::{AudioCodec, AudioEncoding};
+pub use shape::{CropOffsets, Shape};
 
 /// What is done with a clip's tracks.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,19 +21,19 @@ pub struct Plan {
     /// One of [`CONTAINERS`].
     pub format: Format,
     /// `None`: without pictures, or there are none.
-    pub video: Option<Way<Picture>>,
+    pub video: Option<Strategy<VideoEncoding>>,
     /// `None`: there is no sound.
-    pub audio: Option<Way<Sound>>,
+    pub audio: Option<Strategy<AudioEncoding>>,
 }
 
 /// How a track comes into the result.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Way<Encoding> {
+pub enum Strategy<Encoding> {
     Copy,
     Encode(Encoding),
 }
 
-impl<Encoding> Way<Encoding> {
+impl<Encoding> Strategy<Encoding> {
     pub fn encoding(&self) -> Option<&Encoding> {
         match self {
             Self::Copy => None,
@@ -44,7 +44,7 @@ impl<Encoding> Way<Encoding> {
 
 /// How pictures are encoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Picture {
+pub struct VideoEncoding {
     pub codec: VideoCodec,
     pub shape: Shape,
     /// Lines of two moments are made into whole pictures.
@@ -144,9 +144,13 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
         // Each part of a chain has headers of its own, and what is copied has those of one.
         let fits = container.audio.contains(&track.codec.as_str()) && facts.parts.is_none();
         if fits && !is_cut_exactly && asked.audio.changes_nothing() {
-            Way::Copy
+            Strategy::Copy
         } else {
-            Way::Encode(Sound::of(asked.format, track, asked.audio.bitrate_kbps))
+            Strategy::Encode(AudioEncoding::of(
+                asked.format,
+                track,
+                asked.audio.bitrate_kbps,
+            ))
         }
     });
     if video.is_none() && audio.is_none() {
@@ -164,7 +168,7 @@ impl Plan {
     pub fn begins_at_key(&self) -> bool {
         matches!(
             (&self.video, &self.audio),
-            (Some(Way::Copy), _) | (None, Some(Way::Copy))
+            (Some(Strategy::Copy), _) | (None, Some(Strategy::Copy))
         )
     }
 }
@@ -233,18 +237,18 @@ fn picture(
     work: &VideoWork,
     container: &Container,
     must_encode: bool,
-) -> Way<Picture> {
+) -> Strategy<VideoEncoding> {
     let fits = container.video.contains(&track.codec.as_str())
         && (track.rotation == 0 || container.keeps_rotation);
     if fits && !must_encode && changes_nothing(track, work) {
-        return Way::Copy;
+        return Strategy::Copy;
     }
     let shape = Shape::of(track, work.resize.as_ref());
     let codec = match container.format {
         Format::Webm => VideoCodec::vp9(work.quality, shape.size(), track.pictures_per_second()),
         _ => VideoCodec::h264(work.quality),
     };
-    Way::Encode(Picture {
+    Strategy::Encode(VideoEncoding {
         codec,
         shape,
         deinterlace: track.interlaced,

@@ -19,16 +19,16 @@ pub(super) struct Obu<'a> {
 }
 
 /// The units in `data`, in order; ends after the first error.
-pub(super) fn walk(data: &[u8]) -> Walk<'_> {
-    Walk { rest: data }
+pub(super) fn walk(data: &[u8]) -> ObuIter<'_> {
+    ObuIter { rest: data }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct ObuIter<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Walk<'a> {
+impl<'a> Iterator for ObuIter<'a> {
     type Item = Result<Obu<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -4,6 +4,7 @@
 //! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of operations: rows, values, tasks.
 
 mod adjust;
+mod audio;
 mod clip;
 mod convert;
 mod document;
@@ -14,7 +15,6 @@ mod frame;
 mod params;
 mod reader;
 mod sizing;
-mod sound;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -24,6 +24,7 @@ mod transform;
 mod watermark;
 
 pub use adjust::Adjusting;
+pub use audio::{AudioSettings, ConcatAudio, DrawnWaveform};
 pub use clip::{Gif, Trim};
 pub use convert::{Compress, Convert, Resizing};
 pub use document::{ImageToPdf, PdfPreview};
@@ -32,7 +33,6 @@ pub use filename::renamed;
 pub use frame::{PosterFrame, Storyboard};
 pub use params::{FieldError, Params};
 pub use sizing::Sizing;
-pub use sound::{ConcatAudio, DrawnWaveform, Sound};
 pub use table::{Row, TABLE, row};
 pub use trace::Vectorize;
 pub use transform::{Thumbnail, Transform};
@@ -55,13 +55,13 @@ pub enum Operation {
     Convert(Convert),
     Compress(Compress),
     Resize(Resizing),
-    Audio(Sound),
+    Audio(AudioSettings),
     Thumbnail(Thumbnail),
     PosterFrame(PosterFrame),
     Storyboard(Storyboard),
     Gif(Gif),
     Trim(Trim),
-    ExtractAudio(Sound),
+    ExtractAudio(AudioSettings),
     Transform(Transform),
     Adjust(Adjusting),
     Watermark(WatermarkImage),

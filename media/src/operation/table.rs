@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Operation, adjust, clip, convert, document, facts, field::Field, frame, params::FieldError,
-    params::Params, reader::Reader, sound, trace, transform, watermark,
+    Operation, adjust, audio, clip, convert, document, facts, field::Field, frame,
+    params::FieldError, params::Params, reader::Reader, trace, transform, watermark,
 };
 use crate::{
     format::{Class, Format},
@@ -33,14 +33,14 @@ pub static TABLE: &[Row] = &[
     convert::CONVERT,
     convert::COMPRESS,
     convert::RESIZE,
-    sound::AUDIO,
+    audio::AUDIO,
     trace::VECTORIZE,
     transform::THUMBNAIL,
     frame::POSTER_FRAME,
     frame::STORYBOARD,
     clip::GIF,
     clip::TRIM,
-    sound::EXTRACT_AUDIO,
+    audio::EXTRACT_AUDIO,
     watermark::WATERMARK,
     document::PDF_PREVIEW,
     document::IMAGE_TO_PDF,
@@ -48,8 +48,8 @@ pub static TABLE: &[Row] = &[
     facts::INSPECT,
     transform::TRANSFORM,
     adjust::ADJUST,
-    sound::WAVEFORM,
-    sound::CONCAT_AUDIO,
+    audio::WAVEFORM,
+    audio::CONCAT_AUDIO,
 ];
 
 /// The row of a tool, by either of its spellings.

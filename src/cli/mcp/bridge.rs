@@ -20,12 +20,12 @@ use tokio::{
 
 use super::{
     endpoint::{Answers, Endpoint},
+    error::{BridgeError, Code},
     line::Line,
     message::{Message, Request, failure},
     output::Output,
     roots::Roots,
     tool::{self, Call, FileCall},
-    trouble::{Code, Trouble},
     upload::{self, Audience},
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Bridge {
     parts: Arc<Parts>,
     tasks: JoinSet<()>,
     /// The requests among the tasks.
-    requests: Vec<UnderWay>,
+    requests: Vec<InFlightRequests>,
     max_tasks: usize,
     linger: Duration,
 }
@@ -47,7 +47,7 @@ pub(super) struct Parts {
     pub(super) max_message: usize,
 }
 
-struct UnderWay {
+struct InFlightRequests {
     request: Request,
     task: AbortHandle,
 }
@@ -101,7 +101,7 @@ impl Bridge {
             Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return,
             Line::Whole(line) => line,
             Line::TooLong => {
-                let trouble = Trouble::TooLarge {
+                let trouble = BridgeError::TooLarge {
                     what: "the message",
                     max_bytes: self.parts.max_message,
                 };
@@ -127,24 +127,24 @@ impl Bridge {
             let refusal = failure(
                 &request.id,
                 Code::InvalidRequest,
-                &Trouble::SameId.to_string(),
+                &BridgeError::SameId.to_string(),
             );
             return self.parts.output.send(&refusal).await;
         }
         if self.tasks.len() >= self.max_tasks {
-            let refusal = request.failed(&Trouble::Busy(self.max_tasks));
+            let refusal = request.failed(&BridgeError::Busy(self.max_tasks));
             return self.parts.output.send(&refusal).await;
         }
         let (parts, asked) = (self.parts.clone(), request.clone());
         let task = self.tasks.spawn(async move { parts.answer(asked).await });
-        self.requests.push(UnderWay { request, task });
+        self.requests.push(InFlightRequests { request, task });
     }
 
     fn notify(&mut self, body: Value) {
         if self.tasks.len() >= self.max_tasks {
             eprintln!(
                 "sluice: a notification is left out: {}",
-                Trouble::Busy(self.max_tasks)
+                BridgeError::Busy(self.max_tasks)
             );
             return;
         }
@@ -180,7 +180,7 @@ impl Bridge {
         };
         let under_way = self.requests.swap_remove(place);
         if ended.is_err_and(|error| error.is_panic()) {
-            let answer = under_way.request.failed(&Trouble::Internal);
+            let answer = under_way.request.failed(&BridgeError::Internal);
             self.parts.output.send(&answer).await;
         }
     }
@@ -199,13 +199,13 @@ impl Parts {
         }
     }
 
-    fn endpoint(&self) -> Result<&Endpoint, Trouble> {
+    fn endpoint(&self) -> Result<&Endpoint, BridgeError> {
         let endpoint = self.endpoint.as_ref();
-        endpoint.map_err(|reason| Trouble::NotSetUp(reason.clone()))
+        endpoint.map_err(|reason| BridgeError::NotSetUp(reason.clone()))
     }
 
     /// Sends a notification; whatever is said to it is of no interest.
-    async fn pass_on(&self, body: &Value) -> Result<(), Trouble> {
+    async fn pass_on(&self, body: &Value) -> Result<(), BridgeError> {
         self.endpoint()?.post(body).await.map(drop)
     }
 
@@ -215,7 +215,7 @@ impl Parts {
         request: &Request,
         body: &Value,
         change: impl Fn(&mut Value),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BridgeError> {
         let endpoint = self.endpoint()?;
         let mut answers = endpoint.post(body).await?;
         loop {
@@ -259,12 +259,12 @@ impl Parts {
     }
 
     /// `run_workflow` for a file of this machine: open it, get an address, send it there, run.
-    async fn run_file(&self, call: &FileCall) -> Result<(), Trouble> {
+    async fn run_file(&self, call: &FileCall) -> Result<(), BridgeError> {
         let endpoint = self.endpoint()?;
         let (roots, path) = (self.roots.clone(), call.path.clone());
         // A folder may be on a network.
         let opened = spawn_blocking(move || roots.open(&path)).await;
-        let file = opened.map_err(|_panicked| Trouble::Internal)??;
+        let file = opened.map_err(|_panicked| BridgeError::Internal)??;
         let name = file.name.clone();
         let signed_url = self.signed_url(endpoint, call, &name, file.length).await?;
         let audience = Audience {
@@ -272,7 +272,7 @@ impl Parts {
             token: call.request.progress_token(),
         };
         let sent = upload::send(endpoint, file, &signed_url, audience).await;
-        sent.map_err(|reason| Trouble::Upload { name, reason })?;
+        sent.map_err(|reason| BridgeError::Upload { name, reason })?;
         self.relay(&call.request, &call.run(&signed_url), tool::count_upload)
             .await
     }
@@ -283,7 +283,7 @@ impl Parts {
         call: &FileCall,
         name: &str,
         size_bytes: u64,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, BridgeError> {
         let mut answers = endpoint.post(&call.create_upload(name, size_bytes)).await?;
         loop {
             let (message, _) = next(&mut answers, endpoint).await?;
@@ -295,8 +295,8 @@ impl Parts {
 }
 
 /// The next message, read and as it came.
-async fn next(answers: &mut Answers, endpoint: &Endpoint) -> Result<(Value, Vec<u8>), Trouble> {
-    let broken = |reason: &str| Trouble::Broken {
+async fn next(answers: &mut Answers, endpoint: &Endpoint) -> Result<(Value, Vec<u8>), BridgeError> {
+    let broken = |reason: &str| BridgeError::Broken {
         url: endpoint.url().to_owned(),
         reason: reason.to_owned(),
     };

@@ -12,8 +12,8 @@ use super::{
         event_stream::Reader,
         service::{Service, sentence, told},
     },
+    error::BridgeError,
     header,
-    trouble::Trouble,
 };
 
 /// What the path of an upload's address begins with, below the service's own.
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 
     /// Sends a message. Answers of any status that hold messages are answers; everything else is told as trouble.
-    pub(super) async fn post(&self, message: &Value) -> Result<Answers, Trouble> {
+    pub(super) async fn post(&self, message: &Value) -> Result<Answers, BridgeError> {
         let agreed = self
             .agreed
             .lock()
@@ -80,7 +80,7 @@ impl Endpoint {
             .clone();
         let mut headers = header::headers(message, agreed.as_deref());
         let key = self.service.authorization();
-        let key = key.map_err(|unusable| Trouble::NotSetUp(unusable.to_string()))?;
+        let key = key.map_err(|unusable| BridgeError::NotSetUp(unusable.to_string()))?;
         headers.push((HeaderName::from_static("authorization"), key));
         let url = format!("{}/mcp", self.service.url);
         let stream = self.service.outbound.exchange(Outgoing {
@@ -91,14 +91,14 @@ impl Endpoint {
             patience: self.patience,
             silence: self.patience,
         });
-        let stream = stream.await.map_err(|error| Trouble::Away {
+        let stream = stream.await.map_err(|error| BridgeError::Away {
             url: self.service.url.clone(),
             reason: error.to_string(),
         })?;
         self.answers(stream).await
     }
 
-    async fn answers(&self, mut stream: Stream) -> Result<Answers, Trouble> {
+    async fn answers(&self, mut stream: Stream) -> Result<Answers, BridgeError> {
         let status = stream.status();
         match (status, kind(&stream).as_str()) {
             (202 | 204, _) => Ok(Answers::Whole(None)),
@@ -121,7 +121,7 @@ impl Endpoint {
     }
 
     /// All of a body, within the bound.
-    async fn whole(&self, stream: &mut Stream) -> Result<Vec<u8>, Trouble> {
+    async fn whole(&self, stream: &mut Stream) -> Result<Vec<u8>, BridgeError> {
         let mut body = Vec::new();
         let next = |stream: Result<_, outbound::Error>| stream.map_err(|error| self.broken(&error));
         while let Some(piece) = next(stream.next().await)? {
@@ -133,17 +133,17 @@ impl Endpoint {
         Ok(body)
     }
 
-    fn broken(&self, error: &outbound::Error) -> Trouble {
+    fn broken(&self, error: &outbound::Error) -> BridgeError {
         broken(&self.service.url, error)
     }
 
     /// A refusal that came before the protocol; `told` is the service's own sentence.
-    fn explain(&self, status: u16, told: Option<String>) -> Trouble {
+    fn explain(&self, status: u16, told: Option<String>) -> BridgeError {
         let url = self.service.url.clone();
         match (status, told) {
-            (401, _) => Trouble::UnknownKey { url },
-            (404 | 405, _) | (200..=399, _) => Trouble::NoTools { url },
-            (status, told) => Trouble::Told {
+            (401, _) => BridgeError::UnknownKey { url },
+            (404 | 405, _) | (200..=399, _) => BridgeError::NoTools { url },
+            (status, told) => BridgeError::Told {
                 url,
                 status,
                 told: told.unwrap_or_else(|| "it says no more".to_owned()),
@@ -183,7 +183,7 @@ impl Endpoint {
 
 impl Answers {
     /// The next message, as its bytes came; `None` when there are no more.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, BridgeError> {
         match self {
             Self::Whole(body) => Ok(body.take()),
             Self::Events(events) => events.next().await,
@@ -192,7 +192,7 @@ impl Answers {
 }
 
 impl Events {
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, BridgeError> {
         loop {
             // An event without data is a sign of life.
             while let Some(message) = self.complete.pop_front() {
@@ -210,15 +210,15 @@ impl Events {
     }
 }
 
-fn broken(url: &str, error: &outbound::Error) -> Trouble {
-    Trouble::Broken {
+fn broken(url: &str, error: &outbound::Error) -> BridgeError {
+    BridgeError::Broken {
         url: url.to_owned(),
         reason: error.to_string(),
     }
 }
 
-fn too_large(max_bytes: usize) -> Trouble {
-    Trouble::TooLarge {
+fn too_large(max_bytes: usize) -> BridgeError {
+    BridgeError::TooLarge {
         what: "the answer",
         max_bytes,
     }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::trouble::{Code, Trouble};
+use super::error::{BridgeError, Code};
 
 /// The first version without a handshake: each request names its version (`_meta`), and its HTTP headers repeat parts of it.
 pub(super) const FIRST_PER_REQUEST: &str = "2026-07-28";
@@ -89,7 +89,7 @@ impl Request {
     }
 
     /// The answer when there is none of the service. A tool's failure is a result, so that the model reads what to do.
-    pub(super) fn failed(&self, trouble: &Trouble) -> Value {
+    pub(super) fn failed(&self, trouble: &BridgeError) -> Value {
         if !self.is_tool_call() {
             return failure(&self.id, trouble.code(), &trouble.to_string());
         }
@@ -225,23 +225,23 @@ mod tests {
         for (line, answer) in [
             (
                 r#"{"id":3,"method":"tools/list"}"#,
-                json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32000, "message": Trouble::Busy(2).to_string()}}),
+                json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32000, "message": BridgeError::Busy(2).to_string()}}),
             ),
             (
                 r#"{"id":"x","method":"tools/call"}"#,
                 json!({"jsonrpc": "2.0", "id": "x", "result":
-                    {"isError": true, "content": [{"type": "text", "text": Trouble::Busy(2).to_string()}]}}),
+                    {"isError": true, "content": [{"type": "text", "text": BridgeError::Busy(2).to_string()}]}}),
             ),
             (
                 r#"{"id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
                 json!({"jsonrpc": "2.0", "id": 1, "result":
-                    {"resultType": "complete", "isError": true, "content": [{"type": "text", "text": Trouble::Busy(2).to_string()}]}}),
+                    {"resultType": "complete", "isError": true, "content": [{"type": "text", "text": BridgeError::Busy(2).to_string()}]}}),
             ),
         ] {
             let Ok(Message::Request(request)) = Message::parse(line.as_bytes()) else {
                 panic!("{line} is a request");
             };
-            assert_eq!(request.failed(&Trouble::Busy(2)), answer, "{line}");
+            assert_eq!(request.failed(&BridgeError::Busy(2)), answer, "{line}");
         }
     }
 

@@ -7,13 +7,13 @@
 
 mod bridge;
 mod endpoint;
+mod error;
 mod header;
 mod line;
 mod message;
 mod output;
 mod roots;
 mod tool;
-mod trouble;
 mod upload;
 
 use std::{

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{message::Request, roots::Roots, trouble::Trouble};
+use super::{error::BridgeError, message::Request, roots::Roots};
 
 const RUN: &str = "run_workflow";
 const CREATE_UPLOAD: &str = "create_upload_url";
@@ -32,7 +32,7 @@ pub(super) enum Call {
 
 impl Call {
     /// Null and an empty text are no path. The error is for the model.
-    pub(super) fn of(mut request: Request) -> Result<Self, Trouble> {
+    pub(super) fn of(mut request: Request) -> Result<Self, BridgeError> {
         let Some(arguments) = run_arguments(&mut request) else {
             return Ok(Self::Plain(request));
         };
@@ -41,12 +41,16 @@ impl Call {
             None | Some(Value::Null) => return Ok(Self::Plain(request)),
             Some(Value::String(path)) if path.is_empty() => return Ok(Self::Plain(request)),
             Some(Value::String(path)) => path,
-            Some(_) => return Err(Trouble::Tool("filePath must be a text: a path".to_owned())),
+            Some(_) => {
+                return Err(BridgeError::Tool(
+                    "filePath must be a text: a path".to_owned(),
+                ));
+            }
         };
         let is_given = |name: &str| !matches!(arguments.get(name), None | Some(Value::Null));
         if let Some(other) = OTHER_INPUTS.into_iter().find(|name| is_given(name)) {
             let text = format!("give filePath or {other}, not both: a run has one input");
-            return Err(Trouble::Tool(text));
+            return Err(BridgeError::Tool(text));
         }
         Ok(Self::File(FileCall { request, path }))
     }
@@ -91,21 +95,21 @@ impl FileCall {
 }
 
 /// The address in the answer to [`FileCall::create_upload`], or what the tool says instead.
-pub(super) fn upload_url(answer: &Value) -> Result<String, Trouble> {
+pub(super) fn upload_url(answer: &Value) -> Result<String, BridgeError> {
     if let Some(error) = answer.get("error") {
         let text = error["message"].as_str().unwrap_or("it says no more");
-        return Err(Trouble::Tool(text.to_owned()));
+        return Err(BridgeError::Tool(text.to_owned()));
     }
     let result = &answer["result"];
     if result["isError"] == true {
         let text = result.pointer("/content/0/text").and_then(Value::as_str);
         let text = text.unwrap_or("the service has no address for the file");
-        return Err(Trouble::Tool(text.to_owned()));
+        return Err(BridgeError::Tool(text.to_owned()));
     }
     let url = result["structuredContent"][UPLOAD_URL].as_str();
     url.map(str::to_owned).ok_or_else(|| {
         let text = "the service gave no address to send the file to: it may be of another version";
-        Trouble::Tool(text.to_owned())
+        BridgeError::Tool(text.to_owned())
     })
 }
 

@@ -21,7 +21,7 @@ use actix_web::{
 };
 use sluice_actors::{
     cdn::{Key, Problem, Wanted},
-    meter::{Account, Refusal, Spent},
+    meter::{Account, Rejection, Spent},
 };
 use sluice_media::variant::AcceptClass;
 use std::sync::Arc;
@@ -273,12 +273,12 @@ async fn spend(
         Err(refusal) => refusal,
     };
     Err(match refusal {
-        Refusal::UsedUp(quota) => ApiError::DeliveriesUsedUp {
+        Rejection::UsedUp(quota) => ApiError::DeliveriesUsedUp {
             limit: quota.limit.unwrap_or_default(),
             retry_after_s: until(quota.resets_at_s),
             upgrade_url: Some(Reached::of(request).upgrade_url(state)),
         },
-        Refusal::Busy => ApiError::Unavailable {
+        Rejection::Busy => ApiError::Unavailable {
             what: "the delivery meter",
             retry_after_s: 1,
         },

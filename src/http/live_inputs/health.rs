@@ -4,7 +4,7 @@
 //! the description to them.
 
 use serde_json::Value;
-use sluice_actors::live::{Health, InputStatus, Trouble};
+use sluice_actors::live::{Health, HealthIssue, InputStatus};
 use utoipa::ToSchema;
 
 /// How a stream does. Without a broadcast `status` is `idle`, lists are empty and the rest is null or 0.
@@ -81,7 +81,7 @@ pub struct LiveInputHealth {
     part_target_ms: Option<f64>,
     /// `recording`, `stopped`, or null when the broadcast is not recorded.
     recording: Option<String>,
-    trouble: HealthTrouble,
+    trouble: HealthIssueRecord,
     /// What to change, in plain words that name the encoder's setting; empty when all is well.
     advice: Vec<String>,
 }
@@ -89,7 +89,7 @@ pub struct LiveInputHealth {
 /// What is wrong beside the encoder; viewers notice nothing of it.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes `Trouble`, which is what is sent")]
-pub struct HealthTrouble {
+pub struct HealthIssueRecord {
     /// Why the broadcast is recorded no further.
     recording: Option<String>,
     /// Why segments stay in memory only.
@@ -125,7 +125,7 @@ pub(super) fn idle() -> Value {
         target_duration_s: 0,
         part_target_ms: None,
         recording: None,
-        trouble: Trouble::default(),
+        trouble: HealthIssue::default(),
         advice: Vec::new(),
     };
     let mut value = serde_json::to_value(idle).expect("health is plain values");

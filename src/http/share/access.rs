@@ -22,7 +22,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::{
-    gate::{self, Leave},
+    open_requests::{self, RequestGuard},
     password,
 };
 use crate::http::{context::AppState, error::ApiError, extract::Reached};
@@ -41,7 +41,7 @@ pub(crate) struct ShareAccess {
     pub(super) reached: Reached,
     /// Whether bytes are sent, and so anything is to be counted.
     pub(super) is_head: bool,
-    leave: Arc<Leave>,
+    leave: Arc<RequestGuard>,
 }
 
 impl fmt::Debug for ShareAccess {
@@ -144,7 +144,7 @@ impl ShareAccess {
 
     /// Resolves when the link is revoked or expires, or its folder is gone.
     pub(in crate::http) fn withdrawn(&self) -> impl Future<Output = ()> + 'static {
-        gate::withdrawn(self.leave.clone(), self.share.expires_at)
+        open_requests::withdrawn(self.leave.clone(), self.share.expires_at)
     }
 
     /// The answer as it is sent under the link: it ends short when the link is withdrawn, and its address, which holds the
@@ -156,7 +156,7 @@ impl ShareAccess {
             HeaderValue::from_static("no-referrer"),
         );
         headers.insert(ROBOTS, HeaderValue::from_static("noindex, nofollow"));
-        gate::bound(response, self.withdrawn())
+        open_requests::bound(response, self.withdrawn())
     }
 
     /// Counts a look at the whole folder.

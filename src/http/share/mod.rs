@@ -6,9 +6,9 @@
 
 mod access;
 mod counts;
-mod gate;
-mod guesses;
+mod failed_tokens;
 mod listing;
+mod open_requests;
 mod owner;
 mod page;
 mod password;
@@ -28,7 +28,9 @@ pub use reader::{
     preview, unlock, zip,
 };
 
-use self::{counts::Counts, gate::Gate, guesses::Guesses, totals::KnownTotals};
+use self::{
+    counts::Counts, failed_tokens::FailedTokens, open_requests::OpenRequests, totals::KnownTotals,
+};
 use super::{error::ApiError, sign_in::Attempts};
 use crate::config;
 
@@ -42,8 +44,8 @@ const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
 /// What the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
 pub struct Shares {
-    gate: Arc<Gate>,
-    guesses: Guesses,
+    gate: Arc<OpenRequests>,
+    guesses: FailedTokens,
     attempts: Attempts,
     previews: Semaphore,
     counts: Counts,
@@ -54,7 +56,7 @@ impl Shares {
     pub fn new(settings: &config::Shares) -> Self {
         Self {
             gate: Arc::default(),
-            guesses: Guesses::new(settings.guesses, settings.guess_window),
+            guesses: FailedTokens::new(settings.guesses, settings.guess_window),
             attempts: Attempts::new(
                 settings.password_attempts,
                 settings.network_password_attempts,

@@ -18,7 +18,7 @@ use sluice_store::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Answer, Board, MediaHandles, Site, eventually, request};
+use super::{Answer, ComponentStatuses, MediaHandles, Site, eventually, request};
 use crate::config::Config;
 
 /// Answers with the task's words; a JPEG of quality 1 does not decode.
@@ -85,8 +85,8 @@ impl Gallery {
         });
         planned.await.unwrap();
         let root = Root::start(tree::Args {
-            concerns: site.state.images.concerns(),
-            board: Board::default(),
+            components: site.state.images.components(),
+            board: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
         let made = site

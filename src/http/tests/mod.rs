@@ -36,7 +36,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::Value;
 use sluice_actors::{
     Error,
-    concern::Board,
+    component::ComponentStatuses,
     live::{Health, InputStatus, Playback, Times},
 };
 use sluice_store::{
@@ -213,7 +213,14 @@ impl Site {
         let live = Arc::new(FakeLive::default());
         let media = media(&config, &store);
         media.images.load().await.unwrap();
-        let state = AppState::new(config, store, live.clone(), Board::default(), media, 1935);
+        let state = AppState::new(
+            config,
+            store,
+            live.clone(),
+            ComponentStatuses::default(),
+            media,
+            1935,
+        );
         state.set_stage(Stage::Ready);
         Self {
             state: web::Data::new(state),

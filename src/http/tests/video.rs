@@ -10,7 +10,7 @@ use sluice_store::{
     api_keys::Scope,
     now_ms,
     video::{
-        self, Failure, Folder, Group, Init, MediaFile, Pictures, Plan, PlannedRendition,
+        self, Failure, Folder, Group, Init, MadeImages, MediaFile, Plan, PlannedRendition,
         RenditionKind, Segment,
     },
     work::{self, Lease, Room},
@@ -63,7 +63,7 @@ impl Site {
         let done = store.write(move |tx| {
             Box::pin(async move {
                 video::plan(tx, &of_lease, &plan(), now_ms()).await?;
-                let pictures = Pictures {
+                let pictures = MadeImages {
                     poster_bytes: Some(8),
                     storyboard_bytes: Some(13),
                 };

@@ -8,7 +8,7 @@ mod runs;
 use kameo::actor::ActorRef;
 use serde_json::{Value, json};
 use sluice_actors::{
-    concern::Board,
+    component::ComponentStatuses,
     tree::{Args, Root},
 };
 use tokio_util::sync::CancellationToken;
@@ -29,8 +29,8 @@ impl Working {
     async fn open_with(adjust: impl FnOnce(&mut Config)) -> Self {
         let site = Site::open_with(adjust).await;
         let root = Root::start(Args {
-            concerns: site.state.workflows.concerns(),
-            board: Board::default(),
+            components: site.state.workflows.components(),
+            board: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
         Self { site, _root: root }

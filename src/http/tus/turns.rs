@@ -18,10 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Who works on which upload, and who waits; uploads that nobody asks for are not in it.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Turns(Mutex<HashMap<Uuid, Line>>);
+pub(in crate::http) struct Turns(Mutex<HashMap<Uuid, WaitingUploads>>);
 
 #[derive(Debug, Default)]
-struct Line {
+struct WaitingUploads {
     order: Arc<Order<()>>,
     /// Ends the newest request when one comes that is newer.
     newest: CancellationToken,
@@ -74,7 +74,7 @@ impl Turns {
         (member, line.order.clone(), line.newest.clone())
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<Uuid, Line>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<Uuid, WaitingUploads>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 pub(super) use description::describe;
 pub use events::{__path_events, events};
-pub(crate) use operations::Asker;
+pub(crate) use operations::RequestContext;
 pub use record::{VersionRecord, WholeVersion, WorkflowRecord};
 pub use request::{ChangeWorkflow, LintWorkflow, SaveWorkflow};
 pub use review::{LintAnswer, ProblemRecord};
@@ -76,7 +76,7 @@ pub async fn list(
     reached: Reached,
     PageQuery(page): PageQuery<PAGE>,
 ) -> Result<HttpResponse, ApiError> {
-    let rows = operations::list(&Asker::of(&state, &caller, &reached), page).await?;
+    let rows = operations::list(&RequestContext::of(&state, &caller, &reached), page).await?;
     let next_cursor = next_cursor(&rows, page, Listed::cursor);
     let workflows = rows.into_iter().map(WorkflowRecord::of);
     Ok(HttpResponse::Ok().json(WorkflowList {
@@ -103,7 +103,7 @@ pub async fn save(
     reached: Reached,
     Body(request): Body<SaveWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = Asker::of(&state, &caller, &reached);
+    let asker = RequestContext::of(&state, &caller, &reached);
     let saved = operations::create_or_replace(&asker, request).await?;
     let mut response = match saved.is_new {
         true => HttpResponse::Created(),
@@ -126,7 +126,7 @@ pub async fn lint(
     reached: Reached,
     Body(request): Body<LintWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let found = operations::lint(&Asker::of(&state, &caller, &reached), request).await?;
+    let found = operations::lint(&RequestContext::of(&state, &caller, &reached), request).await?;
     Ok(HttpResponse::Ok().json(found))
 }
 
@@ -139,7 +139,7 @@ pub async fn show(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let workflow = operations::show(&Asker::of(&state, &caller, &reached), *id).await?;
+    let workflow = operations::show(&RequestContext::of(&state, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -156,7 +156,10 @@ pub async fn change(
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let (asker, is_active) = (Asker::of(&state, &caller, &reached), request.checked()?);
+    let (asker, is_active) = (
+        RequestContext::of(&state, &caller, &reached),
+        request.checked()?,
+    );
     let workflow = operations::set_active(&asker, *id, is_active).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
@@ -173,7 +176,7 @@ pub async fn delete(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    operations::delete(&Asker::of(&state, &caller, &reached), *id).await?;
+    operations::delete(&RequestContext::of(&state, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(Success::default()))
 }
 
@@ -190,7 +193,8 @@ pub async fn rotate_secret(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let workflow = operations::rotate_secret(&Asker::of(&state, &caller, &reached), *id).await?;
+    let workflow =
+        operations::rotate_secret(&RequestContext::of(&state, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -206,7 +210,8 @@ pub async fn versions(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let versions = operations::versions(&Asker::of(&state, &caller, &reached), *id).await?;
+    let versions =
+        operations::versions(&RequestContext::of(&state, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(VersionList { versions }))
 }
 
@@ -221,7 +226,7 @@ pub async fn version(
     path: web::Path<(Uuid, i64)>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, version) = path.into_inner();
-    let asker = Asker::of(&state, &caller, &reached);
+    let asker = RequestContext::of(&state, &caller, &reached);
     let version = operations::version(&asker, id, version).await?;
     Ok(HttpResponse::Ok().json(VersionAnswer { version }))
 }

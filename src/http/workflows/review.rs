@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, task::spawn_blocking};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::operations::Asker;
+use super::operations::RequestContext;
 use crate::http::{context::AppState, error::ApiError};
 
 /// Names that are looked up at a time for one definition.
@@ -55,7 +55,10 @@ pub(super) struct Review {
 }
 
 impl Review {
-    pub(super) async fn of(asker: &Asker<'_>, definition: &Value) -> Result<Self, ApiError> {
+    pub(super) async fn of(
+        asker: &RequestContext<'_>,
+        definition: &Value,
+    ) -> Result<Self, ApiError> {
         let Checked {
             definition,
             problems,
@@ -172,7 +175,7 @@ impl From<Problem> for ProblemRecord {
 
 /// What the definition names of the account and the account does not have.
 async fn missing(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     definition: &Definition,
 ) -> Result<Vec<ProblemRecord>, ApiError> {
     let mut db = asker.state.store.read().await?;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     input::RunForm,
-    operations::{self, Asker},
+    operations::{self, RequestContext},
     request::{RetryRun, RunFile},
     run_record::{RunAnswer, RunRecord},
 };
@@ -61,7 +61,7 @@ pub async fn run(
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = Asker::of(&state, &caller, &reached);
+    let asker = RequestContext::of(&state, &caller, &reached);
     // Spares the client the sending of what nobody would run.
     operations::refuse_paused(&asker, *id).await?;
     let form = RunForm::read(&request, payload.into_inner(), &state, &asker.plan).await?;
@@ -88,14 +88,14 @@ pub async fn run_file(
     id: web::Path<Uuid>,
     Body(request): Body<RunFile>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = Asker::of(&state, &caller, &reached);
+    let asker = RequestContext::of(&state, &caller, &reached);
     let file_id = request.file_id()?;
     let run = operations::run_file(&asker, *id, file_id, request.upload_source).await?;
     inline(&asker, run).await
 }
 
 /// 200 when the run ends in time, else 202.
-async fn inline(asker: &Asker<'_>, run: Run) -> Result<HttpResponse, ApiError> {
+async fn inline(asker: &RequestContext<'_>, run: Run) -> Result<HttpResponse, ApiError> {
     let patience = asker.state.config.workflows.inline_wait;
     let answer = operations::awaited(asker, run, patience).await?;
     let mut response = match answer.has_ended() {
@@ -119,7 +119,7 @@ pub async fn runs(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = Asker::of(&state, &caller, &reached);
+    let asker = RequestContext::of(&state, &caller, &reached);
     let limit = asked_limit(request.query_string())?;
     let runs = operations::runs(&asker, *id, limit).await?;
     Ok(HttpResponse::Ok().json(RunList { runs }))
@@ -144,7 +144,7 @@ pub async fn show_run(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer = operations::show_run(&Asker::of(&state, &caller, &reached), *id).await?;
+    let answer = operations::show_run(&RequestContext::of(&state, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(answer))
 }
 
@@ -167,7 +167,7 @@ pub async fn retry(
     id: web::Path<Uuid>,
     Body(request): Body<RetryRun>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = Asker::of(&state, &caller, &reached);
+    let asker = RequestContext::of(&state, &caller, &reached);
     let answer = operations::retry(&asker, *id, request.checked()?).await?;
     Ok(HttpResponse::Accepted().json(answer))
 }
@@ -186,6 +186,6 @@ pub async fn cancel(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer = operations::cancel(&Asker::of(&state, &caller, &reached), *id).await?;
+    let answer = operations::cancel(&RequestContext::of(&state, &caller, &reached), *id).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

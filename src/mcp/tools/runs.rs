@@ -15,7 +15,7 @@ use super::*;
 use crate::http::{
     extract,
     workflows::{
-        Asker, RunAnswer, SaveWorkflow,
+        RequestContext, RunAnswer, SaveWorkflow,
         operations::{self, Input},
     },
 };
@@ -155,7 +155,7 @@ fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, Refu
 async fn run(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let mut asked: RunWorkflow = arguments.read()?;
     let (input, source) = (asked.input()?, asked.upload_source.take());
     let run = match asked.wanted()? {
@@ -167,7 +167,7 @@ async fn run(call: &Call, arguments: Arguments) -> Outcome {
 
 /// Saves a workflow and runs it. What cannot be run leaves no workflow behind.
 async fn run_new(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     save: SaveWorkflow,
     input: Input,
     source: Option<String>,
@@ -187,7 +187,7 @@ async fn run_new(
 }
 
 /// The run as it is when it has ended, when `mcp.wait` is over, or when nobody waits for it any more.
-async fn awaited(call: &Call, asker: &Asker<'_>, run: Run) -> Result<RunAnswer, ApiError> {
+async fn awaited(call: &Call, asker: &RequestContext<'_>, run: Run) -> Result<RunAnswer, ApiError> {
     let (id, patience) = (run.id, asker.state.config.mcp.wait);
     tokio::select! {
         answer = operations::awaited(asker, run, patience) => answer,
@@ -269,7 +269,7 @@ struct Show {
 async fn show(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let Show { run_id } = arguments.read()?;
     answer(operations::show_run(&asker, run_id).await?)
 }
@@ -317,7 +317,7 @@ struct List {
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let List { workflow_id, limit } = arguments.read()?;
     let limit = limit.unwrap_or(LISTED);
     if !(1..=MOST_LISTED).contains(&limit) {

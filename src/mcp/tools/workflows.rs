@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{definition::work_and, *};
 use crate::http::{
     extract::{next_cursor, page},
-    workflows::{Asker, SaveWorkflow, WorkflowRecord, operations},
+    workflows::{RequestContext, SaveWorkflow, WorkflowRecord, operations},
 };
 
 /// Workflows of one page when the agent names no limit: each takes a line of a model's attention.
@@ -58,7 +58,7 @@ struct List {
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let asked: List = arguments.read()?;
     if let Some(id) = asked.id {
         let workflow = operations::show(&asker, id).await?;
@@ -177,7 +177,7 @@ async fn update(call: &Call, arguments: Arguments) -> Outcome {
 async fn save(call: &Call, request: SaveWorkflow) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let saved = operations::create_or_replace(&asker, request).await?;
     Ok(json!({ "workflow": saved.workflow }))
 }
@@ -212,7 +212,7 @@ struct SetActive {
 async fn set_active(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let SetActive { id, is_active } = arguments.read()?;
     let workflow = operations::set_active(&asker, id, is_active).await?;
     Ok(json!({ "workflow": workflow }))
@@ -267,7 +267,7 @@ struct Delete {
 async fn delete(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let Delete { id, confirm } = arguments.read()?;
     let workflow = operations::show(&asker, id).await?;
     let versions = operations::versions(&asker, id).await?.len();
@@ -321,6 +321,6 @@ pub const LINT_WORKFLOW: Tool = Tool {
 async fn lint(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = Asker::agent(&agent.state, &caller, &agent.reached);
+    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
     shown(operations::lint(&asker, arguments.read()?).await?)
 }

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::{catalogue::Catalogue, courier::is_partial, off_thread};
-use crate::{Error, blob::Shelf, copy, folder};
+use super::{blob_copier::is_partial, index::BackupIndex, off_thread};
+use crate::{Error, blob::HashPrefix, copy, folder};
 
 /// Removes blobs that a backup's database does not name, and what a crash left half copied. One shelf at a time is in
 /// memory; what is not of ours stays.
 pub(super) async fn remove(database: &Path, blobs: &Path) -> Result<(), Error> {
-    let mut catalogue = Catalogue::open(database).await?;
-    for shelf in Shelf::all() {
+    let mut catalogue = BackupIndex::open(database).await?;
+    for shelf in HashPrefix::all() {
         let folder = blobs.join(shelf.to_string());
         if !folder.exists() {
             continue;

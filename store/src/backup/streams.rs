@@ -15,7 +15,7 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::{courier::unreadable, off_thread};
+use super::{blob_copier::unreadable, off_thread};
 use crate::{
     Error, copy, folder, store,
     video::{Folder, MediaFile, StreamStatus, stream_folders},

@@ -27,7 +27,7 @@ pub use partial::{Partial, Progress};
 pub use scratch::{Scratch, Scratched};
 pub use spool::{HEAD_BYTES, Sealed, Spool};
 
-pub(crate) use orphan::Shelf;
+pub(crate) use orphan::HashPrefix;
 
 const BLOBS: &str = "blobs";
 const TEMPORARY: &str = "tmp";
@@ -96,7 +96,7 @@ impl Blobs {
             ..
         } = &*self.shared;
         folder::create_private(blobs)?;
-        for shelf in Shelf::all() {
+        for shelf in HashPrefix::all() {
             folder::create_private(&blobs.join(shelf.to_string()))?;
         }
         // A blob's name is durable only when the folder that holds it is.

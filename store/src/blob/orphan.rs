@@ -8,9 +8,9 @@ use crate::Error;
 
 /// One of the 256 folders in which blobs lie, by the first byte of their hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shelf(u8);
+pub(crate) struct HashPrefix(u8);
 
-impl Shelf {
+impl HashPrefix {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).map(Self)
     }
@@ -26,7 +26,7 @@ impl Shelf {
     }
 }
 
-impl fmt::Display for Shelf {
+impl fmt::Display for HashPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}", self.0)
     }
@@ -36,7 +36,7 @@ impl Blobs {
     /// The blobs of a shelf that got their names before a time. Other names than a blob's are left alone.
     pub(crate) async fn on_shelf(
         &self,
-        shelf: Shelf,
+        shelf: HashPrefix,
         before_ms: i64,
     ) -> Result<Vec<BlobHash>, Error> {
         let folder = self.shared.blobs.join(shelf.to_string());

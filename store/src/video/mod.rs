@@ -27,7 +27,7 @@ pub use renditions::{
 };
 pub use segments::{Group, Init, Segment, record, segments, step_back};
 pub use streams::{
-    Access, CustomRendition, NewStream, Pictures, Showing, Source, Stream, StreamCounts,
+    Access, CustomRendition, MadeImages, NewStream, Showing, Source, Stream, StreamCounts,
     StreamFilter, StreamPatch, StreamStatus, Submitted, by_id, by_playback_id, count_by_status,
     create, get, list, pictured, showing, update,
 };

@@ -359,7 +359,7 @@ pub async fn update(
 
 /// Pictures that were made of the source and are flushed, each with its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pictures {
+pub struct MadeImages {
     pub poster_bytes: Option<u64>,
     /// The sheet and its map.
     pub storyboard_bytes: Option<u64>,
@@ -370,7 +370,7 @@ pub struct Pictures {
 pub async fn pictured(
     tx: &mut Tx<'_>,
     lease: &Lease,
-    pictures: Pictures,
+    pictures: MadeImages,
     now_ms: i64,
 ) -> Result<Stream, Error> {
     work::progressed(tx, lease).await?;

@@ -329,11 +329,11 @@ async fn stepping_back_forgets_sound_and_what_comes_behind() {
 async fn pictures_count_once() {
     let bench = Bench::new().await;
     let lease = bench.begun(bench.new_stream()).await;
-    let poster = Pictures {
+    let poster = MadeImages {
         poster_bytes: Some(30),
         storyboard_bytes: None,
     };
-    let storyboard = Pictures {
+    let storyboard = MadeImages {
         poster_bytes: None,
         storyboard_bytes: Some(12),
     };

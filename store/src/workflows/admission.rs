@@ -80,9 +80,9 @@ pub(super) async fn enter(
     now_ms: i64,
 ) -> Result<Entry, Error> {
     let is_admitted = match turnstile(tx, account_id, target, bounds).await? {
-        Turnstile::Admitted => true,
-        Turnstile::Waits => false,
-        Turnstile::Full => return Ok(Entry::Full),
+        RunAdmission::Admitted => true,
+        RunAdmission::Waits => false,
+        RunAdmission::Full => return Ok(Entry::Full),
     };
     let charge = operations::charge(tx, account_id, OPERATIONS, bounds.operations, now_ms).await?;
     Ok(match charge {
@@ -91,7 +91,7 @@ pub(super) async fn enter(
     })
 }
 
-enum Turnstile {
+enum RunAdmission {
     Admitted,
     Waits,
     /// Too many of the account wait.
@@ -107,9 +107,9 @@ async fn turnstile(
         max_queued,
         ..
     }: Bounds,
-) -> Result<Turnstile, Error> {
+) -> Result<RunAdmission, Error> {
     if target.active < signed(max_active) {
-        return Ok(Turnstile::Admitted);
+        return Ok(RunAdmission::Admitted);
     }
     // Counted only as far as it matters.
     let waiting: i64 = query_scalar(
@@ -121,8 +121,8 @@ async fn turnstile(
     .fetch_one(tx.sqlite())
     .await?;
     Ok(match waiting < signed(max_queued) {
-        true => Turnstile::Waits,
-        false => Turnstile::Full,
+        true => RunAdmission::Waits,
+        false => RunAdmission::Full,
     })
 }
 

@@ -87,10 +87,10 @@ enum Begins {
         is_admitted: bool,
     },
     /// Refused, for the history to say so.
-    Failed(Refusal),
+    Failed(Rejection),
 }
 
-struct Refusal {
+struct Rejection {
     code: &'static str,
     message: String,
     /// When its input goes.
@@ -195,7 +195,7 @@ pub async fn triggered(
                 Submitted::Full => full(limits),
             },
         };
-        let refusal = Refusal {
+        let refusal = Rejection {
             code,
             message,
             expires_at: now_ms.saturating_add(limits.keep_ms),

@@ -150,7 +150,7 @@ async fn a_file_that_is_no_database_is_refused_and_kept() {
     std::fs::write(&database, &text).unwrap();
     assert!(matches!(
         Store::open(&settings(folder.path())).await,
-        Err(Error::Database(_))
+        Err(Error::Failing(_))
     ));
     assert_eq!(std::fs::read_to_string(&database).unwrap(), text);
 }

@@ -14,7 +14,7 @@ use sluice_media::{
 use super::{
     probe,
     source::Input,
-    still::{self, Developer, Pictures},
+    still::{self, FrameConverter, FrameReader},
 };
 use crate::image::{Raster, vips};
 
@@ -39,7 +39,7 @@ pub(super) fn perform(
         .picture()
         .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving picture"))?;
     let reduction = Reduction::new(track.shown_size(), animation.resize.as_ref());
-    let reel = Reel::take(animation, &reduction, input, &facts, limits, tell)?;
+    let reel = FrameSequence::take(animation, &reduction, input, &facts, limits, tell)?;
     let render = Render {
         resize: reduction.resize,
         ..Render::new(Format::Png, animation.output)
@@ -115,7 +115,7 @@ impl Reduction {
 }
 
 /// Pictures, and when they are shown.
-struct Reel {
+struct FrameSequence {
     rasters: Vec<Raster>,
     /// The tick at which each begins.
     starts: Vec<u32>,
@@ -123,7 +123,7 @@ struct Reel {
     duration_s: f64,
 }
 
-impl Reel {
+impl FrameSequence {
     /// Takes the pictures of the part asked for, at the rate asked for. One that is shown for longer is taken once.
     fn take(
         animation: &Animation,
@@ -140,8 +140,8 @@ impl Reel {
         let (width, height) = reduction.last;
         vips::check_animation(width, height, ticks.unwrap_or(1), limits)?;
 
-        let mut pictures = Pictures::open(input, facts)?;
-        let mut developer = Developer::of(facts);
+        let mut pictures = FrameReader::open(input, facts)?;
+        let mut developer = FrameConverter::of(facts);
         let mut reel = Self {
             rasters: Vec::new(),
             starts: Vec::new(),
@@ -206,7 +206,7 @@ mod tests {
             (vec![0], 1, 0.04, 10.0, vec![40]),
             (vec![0, 3], 4, 0.4, 10.0, vec![300, 100]),
         ] {
-            let reel = Reel {
+            let reel = FrameSequence {
                 rasters: Vec::new(),
                 starts,
                 ticks,
@@ -214,7 +214,7 @@ mod tests {
             };
             assert_eq!(reel.delays(step_ms), expected);
         }
-        let reel = Reel {
+        let reel = FrameSequence {
             rasters: Vec::new(),
             starts: (0..48).collect(),
             ticks: 48,

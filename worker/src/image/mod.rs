@@ -25,11 +25,11 @@ pub struct Raster {
 }
 
 /// The codecs of one process.
-pub struct Studio {
+pub struct ImageProcessor {
     planar: planar::Planar,
 }
 
-impl Studio {
+impl ImageProcessor {
     /// Starts libvips and loads everything that a sandboxed process can no longer open.
     pub fn new() -> Self {
         vips::start();
@@ -108,7 +108,7 @@ impl Studio {
     }
 }
 
-impl Default for Studio {
+impl Default for ImageProcessor {
     fn default() -> Self {
         Self::new()
     }

@@ -7,7 +7,7 @@ use sluice_media::{
     format::Format,
     task::{Adjust, Encode, Fit, Resize, Watermark},
 };
-use sluice_worker::image::{Raster, Studio, vips};
+use sluice_worker::image::{ImageProcessor, Raster, vips};
 
 use crate::{
     clips::{H264, SOUND, alone, can_be_made, clip, folder},
@@ -224,7 +224,7 @@ fn a_mark_stands_in_its_place_on_every_picture() {
         return;
     }
     let _alone = alone();
-    let _studio = Studio::new();
+    let _studio = ImageProcessor::new();
     let clip = clip(
         "marked.mp4",
         &format!("{CORNER} {SOUND} {H264} -c:a aac -shortest"),

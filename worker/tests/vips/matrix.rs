@@ -4,7 +4,7 @@ use sluice_media::{
     format::Format,
     task::{Encode, FailureCode, Fit, Resize, Task},
 };
-use sluice_worker::image::{Studio, vips};
+use sluice_worker::image::{ImageProcessor, vips};
 
 use crate::material::*;
 
@@ -319,7 +319,7 @@ fn lossless_targets_give_every_pixel_back() {
 
 #[test]
 fn a_studio_sends_tasks_where_they_belong() {
-    let mut studio = Studio::new();
+    let mut studio = ImageProcessor::new();
     let jpeg = written(&quarters(64, 48), Format::Jpg);
     let task = Task::Render(Box::new(request(Format::Jpg, Format::Webp)));
     let (done, outputs) = studio.perform(&task, &[&jpeg], &LIMITS).unwrap();

@@ -14,17 +14,17 @@ use sluice_media::{
     av::{AvTask, Report},
     task::{Done, Limits, Task},
 };
-use sluice_worker::process::{Launch, Order, StartError, WorkerProcess};
+use sluice_worker::process::{JobRequest, Launch, StartError, WorkerProcess};
 use tracing::{debug, info, warn};
 
 use super::settings::VideoSettings;
 use crate::compute::{
     assignment::{Assignment, Error, Finished, Output},
-    board::Board,
     caller::Watch,
     output::Target,
+    pool_state::PoolState,
+    recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, abandoned, refusal},
     settings::Sandbox,
-    verdict::{self, ATTEMPTS, Setback, Verdict, abandoned, refusal},
 };
 
 /// Its name in the log.
@@ -36,16 +36,16 @@ pub(super) struct Terms {
     pub(super) launch: Launch,
     pub(super) sandbox: Sandbox,
     pub(super) settings: VideoSettings,
-    pub(super) board: Board,
+    pub(super) board: PoolState,
     /// Reports since the start.
     pub(super) told: AtomicU64,
-    setback: Mutex<Option<Setback>>,
+    setback: Mutex<Option<ProcessUnavailable>>,
 }
 
 /// A process, counted while it is up.
 struct Counted<'t> {
     process: WorkerProcess,
-    board: &'t Board,
+    board: &'t PoolState,
 }
 
 impl Drop for Counted<'_> {
@@ -60,7 +60,7 @@ impl Terms {
             launch,
             sandbox,
             settings,
-            board: Board::default(),
+            board: PoolState::default(),
             told: AtomicU64::new(0),
             setback: Mutex::new(None),
         }
@@ -92,7 +92,7 @@ impl Terms {
         if is_long {
             info!(work = task.name(), "work on a clip begins");
         }
-        let outcome = verdict::attempts(most, |number| {
+        let outcome = recovery::attempts(most, |number| {
             if number > 1 {
                 self.board.replaced.fetch_add(1, Relaxed);
             }
@@ -112,7 +112,7 @@ impl Terms {
         );
         let limits = self.limits(assignment);
         let mut counted = self.start(Some(watch))?;
-        let order = Order {
+        let order = JobRequest {
             task: &assignment.task,
             limits,
             inputs: &inputs,
@@ -137,9 +137,9 @@ impl Terms {
             }
             Err(trouble) => {
                 let overtime = || self.overtime(began.elapsed(), share.get());
-                match verdict::judge(trouble, &self.board, RING, overtime) {
-                    Verdict::TryAgain => Ok(None),
-                    Verdict::Give(error) => Err(error),
+                match recovery::judge(trouble, &self.board, RING, overtime) {
+                    AfterFailure::TryAgain => Ok(None),
+                    AfterFailure::Give(error) => Err(error),
                 }
             }
         }
@@ -187,7 +187,7 @@ impl Terms {
             Err(error) => {
                 self.board.not_started(error.to_string());
                 let mut setback = self.setback();
-                let suffered = Setback::after(setback.as_ref(), &error, RING);
+                let suffered = ProcessUnavailable::after(setback.as_ref(), &error, RING);
                 Err(setback.insert(suffered).error())
             }
         }
@@ -198,7 +198,10 @@ impl Terms {
         if let Some(reason) = refusal(self.sandbox, &layers) {
             warn!(reason, "video and audio are not processed");
             self.board.refused(layers, reason.clone());
-            return Err(self.setback().insert(Setback::for_good(reason)).error());
+            return Err(self
+                .setback()
+                .insert(ProcessUnavailable::for_good(reason))
+                .error());
         }
         self.board.started(layers);
         *self.setback() = None;
@@ -208,7 +211,7 @@ impl Terms {
         })
     }
 
-    fn setback(&self) -> MutexGuard<'_, Option<Setback>> {
+    fn setback(&self) -> MutexGuard<'_, Option<ProcessUnavailable>> {
         self.setback.lock().expect("no panic under this lock")
     }
 }

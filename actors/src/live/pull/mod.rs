@@ -15,7 +15,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use sluice_ingest::rtsp::{Failure, Orders, RtspSettings, Source, Way, pull};
+use sluice_ingest::rtsp::{Failure, Orders, RtspSettings, RtspTransport, Source, pull};
 use tokio::time::{Instant, sleep};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -24,11 +24,11 @@ use tokio_util::{
 use tracing::{info, warn};
 use uuid::Uuid;
 
-pub use url::{Fault, PullUrl, masked};
+pub use url::{PullUrl, PullUrlError, masked};
 
-use super::{Directory, LiveGate};
+use super::{Directory, LiveAuthorizer};
 use crate::{
-    concern::Concern,
+    component::Component,
     outbound::{Outbound, Target},
 };
 
@@ -41,7 +41,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// What the loop is started with, again after each restart.
 #[derive(Clone)]
 pub struct Args {
-    pub gate: LiveGate,
+    pub gate: LiveAuthorizer,
     pub directory: Arc<Directory>,
     pub outbound: Outbound,
     pub settings: Arc<RtspSettings>,
@@ -51,8 +51,8 @@ pub struct Args {
 }
 
 /// The concern that pulls.
-pub fn concern(args: Args) -> Concern {
-    Concern::of_loop(NAME, move || follow_rows(args.clone()))
+pub fn component(args: Args) -> Component {
+    Component::of_task(NAME, move || follow_rows(args.clone()))
 }
 
 /// A pull that runs until it is dropped.
@@ -179,12 +179,12 @@ async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> R
     let gate = args.gate.pulled(input_id);
     let line = outbound.connect_to(&target).await.map_err(told)?;
     info!(input = %input_id, source = %source.remote, "a source is pulled");
-    let over_tcp = Way::Tcp(line);
+    let over_tcp = RtspTransport::Tcp(line);
     match pull(source.clone(), over_tcp, &args.settings, &gate, orders).await {
         Ok(()) => Ok(()),
         Err(Failure::WantsUdp) => {
             let source = udp_source(outbound, &pull_url, &target, source, &addresses)?;
-            let udp: Way<tokio::net::TcpStream> = Way::Udp;
+            let udp: RtspTransport<tokio::net::TcpStream> = RtspTransport::Udp;
             let pulled = pull(source, udp, &args.settings, &gate, orders).await;
             pulled.map_err(|failure| failure.to_string())
         }

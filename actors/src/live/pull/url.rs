@@ -4,7 +4,7 @@ use url::{Position, Url};
 
 use crate::{
     live::address::{self, MASK, Malformed},
-    outbound::{Outbound, Refusal, Target},
+    outbound::{Outbound, Rejection, Target},
 };
 
 /// RFC 2326 §3.2, and the port that is registered for RTSP in TLS.
@@ -13,7 +13,7 @@ const RTSPS_PORT: u16 = 322;
 
 /// What is wrong with an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum PullUrlError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error("expected an address such as rtsp://camera.example.com/stream")]
@@ -21,7 +21,7 @@ pub enum Fault {
     #[error("it must begin with rtsp:// or rtsps://")]
     Scheme,
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] Rejection),
 }
 
 /// The address of a source.
@@ -37,24 +37,24 @@ pub struct PullUrl {
 
 impl PullUrl {
     /// Reads an address; where it leads is not checked here.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let mut url = address::read(text)?.ok_or(Fault::Syntax)?;
+    pub fn parse(text: &str) -> Result<Self, PullUrlError> {
+        let mut url = address::read(text)?.ok_or(PullUrlError::Syntax)?;
         let is_tls = match url.scheme() {
             "rtsp" => false,
             "rtsps" => true,
-            _ => return Err(Fault::Scheme),
+            _ => return Err(PullUrlError::Scheme),
         };
         let default_port = if is_tls { RTSPS_PORT } else { RTSP_PORT };
         let port = url.port().unwrap_or(default_port);
         if url.host_str().is_none_or(str::is_empty) || port == 0 {
-            return Err(Fault::Syntax);
+            return Err(PullUrlError::Syntax);
         }
         let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| {
             let password = url.password().unwrap_or_default();
             (decoded(url.username()), decoded(password))
         });
         let cleared = url.set_username("").and_then(|()| url.set_password(None));
-        cleared.map_err(|()| Fault::Syntax)?;
+        cleared.map_err(|()| PullUrlError::Syntax)?;
         url.set_fragment(None);
         Ok(Self {
             url,
@@ -65,7 +65,7 @@ impl PullUrl {
     }
 
     /// Whom to dial; refused where the address itself says that it may not be.
-    pub fn target(&self, outbound: &Outbound) -> Result<Target, Refusal> {
+    pub fn target(&self, outbound: &Outbound) -> Result<Target, Rejection> {
         let host = self.url.host_str().unwrap_or_default();
         outbound.check_peer(host, self.port, self.is_tls)
     }
@@ -141,18 +141,21 @@ mod tests {
     #[test]
     fn what_is_no_source_is_refused() {
         for (text, fault) in [
-            ("http://cam/live", Fault::Scheme),
-            ("rtsp:///live", Fault::Syntax),
-            ("rtsp://cam:0/", Fault::Syntax),
-            ("cam/live", Fault::Syntax),
-            ("rtsp://cam/a b", Fault::Malformed(Malformed::Character)),
+            ("http://cam/live", PullUrlError::Scheme),
+            ("rtsp:///live", PullUrlError::Syntax),
+            ("rtsp://cam:0/", PullUrlError::Syntax),
+            ("cam/live", PullUrlError::Syntax),
+            (
+                "rtsp://cam/a b",
+                PullUrlError::Malformed(Malformed::Character),
+            ),
         ] {
             assert_eq!(PullUrl::parse(text).err(), Some(fault), "{text}");
         }
         let long = format!("rtsp://cam/{}", "x".repeat(address::MAX_BYTES));
         assert_eq!(
             PullUrl::parse(&long).err(),
-            Some(Fault::Malformed(Malformed::TooLong))
+            Some(PullUrlError::Malformed(Malformed::TooLong))
         );
     }
 

@@ -17,16 +17,16 @@ use sluice_store::{
 use super::{
     super::{
         playback::{Playback, View},
-        shelf::Body,
+        segment_store::Body,
     },
     Recordings,
-    reel::{CodecChange, Cut, InitBytes, Medium, Reel, Take},
+    segment_list::{CodecChange, Cut, InitBytes, Medium, SegmentList, Take},
     storing::{blocking, sealed},
     task::MP4,
 };
 use crate::durable::{
-    setback::with_patience,
-    stored::{Keeping, keep},
+    step_error::with_patience,
+    stored::{UnstoredResult, keep},
 };
 
 /// A point of a broadcast.
@@ -140,9 +140,9 @@ fn keeping(
     filename: String,
     blob: &sluice_store::blob::Sealed,
     limit_bytes: u64,
-) -> Keeping {
+) -> UnstoredResult {
     let (width, height) = cut.header.size.unzip();
-    Keeping {
+    UnstoredResult {
         account_id: input.account_id,
         file: NewFile {
             folder_id: None,
@@ -172,8 +172,8 @@ fn clock(seconds: f64) -> String {
 }
 
 /// All that can be cut: what is recorded, and behind it what is listed.
-fn gather(view: &View) -> Reel {
-    let mut reel = Reel::default();
+fn gather(view: &View) -> SegmentList {
+    let mut reel = SegmentList::default();
     let mut takes = BTreeMap::new();
     if let Some(tape) = view.shelf.tape() {
         for segment in tape.segments() {
@@ -228,7 +228,12 @@ fn listed(view: &View, segment: &Segment) -> Option<Medium> {
 }
 
 /// Start and end on the broadcast's timeline, checked.
-fn range(reel: &Reel, edge_90k: i64, new: &NewClip, most_s: u64) -> Result<(i64, i64), ClipError> {
+fn range(
+    reel: &SegmentList,
+    edge_90k: i64,
+    new: &NewClip,
+    most_s: u64,
+) -> Result<(i64, i64), ClipError> {
     let first = reel.takes.first().ok_or(ClipError::Idle)?;
     let place = |moment: Moment| match moment {
         Moment::Seconds(seconds) if seconds < 0.0 => edge_90k + (seconds * 90e3) as i64,
@@ -263,7 +268,7 @@ fn range(reel: &Reel, edge_90k: i64, new: &NewClip, most_s: u64) -> Result<(i64,
 }
 
 /// Where the clock on the wall showed this.
-fn on_timeline(reel: &Reel, unix_ms: i64) -> i64 {
+fn on_timeline(reel: &SegmentList, unix_ms: i64) -> i64 {
     let after = reel
         .takes
         .partition_point(|take| take.segment.program_date_time_ms <= unix_ms);

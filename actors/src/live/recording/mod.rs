@@ -10,12 +10,12 @@
 
 mod announcement;
 mod clip;
-mod reel;
+mod segment_list;
 mod settings;
 mod storing;
 mod sweep;
-mod tape;
 mod task;
+mod writer;
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -26,7 +26,7 @@ use tracing::debug;
 use uuid::Uuid;
 
 use crate::{
-    concern::{Concern, Door},
+    component::{ActorHandle, Component},
     registry::{self, Entity, Registry},
     video::VideoStreams,
 };
@@ -36,8 +36,8 @@ pub(crate) use announcement::stream_ended;
 pub use clip::{Clip, ClipError, Moment, NewClip};
 pub use settings::RecordingSettings;
 pub(super) use sweep::{recover, run as run_sweep};
-pub use tape::Tape;
-pub(super) use tape::{Site, TapeJob};
+pub use writer::RecordingWriter;
+pub(super) use writer::{WriterContext, WriterJob};
 
 /// Below the data folder.
 const FOLDER: &str = "recordings";
@@ -66,13 +66,13 @@ struct Services {
     draining: CancellationToken,
     /// Recordings that are worked on.
     walks: TaskTracker,
-    door: Door<Registry<Recording>>,
+    handle: ActorHandle<Registry<Recording>>,
 }
 
 impl fmt::Debug for Recordings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recordings")
-            .field("door", &self.services.door)
+            .field("door", &self.services.handle)
             .finish_non_exhaustive()
     }
 }
@@ -97,24 +97,24 @@ impl Recordings {
                 clean,
                 draining: CancellationToken::new(),
                 walks: TaskTracker::new(),
-                door: Door::default(),
+                handle: ActorHandle::default(),
             }),
         }
     }
 
     /// The concerns that run it.
-    pub fn concerns(&self) -> Vec<Concern> {
+    pub fn components(&self) -> Vec<Component> {
         let args = registry::Args {
             entity: Recording(self.services.clone()),
             store: self.services.store.clone(),
             max_active: self.services.settings.max_active,
             lease: self.services.settings.lease,
         };
-        vec![Concern::of(
+        vec![Component::new(
             "recordings",
             args,
             registry::MAILBOX,
-            self.services.door.clone(),
+            self.services.handle.clone(),
         )]
     }
 

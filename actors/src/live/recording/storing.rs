@@ -4,12 +4,12 @@ use std::{io, sync::Arc};
 
 use sluice_store::{Error as StoreError, Store, blob::Sealed};
 
-use super::reel::{Cut, Payload, Reel};
+use super::segment_list::{Cut, Payload, SegmentList};
 
 /// Writes the file of a cut; the cut is of no use for another one afterwards.
 pub(super) async fn sealed(
     store: &Store,
-    reel: Arc<Reel>,
+    reel: Arc<SegmentList>,
     cut: &mut Cut,
 ) -> Result<Sealed, StoreError> {
     let mut spool = store.blobs().spool().await?;

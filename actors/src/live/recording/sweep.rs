@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     super::{ledger, playback::Directory, unix_ms},
-    tape::{INDEX, Site},
+    writer::{INDEX, WriterContext},
 };
 
 const EVERY: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ const UNKNOWN_KEPT: Duration = Duration::from_secs(3_600);
 
 /// Tells the store of every recording on the disk, and which of them are over: a crash may have come between a folder and its
 /// row. Blocks.
-pub(in crate::live) fn recover(site: &Site, on_air: &[String]) -> io::Result<()> {
+pub(in crate::live) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()> {
     for folder in folders(&site.folder)? {
         let Some((input_id, broadcast, started_ms)) = begun(&folder) else {
             continue;
@@ -68,7 +68,7 @@ fn begun(folder: &Path) -> Option<(Uuid, String, i64)> {
 
 /// Removes folders that nothing needs, until `stop`.
 pub(in crate::live) async fn run(
-    site: Site,
+    site: WriterContext,
     directory: Arc<Directory>,
     linger: Duration,
     stop: CancellationToken,
@@ -107,7 +107,11 @@ async fn end_lost(store: &Store, directory: &Directory, began_ms: i64) -> Result
     }
 }
 
-async fn sweep(site: &Site, directory: &Directory, linger: Duration) -> Result<(), StoreError> {
+async fn sweep(
+    site: &WriterContext,
+    directory: &Directory,
+    linger: Duration,
+) -> Result<(), StoreError> {
     let at = site.folder.clone();
     let found = super::storing::blocking(move || folders(&at)).await?;
     for folder in found {

@@ -26,15 +26,15 @@ use tracing::{info, warn};
 
 use super::{
     Services, announcement,
-    reel::{Cut, Reel},
+    segment_list::{Cut, SegmentList},
     storing::{blocking, sealed},
-    tape::INDEX,
+    writer::INDEX,
 };
 use crate::{
     durable::{
         owner::{RowOwner, RowTask, begin},
-        setback::{Stop, with_patience},
-        stored::{Keeping, keep},
+        step_error::{OwnerError, with_patience},
+        stored::{UnstoredResult, keep},
     },
     video::SEGMENT_DURATION_S,
 };
@@ -64,11 +64,11 @@ impl RowTask for RecordingTask {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), Stop> {
+    async fn walk(&self) -> Result<(), OwnerError> {
         let walked = tokio::select! {
             biased;
             walked = walk(&self.services, &self.lease) => walked,
-            () = self.services.draining.cancelled() => return Err(Stop::Drained),
+            () = self.services.draining.cancelled() => return Err(OwnerError::Drained),
         };
         let error = match walked {
             Ok(()) => return Ok(()),
@@ -76,7 +76,7 @@ impl RowTask for RecordingTask {
         };
         if let Some(reason) = waited_for(&error) {
             self.note_wait(reason).await;
-            return Err(Stop::Later(error.to_string()));
+            return Err(OwnerError::Later(error.to_string()));
         }
         Err(error.into())
     }
@@ -157,7 +157,7 @@ async fn store_files(
     done: usize,
 ) -> Result<(), StoreError> {
     let folder = services.folder.join(&recording.broadcast);
-    let reel = Arc::new(blocking(move || Reel::open(&folder)).await?);
+    let reel = Arc::new(blocking(move || SegmentList::open(&folder)).await?);
     let (mut from, mut number) = (Some(0), 0);
     while let Some(first) = from {
         let source = reel.clone();
@@ -234,7 +234,7 @@ impl Part {
         blobs::record(tx, &self.blob, now_ms).await?;
         let header = &self.cut.header;
         let (width, height) = header.size.unzip();
-        let keeping = Keeping {
+        let keeping = UnstoredResult {
             account_id: recording.account_id,
             file: NewFile {
                 folder_id: None,

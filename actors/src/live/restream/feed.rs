@@ -10,8 +10,8 @@ use sluice_media::{
 };
 
 use super::{
-    tap::{Item, Tracks},
     timeline::{Kind, Timeline},
+    unit_window::{Item, Tracks},
 };
 
 /// How long sound waits for the picture that may come with it.

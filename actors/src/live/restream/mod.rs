@@ -11,9 +11,9 @@ mod feed;
 mod progress;
 mod settings;
 mod sink;
-pub(super) mod tap;
 mod task;
 mod timeline;
+pub(super) mod unit_window;
 pub(crate) mod url;
 
 use std::{
@@ -35,11 +35,11 @@ use uuid::Uuid;
 
 pub use progress::{OutputStatus, Report};
 pub use settings::RestreamSettings;
-pub use url::{Fault, OutputUrl, masked};
+pub use url::{OutputUrl, OutputUrlError, masked};
 
 use self::{progress::Progress, task::Work};
 use super::Directory;
-use crate::{Error, concern::Concern, outbound::Outbound};
+use crate::{Error, component::Component, outbound::Outbound};
 
 const NAME: &str = "outputs";
 
@@ -165,15 +165,15 @@ impl Restreams {
     }
 
     /// The concern that keeps a task for each enabled output.
-    pub fn concern(&self, site: Site) -> Concern {
+    pub fn component(&self, site: OutputContext) -> Component {
         let restreams = self.clone();
-        Concern::of_loop(NAME, move || follow_rows(restreams.clone(), site.clone()))
+        Component::of_task(NAME, move || follow_rows(restreams.clone(), site.clone()))
     }
 }
 
 /// What outputs need of the process beside their handle.
 #[derive(Clone)]
-pub struct Site {
+pub struct OutputContext {
     pub directory: Arc<Directory>,
     pub sessions: TaskTracker,
     /// Ends every output; their inputs' broadcasts wait for the next process.
@@ -187,7 +187,7 @@ struct Running {
 }
 
 /// Starts and ends tasks as the rows say.
-async fn follow_rows(restreams: Restreams, site: Site) {
+async fn follow_rows(restreams: Restreams, site: OutputContext) {
     let mut rows = restreams.parts.changes.subscribe();
     let mut inputs = site.directory.follow();
     let mut running: HashMap<Uuid, Running> = HashMap::new();
@@ -227,7 +227,7 @@ async fn follow_rows(restreams: Restreams, site: Site) {
 }
 
 /// `None` while its input is not known.
-fn start(restreams: &Restreams, site: &Site, entry: Entry) -> Option<Running> {
+fn start(restreams: &Restreams, site: &OutputContext, entry: Entry) -> Option<Running> {
     let playback = site.directory.by_input(entry.row.input_id)?;
     let over = CancellationToken::new();
     let work = Work {

@@ -13,18 +13,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
     RestreamSettings,
-    url::{OutputUrl, Way},
+    url::{OutputUrl, Scheme},
 };
 use crate::outbound::{Outbound, Target};
 
 /// A socket to a server, encrypted or not.
-pub(super) trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait TargetStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> TargetStream for T {}
 
 /// A target that takes the stream. Errors are in words for the person who gave its address.
 pub(super) enum Sink {
-    Rtmp(Box<Publisher<Box<dyn Line>>>),
+    Rtmp(Box<Publisher<Box<dyn TargetStream>>>),
     Srt(Box<Call>),
 }
 
@@ -43,19 +43,19 @@ impl Sink {
     ) -> Result<Self, String> {
         let target = url.target(outbound).map_err(|it| it.to_string())?;
         match url.way() {
-            Way::Rtmp { app, stream } => {
+            Scheme::Rtmp { app, stream } => {
                 let destination = publish::Target {
                     app: app.clone(),
                     stream: stream.clone(),
                     tc_url: url.tc_url(app),
                 };
                 let line = outbound.connect_to(&target).await.map_err(told)?;
-                let line: Box<dyn Line> = Box::new(line);
+                let line: Box<dyn TargetStream> = Box::new(line);
                 let opened = Publisher::open(line, destination, settings.patience()).await;
                 let publisher = opened.map_err(|failure| failure.to_string())?;
                 Ok(Self::Rtmp(Box::new(publisher)))
             }
-            Way::Srt(options) => {
+            Scheme::Srt(options) => {
                 let remote = remote(&target, url.port(), outbound).await?;
                 let called = options.clone().for_remote(remote);
                 let called = Caller::connect(called, settings.answer_timeout).await;

@@ -13,7 +13,7 @@ use super::{
     feed::Feed,
     progress::{OutputStatus, Progress},
     sink::Sink,
-    tap::{Air, Taken, Tap},
+    unit_window::{SourceState, Taken, UnitWindow},
     url::OutputUrl,
 };
 use crate::outbound::Outbound;
@@ -27,7 +27,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Work {
     pub(super) output_id: Uuid,
     pub(super) url: String,
-    pub(super) tap: Arc<Tap>,
+    pub(super) tap: Arc<UnitWindow>,
     pub(super) progress: Arc<Progress>,
     pub(super) outbound: Outbound,
     pub(super) settings: Arc<RestreamSettings>,
@@ -81,7 +81,7 @@ impl Work {
             tokio::select! {
                 () = sleep(pause) => {}
                 // Nothing is to be sent any more.
-                _ = self.tap.until(&[Air::Off]) => {}
+                _ = self.tap.until(&[SourceState::Off]) => {}
                 () = self.ordered() => break,
             }
         }
@@ -98,15 +98,15 @@ impl Work {
     /// Waits until there is something to send; `false` when it is told to end.
     async fn on_air(&self) -> bool {
         loop {
-            let wanted: &[Air] = match self.tap.air() {
-                Air::Sending => &[Air::Sending],
-                Air::Silent => {
+            let wanted: &[SourceState] = match self.tap.air() {
+                SourceState::Sending => &[SourceState::Sending],
+                SourceState::Silent => {
                     self.progress.enter(OutputStatus::Waiting);
-                    &[Air::Sending, Air::Off]
+                    &[SourceState::Sending, SourceState::Off]
                 }
-                Air::Off => {
+                SourceState::Off => {
                     self.progress.enter(OutputStatus::Idle);
-                    &[Air::Sending, Air::Silent]
+                    &[SourceState::Sending, SourceState::Silent]
                 }
             };
             let air = tokio::select! {
@@ -114,7 +114,7 @@ impl Work {
                 () = self.ordered() => return false,
                 air = self.tap.until(wanted) => air,
             };
-            if air == Air::Sending {
+            if air == SourceState::Sending {
                 return true;
             }
         }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
     }
 
-    fn work(tap: &Arc<Tap>) -> Work {
+    fn work(tap: &Arc<UnitWindow>) -> Work {
         Work {
             output_id: Uuid::nil(),
             url: "rtmp://target.example/live/key".to_owned(),
@@ -247,8 +247,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_panic_costs_one_output_one_try() {
         const SECONDS: i64 = 10;
-        let tap = Arc::new(Tap::default());
-        tap.set_air(Air::Sending);
+        let tap = Arc::new(UnitWindow::default());
+        tap.set_air(SourceState::Sending);
         let (faulty, steady) = (work(&tap), work(&tap));
         let (sent_faulty, sent_steady) = (Mutex::default(), Mutex::default());
         let tries = AtomicU32::new(0);
@@ -272,7 +272,7 @@ mod tests {
                 tap.put(&[sound(second)]);
                 sleep(Duration::from_secs(1)).await;
             }
-            tap.set_air(Air::Off);
+            tap.set_air(SourceState::Off);
             steady.over.cancel();
             faulty.over.cancel();
         };

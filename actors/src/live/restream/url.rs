@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::{
     live::address::{self, MASK, Malformed},
-    outbound::{Outbound, Refusal, Target},
+    outbound::{Outbound, Rejection, Target},
 };
 use sluice_ingest::srt::caller::{CallFailure, CallOptions};
 
@@ -19,7 +19,7 @@ const SHOWN: [&str; 5] = ["latency", "mode", "pbkeylen", "pkt_size", "transtype"
 
 /// What is wrong with an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum OutputUrlError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error("expected an address such as rtmp://live.example.com/app/key")]
@@ -35,17 +35,17 @@ pub enum Fault {
     #[error(transparent)]
     Srt(#[from] CallFailure),
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] Rejection),
 }
 
 /// How a target is spoken to. `Debug` hides it whole, for the secrets are in it.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum Scheme {
     Rtmp { app: String, stream: String },
     Srt(CallOptions),
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Rtmp { .. } => "Rtmp",
@@ -62,33 +62,33 @@ pub struct OutputUrl {
     port: u16,
     /// As it was written.
     authority: String,
-    way: Way,
+    way: Scheme,
 }
 
 impl OutputUrl {
     /// Reads an address; where it leads is not checked here.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let url = address::read(text)?.ok_or(Fault::Syntax)?;
+    pub fn parse(text: &str) -> Result<Self, OutputUrlError> {
+        let url = address::read(text)?.ok_or(OutputUrlError::Syntax)?;
         let (scheme, default_port) = match url.scheme() {
             "rtmp" => ("rtmp", Some(RTMP_PORT)),
             "rtmps" => ("rtmps", Some(RTMPS_PORT)),
             "srt" => ("srt", None),
-            _ => return Err(Fault::Scheme),
+            _ => return Err(OutputUrlError::Scheme),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Fault::UserInformation);
+            return Err(OutputUrlError::UserInformation);
         }
         let host = url.host_str().filter(|host| !host.is_empty());
-        let host = host.ok_or(Fault::Syntax)?.to_owned();
-        let port = url.port().or(default_port).ok_or(Fault::NoPort)?;
+        let host = host.ok_or(OutputUrlError::Syntax)?.to_owned();
+        let port = url.port().or(default_port).ok_or(OutputUrlError::NoPort)?;
         if port == 0 {
-            return Err(Fault::Syntax);
+            return Err(OutputUrlError::Syntax);
         }
-        let (_, rest) = text.split_once("://").ok_or(Fault::Syntax)?;
+        let (_, rest) = text.split_once("://").ok_or(OutputUrlError::Syntax)?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         let way = match scheme {
-            "srt" => Way::Srt(CallOptions::parse(query_of(rest))?),
+            "srt" => Scheme::Srt(CallOptions::parse(query_of(rest))?),
             _ => rtmp(rest)?,
         };
         Ok(Self {
@@ -101,11 +101,11 @@ impl OutputUrl {
     }
 
     /// Whom to dial; refused where the address itself says that it may not be.
-    pub fn target(&self, outbound: &Outbound) -> Result<Target, Refusal> {
+    pub fn target(&self, outbound: &Outbound) -> Result<Target, Rejection> {
         outbound.check_peer(&self.host, self.port, self.scheme == "rtmps")
     }
 
-    pub(super) fn way(&self) -> &Way {
+    pub(super) fn way(&self) -> &Scheme {
         &self.way
     }
 
@@ -120,15 +120,15 @@ impl OutputUrl {
 }
 
 /// The key is what follows the last slash of the path, its query included.
-fn rtmp(rest: &str) -> Result<Way, Fault> {
-    let path = rest.strip_prefix('/').ok_or(Fault::NoKey)?;
+fn rtmp(rest: &str) -> Result<Scheme, OutputUrlError> {
+    let path = rest.strip_prefix('/').ok_or(OutputUrlError::NoKey)?;
     let path_end = path.find('?').unwrap_or(path.len());
-    let slash = path[..path_end].rfind('/').ok_or(Fault::NoKey)?;
+    let slash = path[..path_end].rfind('/').ok_or(OutputUrlError::NoKey)?;
     let (app, stream) = (&path[..slash], &path[slash + 1..]);
     if app.is_empty() || stream.is_empty() || stream.starts_with('?') {
-        return Err(Fault::NoKey);
+        return Err(OutputUrlError::NoKey);
     }
-    Ok(Way::Rtmp {
+    Ok(Scheme::Rtmp {
         app: app.to_owned(),
         stream: stream.to_owned(),
     })
@@ -145,11 +145,11 @@ pub fn masked(text: &str) -> String {
     };
     let place = format!("{}://{}", url.scheme, url.authority);
     match &url.way {
-        Way::Rtmp { app, .. } => {
+        Scheme::Rtmp { app, .. } => {
             let application = app.split('/').next().unwrap_or_default();
             format!("{place}/{application}/{MASK}")
         }
-        Way::Srt(_) => {
+        Scheme::Srt(_) => {
             let shown = |parameter: &str| {
                 let (name, value) = parameter.split_once('=')?;
                 let value = if SHOWN.contains(&name) { value } else { MASK };
@@ -168,8 +168,8 @@ pub fn masked(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn rtmp_way(app: &str, stream: &str) -> Way {
-        Way::Rtmp {
+    fn rtmp_way(app: &str, stream: &str) -> Scheme {
+        Scheme::Rtmp {
             app: app.to_owned(),
             stream: stream.to_owned(),
         }
@@ -209,7 +209,7 @@ mod tests {
             ("srt://h:1/?streamid=%23!::r=a&latency=200", "#!::r=a"),
         ] {
             let url = OutputUrl::parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
-            let Way::Srt(options) = url.way() else {
+            let Scheme::Srt(options) = url.way() else {
                 panic!("{text}");
             };
             assert_eq!(options.stream_id.as_deref(), Some(stream_id), "{text}");
@@ -219,28 +219,31 @@ mod tests {
     #[test]
     fn what_is_no_target_is_refused() {
         for (text, fault) in [
-            ("http://h/live/key", Fault::Scheme),
-            ("rtmp:///live/key", Fault::Syntax),
-            ("rtmp://h:0/live/key", Fault::Syntax),
-            ("h/live/key", Fault::Syntax),
-            ("rtmp://h", Fault::NoKey),
-            ("rtmp://h/live", Fault::NoKey),
-            ("rtmp://h/live/", Fault::NoKey),
-            ("rtmp://h/live/?key", Fault::NoKey),
-            ("rtmp://h//key", Fault::NoKey),
-            ("rtmp://h/live/a b", Fault::Malformed(Malformed::Character)),
-            ("rtmp://u:p@h/live/key", Fault::UserInformation),
-            ("srt://h?streamid=a", Fault::NoPort),
+            ("http://h/live/key", OutputUrlError::Scheme),
+            ("rtmp:///live/key", OutputUrlError::Syntax),
+            ("rtmp://h:0/live/key", OutputUrlError::Syntax),
+            ("h/live/key", OutputUrlError::Syntax),
+            ("rtmp://h", OutputUrlError::NoKey),
+            ("rtmp://h/live", OutputUrlError::NoKey),
+            ("rtmp://h/live/", OutputUrlError::NoKey),
+            ("rtmp://h/live/?key", OutputUrlError::NoKey),
+            ("rtmp://h//key", OutputUrlError::NoKey),
+            (
+                "rtmp://h/live/a b",
+                OutputUrlError::Malformed(Malformed::Character),
+            ),
+            ("rtmp://u:p@h/live/key", OutputUrlError::UserInformation),
+            ("srt://h?streamid=a", OutputUrlError::NoPort),
         ] {
             assert_eq!(OutputUrl::parse(text).err(), Some(fault), "{text}");
         }
         let long = format!("rtmp://h/live/{}", "x".repeat(address::MAX_BYTES));
         assert_eq!(
             OutputUrl::parse(&long).err(),
-            Some(Fault::Malformed(Malformed::TooLong))
+            Some(OutputUrlError::Malformed(Malformed::TooLong))
         );
         let refused = OutputUrl::parse("srt://h:1?mode=listener");
-        assert!(matches!(refused, Err(Fault::Srt(_))));
+        assert!(matches!(refused, Err(OutputUrlError::Srt(_))));
     }
 
     #[test]

@@ -9,10 +9,10 @@ use std::{
 
 use bytes::Bytes;
 use sluice_ingest::{
-    gate::Ended,
+    publish::Ended,
     srt::{
         message::{FromGateway, SessionId, ToGateway},
-        session::{Arrival, Caller, serve},
+        session::{Caller, GatewayEvent, serve},
         stream_id::Reject,
     },
 };
@@ -62,7 +62,7 @@ impl RefusalLog {
 }
 
 struct Route {
-    arrivals: mpsc::Sender<Arrival>,
+    arrivals: mpsc::Sender<GatewayEvent>,
     ended: Arc<OnceLock<Ended>>,
     /// Payloads were thrown away since the last that the session took.
     gap: bool,
@@ -100,7 +100,7 @@ impl<'a> Calls<'a> {
                 if let Some(route) = self.routes.get_mut(&session) {
                     line.discarded += route.discarded;
                     // Left out when the queue is full: the next one has the same totals.
-                    let _ = route.arrivals.try_send(Arrival::Line(line));
+                    let _ = route.arrivals.try_send(GatewayEvent::Line(line));
                 }
             }
             FromGateway::Closed { session, how } => {
@@ -169,7 +169,7 @@ impl<'a> Calls<'a> {
             return;
         };
         let (gap, len) = (gap || route.gap, bytes.len());
-        match route.arrivals.try_send(Arrival::Data { gap, bytes }) {
+        match route.arrivals.try_send(GatewayEvent::Data { gap, bytes }) {
             Ok(()) => route.gap = false,
             Err(Full(_)) => {
                 route.gap = true;

@@ -5,9 +5,9 @@
 //! queues, so that no session holds another back.
 
 mod calls;
+mod gateway_publisher;
 mod passphrase;
 mod process;
-mod teller;
 
 use std::{
     io,
@@ -33,11 +33,11 @@ use tracing::{info, warn};
 
 pub use passphrase::Passphrases;
 
-use super::{Directory, LiveGate, listener::bind_with};
+use super::{Directory, LiveAuthorizer, listener::bind_with};
 use crate::{
     Error,
+    component::{Component, ComponentStatuses},
     compute::Sandbox,
-    concern::{Board, Concern},
 };
 use calls::Calls;
 use process::Process;
@@ -61,7 +61,7 @@ const RED_AFTER: u32 = 3;
 #[derive(Clone)]
 pub struct Args {
     pub udp: Arc<UdpSocket>,
-    pub gate: LiveGate,
+    pub gate: LiveAuthorizer,
     pub directory: Arc<Directory>,
     pub passphrases: Passphrases,
     pub settings: Arc<SrtSettings>,
@@ -71,15 +71,15 @@ pub struct Args {
     pub program: PathBuf,
     /// Whether a gateway starts that lacks a layer of it.
     pub sandbox: Sandbox,
-    pub board: Board,
+    pub board: ComponentStatuses,
     pub sessions: TaskTracker,
     /// Ends every session and the gateway.
     pub stop: CancellationToken,
 }
 
 /// The concern that runs the gateway.
-pub fn concern(args: Args) -> Concern {
-    Concern::of_loop(NAME, move || keep_running(args.clone()))
+pub fn component(args: Args) -> Component {
+    Component::of_task(NAME, move || keep_running(args.clone()))
 }
 
 /// Binds the UDP address of a setting, as [`bind`](super::listener::bind) does for TCP.
@@ -144,7 +144,7 @@ async fn run_once(args: &Args) -> Result<(), Failure> {
     let (process, socket) = Process::start(args).map_err(Failure::Start)?;
     let (mut reading, writing) = socket.into_split();
     let (orders, queue) = mpsc::channel(ORDERS);
-    let telling = tokio::spawn(teller::run(args.clone(), writing, queue));
+    let telling = tokio::spawn(gateway_publisher::run(args.clone(), writing, queue));
     let outcome = tokio::select! {
         outcome = follow(args, &mut reading, Calls::new(args, orders)) => outcome,
         () = args.stop.cancelled() => return Ok(()).inspect(|()| telling.abort()),

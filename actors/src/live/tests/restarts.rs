@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::{
-    concern::Ward,
+    component::Supervisor,
     live::{inputs::Fall, listener},
     network::NetworkPlaces,
 };
@@ -77,7 +77,7 @@ fn each_panic_of_an_accept_loop_is_noticed() {
     drop(gone);
     let args = listener::Args {
         socket: socket.clone(),
-        gate: LiveGate::new(LiveInputs::prepare().actor_ref().clone()),
+        gate: LiveAuthorizer::new(LiveInputs::prepare().actor_ref().clone()),
         settings: Arc::new(RtmpSettings::default()),
         tls: None,
         read_beat: Duration::ZERO,
@@ -86,8 +86,8 @@ fn each_panic_of_an_accept_loop_is_noticed() {
         sessions: TaskTracker::new(),
         stop: CancellationToken::new(),
     };
-    let start = listener::concern("listener", args).start;
-    let ward = tree.block_on(async { Ward::spawn(start) });
+    let start = listener::component("listener", args).start;
+    let ward = tree.block_on(async { Supervisor::spawn(start) });
     let timers = Builder::new_current_thread().enable_time().build().unwrap();
     timers.block_on(async {
         let parked = tokio::time::timeout(Duration::from_secs(20), ward.wait_for_shutdown()).await;

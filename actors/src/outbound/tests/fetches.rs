@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::{io::AsyncWriteExt as _, time::timeout};
 
 use super::{
-    super::{Error, Fetched, Outbound, OutboundSettings, Refusal, Sink},
+    super::{Error, Fetched, Outbound, OutboundSettings, Rejection, Sink},
     Names, PATIENCE, SOON, open, open_settings,
     receiver::{Receiver, drain, read_request},
 };
@@ -199,7 +199,7 @@ async fn redirects_are_followed_so_often_and_checked_each_time() {
     let url = format!("http://{}/inside", receiver.address);
     let error = fetch(&outbound, &url, 5).await.expect_err("refused");
     assert!(
-        matches!(error, Error::Refused(Refusal::Address { .. })),
+        matches!(error, Error::Refused(Rejection::Address { .. })),
         "{error}"
     );
 }

@@ -16,7 +16,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    super::{Error, Outbound, OutboundSettings, Reason, Refusal, Sink},
+    super::{Error, Outbound, OutboundSettings, Reason, Rejection, Sink},
     Names, SOON, open, post,
     receiver::{OK, Receiver, drain, read_request},
 };
@@ -474,8 +474,8 @@ fn with_names(allow: &[&str]) -> Outbound {
 
 fn meaning(error: &Error) -> Means {
     match error {
-        Error::Refused(Refusal::Url(_)) => Fault,
-        Error::Refused(Refusal::Address { verdict, .. }) => match verdict.reason {
+        Error::Refused(Rejection::Url(_)) => Fault,
+        Error::Refused(Rejection::Address { verdict, .. }) => match verdict.reason {
             Loopback => Here,
             reason => Means::Refused(reason),
         },

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use self::fake::{Fake, INIT_BYTES, SEGMENT_BYTES, SEGMENT_S, content};
 use super::{Playback, Progress, StreamSettings, Track, VideoStreams};
 use crate::{
-    concern::Board,
+    component::ComponentStatuses,
     durable::workers::Workers,
     events::tests::feed,
     fixtures::{account, until},
@@ -275,8 +275,8 @@ fn start(store: &Store, workers: Arc<dyn Workers>) -> (VideoStreams, ActorRef<Ro
         "https://media.example/".into(),
     );
     let root = Root::start(tree::Args {
-        concerns: streams.concerns(),
-        board: Board::default(),
+        components: streams.components(),
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (streams, root)

@@ -17,7 +17,7 @@ use crate::webhooks::{
     WebhookSettings,
     attempt::Outcome,
     dispatcher::{Dispatcher, Ended, Plan},
-    schedule::{Ending, Ladder},
+    schedule::{Ending, RetrySchedule},
 };
 
 /// The scan is seldomer than the real one, so that alarms must come in time.
@@ -325,7 +325,7 @@ impl World {
         }
         let now_ms = self.now_ms();
         let late = std::mem::take(&mut self.reported);
-        let ladder = Ladder::new(&self.settings);
+        let ladder = RetrySchedule::new(&self.settings);
         let mut records = plan.records.clone();
         records.extend(
             late.iter()

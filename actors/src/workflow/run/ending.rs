@@ -8,13 +8,13 @@ use super::{
         change::{Ending, made_by},
         path::{End, Path},
     },
-    Fault, Halt, Walk, count, step,
+    RunError, RunTraversal, StepFailure, count, step,
 };
-use crate::durable::setback::{Setback, Stop};
+use crate::durable::step_error::{OwnerError, StepError};
 
-impl Walk<'_> {
+impl RunTraversal<'_> {
     /// The upload does not meet the gate.
-    pub(super) async fn turn_away(&mut self) -> Result<(), Halt> {
+    pub(super) async fn turn_away(&mut self) -> Result<(), RunError> {
         let left_out = self.left_out(End::TurnedAway, 0);
         self.write(Some(Ending::Completed {
             gate: Some(false),
@@ -25,7 +25,7 @@ impl Walk<'_> {
         .await
     }
 
-    pub(super) async fn complete(&mut self) -> Result<(), Halt> {
+    pub(super) async fn complete(&mut self) -> Result<(), RunError> {
         let output = match self.has_stored() {
             true => None,
             false => Some((self.output().await?, made_by(&self.run, self.operations()))),
@@ -46,7 +46,7 @@ impl Walk<'_> {
     }
 
     /// The last buffer, for a run that stored none.
-    async fn output(&mut self) -> Result<NewOutput, Setback> {
+    async fn output(&mut self) -> Result<NewOutput, StepError> {
         let (filename, blob) = (self.output_name().await?, self.sealed().await?);
         Ok(NewOutput {
             blob,
@@ -77,10 +77,10 @@ impl Walk<'_> {
     }
 
     /// Ends the run because of the node that comes next.
-    pub(super) async fn fail(&mut self, fault: Fault) -> Result<(), Stop> {
+    pub(super) async fn fail(&mut self, fault: StepFailure) -> Result<(), OwnerError> {
         let definition = self.definition.clone();
         let Some(node) = self.path.next(&definition) else {
-            return Err(Stop::Broken(fault.message));
+            return Err(OwnerError::Broken(fault.message));
         };
         let failed = Step {
             started_at: Some(self.began_at),
@@ -102,8 +102,8 @@ impl Walk<'_> {
             rest,
         };
         self.write(Some(ending)).await.map_err(|halt| match halt {
-            Halt::Stop(stop) => stop,
-            Halt::Failed(fault) => Stop::Broken(fault.message),
+            RunError::Stop(stop) => stop,
+            RunError::Failed(fault) => OwnerError::Broken(fault.message),
         })
     }
 

@@ -2,17 +2,17 @@
 
 use sluice_media::workflow::{Facts, Kind, Names, Pattern};
 
-use super::Walk;
-use crate::durable::setback::Setback;
+use super::RunTraversal;
+use crate::durable::step_error::StepError;
 
-impl Walk<'_> {
-    pub(super) async fn rename(&mut self, pattern: &Pattern) -> Result<(), Setback> {
+impl RunTraversal<'_> {
+    pub(super) async fn rename(&mut self, pattern: &Pattern) -> Result<(), StepError> {
         self.buffer.filename = self.named(pattern).await?;
         Ok(())
     }
 
     /// What the pattern names the buffer.
-    async fn named(&mut self, pattern: &Pattern) -> Result<String, Setback> {
+    async fn named(&mut self, pattern: &Pattern) -> Result<String, StepError> {
         if pattern.needs_dimensions() {
             self.measure().await?;
         }
@@ -30,7 +30,7 @@ impl Walk<'_> {
     }
 
     /// What the buffer is called when it is kept: as the definition's pattern has it, unless a rename step has named it.
-    pub(super) async fn output_name(&mut self) -> Result<String, Setback> {
+    pub(super) async fn output_name(&mut self) -> Result<String, StepError> {
         let definition = self.definition.clone();
         let is_named = self
             .path

@@ -11,13 +11,13 @@ use sluice_store::{
 
 use super::{
     super::{Services, buffer::Buffer, definition, operation::Destination, path::Path},
-    MOST_FACTS, Unwritten, Walk, makes_buffer,
+    MOST_FACTS, RunTraversal, Unwritten, makes_buffer,
 };
-use crate::durable::setback::{Setback, Stop};
+use crate::durable::step_error::{OwnerError, StepError};
 
-impl<'s> Walk<'s> {
+impl<'s> RunTraversal<'s> {
     /// The run as far as its journal goes, with the buffer that it had.
-    pub(super) async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, Stop> {
+    pub(super) async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, OwnerError> {
         let mut reader = services.store.read().await?;
         let run = workflows::by_id(&mut reader, lease.id).await?;
         let definition = definition::load(&mut reader, &run).await?;
@@ -40,7 +40,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Takes the newest buffer that is as journalled, and makes again what was made of it since.
-    async fn resume(&mut self, steps: Vec<Step>) -> Result<(), Stop> {
+    async fn resume(&mut self, steps: Vec<Step>) -> Result<(), OwnerError> {
         let definition = self.definition.clone();
         definition::journalled(&definition, &steps)?;
         let mut missing = 0;
@@ -66,7 +66,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Makes the buffer of a journalled step again; nothing else of the step is done twice, and its row stays as it is.
-    async fn redo(&mut self, node: &Node) -> Result<(), Stop> {
+    async fn redo(&mut self, node: &Node) -> Result<(), OwnerError> {
         let redone = match &node.kind {
             Kind::Rename(pattern) => self.rename(pattern).await,
             Kind::Operation(operation) if makes_buffer(operation) => {
@@ -77,8 +77,8 @@ impl<'s> Walk<'s> {
             _ => Ok(()),
         };
         redone.map_err(|setback| match setback {
-            Setback::Stop(stop) => stop,
-            Setback::Failed(failure) => Stop::Broken(format!(
+            StepError::Stop(stop) => stop,
+            StepError::Failed(failure) => OwnerError::Broken(format!(
                 "step `{}` was done before and cannot be done again: {}",
                 node.id, failure.message
             )),

@@ -7,15 +7,15 @@ use sluice_media::{
 };
 use sluice_store::video::{Access, NewStream, Source};
 
-use super::{super::change::Cast, Walk};
-use crate::{durable::setback::Setback, video::SEGMENT_DURATION_S};
+use super::{super::change::Cast, RunTraversal};
+use crate::{durable::step_error::StepError, video::SEGMENT_DURATION_S};
 
-impl Walk<'_> {
+impl RunTraversal<'_> {
     /// Has the next change make a stream of the buffer.
-    pub(super) async fn cast(&mut self, profile: &Profile) -> Result<(), Setback> {
+    pub(super) async fn cast(&mut self, profile: &Profile) -> Result<(), StepError> {
         let (source, _) = self.buffer.source(self.services).await?;
         if !matches!(source.format.class(), Class::Video | Class::Audio) {
-            return Err(Setback::Failed(Failure::new(
+            return Err(StepError::Failed(Failure::new(
                 FailureCode::UnsupportedType,
                 format!(
                     "a video stream is made of video or audio, {} is {}: convert it first, or put a branch before the node",

@@ -14,13 +14,13 @@ use super::{
         change::{Change, Changed, Ending},
         progress::Progress,
     },
-    Fault, Halt, Unwritten, Walk,
+    RunError, RunTraversal, StepFailure, Unwritten,
 };
-use crate::durable::setback::{Stop, with_patience};
+use crate::durable::step_error::{OwnerError, with_patience};
 
-impl Walk<'_> {
+impl RunTraversal<'_> {
     /// Writes down what was done since the last change, and tells it.
-    pub(super) async fn write(&mut self, ending: Option<Ending>) -> Result<(), Halt> {
+    pub(super) async fn write(&mut self, ending: Option<Ending>) -> Result<(), RunError> {
         let unwritten = std::mem::take(&mut self.unwritten);
         let change = Arc::new(Change {
             lease: self.lease.clone(),
@@ -46,7 +46,7 @@ impl Walk<'_> {
             Err(StoreError::Invalid(message)) if change.cast.is_some() => {
                 return Err(self.refused(&change, "operations_used_up", message));
             }
-            Err(error) => return Err(Stop::from(error).into()),
+            Err(error) => return Err(OwnerError::from(error).into()),
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Walk<'_> {
             self.buffer.place = Place::Blob(sealed.blob().hash);
         }
         if changed.has_triggered {
-            self.services.entrance.nudge();
+            self.services.registry.nudge();
         }
         if changed.has_cast {
             self.services.streams.announce();
@@ -81,7 +81,7 @@ impl Walk<'_> {
     }
 
     /// The account may not keep the file, or make the stream: that step has failed, and what came after it has not happened.
-    fn refused(&mut self, change: &Change, code: &str, message: String) -> Halt {
+    fn refused(&mut self, change: &Change, code: &str, message: String) -> RunError {
         let mut steps = change.steps.clone();
         let keep = change.keep.as_ref().map(|keep| keep.step);
         if let Some(step) = keep.or(change.cast.as_ref().map(|cast| cast.step)) {
@@ -95,7 +95,7 @@ impl Walk<'_> {
             keep: None,
             cast: None,
         };
-        Halt::Failed(Fault {
+        RunError::Failed(StepFailure {
             code: code.to_owned(),
             message,
         })

@@ -38,7 +38,7 @@ use uuid::Uuid;
 use self::fake::{Fake, content, text_in};
 use super::{Request, WorkflowSettings, Workflows};
 use crate::{
-    concern::Board,
+    component::ComponentStatuses,
     events::tests::feed,
     fixtures::{PATIENCE, account, open_store, until},
     tree::{self, Root},
@@ -311,8 +311,8 @@ fn start(
         clean,
     );
     let root = Root::start(tree::Args {
-        concerns: workflows.concerns(),
-        board: Board::default(),
+        components: workflows.components(),
+        board: ComponentStatuses::default(),
         lost: CancellationToken::new(),
     });
     (workflows, root)

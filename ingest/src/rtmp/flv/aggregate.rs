@@ -4,7 +4,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::Damage;
+use super::Corruption;
 
 const TAG_HEADER: usize = 11;
 /// After each tag: the length of the tag before, which nobody needs.
@@ -37,7 +37,7 @@ impl Aggregate {
     }
 
     /// The next tag; `None` at the end. After [`Damage`] nothing more comes: lengths cannot be trusted any longer.
-    pub fn next_tag(&mut self) -> Result<Option<SubTag>, Damage> {
+    pub fn next_tag(&mut self) -> Result<Option<SubTag>, Corruption> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -61,9 +61,9 @@ impl Aggregate {
         }))
     }
 
-    fn truncated(&mut self) -> Result<Option<SubTag>, Damage> {
+    fn truncated(&mut self) -> Result<Option<SubTag>, Corruption> {
         self.rest = Bytes::new();
-        Err(Damage::Truncated {
+        Err(Corruption::Truncated {
             what: "aggregate message",
         })
     }

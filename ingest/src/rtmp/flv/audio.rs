@@ -3,9 +3,9 @@
 use sluice_media::codec::AudioCodec;
 
 use super::{
-    Damage, Packet, Tag,
+    Corruption, Packet, Tag,
+    corruption::fourcc_name,
     cursor::Cursor,
-    damage::fourcc_name,
     enhanced::{packet_type, skip_mod_ex, track_of},
 };
 
@@ -18,7 +18,10 @@ mod sound_format {
 }
 
 /// Reads a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
-pub(super) fn parse(body: &[u8], wanted: Option<u8>) -> Result<Option<Tag<AudioCodec>>, Damage> {
+pub(super) fn parse(
+    body: &[u8],
+    wanted: Option<u8>,
+) -> Result<Option<Tag<AudioCodec>>, Corruption> {
     let mut cursor = Cursor::new(body, WHAT);
     let head = cursor.u8()?;
     let frame = Packet::Frame {
@@ -33,7 +36,7 @@ pub(super) fn parse(body: &[u8], wanted: Option<u8>) -> Result<Option<Tag<AudioC
                 0 => Packet::Configuration,
                 1 => frame,
                 number => {
-                    return Err(Damage::PacketType {
+                    return Err(Corruption::PacketType {
                         what: "audio",
                         number,
                     });
@@ -41,7 +44,7 @@ pub(super) fn parse(body: &[u8], wanted: Option<u8>) -> Result<Option<Tag<AudioC
             };
             Ok(Some(legacy_tag(AudioCodec::Aac, packet, &cursor)))
         }
-        other => Err(Damage::AudioCodec {
+        other => Err(Corruption::AudioCodec {
             name: legacy_name(other).into(),
         }),
     }
@@ -51,7 +54,7 @@ fn enhanced(
     mut cursor: Cursor<'_>,
     first_type: u8,
     wanted: Option<u8>,
-) -> Result<Option<Tag<AudioCodec>>, Damage> {
+) -> Result<Option<Tag<AudioCodec>>, Corruption> {
     let (packet_type, offset_ns) = skip_mod_ex(&mut cursor, first_type)?;
     let multitrack = packet_type::MULTITRACK_AUDIO;
     let track = track_of(&mut cursor, packet_type, multitrack, wanted, "audio")?;
@@ -67,7 +70,7 @@ fn enhanced(
         // 4 is MultichannelConfig here: the order of the channels, which the codec's own configuration says too.
         packet_type::SEQUENCE_END | packet_type::METADATA => return Ok(None),
         number => {
-            return Err(Damage::PacketType {
+            return Err(Corruption::PacketType {
                 what: "audio",
                 number,
             });
@@ -94,12 +97,12 @@ fn legacy_tag(codec: AudioCodec, packet: Packet, cursor: &Cursor<'_>) -> Tag<Aud
     }
 }
 
-fn codec_of(fourcc: [u8; 4]) -> Result<AudioCodec, Damage> {
+fn codec_of(fourcc: [u8; 4]) -> Result<AudioCodec, Corruption> {
     match &fourcc {
         b"mp4a" => Ok(AudioCodec::Aac),
         b"Opus" => Ok(AudioCodec::Opus),
         b".mp3" => Ok(AudioCodec::Mp3),
-        _ => Err(Damage::AudioCodec {
+        _ => Err(Corruption::AudioCodec {
             name: fourcc_name(fourcc),
         }),
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Damage;
+use super::Corruption;
 
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -16,31 +16,31 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, what }
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Damage> {
+    pub(super) fn u8(&mut self) -> Result<u8, Corruption> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Damage> {
+    pub(super) fn u16(&mut self) -> Result<u16, Corruption> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u24(&mut self) -> Result<u32, Damage> {
+    pub(super) fn u24(&mut self) -> Result<u32, Corruption> {
         let [a, b, c] = self.array()?;
         Ok(u32::from_be_bytes([0, a, b, c]))
     }
 
-    pub(super) fn i24(&mut self) -> Result<i32, Damage> {
+    pub(super) fn i24(&mut self) -> Result<i32, Corruption> {
         let unsigned = self.u24()?;
         Ok((unsigned << 8).cast_signed() >> 8)
     }
 
-    pub(super) fn fourcc(&mut self) -> Result<[u8; 4], Damage> {
+    pub(super) fn fourcc(&mut self) -> Result<[u8; 4], Corruption> {
         self.array()
     }
 
-    pub(super) fn skip(&mut self, len: usize) -> Result<Range<usize>, Damage> {
+    pub(super) fn skip(&mut self, len: usize) -> Result<Range<usize>, Corruption> {
         if len > self.bytes.len() - self.at {
-            return Err(Damage::Truncated { what: self.what });
+            return Err(Corruption::Truncated { what: self.what });
         }
         let start = self.at;
         self.at += len;
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A cursor over the next `len` bytes, whose ranges are those of the whole body.
-    pub(super) fn part(&mut self, len: usize) -> Result<Cursor<'a>, Damage> {
+    pub(super) fn part(&mut self, len: usize) -> Result<Cursor<'a>, Corruption> {
         let range = self.skip(len)?;
         Ok(Cursor {
             bytes: &self.bytes[..range.end],
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         self.at == self.bytes.len()
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Corruption> {
         let range = self.skip(N)?;
         Ok(self.bytes[range].try_into().expect("skipped as many"))
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Damage, cursor::Cursor};
+use super::{Corruption, cursor::Cursor};
 
 /// ModEx type: a nanosecond offset of 24 bits.
 const TIMESTAMP_OFFSET_NANO: u8 = 0;
@@ -24,7 +24,10 @@ mod multitrack {
 }
 
 /// Reads ModEx prefixes until a packet type that is none; returns that and the nanosecond offset.
-pub(super) fn skip_mod_ex(cursor: &mut Cursor<'_>, first_type: u8) -> Result<(u8, u32), Damage> {
+pub(super) fn skip_mod_ex(
+    cursor: &mut Cursor<'_>,
+    first_type: u8,
+) -> Result<(u8, u32), Corruption> {
     let mut packet_type = first_type;
     let mut offset_ns = 0;
     while packet_type == packet_type::MOD_EX {
@@ -58,7 +61,7 @@ pub(super) fn track_of(
     multitrack: u8,
     wanted: Option<u8>,
     what: &'static str,
-) -> Result<Track, Damage> {
+) -> Result<Track, Corruption> {
     let track = if packet_type == multitrack {
         choose_track(cursor, wanted, what)?
     } else {
@@ -71,7 +74,7 @@ pub(super) fn track_of(
         }
     };
     match wanted {
-        Some(wanted) if wanted != track.id => Err(Damage::OtherTrack { what }),
+        Some(wanted) if wanted != track.id => Err(Corruption::OtherTrack { what }),
         _ => Ok(track),
     }
 }
@@ -81,11 +84,11 @@ fn choose_track(
     cursor: &mut Cursor<'_>,
     wanted: Option<u8>,
     what: &'static str,
-) -> Result<Track, Damage> {
+) -> Result<Track, Corruption> {
     let head = cursor.u8()?;
     let (form, packet_type) = (head >> 4, head & 0x0F);
     if form > multitrack::MANY_TRACKS_MANY_CODECS {
-        return Err(Damage::PacketType { what, number: form });
+        return Err(Corruption::PacketType { what, number: form });
     }
     let mut fourcc = [0; 4];
     if form != multitrack::MANY_TRACKS_MANY_CODECS {
@@ -119,7 +122,7 @@ fn choose_track(
             break;
         }
     }
-    let mut track = chosen.ok_or(Damage::OtherTrack { what })?;
+    let mut track = chosen.ok_or(Corruption::OtherTrack { what })?;
     track.has_others = tracks > 1;
     Ok(track)
 }

@@ -5,13 +5,13 @@
 
 mod aggregate;
 mod audio;
+mod corruption;
 mod cursor;
-mod damage;
 mod enhanced;
 mod video;
 
 pub use aggregate::{Aggregate, SubTag};
-pub use damage::Damage;
+pub use corruption::Corruption;
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Demuxer {
         time_ms: i64,
         mut body: Bytes,
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         let Some(tag) = video::parse(&body, self.video_track)? else {
             return Ok(());
         };
@@ -94,7 +94,7 @@ impl Demuxer {
         time_ms: i64,
         mut body: Bytes,
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         let Some(tag) = audio::parse(&body, self.audio_track)? else {
             return Ok(());
         };
@@ -115,12 +115,12 @@ impl Demuxer {
         codec: VideoCodec,
         record: Bytes,
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         let known = |c: &Arc<VideoConfig>| c.codec == codec && c.record == record;
         if self.video.as_ref().is_some_and(known) {
             return Ok(());
         }
-        let config = VideoConfig::parse(codec, copied(&record)).map_err(Damage::Media)?;
+        let config = VideoConfig::parse(codec, copied(&record)).map_err(Corruption::Media)?;
         let config = Arc::new(config);
         self.video = Some(Arc::clone(&config));
         units.push(Unit::VideoConfig(config));
@@ -135,9 +135,9 @@ impl Demuxer {
         flagged_key: bool,
         mut data: Bytes,
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         let Some(config) = self.video.as_ref().filter(|c| c.codec == codec) else {
-            return Err(Damage::NoConfiguration { what: "video" });
+            return Err(Corruption::NoConfiguration { what: "video" });
         };
         if codec == VideoCodec::Av1 && data.starts_with(&AV1_TEMPORAL_DELIMITER) {
             data.advance(AV1_TEMPORAL_DELIMITER.len());
@@ -145,7 +145,7 @@ impl Demuxer {
         if data.is_empty() {
             return Ok(());
         }
-        let facts = check_payload(config, &data).map_err(Damage::Media)?;
+        let facts = check_payload(config, &data).map_err(Corruption::Media)?;
         // Encoders flag wrongly in both directions. Without an IDR picture, the flag is believed only where parameter
         // sets come along, which is how streams with open groups of pictures mark their entry points.
         let is_entry_point = flagged_key && facts.has_slice && facts.has_parameter_sets;
@@ -164,8 +164,8 @@ impl Demuxer {
         codec: AudioCodec,
         record: Bytes,
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
-        let config = AudioConfig::parse(codec, copied(&record)).map_err(Damage::Media)?;
+    ) -> Result<(), Corruption> {
+        let config = AudioConfig::parse(codec, copied(&record)).map_err(Corruption::Media)?;
         self.announce_audio(config, units);
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Demuxer {
         pts_90k: i64,
         data: Bytes,
         units: &mut Vec<Unit>,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), Corruption> {
         if data.is_empty() {
             return Ok(());
         }
@@ -184,16 +184,16 @@ impl Demuxer {
             self.mp3_configuration(&data, units)?;
         }
         if self.audio.as_ref().is_none_or(|c| c.codec != codec) {
-            return Err(Damage::NoConfiguration { what: "audio" });
+            return Err(Corruption::NoConfiguration { what: "audio" });
         }
         units.push(Unit::Audio(AudioUnit { pts_90k, data }));
         Ok(())
     }
 
     /// MP3 has no configuration of its own: every frame's header says it again.
-    fn mp3_configuration(&mut self, frame: &[u8], units: &mut Vec<Unit>) -> Result<(), Damage> {
+    fn mp3_configuration(&mut self, frame: &[u8], units: &mut Vec<Unit>) -> Result<(), Corruption> {
         let Some(&[_, version, rate, mode]) = frame.first_chunk::<4>() else {
-            return Err(Damage::Truncated { what: "MP3 frame" });
+            return Err(Corruption::Truncated { what: "MP3 frame" });
         };
         let header = [version & 0xFE, rate & 0x0C, mode & 0xC0];
         let is_mp3 = self
@@ -203,7 +203,7 @@ impl Demuxer {
         if is_mp3 && header == self.mp3_header {
             return Ok(());
         }
-        let config = AudioConfig::from_mp3_frame(frame).map_err(Damage::Media)?;
+        let config = AudioConfig::from_mp3_frame(frame).map_err(Corruption::Media)?;
         self.mp3_header = header;
         self.announce_audio(config, units);
         Ok(())
@@ -233,9 +233,9 @@ fn cut(body: &mut Bytes, range: &std::ops::Range<usize>) {
     body.advance(range.start);
 }
 
-fn others(what: &'static str, has_other_tracks: bool) -> Result<(), Damage> {
+fn others(what: &'static str, has_other_tracks: bool) -> Result<(), Corruption> {
     match has_other_tracks {
-        true => Err(Damage::OtherTrack { what }),
+        true => Err(Corruption::OtherTrack { what }),
         false => Ok(()),
     }
 }

@@ -23,7 +23,7 @@ fn body(head: &[u8], payload: &str) -> Bytes {
 }
 
 /// What one body became, in short.
-fn outcome(result: Result<(), Damage>, units: &[Unit]) -> String {
+fn outcome(result: Result<(), Corruption>, units: &[Unit]) -> String {
     let units = units.iter().map(|unit| match unit {
         Unit::VideoConfig(config) => format!("config {}", config.codec.as_str()),
         Unit::AudioConfig(config) => format!("config {}", config.codec.as_str()),
@@ -233,7 +233,7 @@ fn lengths_beyond_the_tag_are_dropped() {
     for payload in ["000000ff65", "ffffffff65", "0000", "00000002658800000009"] {
         let mut units = Vec::new();
         let result = configured().video(0, body(&[0x17, 1, 0, 0, 0], payload), &mut units);
-        assert!(matches!(result, Err(Damage::Media(_))), "{payload}");
+        assert!(matches!(result, Err(Corruption::Media(_))), "{payload}");
         assert!(units.is_empty(), "{payload}");
     }
 }

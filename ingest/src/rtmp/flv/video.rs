@@ -3,9 +3,9 @@
 use sluice_media::codec::VideoCodec;
 
 use super::{
-    Damage, Packet, Tag,
+    Corruption, Packet, Tag,
+    corruption::fourcc_name,
     cursor::Cursor,
-    damage::fourcc_name,
     enhanced::{packet_type, skip_mod_ex, track_of},
 };
 
@@ -22,7 +22,10 @@ mod legacy_codec {
 }
 
 /// Reads a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
-pub(super) fn parse(body: &[u8], wanted: Option<u8>) -> Result<Option<Tag<VideoCodec>>, Damage> {
+pub(super) fn parse(
+    body: &[u8],
+    wanted: Option<u8>,
+) -> Result<Option<Tag<VideoCodec>>, Corruption> {
     let mut cursor = Cursor::new(body, WHAT);
     let head = cursor.u8()?;
     let frame_type = (head >> 4) & 7;
@@ -49,7 +52,7 @@ pub(super) fn parse(body: &[u8], wanted: Option<u8>) -> Result<Option<Tag<VideoC
         packet_type::CODED_FRAMES | packet_type::CODED_FRAMES_X => Packet::Frame { cts_ms: 0, key },
         packet_type::SEQUENCE_END | packet_type::METADATA => return Ok(None),
         number => {
-            return Err(Damage::PacketType {
+            return Err(Corruption::PacketType {
                 what: "video",
                 number,
             });
@@ -69,7 +72,7 @@ fn legacy(
     mut cursor: Cursor<'_>,
     frame_type: u8,
     codec_id: u8,
-) -> Result<Option<Tag<VideoCodec>>, Damage> {
+) -> Result<Option<Tag<VideoCodec>>, Corruption> {
     if frame_type == COMMAND_FRAME {
         return Ok(None);
     }
@@ -78,7 +81,7 @@ fn legacy(
         legacy_codec::HEVC => VideoCodec::Hevc,
         other => {
             let name = legacy_name(other).into();
-            return Err(Damage::VideoCodec { name });
+            return Err(Corruption::VideoCodec { name });
         }
     };
     let packet_type = cursor.u8()?;
@@ -91,7 +94,7 @@ fn legacy(
         },
         2 => return Ok(None),
         number => {
-            return Err(Damage::PacketType {
+            return Err(Corruption::PacketType {
                 what: "video",
                 number,
             });
@@ -107,12 +110,12 @@ fn legacy(
     }))
 }
 
-fn codec_of(fourcc: [u8; 4]) -> Result<VideoCodec, Damage> {
+fn codec_of(fourcc: [u8; 4]) -> Result<VideoCodec, Corruption> {
     match &fourcc {
         b"avc1" => Ok(VideoCodec::Avc),
         b"hvc1" => Ok(VideoCodec::Hevc),
         b"av01" => Ok(VideoCodec::Av1),
-        _ => Err(Damage::VideoCodec {
+        _ => Err(Corruption::VideoCodec {
             name: fourcc_name(fourcc),
         }),
     }

@@ -18,7 +18,7 @@ use sluice_media::{
 use super::{Failure, tag};
 use crate::{
     Error,
-    gate::Hidden,
+    publish::Hidden,
     rtmp::{
         amf0::Value,
         chunk::{ChunkLimits, ChunkReader},

@@ -3,7 +3,7 @@
 use std::{fmt, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use super::{CallFailure, SrtTarget, check};
-use crate::gate::Hidden;
+use crate::publish::Hidden;
 
 /// Where the address names none: four times the round trip of a long line.
 const DEFAULT_LATENCY: Duration = Duration::from_millis(400);

@@ -6,12 +6,12 @@
 //!
 //! The times of the units go on, later by the lead of the clock over decoding, and wrapped at 33 bits.
 
+mod audio;
 mod pace;
 mod packets;
 mod pes;
-mod picture;
-mod sound;
 mod tables;
+mod video;
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ use sluice_media::{
 };
 
 use self::{
+    audio::Frames,
     pace::{LEAD_90K, Pace, Tick},
     packets::{Marks, PidWriter},
     pes::{StreamId, Times},
-    picture::Pictures,
-    sound::Frames,
     tables::{Entry, Tables},
+    video::VideoWriter,
 };
 
 /// The first PID of a track; a track that becomes another codec's takes the next one, so that no decoder is misled.
@@ -68,7 +68,7 @@ pub struct Muxer {
 #[derive(Debug)]
 struct VideoTrack {
     packets: PidWriter,
-    pictures: Pictures,
+    pictures: VideoWriter,
     /// A key frame was written since the configuration.
     has_begun: bool,
 }
@@ -105,7 +105,7 @@ impl Muxer {
         video: Option<&VideoConfig>,
         audio: Option<&AudioConfig>,
     ) -> Result<(), Unsupported> {
-        let pictures = video.map(Pictures::new).transpose()?;
+        let pictures = video.map(VideoWriter::new).transpose()?;
         let frames = audio.map(Frames::new).transpose()?;
         match pictures {
             Some(pictures) => self.follow_video(pictures),
@@ -124,7 +124,7 @@ impl Muxer {
     pub fn push(&mut self, unit: &Unit, out: &mut BytesMut) -> Result<(), Unsupported> {
         match unit {
             Unit::VideoConfig(config) => {
-                self.follow_video(Pictures::new(config)?);
+                self.follow_video(VideoWriter::new(config)?);
                 self.announce();
             }
             Unit::AudioConfig(config) => {
@@ -137,7 +137,7 @@ impl Muxer {
         Ok(())
     }
 
-    fn follow_video(&mut self, pictures: Pictures) {
+    fn follow_video(&mut self, pictures: VideoWriter) {
         let before = self.video.take();
         let packets = match before {
             Some(track) if track.pictures.codec() == pictures.codec() => track.packets,

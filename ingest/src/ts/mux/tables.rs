@@ -4,8 +4,8 @@ use bytes::BytesMut;
 use sluice_media::codec::VideoCodec;
 
 use super::{
+    audio::Frames,
     packets::{Marks, PidWriter},
-    sound::Frames,
 };
 use crate::ts::section::crc_32;
 

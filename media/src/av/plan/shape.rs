@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Pixels of the coded picture that are cut off.
-    pub cut: Cut,
+    pub cut: CropOffsets,
     /// Whether what is left has another size than is wanted.
     pub is_scaled: bool,
     /// Degrees clockwise: 0, 90, 180 or 270.
@@ -24,7 +24,7 @@ pub struct Shape {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cut {
+pub struct CropOffsets {
     pub left: u32,
     pub right: u32,
     pub top: u32,
@@ -78,7 +78,7 @@ impl Shape {
 
 /// What is cut off for `used`, a part of the upright picture, and what is left. A last row or column that an even size
 /// leaves no room for is cut rather than squeezed.
-fn cut(track: &VideoTrack, used: Rect, wanted: (u32, u32)) -> (Cut, (u32, u32)) {
+fn cut(track: &VideoTrack, used: Rect, wanted: (u32, u32)) -> (CropOffsets, (u32, u32)) {
     let shown = track.shown_size();
     let upright = turned_back(used, shown, track.rotation);
     let square_width = if is_quarter(track.rotation) {
@@ -92,7 +92,7 @@ fn cut(track: &VideoTrack, used: Rect, wanted: (u32, u32)) -> (Cut, (u32, u32)) 
     if (width & !1, height & !1) == wanted && track.width == square_width {
         (width, height) = wanted;
     }
-    let cut = Cut {
+    let cut = CropOffsets {
         left,
         right: track.width.saturating_sub(left + width),
         top,

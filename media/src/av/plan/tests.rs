@@ -51,11 +51,11 @@ fn resize(width: u32, height: u32, fit: Fit) -> Resize {
     )
 }
 
-fn way<Encoding>(way: &Option<Way<Encoding>>) -> &'static str {
+fn way<Encoding>(way: &Option<Strategy<Encoding>>) -> &'static str {
     match way {
         None => "-",
-        Some(Way::Copy) => "copy",
-        Some(Way::Encode(_)) => "encode",
+        Some(Strategy::Copy) => "copy",
+        Some(Strategy::Encode(_)) => "encode",
     }
 }
 
@@ -403,7 +403,7 @@ fn sound_gets_what_its_codec_takes() {
         ),
     ];
     for (format, track, kbps, expected) in cases {
-        let sound = Sound::of(format, &track, kbps);
+        let sound = AudioEncoding::of(format, &track, kbps);
         let found = (sound.rate, sound.channels, sound.bitrate, sound.bits);
         assert_eq!(found, expected, "{track:?} to {format:?}");
     }
@@ -501,7 +501,7 @@ fn shapes_are_even_square_and_upright() {
     ];
     for (track, asked, [left, right, top, bottom], scaled, size) in cases {
         let shape = Shape::of(&track, asked.as_ref());
-        let cut = Cut {
+        let cut = CropOffsets {
             left,
             right,
             top,
@@ -538,7 +538,7 @@ fn a_side_that_stays_is_found_again_in_turned_pictures() {
             rotation,
             ..video("h264")
         };
-        let Cut {
+        let CropOffsets {
             left,
             right,
             top,

@@ -10,7 +10,7 @@ use super::{
 use crate::hls::{
     StreamInfo,
     vod::{
-        AudioSegmenter, Bandwidth, Caption, Cuts, MadeSegment, Picture, PictureClock,
+        AudioSegmenter, Bandwidth, Caption, CodedFrame, FrameClock, MadeSegment, SegmentBoundaries,
         VideoRendition, VideoSegmenter, VodSegment, VodTrack, bandwidth, captions_playlist,
         iframe_playlist, media_playlist, multivariant, names,
     },
@@ -19,7 +19,7 @@ use crate::hls::{
 const CLOCK: (u32, u32) = (30, 1);
 const DELAY_90K: u32 = 6_000;
 
-fn rendition(cuts: Cuts) -> VideoRendition {
+fn rendition(cuts: SegmentBoundaries) -> VideoRendition {
     VideoRendition {
         config: video_config(None, 40).as_ref().clone(),
         frame_rate: Some(30.0),
@@ -28,9 +28,9 @@ fn rendition(cuts: Cuts) -> VideoRendition {
     }
 }
 
-fn even(pictures: u32) -> Cuts {
-    Cuts::Even {
-        clock: PictureClock::new(CLOCK),
+fn even(pictures: u32) -> SegmentBoundaries {
+    SegmentBoundaries::Even {
+        clock: FrameClock::new(CLOCK),
         pictures,
     }
 }
@@ -52,22 +52,22 @@ fn decode_order(count: u64, group: u64) -> Vec<(u64, bool)> {
     order
 }
 
-fn picture(index: u64, key: bool) -> Picture {
-    Picture {
-        pts_90k: PictureClock::new(CLOCK).at_90k(index),
+fn picture(index: u64, key: bool) -> CodedFrame {
+    CodedFrame {
+        pts_90k: FrameClock::new(CLOCK).at_90k(index),
         key,
         data: index.to_be_bytes().to_vec().into(),
     }
 }
 
 /// Segments of `count` pictures.
-fn cut(count: u64, group: u64, cuts: Cuts) -> Vec<MadeSegment> {
+fn cut(count: u64, group: u64, cuts: SegmentBoundaries) -> Vec<MadeSegment> {
     let mut segmenter = VideoSegmenter::new(rendition(cuts), 0);
     let mut made = Vec::new();
     for (index, key) in decode_order(count, group) {
         made.extend(segmenter.push(picture(index, key)).unwrap());
     }
-    let end_90k = PictureClock::new(CLOCK).at_90k(count);
+    let end_90k = FrameClock::new(CLOCK).at_90k(count);
     made.extend(segmenter.finish(end_90k).unwrap());
     made
 }
@@ -193,7 +193,7 @@ fn init_sections_take_the_delay_back() {
 }
 
 /// Segments of frames that begin at these samples of a clock of 48 kHz.
-fn cut_sound(starts: impl IntoIterator<Item = i64>, cuts: Cuts) -> Vec<MadeSegment> {
+fn cut_sound(starts: impl IntoIterator<Item = i64>, cuts: SegmentBoundaries) -> Vec<MadeSegment> {
     let mut segmenter = AudioSegmenter::new(audio_config(48_000).as_ref().clone(), cuts);
     let mut made = Vec::new();
     for start in starts {
@@ -253,7 +253,7 @@ fn holes_in_the_sound_are_filled() {
             6.4,
         ),
     ] {
-        let made = cut_sound(starts, Cuts::seconds(2));
+        let made = cut_sound(starts, SegmentBoundaries::seconds(2));
         let ends: Vec<i64> = made
             .iter()
             .map(|one| one.start_90k + i64::from(one.duration_90k))

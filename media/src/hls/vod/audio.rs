@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{
     super::{StreamInfo, audio::AudioTrack, fragment, init},
-    Cuts, MadeSegment,
+    MadeSegment, SegmentBoundaries,
 };
 use crate::codec::AudioConfig;
 
@@ -25,14 +25,14 @@ const SILENT_STEREO: &[u8] = &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0
 pub struct AudioSegmenter {
     config: Arc<AudioConfig>,
     track: AudioTrack,
-    cuts: Cuts,
+    cuts: SegmentBoundaries,
     number: u32,
     start_90k: i64,
 }
 
 impl AudioSegmenter {
     /// Sound of AAC-LC in two channels, from the asset's beginning.
-    pub fn new(config: AudioConfig, cuts: Cuts) -> Self {
+    pub fn new(config: AudioConfig, cuts: SegmentBoundaries) -> Self {
         let config = Arc::new(config);
         Self {
             track: AudioTrack::new(config.clone(), 0),

@@ -11,7 +11,7 @@
 //! [`super::init`]); as there, everything is a function of its arguments.
 
 mod audio;
-mod cuts;
+mod boundaries;
 mod multivariant;
 pub mod names;
 mod playlist;
@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     audio::AudioSegmenter,
-    cuts::{Cuts, PictureClock},
+    boundaries::{FrameClock, SegmentBoundaries},
     multivariant::{Bandwidth, Caption, bandwidth, multivariant},
     playlist::{captions_playlist, iframe_playlist, media_playlist},
-    video::{Picture, VideoRendition, VideoSegmenter},
+    video::{CodedFrame, VideoRendition, VideoSegmenter},
 };
 use super::StreamInfo;
 

@@ -14,7 +14,7 @@ use super::{
         fragment::{self, VideoSample},
         init,
     },
-    Cuts, MadeSegment,
+    MadeSegment, SegmentBoundaries,
 };
 use crate::{Error, codec::VideoConfig};
 
@@ -25,7 +25,7 @@ const FRAGMENTS: u32 = 2;
 
 /// One coded picture, in decode order.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub struct CodedFrame {
     /// On the asset's timeline.
     pub pts_90k: i64,
     /// A decoder can start here, and nothing after it refers to what came before.
@@ -39,7 +39,7 @@ pub struct Picture {
 pub struct VideoSegmenter {
     rendition: VideoRendition,
     number: u32,
-    pictures: Vec<Picture>,
+    pictures: Vec<CodedFrame>,
     bytes: usize,
 }
 
@@ -51,7 +51,7 @@ pub struct VideoRendition {
     pub frame_rate: Option<f64>,
     /// The most by which a picture is shown before its turn in the order of decoding.
     pub delay_90k: u32,
-    pub cuts: Cuts,
+    pub cuts: SegmentBoundaries,
 }
 
 impl VideoSegmenter {
@@ -77,7 +77,7 @@ impl VideoSegmenter {
 
     /// Takes the next picture; the segment that it ends. [`Error::Invalid`] when no key picture is where a segment must
     /// begin.
-    pub fn push(&mut self, picture: Picture) -> Result<Option<MadeSegment>, Error> {
+    pub fn push(&mut self, picture: CodedFrame) -> Result<Option<MadeSegment>, Error> {
         let next_start = self.rendition.cuts.start_90k(self.number.saturating_add(1));
         let is_next = !self.pictures.is_empty() && picture.pts_90k >= next_start;
         if (is_next || self.pictures.is_empty()) && !picture.key {
@@ -135,7 +135,11 @@ impl VideoSegmenter {
 }
 
 /// Gives pictures in decode order their decode times and durations.
-fn timed(pictures: Vec<Picture>, end_90k: i64, delay_90k: u32) -> Result<Vec<VideoSample>, Error> {
+fn timed(
+    pictures: Vec<CodedFrame>,
+    end_90k: i64,
+    delay_90k: u32,
+) -> Result<Vec<VideoSample>, Error> {
     let mut times: Vec<i64> = pictures.iter().map(|picture| picture.pts_90k).collect();
     times.sort_unstable();
     let start_90k = pictures[0].pts_90k;

@@ -25,7 +25,7 @@ const MAX_SHOWN_CHARS: usize = 300;
 
 /// Why a file is not sent, told so that an agent can tell its user what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     #[error(
         "no file of this machine may be sent: allow a folder with `sluice mcp --root FOLDER` or mcp.roots \
          (SLUICE_MCP__ROOTS) where this server is configured; fileId and uploadUrl work without"
@@ -104,7 +104,7 @@ impl Roots {
     }
 
     /// Opens a file for reading. What is returned is a regular file below a root, whatever happens to the names meanwhile.
-    pub(super) fn open(&self, path: &str) -> Result<LocalFile, Refusal> {
+    pub(super) fn open(&self, path: &str) -> Result<LocalFile, Rejection> {
         self.open_with(path, Access::default(), || {})
     }
 
@@ -114,7 +114,7 @@ impl Roots {
         path: &str,
         access: Access,
         between: impl FnOnce(),
-    ) -> Result<LocalFile, Refusal> {
+    ) -> Result<LocalFile, Rejection> {
         let place = self.place(path)?;
         let told = |errno| told(path, errno);
         let folder = Folder::open(place.root, access).map_err(told)?;
@@ -127,11 +127,11 @@ impl Roots {
         let opened = fstat(&file).map_err(told)?;
         check_kind(path, &opened)?;
         if (opened.st_dev, opened.st_ino) != (looked_at.st_dev, looked_at.st_ino) {
-            return Err(Refusal::Exchanged(path_shown(path)));
+            return Err(Rejection::Exchanged(path_shown(path)));
         }
         let length = u64::try_from(opened.st_size).unwrap_or_default();
         if length == 0 {
-            return Err(Refusal::Empty(path_shown(path)));
+            return Err(Rejection::Empty(path_shown(path)));
         }
         Ok(LocalFile {
             file: file.into(),
@@ -141,14 +141,14 @@ impl Roots {
     }
 
     /// Which root, and which names below it. Relative paths begin at the first root.
-    fn place(&self, path: &str) -> Result<Place<'_>, Refusal> {
-        let first = self.roots.first().ok_or(Refusal::NoRoots)?;
+    fn place(&self, path: &str) -> Result<Place<'_>, Rejection> {
+        let first = self.roots.first().ok_or(Rejection::NoRoots)?;
         if path.is_empty() || path.len() > MAX_PATH_BYTES || path.contains('\0') {
-            return Err(Refusal::NoPath);
+            return Err(Rejection::NoPath);
         }
         let asked = Path::new(path);
         if asked.components().any(|part| part == Component::ParentDir) {
-            return Err(Refusal::Climbs(path_shown(path)));
+            return Err(Rejection::Climbs(path_shown(path)));
         }
         let found = match asked.is_relative() {
             true => Some((first, asked)),
@@ -159,7 +159,7 @@ impl Roots {
             }),
         };
         let Some((root, below)) = found else {
-            return Err(Refusal::Outside {
+            return Err(Rejection::Outside {
                 path: path_shown(path),
                 folders: self.to_string(),
             });
@@ -168,7 +168,7 @@ impl Roots {
         let below: PathBuf = names
             .filter(|part| matches!(part, Component::Normal(_)))
             .collect();
-        let name = below.file_name().ok_or_else(|| Refusal::NoFile {
+        let name = below.file_name().ok_or_else(|| Rejection::NoFile {
             path: path_shown(path),
             kind: "a folder",
         })?;
@@ -214,29 +214,29 @@ fn real(named: &Path) -> PathBuf {
     found.unwrap_or_else(|| named.to_owned())
 }
 
-fn check_kind(path: &str, stat: &Stat) -> Result<(), Refusal> {
+fn check_kind(path: &str, stat: &Stat) -> Result<(), Rejection> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
-        FileType::Symlink => return Err(Refusal::Link(path_shown(path))),
+        FileType::Symlink => return Err(Rejection::Link(path_shown(path))),
         FileType::Directory => "a folder",
         FileType::Fifo => "a pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "something else",
     };
-    Err(Refusal::NoFile {
+    Err(Rejection::NoFile {
         path: path_shown(path),
         kind,
     })
 }
 
-fn told(path: &str, errno: Errno) -> Refusal {
+fn told(path: &str, errno: Errno) -> Rejection {
     let shown = path_shown(path);
     match errno {
-        Errno::NOENT => Refusal::Missing(shown),
+        Errno::NOENT => Rejection::Missing(shown),
         // XDEV: something on the way leads out of the root.
-        Errno::LOOP | Errno::XDEV => Refusal::Link(shown),
-        _ => Refusal::Unopened {
+        Errno::LOOP | Errno::XDEV => Rejection::Link(shown),
+        _ => Rejection::Unopened {
             path: shown,
             reason: io::Error::from(errno).to_string(),
         },

@@ -84,24 +84,24 @@ fn paths_are_placed_before_anything_is_touched() {
             name: name.to_owned(),
         })
     };
-    let climbs = |path: &str| Err(Refusal::Climbs(path.to_owned()));
+    let climbs = |path: &str| Err(Rejection::Climbs(path.to_owned()));
     let outside = |path: &str| {
-        Err(Refusal::Outside {
+        Err(Rejection::Outside {
             path: path.to_owned(),
             folders: "/srv/pictures, /data".to_owned(),
         })
     };
     let folder = |path: &str| {
-        Err(Refusal::NoFile {
+        Err(Rejection::NoFile {
             path: path.to_owned(),
             kind: "a folder",
         })
     };
     let long = "a".repeat(MAX_PATH_BYTES + 1);
     for (path, expected) in [
-        ("", Err(Refusal::NoPath)),
-        ("a\0.jpg", Err(Refusal::NoPath)),
-        (&long, Err(Refusal::NoPath)),
+        ("", Err(Rejection::NoPath)),
+        ("a\0.jpg", Err(Rejection::NoPath)),
+        (&long, Err(Rejection::NoPath)),
         ("..", climbs("..")),
         ("sub/../../secret", climbs("sub/../../secret")),
         ("/srv/pictures/../secret", climbs("/srv/pictures/../secret")),
@@ -133,7 +133,7 @@ fn paths_are_placed_before_anything_is_touched() {
         ("/data/x/y", placed("/data", "x/y", "y")),
     ] {
         assert_eq!(two.place(path), expected, "{path}");
-        assert_eq!(roots(&[]).place(path), Err(Refusal::NoRoots), "{path}");
+        assert_eq!(roots(&[]).place(path), Err(Rejection::NoRoots), "{path}");
     }
 }
 
@@ -150,23 +150,23 @@ fn a_root_may_be_named_from_the_home_folder_or_through_a_link() {
     assert_eq!(roots.missing().count(), 0);
     let gone = Roots::new(&["~/gone".into()], Some(&home)).unwrap();
     assert_eq!(gone.missing().count(), 1);
-    assert_eq!(gone.open("a").unwrap_err(), Refusal::Missing("a".into()));
+    assert_eq!(gone.open("a").unwrap_err(), Rejection::Missing("a".into()));
 }
 
 #[test]
 fn only_regular_files_below_a_root_are_opened() {
     let machine = Machine::new();
     let roots = machine.roots();
-    let missing = |path: &str| Err(Refusal::Missing(path.to_owned()));
-    let link = |path: &str| Err(Refusal::Link(path.to_owned()));
+    let missing = |path: &str| Err(Rejection::Missing(path.to_owned()));
+    let link = |path: &str| Err(Rejection::Link(path.to_owned()));
     let no_file = |path: &str, kind| {
-        Err(Refusal::NoFile {
+        Err(Rejection::NoFile {
             path: path.to_owned(),
             kind,
         })
     };
     let no_folder = |path: &str| {
-        Err(Refusal::Unopened {
+        Err(Rejection::Unopened {
             path: path.to_owned(),
             reason: io::Error::from(Errno::NOTDIR).to_string(),
         })
@@ -183,7 +183,7 @@ fn only_regular_files_below_a_root_are_opened() {
         ("pipe", no_file("pipe", "a pipe")),
         ("socket", no_file("socket", "a socket")),
         ("sub", no_file("sub", "a folder")),
-        ("empty", Err(Refusal::Empty("empty".to_owned()))),
+        ("empty", Err(Rejection::Empty("empty".to_owned()))),
         ("gone", missing("gone")),
         ("gone/b.jpg", missing("gone/b.jpg")),
         ("a.jpg/b.jpg", no_folder("a.jpg/b.jpg")),
@@ -221,8 +221,10 @@ fn devices_and_the_links_of_proc_are_refused() {
         for access in BOTH {
             let refused = machine.open_with(path, access, || {}).unwrap_err();
             match refused {
-                Refusal::NoFile { kind, .. } => assert!(is_device && kind == "a device", "{path}"),
-                Refusal::Link(_) => assert!(!is_device, "{path}"),
+                Rejection::NoFile { kind, .. } => {
+                    assert!(is_device && kind == "a device", "{path}")
+                }
+                Rejection::Link(_) => assert!(!is_device, "{path}"),
                 other => panic!("{path} by {access:?}: {other}"),
             }
         }
@@ -255,7 +257,7 @@ fn what_is_exchanged_after_the_look_is_not_read() {
         };
         let refused = machine.roots().open_with("sub/b.jpg", access, exchange);
         let refused = refused.expect_err("a link by now");
-        assert_eq!(refused, Refusal::Link("sub/b.jpg".to_owned()));
+        assert_eq!(refused, Rejection::Link("sub/b.jpg".to_owned()));
     }
 }
 
@@ -270,7 +272,10 @@ fn a_root_is_what_it_was_when_it_was_allowed() {
         symlink(at("pictures-private"), at("pictures")).unwrap();
         let refused = read("d.jpg").map(text);
         assert!(
-            matches!(refused, Err(Refusal::Link(_) | Refusal::Unopened { .. })),
+            matches!(
+                refused,
+                Err(Rejection::Link(_) | Rejection::Unopened { .. })
+            ),
             "{access:?}: {refused:?}"
         );
         fs::remove_file(at("pictures")).unwrap();

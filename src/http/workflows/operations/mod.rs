@@ -40,7 +40,7 @@ pub(crate) enum Client {
 }
 
 /// Who asks, under which plan, and by which address, which answers begin with.
-pub(crate) struct Asker<'a> {
+pub(crate) struct RequestContext<'a> {
     pub state: &'a AppState,
     pub reached: &'a Reached,
     pub account_id: Uuid,
@@ -48,7 +48,7 @@ pub(crate) struct Asker<'a> {
     pub client: Client,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> RequestContext<'a> {
     /// A caller of REST.
     pub(crate) fn of<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
         Self {
@@ -73,19 +73,22 @@ impl<'a> Asker<'a> {
 }
 
 /// The account's workflows, newest first.
-pub(crate) async fn list(asker: &Asker<'_>, page: Page) -> Result<Vec<Workflow>, ApiError> {
+pub(crate) async fn list(
+    asker: &RequestContext<'_>,
+    page: Page,
+) -> Result<Vec<Workflow>, ApiError> {
     let mut db = asker.state.store.read().await?;
     Ok(workflows::list(&mut db, asker.account_id, page).await?)
 }
 
 /// `NotFound` for one that is unknown or another account's.
-pub(crate) async fn show(asker: &Asker<'_>, id: Uuid) -> Result<WorkflowRecord, ApiError> {
+pub(crate) async fn show(asker: &RequestContext<'_>, id: Uuid) -> Result<WorkflowRecord, ApiError> {
     WorkflowRecord::of(find(asker, id).await?)
 }
 
 /// Pauses or resumes a workflow.
 pub(crate) async fn set_active(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     id: Uuid,
     is_active: bool,
 ) -> Result<WorkflowRecord, ApiError> {
@@ -99,14 +102,17 @@ pub(crate) async fn set_active(
 }
 
 /// Deletes a workflow with its versions and runs; unfinished ones are cancelled. What they stored stays.
-pub(crate) async fn delete(asker: &Asker<'_>, id: Uuid) -> Result<(), ApiError> {
+pub(crate) async fn delete(asker: &RequestContext<'_>, id: Uuid) -> Result<(), ApiError> {
     asker.state.workflows.delete(asker.account_id, id).await?;
     asker.state.webhooks.nudge();
     Ok(())
 }
 
 /// Another webhook secret, which the record shows; for `webhooks.secret_overlap` the one before signs too.
-pub(crate) async fn rotate_secret(asker: &Asker<'_>, id: Uuid) -> Result<WorkflowRecord, ApiError> {
+pub(crate) async fn rotate_secret(
+    asker: &RequestContext<'_>,
+    id: Uuid,
+) -> Result<WorkflowRecord, ApiError> {
     let account_id = asker.account_id;
     let overlap_ms = duration_ms(asker.state.config.webhooks.secret_overlap);
     let rotated = asker.state.store.write(move |tx| {
@@ -118,7 +124,10 @@ pub(crate) async fn rotate_secret(asker: &Asker<'_>, id: Uuid) -> Result<Workflo
 }
 
 /// The versions that are kept, newest first.
-pub(crate) async fn versions(asker: &Asker<'_>, id: Uuid) -> Result<Vec<VersionRecord>, ApiError> {
+pub(crate) async fn versions(
+    asker: &RequestContext<'_>,
+    id: Uuid,
+) -> Result<Vec<VersionRecord>, ApiError> {
     let mut db = asker.state.store.read().await?;
     let kept = workflows::versions(&mut db, asker.account_id, id, MOST_VERSIONS).await?;
     Ok(kept.into_iter().map(VersionRecord::from).collect())
@@ -126,7 +135,7 @@ pub(crate) async fn versions(asker: &Asker<'_>, id: Uuid) -> Result<Vec<VersionR
 
 /// One of [`versions`], with its definition.
 pub(crate) async fn version(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     id: Uuid,
     version: i64,
 ) -> Result<WholeVersion, ApiError> {
@@ -139,7 +148,7 @@ pub(crate) async fn version(
     })
 }
 
-async fn find(asker: &Asker<'_>, id: Uuid) -> Result<Workflow, ApiError> {
+async fn find(asker: &RequestContext<'_>, id: Uuid) -> Result<Workflow, ApiError> {
     let mut db = asker.state.store.read().await?;
     Ok(workflows::get(&mut db, asker.account_id, id).await?)
 }

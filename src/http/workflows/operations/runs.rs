@@ -17,7 +17,7 @@ use sluice_store::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{Asker, Client, find};
+use super::{Client, RequestContext, find};
 use crate::{
     config::Plan,
     http::{
@@ -35,7 +35,10 @@ const MAX_SOURCE: usize = 64;
 const LISTED_RUNS: u32 = 50;
 
 /// 404 and 409 for a workflow that would not run, before anything large is read for it.
-pub(crate) async fn refuse_paused(asker: &Asker<'_>, workflow_id: Uuid) -> Result<(), ApiError> {
+pub(crate) async fn refuse_paused(
+    asker: &RequestContext<'_>,
+    workflow_id: Uuid,
+) -> Result<(), ApiError> {
     match find(asker, workflow_id).await?.is_active {
         true => Ok(()),
         false => Err(paused()),
@@ -47,7 +50,7 @@ pub(crate) async fn refuse_paused(asker: &Asker<'_>, workflow_id: Uuid) -> Resul
 /// 402 when the month's operations are used up, 404, 409 for a paused workflow, 413 for a file beyond the plan's size, 503
 /// when `workflows.max_queued` runs of the account wait.
 pub(crate) async fn run_upload(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     workflow_id: Uuid,
     part: Part,
     source: Option<String>,
@@ -70,7 +73,7 @@ pub(crate) async fn run_upload(
 
 /// Runs a workflow on a stored file; refusals as [`run_upload`]'s.
 pub(crate) async fn run_file(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     workflow_id: Uuid,
     file_id: Uuid,
     source: Option<String>,
@@ -101,7 +104,7 @@ pub(crate) async fn run_file(
 /// Runs a workflow on the bytes that were put to the `signedUrl` of a direct upload; the upload is used up by it, and no file
 /// is made. Refusals as [`run_upload`]'s; 400 for an address of something else, 409 while the bytes are missing.
 pub(crate) async fn run_taken_upload(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     workflow_id: Uuid,
     upload_url: &str,
     source: Option<String>,
@@ -141,7 +144,7 @@ pub(crate) enum Input {
 }
 
 /// 400, 403, 404 or 409 for an input that is not there, before anything is done for it.
-pub(crate) async fn check_input(asker: &Asker<'_>, input: &Input) -> Result<(), ApiError> {
+pub(crate) async fn check_input(asker: &RequestContext<'_>, input: &Input) -> Result<(), ApiError> {
     match input {
         Input::File(id) => {
             let mut db = asker.state.store.read().await?;
@@ -156,7 +159,7 @@ pub(crate) async fn check_input(asker: &Asker<'_>, input: &Input) -> Result<(), 
 
 /// [`run_file`] or [`run_taken_upload`].
 pub(crate) async fn run_on(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     workflow_id: Uuid,
     input: Input,
     source: Option<String>,
@@ -194,7 +197,7 @@ fn check_unchanged(is_same: bool) -> Result<(), sluice_store::Error> {
 /// The run once it has ended, or as it is when `patience` is over or the service stops. The run goes on whatever becomes of
 /// the request.
 pub(crate) async fn awaited(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     run: Run,
     patience: Duration,
 ) -> Result<RunAnswer, ApiError> {
@@ -208,7 +211,10 @@ pub(crate) async fn awaited(
 }
 
 /// A run of the account, with its log and outputs.
-pub(crate) async fn show_run(asker: &Asker<'_>, run_id: Uuid) -> Result<RunAnswer, ApiError> {
+pub(crate) async fn show_run(
+    asker: &RequestContext<'_>,
+    run_id: Uuid,
+) -> Result<RunAnswer, ApiError> {
     let mut db = asker.state.store.read().await?;
     let run = workflows::get_run(&mut db, asker.account_id, run_id).await?;
     drop(db);
@@ -217,7 +223,7 @@ pub(crate) async fn show_run(asker: &Asker<'_>, run_id: Uuid) -> Result<RunAnswe
 
 /// The newest runs of a workflow, 50 of them when `limit` does not say.
 pub(crate) async fn runs(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     workflow_id: Uuid,
     limit: Option<u32>,
 ) -> Result<Vec<RunRecord>, ApiError> {
@@ -232,7 +238,7 @@ pub(crate) async fn runs(
 /// Queues a run again that failed or was cancelled; it is charged again, and steps that are done stay done. 409 for another
 /// one, for one whose input has expired, and when the workflow is paused; else refusals as [`run_upload`]'s.
 pub(crate) async fn retry(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     run_id: Uuid,
     version: RetryVersion,
 ) -> Result<RunAnswer, ApiError> {
@@ -254,7 +260,10 @@ pub(crate) async fn retry(
 }
 
 /// Cancels a run that waits or is worked on; its charge is given back, what it stored stays. 409 when it has ended.
-pub(crate) async fn cancel(asker: &Asker<'_>, run_id: Uuid) -> Result<RunAnswer, ApiError> {
+pub(crate) async fn cancel(
+    asker: &RequestContext<'_>,
+    run_id: Uuid,
+) -> Result<RunAnswer, ApiError> {
     let cancelled = asker
         .state
         .workflows
@@ -274,7 +283,7 @@ impl Client {
     }
 }
 
-impl Asker<'_> {
+impl RequestContext<'_> {
     /// A run on bytes that came with a request, which somebody waits for. 400 for an empty file or an odd source, 413 beyond
     /// the plan's size.
     fn run(

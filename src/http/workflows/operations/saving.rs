@@ -8,7 +8,7 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::{Asker, find};
+use super::{RequestContext, find};
 use crate::http::{
     error::ApiError,
     workflows::{
@@ -31,7 +31,7 @@ pub(crate) struct Saved {
 /// 400 with every problem of its definition, 404 for an unknown id, 409 with the present `version` when the request names
 /// another one, 413 for a definition beyond `workflows.max_definition`.
 pub(crate) async fn create_or_replace(
-    asker: &Asker<'_>,
+    asker: &RequestContext<'_>,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
     match request.id {
@@ -40,7 +40,7 @@ pub(crate) async fn create_or_replace(
     }
 }
 
-async fn create(asker: &Asker<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
+async fn create(asker: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
     let name = request
         .checked_name()?
         .ok_or_else(|| ApiError::Invalid("name is missing: 1 to 80 characters".to_owned()))?;
@@ -57,7 +57,11 @@ async fn create(asker: &Asker<'_>, request: SaveWorkflow) -> Result<Saved, ApiEr
     })
 }
 
-async fn replace(asker: &Asker<'_>, id: Uuid, request: SaveWorkflow) -> Result<Saved, ApiError> {
+async fn replace(
+    asker: &RequestContext<'_>,
+    id: Uuid,
+    request: SaveWorkflow,
+) -> Result<Saved, ApiError> {
     let present = find(asker, id).await?;
     let name = request
         .checked_name()?
@@ -105,7 +109,10 @@ fn refuse_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
 }
 
 /// The problems of what a save of the request would store, warnings among them; nothing is stored. 413 as for a save.
-pub(crate) async fn lint(asker: &Asker<'_>, request: LintWorkflow) -> Result<LintAnswer, ApiError> {
+pub(crate) async fn lint(
+    asker: &RequestContext<'_>,
+    request: LintWorkflow,
+) -> Result<LintAnswer, ApiError> {
     let review = match Draft::of(request.into_save()) {
         Ok(Some(draft)) => {
             let review = Review::of(asker, &draft.definition).await?;
@@ -182,7 +189,7 @@ impl Draft {
     /// What the store keeps of it, once nothing forbids that.
     async fn reviewed(
         self,
-        asker: &Asker<'_>,
+        asker: &RequestContext<'_>,
         name: String,
         is_active: bool,
     ) -> Result<NewWorkflow, ApiError> {
@@ -223,7 +230,7 @@ fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form stands for nothing")
 }
 
-fn refuse_too_large(asker: &Asker<'_>, definition: &str) -> Result<(), ApiError> {
+fn refuse_too_large(asker: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
     let most = asker.state.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {

@@ -7,7 +7,7 @@ use gstreamer as gst;
 use sluice_media::{
     av::{MediaFacts, Report},
     codec::{VideoCodec, VideoConfig},
-    hls::vod::{Cuts, Picture, VideoRendition, VideoSegmenter},
+    hls::vod::{CodedFrame, SegmentBoundaries, VideoRendition, VideoSegmenter},
     task::Failure,
 };
 
@@ -19,8 +19,8 @@ use super::{
         sink::{filter, make},
         source::Input,
     },
+    rendition_file::RenditionFile,
     scan::{Found, Scan},
-    shelf::Shelf,
     unit::{Taker, Unit, configuration, sink_to},
     work::Work,
 };
@@ -128,7 +128,7 @@ impl Taker for Look {
 }
 
 impl Copied {
-    pub(super) fn cuts(&self) -> Cuts {
+    pub(super) fn cuts(&self) -> SegmentBoundaries {
         self.found.cuts.clone()
     }
 
@@ -138,7 +138,7 @@ impl Copied {
         input: &Input,
         facts: &MediaFacts,
         first: u32,
-        shelves: &[Arc<Shelf>],
+        shelves: &[Arc<RenditionFile>],
     ) -> Result<(), Failure> {
         let shelf = shelves
             .first()
@@ -188,7 +188,7 @@ struct Copier {
     /// Pictures from `from_90k` on have come.
     has_begun: bool,
     nal_length_size: usize,
-    shelf: Arc<Shelf>,
+    shelf: Arc<RenditionFile>,
     segmenter: Option<VideoSegmenter>,
 }
 
@@ -203,7 +203,7 @@ impl Taker for Copier {
         let Some(segmenter) = self.segmenter.as_mut().filter(|_| self.has_begun) else {
             return Ok(());
         };
-        let picture = Picture {
+        let picture = CodedFrame {
             pts_90k,
             key: unit.key,
             data: without_parameter_sets(unit.data, self.nal_length_size),

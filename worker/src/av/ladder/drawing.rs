@@ -6,12 +6,12 @@ use gst::prelude::*;
 use gstreamer as gst;
 use sluice_media::{
     av::{MediaFacts, Sheet},
-    hls::vod::PictureClock,
+    hls::vod::FrameClock,
     task::{Failure, Limits},
 };
 
 use super::{
-    super::{refused, sheet::Board, still::Developer},
+    super::{refused, sheet::StoryboardCanvas, still::FrameConverter},
     metronome,
 };
 use crate::image::Raster;
@@ -22,20 +22,20 @@ pub(super) struct Drawing(Arc<Mutex<State>>);
 
 struct State {
     /// `None`: a picture could not be drawn, or all is done.
-    board: Option<Board>,
-    developer: Developer,
+    board: Option<StoryboardCanvas>,
+    developer: FrameConverter,
 }
 
 impl Drawing {
     pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
         Ok(Self(Arc::new(Mutex::new(State {
-            board: Some(Board::new(sheet, facts, limits)?),
-            developer: Developer::upright(),
+            board: Some(StoryboardCanvas::new(sheet, facts, limits)?),
+            developer: FrameConverter::upright(),
         }))))
     }
 
     /// Draws of what passes a pad: the pictures of a clock, from the first on, upright.
-    pub(super) fn watch(&self, pad: &gst::Pad, clock: PictureClock) {
+    pub(super) fn watch(&self, pad: &gst::Pad, clock: FrameClock) {
         let drawing = self.clone();
         pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
             let buffer = info.buffer();
@@ -49,7 +49,7 @@ impl Drawing {
     }
 
     /// The whole storyboard; `None` where a picture is missing.
-    pub(super) fn take(&self) -> Option<Board> {
+    pub(super) fn take(&self) -> Option<StoryboardCanvas> {
         let board = self.state().board.take();
         board.filter(|board| board.next_s().is_none())
     }
@@ -61,7 +61,7 @@ impl Drawing {
 
 impl State {
     /// Draws a picture if it is the next one's, or that one never came.
-    fn see(&mut self, pad: &gst::Pad, buffer: &gst::Buffer, index: u64, clock: PictureClock) {
+    fn see(&mut self, pad: &gst::Pad, buffer: &gst::Buffer, index: u64, clock: FrameClock) {
         let Some(board) = &mut self.board else { return };
         let mut drawn = None;
         while let Some(at_s) = board.next_s()
@@ -85,7 +85,7 @@ impl State {
 }
 
 fn develop(
-    developer: &mut Developer,
+    developer: &mut FrameConverter,
     pad: &gst::Pad,
     buffer: &gst::Buffer,
     cell: (u32, u32),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_video as gst_video;
-use sluice_media::hls::vod::PictureClock;
+use sluice_media::hls::vod::FrameClock;
 
 use super::unit::ticks;
 
@@ -64,7 +64,7 @@ fn same(one: &gst::Segment, other: &gst::Segment) -> bool {
 }
 
 /// Gives pictures that come without a time, as those of AVI do, the one that follows the picture before.
-pub(super) fn complete_times(element: &gst::Element, clock: PictureClock) {
+pub(super) fn complete_times(element: &gst::Element, clock: FrameClock) {
     let Some(pad) = element.static_pad("sink") else {
         return;
     };
@@ -85,7 +85,7 @@ pub(super) fn complete_times(element: &gst::Element, clock: PictureClock) {
 
 /// Lets one picture of each index pass, and asks for a key picture before the first of each group. `offset`: the index
 /// that the graph's beginning has.
-pub(super) fn keep_time(pad: &gst::Pad, clock: PictureClock, group: u32, offset: u64) {
+pub(super) fn keep_time(pad: &gst::Pad, clock: FrameClock, group: u32, offset: u64) {
     let group = u64::from(group.max(1));
     let next = Mutex::new(offset);
     pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
@@ -108,7 +108,7 @@ pub(super) fn keep_time(pad: &gst::Pad, clock: PictureClock, group: u32, offset:
 }
 
 /// On the running time; `None`: it has no time, or lies before the beginning.
-pub(super) fn index(pad: &gst::Pad, buffer: &gst::BufferRef, clock: PictureClock) -> Option<u64> {
+pub(super) fn index(pad: &gst::Pad, buffer: &gst::BufferRef, clock: FrameClock) -> Option<u64> {
     let event = pad.sticky_event::<gst::event::Segment>(0)?;
     let segment = event.segment().downcast_ref::<gst::ClockTime>()?;
     let time = segment.to_running_time(buffer.pts()?)?;

@@ -10,15 +10,15 @@
 //! one, every queue holds a few pictures, so that no rendition runs ahead of another. A segment is reported once its
 //! bytes are written. Of several failures the first counts, and it ends the rest.
 
+mod audio;
 mod copy;
 mod drawing;
 mod encoder;
 mod metronome;
-mod pictures;
+mod rendition_file;
 mod scan;
-mod shelf;
-mod sound;
 mod unit;
+mod video;
 mod work;
 
 use std::{os::fd::OwnedFd, sync::Arc, thread};
@@ -26,11 +26,11 @@ use std::{os::fd::OwnedFd, sync::Arc, thread};
 use sluice_media::{
     av::{Ladder, MediaFacts, Report},
     format::Format,
-    hls::vod::Cuts,
+    hls::vod::SegmentBoundaries,
     task::{Done, Failure, FailureCode, Limits, OutputFacts},
 };
 
-use self::{drawing::Drawing, shelf::Shelf, work::Work};
+use self::{drawing::Drawing, rendition_file::RenditionFile, work::Work};
 use super::{MAX_OUTPUT, probe, source::Input};
 use crate::serve;
 
@@ -52,12 +52,12 @@ pub fn perform(
     let sheet = ladder.sheet.as_ref();
     let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
     let (work, reports) = Work::new();
-    let mut shelves = Shelf::open_all(outputs, limits, &work)?;
+    let mut shelves = RenditionFile::open_all(outputs, limits, &work)?;
     let sound_shelf = ladder.audio.and_then(|_| shelves.pop());
-    let plan = pictures::plan(ladder, input, &facts, tell)?;
+    let plan = video::plan(ladder, input, &facts, tell)?;
     let cuts = match &plan {
         Some(plan) => plan.cuts(),
-        None => Cuts::seconds(ladder.segment_duration_s),
+        None => SegmentBoundaries::seconds(ladder.segment_duration_s),
     };
     thread::scope(|scope| {
         if let Some(plan) = plan {
@@ -69,7 +69,7 @@ pub fn perform(
             let part = work.part();
             let facts = &facts;
             let tells = ladder.video.is_empty();
-            scope.spawn(move || part.end(sound::perform(audio, input, facts, cuts, shelf, tells)));
+            scope.spawn(move || part.end(audio::perform(audio, input, facts, cuts, shelf, tells)));
         }
         reports.pass_on(tell);
     });
@@ -86,7 +86,7 @@ pub fn perform(
 }
 
 /// Fails when no rendition reaches the end of its source.
-fn check_length(facts: &MediaFacts, shelves: &[Arc<Shelf>]) -> Result<(), Failure> {
+fn check_length(facts: &MediaFacts, shelves: &[Arc<RenditionFile>]) -> Result<(), Failure> {
     let Some(source_ms) = facts.duration_ms else {
         return Ok(());
     };
@@ -112,7 +112,7 @@ fn check_length(facts: &MediaFacts, shelves: &[Arc<Shelf>]) -> Result<(), Failur
     ))
 }
 
-fn done(ladder: &Ladder, facts: MediaFacts, shelves: &[Arc<Shelf>]) -> Done {
+fn done(ladder: &Ladder, facts: MediaFacts, shelves: &[Arc<RenditionFile>]) -> Done {
     let outputs = shelves.iter().enumerate().map(|(index, shelf)| {
         let rung = ladder.video.get(index);
         OutputFacts {

@@ -1,6 +1,6 @@
 //! Whether coded pictures can be segments as they are, and where these begin. Pure: it is told of pictures one by one.
 
-use sluice_media::hls::vod::Cuts;
+use sluice_media::hls::vod::SegmentBoundaries;
 
 /// A segment is shorter than the asset's segment duration and this: rounded to seconds it must not exceed it.
 const ROUNDING_90K: i64 = 44_999;
@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// Why a source is encoded after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(super) enum CopyObstacle {
     /// It does not begin with a key picture, or late.
     Beginning,
     /// Key pictures are too far apart.
@@ -29,7 +29,7 @@ pub(super) enum Unfit {
 /// What is known of a source that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    pub(super) cuts: Cuts,
+    pub(super) cuts: SegmentBoundaries,
     /// Where its last picture ends.
     pub(super) end_90k: i64,
     /// The most by which a picture is shown before its turn in the order of decoding.
@@ -72,15 +72,15 @@ impl Scan {
         end_90k: i64,
         key: bool,
         bytes: u64,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), CopyObstacle> {
         let Some((key_90k, _)) = self.key else {
             return self.begin(pts_90k, end_90k, key, bytes);
         };
         if pts_90k < key_90k || (key && pts_90k <= self.latest_90k) {
-            return Err(Unfit::Open);
+            return Err(CopyObstacle::Open);
         }
         if pts_90k - self.latest_90k > LONGEST_PICTURE_90K {
-            return Err(Unfit::Jumps);
+            return Err(CopyObstacle::Jumps);
         }
         if key {
             self.end_group();
@@ -89,7 +89,7 @@ impl Scan {
         }
         self.bytes += bytes;
         if self.bytes > MOST_BYTES {
-            return Err(Unfit::TooLarge);
+            return Err(CopyObstacle::TooLarge);
         }
         self.group.push(pts_90k);
         self.latest_90k = self.latest_90k.max(pts_90k);
@@ -98,9 +98,15 @@ impl Scan {
     }
 
     /// The first picture, which is shown from 0 on.
-    fn begin(&mut self, pts_90k: i64, end_90k: i64, key: bool, bytes: u64) -> Result<(), Unfit> {
+    fn begin(
+        &mut self,
+        pts_90k: i64,
+        end_90k: i64,
+        key: bool,
+        bytes: u64,
+    ) -> Result<(), CopyObstacle> {
         if !key || !(-LATE_90K..=LATE_90K).contains(&pts_90k) {
-            return Err(Unfit::Beginning);
+            return Err(CopyObstacle::Beginning);
         }
         self.starts.push(0);
         self.group.push(pts_90k);
@@ -112,7 +118,7 @@ impl Scan {
     }
 
     /// Ends the open segment at the latest key picture if it would reach too far up to `at_90k`.
-    fn cut_before(&mut self, at_90k: i64) -> Result<(), Unfit> {
+    fn cut_before(&mut self, at_90k: i64) -> Result<(), CopyObstacle> {
         let start_90k = self.starts.last().copied().unwrap_or(0);
         if at_90k - start_90k <= self.most_90k {
             return Ok(());
@@ -123,10 +129,10 @@ impl Scan {
                 self.bytes -= before;
                 match at_90k - key_90k <= self.most_90k {
                     true => Ok(()),
-                    false => Err(Unfit::FarApart),
+                    false => Err(CopyObstacle::FarApart),
                 }
             }
-            _ => Err(Unfit::FarApart),
+            _ => Err(CopyObstacle::FarApart),
         }
     }
 
@@ -139,16 +145,16 @@ impl Scan {
         self.group.clear();
     }
 
-    pub(super) fn finish(mut self) -> Result<Found, Unfit> {
+    pub(super) fn finish(mut self) -> Result<Found, CopyObstacle> {
         if self.starts.is_empty() {
-            return Err(Unfit::Beginning);
+            return Err(CopyObstacle::Beginning);
         }
         self.end_group();
         self.cut_before(self.end_90k)?;
         Ok(Found {
-            cuts: Cuts::At(self.starts.into()),
+            cuts: SegmentBoundaries::At(self.starts.into()),
             end_90k: self.end_90k,
-            delay_90k: u32::try_from(self.delay_90k).map_err(|_| Unfit::Jumps)?,
+            delay_90k: u32::try_from(self.delay_90k).map_err(|_| CopyObstacle::Jumps)?,
         })
     }
 }
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
 
     /// Pictures of a tenth of a second; those of these indices are keys.
-    fn scanned(pictures: i64, keys: impl Fn(i64) -> bool) -> Result<Vec<i64>, Unfit> {
+    fn scanned(pictures: i64, keys: impl Fn(i64) -> bool) -> Result<Vec<i64>, CopyObstacle> {
         let mut scan = Scan::new(2);
         for index in 0..pictures {
             let at = index * 9_000;
@@ -174,18 +180,21 @@ mod tests {
     fn segments_reach_as_far_as_they_may() {
         let tenths =
             |starts: &[i64]| Ok(starts.iter().map(|start| start * 9_000).collect::<Vec<_>>());
-        assert_eq!(scanned(0, |_| true), Err(Unfit::Beginning));
-        assert_eq!(scanned(5, |index| index == 1), Err(Unfit::Beginning));
+        assert_eq!(scanned(0, |_| true), Err(CopyObstacle::Beginning));
+        assert_eq!(scanned(5, |index| index == 1), Err(CopyObstacle::Beginning));
         assert_eq!(scanned(1, |_| true), tenths(&[0]));
         assert_eq!(scanned(24, |index| index == 0), tenths(&[0]));
-        assert_eq!(scanned(26, |index| index == 0), Err(Unfit::FarApart));
+        assert_eq!(scanned(26, |index| index == 0), Err(CopyObstacle::FarApart));
         assert_eq!(scanned(60, |index| index % 20 == 0), tenths(&[0, 20, 40]));
         assert_eq!(scanned(61, |index| index % 5 == 0), tenths(&[0, 20, 40]));
         assert_eq!(
             scanned(66, |index| index % 5 == 0),
             tenths(&[0, 20, 40, 60])
         );
-        assert_eq!(scanned(60, |index| index % 30 == 0), Err(Unfit::FarApart));
+        assert_eq!(
+            scanned(60, |index| index % 30 == 0),
+            Err(CopyObstacle::FarApart)
+        );
         assert_eq!(
             scanned(60, |index| index % 13 == 0),
             tenths(&[0, 13, 26, 39])
@@ -211,20 +220,23 @@ mod tests {
                 .try_for_each(|&(pts, key, bytes)| scan.observe(pts, pts + 3_000, key, bytes))
         };
         for (pictures, expected) in [
-            (vec![(50_000, true, 1)], Err(Unfit::Beginning)),
-            (vec![(-50_000, true, 1)], Err(Unfit::Beginning)),
+            (vec![(50_000, true, 1)], Err(CopyObstacle::Beginning)),
+            (vec![(-50_000, true, 1)], Err(CopyObstacle::Beginning)),
             (
                 vec![(0, true, 1), (9_000, true, 1), (6_000, false, 1)],
-                Err(Unfit::Open),
+                Err(CopyObstacle::Open),
             ),
             (
                 vec![(0, true, 1), (9_000, false, 1), (6_000, true, 1)],
-                Err(Unfit::Open),
+                Err(CopyObstacle::Open),
             ),
-            (vec![(0, true, 1), (1_000_000, false, 1)], Err(Unfit::Jumps)),
+            (
+                vec![(0, true, 1), (1_000_000, false, 1)],
+                Err(CopyObstacle::Jumps),
+            ),
             (
                 vec![(0, true, MOST_BYTES), (3_000, false, 1)],
-                Err(Unfit::TooLarge),
+                Err(CopyObstacle::TooLarge),
             ),
             (
                 vec![(3_000, true, 1), (12_000, false, 1), (6_000, false, 1)],

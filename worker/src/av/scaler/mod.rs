@@ -25,12 +25,12 @@ const FORMAT: &str = "I420";
 
 /// Makes the element known to this process.
 pub(super) fn register() -> Result<(), glib::BoolError> {
-    gst::Element::register(None, FACTORY, gst::Rank::NONE, PictureScaler::static_type())
+    gst::Element::register(None, FACTORY, gst::Rank::NONE, FrameScaler::static_type())
 }
 
 glib::wrapper! {
     /// The element. Sizes and the aspect of pixels are those that the caps behind it name.
-    pub struct PictureScaler(ObjectSubclass<imp::PictureScaler>)
+    pub struct FrameScaler(ObjectSubclass<imp::PictureScaler>)
         @extends gst_video::VideoFilter, gst_base::BaseTransform, gst::Element, gst::Object;
 }
 
@@ -46,7 +46,7 @@ mod imp {
     #[glib::object_subclass]
     impl ObjectSubclass for PictureScaler {
         const NAME: &'static str = "SluicePictureScaler";
-        type Type = super::PictureScaler;
+        type Type = super::FrameScaler;
         type ParentType = gst_video::VideoFilter;
     }
 

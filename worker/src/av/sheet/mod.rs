@@ -14,7 +14,7 @@ use self::grid::Grid;
 use super::{
     probe,
     source::Input,
-    still::{self, Developer, Pictures},
+    still::{self, FrameConverter, FrameReader},
 };
 use crate::image::{Raster, vips};
 
@@ -27,7 +27,7 @@ pub(super) fn perform(
     tell: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
-    let mut board = Board::new(sheet, &facts, limits)?;
+    let mut board = StoryboardCanvas::new(sheet, &facts, limits)?;
     draw(&mut board, input, &facts, tell)?;
     let results = board.finish(sheet)?;
     still::write(facts, results, outputs, limits)
@@ -35,13 +35,13 @@ pub(super) fn perform(
 
 /// Every picture sought where it is; progress by pictures.
 fn draw(
-    board: &mut Board,
+    board: &mut StoryboardCanvas,
     input: &Input,
     facts: &MediaFacts,
     tell: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
-    let mut pictures = Pictures::open(input, facts)?;
-    let mut developer = Developer::of(facts);
+    let mut pictures = FrameReader::open(input, facts)?;
+    let mut developer = FrameConverter::of(facts);
     while let Some(at_s) = board.next_s() {
         let picture = pictures.at(at_s, tell)?.ok_or_else(still::no_picture)?;
         board.paste(&developer.develop(&picture.sample, Some(board.cell()))?);
@@ -53,7 +53,7 @@ fn draw(
 }
 
 /// A storyboard in the making.
-pub(super) struct Board {
+pub(super) struct StoryboardCanvas {
     grid: Grid,
     duration_s: f64,
     canvas: Raster,
@@ -61,7 +61,7 @@ pub(super) struct Board {
     next: u32,
 }
 
-impl Board {
+impl StoryboardCanvas {
     /// For the pictures of such a clip.
     pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
         let track = facts.picture().ok_or_else(|| {

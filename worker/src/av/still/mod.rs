@@ -8,9 +8,9 @@
 //! libvips' way of giving them back.
 
 mod cover;
-mod developer;
+mod frame_converter;
+mod frames;
 mod hdr;
-mod pictures;
 
 use std::os::fd::OwnedFd;
 
@@ -26,8 +26,8 @@ use crate::{
     serve,
 };
 
-pub(super) use developer::Developer;
-pub(super) use pictures::Pictures;
+pub(super) use frame_converter::FrameConverter;
+pub(super) use frames::FrameReader;
 
 /// Takes the picture, or the cover of what has none, and renders it as an image.
 pub(super) fn perform(
@@ -54,9 +54,9 @@ fn picture(
     at_s: f64,
     tell: &mut dyn FnMut(Report),
 ) -> Result<Raster, Failure> {
-    let mut pictures = Pictures::open(input, facts)?;
+    let mut pictures = FrameReader::open(input, facts)?;
     let picture = pictures.at(at_s, tell)?.ok_or_else(no_picture)?;
-    Developer::of(facts).develop(&picture.sample, None)
+    FrameConverter::of(facts).develop(&picture.sample, None)
 }
 
 fn cover(

@@ -6,7 +6,7 @@ use gst::prelude::*;
 use gstreamer as gst;
 use gstreamer_app as gst_app;
 use sluice_media::{
-    av::{AudioTrack, Concat, MediaFacts, Report, plan::Sound},
+    av::{AudioTrack, Concat, MediaFacts, Report, plan::AudioEncoding},
     format::Class,
     task::{Done, Failure, FailureCode, Limits},
 };
@@ -55,7 +55,7 @@ pub fn concat(
         .enumerate()
         .map(|(index, input)| Part::open(index, input, limits))
         .collect::<Result<Vec<_>, _>>()?;
-    let sound = Sound::of(task.format, &common(&parts), task.bitrate_kbps);
+    let sound = AudioEncoding::of(task.format, &common(&parts), task.bitrate_kbps);
     let mut joint = Joint::start(task, &sound, output)?;
     let whole_s: f64 = parts.iter().map(|part| part.duration_s()).sum();
     let gap_frames = u64::from(task.gap_ms) * u64::from(sound.rate) / 1_000;
@@ -148,14 +148,14 @@ fn common(parts: &[Part<'_>]) -> AudioTrack {
 struct Joint<'a> {
     graph: Graph,
     source: gst_app::AppSrc,
-    sound: &'a Sound,
+    sound: &'a AudioEncoding,
     caps: gst::Caps,
     /// Samples of each channel so far.
     frames: u64,
 }
 
 impl<'a> Joint<'a> {
-    fn start(task: &Concat, sound: &'a Sound, output: &OwnedFd) -> Result<Self, Failure> {
+    fn start(task: &Concat, sound: &'a AudioEncoding, output: &OwnedFd) -> Result<Self, Failure> {
         let graph = Graph::new();
         let caps: gst::Caps = sound::samples(sound, form(sound))
             .parse()
@@ -275,6 +275,6 @@ impl<'a> Joint<'a> {
 }
 
 /// The samples between decoders and the encoder: the encoder's own where none may change.
-fn form(sound: &Sound) -> &'static str {
+fn form(sound: &AudioEncoding) -> &'static str {
     sound::exact_form(sound).unwrap_or(sound::FLOATS)
 }

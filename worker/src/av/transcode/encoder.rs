@@ -5,7 +5,7 @@ use std::thread;
 use gst::prelude::*;
 use gstreamer as gst;
 use sluice_media::{
-    av::plan::{AudioCodec, Sound, VideoCodec},
+    av::plan::{AudioCodec, AudioEncoding, VideoCodec},
     task::Failure,
 };
 
@@ -69,7 +69,7 @@ fn vp9(level: u8, bitrate: u32) -> Result<gst::Element, Failure> {
 }
 
 /// From samples of the codec's rate and channels to a coded track.
-pub fn audio(sound: &Sound) -> Result<Vec<gst::Element>, Failure> {
+pub fn audio(sound: &AudioEncoding) -> Result<Vec<gst::Element>, Failure> {
     let bitrate = sound.bitrate.unwrap_or_default();
     match sound.codec {
         AudioCodec::Aac => {

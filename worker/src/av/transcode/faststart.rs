@@ -105,7 +105,7 @@ fn moved(movie: &[u8], media: Range<u64>, turn: u16) -> Result<Vec<u8>, Error> {
     for wide in [false, true] {
         let mut by = movie.len() as u64;
         loop {
-            let shift = Shift {
+            let shift = OffsetShift {
                 media: media.clone(),
                 by,
                 wide,
@@ -123,7 +123,7 @@ fn moved(movie: &[u8], media: Range<u64>, turn: u16) -> Result<Vec<u8>, Error> {
 }
 
 /// What happens to chunk offsets, and to the headers of tracks.
-struct Shift {
+struct OffsetShift {
     /// Offsets into this part grow.
     media: Range<u64>,
     by: u64,
@@ -133,7 +133,7 @@ struct Shift {
     turn: u16,
 }
 
-impl Shift {
+impl OffsetShift {
     /// The box, written again, with everything of [`PATH`] from `depth` on looked into; `None`: an offset needs more than
     /// 32 bits. It calls itself for each step of that path and no deeper.
     fn rebuilt(&self, whole: &[u8], depth: usize) -> Result<Option<Vec<u8>>, Error> {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use gst::prelude::*;
 use gstreamer as gst;
 use sluice_media::{
-    av::{Report, plan::Sound},
+    av::{Report, plan::AudioEncoding},
     task::Failure,
 };
 
@@ -27,7 +27,7 @@ const TELL_EVERY_S: f64 = 5.0;
 /// Measures the sound as it will be encoded, in its rate and channels, over the part that will be.
 pub fn measure(
     work: &Work<'_>,
-    sound: &Sound,
+    sound: &AudioEncoding,
     tell: &mut dyn FnMut(Report),
 ) -> Result<Loudness, Failure> {
     let want = Want {

@@ -17,7 +17,6 @@ mod faststart;
 mod headroom;
 mod kernel;
 mod loudness;
-mod mark;
 mod measure;
 mod picture;
 mod sound;
@@ -25,6 +24,7 @@ mod tags;
 mod tail;
 mod tone;
 mod track;
+mod watermark;
 mod whole;
 mod writer;
 
@@ -33,7 +33,7 @@ use std::os::fd::OwnedFd;
 use sluice_media::{
     av::{
         MediaFacts, Range, Report, Transcode,
-        plan::{self, Plan, Sound, Way},
+        plan::{self, AudioEncoding, Plan, Strategy},
     },
     format::Format,
     task::{Done, Failure, Limits},
@@ -41,7 +41,7 @@ use sluice_media::{
 
 pub use concat::concat;
 
-use self::{envelope::Envelope, mark::Mark, writer::Writer};
+use self::{envelope::Envelope, watermark::PlacedWatermark, writer::Writer};
 use super::{
     drive,
     graph::{BranchKind, Graph, Want},
@@ -119,16 +119,20 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn mark(&self, image: Option<&Input>, limits: &Limits) -> Result<Option<Mark>, Failure> {
+    fn mark(
+        &self,
+        image: Option<&Input>,
+        limits: &Limits,
+    ) -> Result<Option<PlacedWatermark>, Failure> {
         let wanted = self
             .task
             .video
             .as_ref()
             .and_then(|video| video.watermark.as_ref());
-        let picture = self.plan.video.as_ref().and_then(Way::encoding);
+        let picture = self.plan.video.as_ref().and_then(Strategy::encoding);
         match (wanted, picture) {
             (Some(wanted), Some(picture)) => {
-                Mark::make(wanted, image, picture.shape.size(), limits)
+                PlacedWatermark::make(wanted, image, picture.shape.size(), limits)
             }
             _ => Ok(None),
         }
@@ -148,8 +152,8 @@ impl Work<'_> {
         Ok((envelope, MEASURING_SHARE))
     }
 
-    fn sound(&self) -> Option<&Sound> {
-        self.plan.audio.as_ref().and_then(Way::encoding)
+    fn sound(&self) -> Option<&AudioEncoding> {
+        self.plan.audio.as_ref().and_then(Strategy::encoding)
     }
 
     /// Tracks are taken apart as far as the one that needs it least: what is copied must not be decoded.
@@ -166,7 +170,8 @@ impl Work<'_> {
     }
 
     fn copies(&self) -> bool {
-        matches!(self.plan.video, Some(Way::Copy)) || matches!(self.plan.audio, Some(Way::Copy))
+        matches!(self.plan.video, Some(Strategy::Copy))
+            || matches!(self.plan.audio, Some(Strategy::Copy))
     }
 
     fn range(&self) -> Option<Range> {
@@ -180,7 +185,7 @@ impl Work<'_> {
         &self,
         graph: &Graph,
         writer: &mut Writer<'_>,
-        mark: Option<Mark>,
+        mark: Option<PlacedWatermark>,
     ) -> Result<(), Failure> {
         let (Some(way), Some(work), Some(facts)) =
             (&self.plan.video, &self.task.video, self.facts.picture())
@@ -190,13 +195,13 @@ impl Work<'_> {
         let kind = BranchKind::Video;
         tags::filter(graph, kind, self.task.keep_tags);
         let (mut elements, coded) = match way {
-            Way::Copy => (Vec::new(), track::parsers(&facts.codec)?),
-            Way::Encode(picture) => (
+            Strategy::Copy => (Vec::new(), track::parsers(&facts.codec)?),
+            Strategy::Encode(picture) => (
                 picture::chain(picture, &work.adjust, mark)?,
                 encoder::video(picture.codec)?,
             ),
         };
-        if matches!(way, Way::Copy) {
+        if matches!(way, Strategy::Copy) {
             headroom::make(graph, kind);
             let has_no_decode_times = matches!(self.facts.format, Some(Format::Mkv | Format::Webm));
             if let Some(last) = coded
@@ -225,8 +230,8 @@ impl Work<'_> {
         let kind = BranchKind::Audio;
         tags::filter(graph, kind, self.task.keep_tags);
         let (mut elements, coded) = match way {
-            Way::Copy => (Vec::new(), track::parsers(&facts.codec)?),
-            Way::Encode(sound) => (sound::chain(sound, envelope)?, encoder::audio(sound)?),
+            Strategy::Copy => (Vec::new(), track::parsers(&facts.codec)?),
+            Strategy::Encode(sound) => (sound::chain(sound, envelope)?, encoder::audio(sound)?),
         };
         writer.follow(kind, coded.first());
         elements.extend(coded);
@@ -238,7 +243,7 @@ impl Work<'_> {
     /// By how much copied pictures are to be turned.
     fn copied_turn(&self) -> u16 {
         match (&self.plan.video, self.facts.picture()) {
-            (Some(Way::Copy), Some(track)) => track.rotation,
+            (Some(Strategy::Copy), Some(track)) => track.rotation,
             _ => 0,
         }
     }

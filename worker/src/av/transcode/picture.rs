@@ -7,12 +7,12 @@ use std::thread;
 use gst::prelude::*;
 use gstreamer as gst;
 use sluice_media::{
-    av::plan::{Picture, Shape},
+    av::plan::{Shape, VideoEncoding},
     geometry::Canvas,
     task::{Adjust, Failure},
 };
 
-use super::{encoder::caps, mark::Mark, tone};
+use super::{encoder::caps, tone, watermark::PlacedWatermark};
 use crate::av::{scaler, sink::make};
 
 /// Threads of a conversion; the encoder takes the rest.
@@ -20,9 +20,9 @@ const MOST_THREADS: usize = 4;
 
 /// The elements, the first of which takes any picture.
 pub fn chain(
-    picture: &Picture,
+    picture: &VideoEncoding,
     adjust: &Adjust,
-    mark: Option<Mark>,
+    mark: Option<PlacedWatermark>,
 ) -> Result<Vec<gst::Element>, Failure> {
     let mut elements = vec![converter()?, caps(&form(picture))?];
     if picture.deinterlace {
@@ -40,7 +40,7 @@ pub fn chain(
     Ok(elements)
 }
 
-fn form(picture: &Picture) -> String {
+fn form(picture: &VideoEncoding) -> String {
     // Eight bits of a wide range's curve are nobody's form; the usual one at least has its colours in the right order.
     let colours = if picture.from_hdr {
         ",colorimetry=bt709"

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gst::prelude::*;
 use gstreamer as gst;
 use sluice_media::{
-    av::plan::{AudioCodec, Sound},
+    av::plan::{AudioCodec, AudioEncoding},
     task::Failure,
 };
 
@@ -16,7 +16,10 @@ use crate::av::sink::make;
 pub const FLOATS: &str = "F32LE";
 
 /// The elements, the first of which takes any sound.
-pub fn chain(sound: &Sound, envelope: Option<Envelope>) -> Result<Vec<gst::Element>, Failure> {
+pub fn chain(
+    sound: &AudioEncoding,
+    envelope: Option<Envelope>,
+) -> Result<Vec<gst::Element>, Failure> {
     let mut elements = entry()?;
     if let Some(envelope) = envelope {
         let floats = caps(&samples(sound, FLOATS))?;
@@ -32,14 +35,14 @@ pub fn chain(sound: &Sound, envelope: Option<Envelope>) -> Result<Vec<gst::Eleme
 }
 
 /// The elements up to samples of that form, for our own code.
-pub fn to_samples(sound: &Sound, format: &str) -> Result<Vec<gst::Element>, Failure> {
+pub fn to_samples(sound: &AudioEncoding, format: &str) -> Result<Vec<gst::Element>, Failure> {
     let mut elements = entry()?;
     elements.push(caps(&samples(sound, format))?);
     Ok(elements)
 }
 
 /// The form of samples in which a codec that loses nothing takes them; `None`: any will do.
-pub fn exact_form(sound: &Sound) -> Option<&'static str> {
+pub fn exact_form(sound: &AudioEncoding) -> Option<&'static str> {
     match (sound.codec, sound.bits) {
         (AudioCodec::Flac | AudioCodec::Pcm, 24) => Some("S24LE"),
         (AudioCodec::Flac | AudioCodec::Pcm, _) => Some("S16LE"),
@@ -56,11 +59,11 @@ fn entry() -> Result<Vec<gst::Element>, Failure> {
 }
 
 /// The caps of interleaved samples.
-pub fn samples(sound: &Sound, format: &str) -> String {
+pub fn samples(sound: &AudioEncoding, format: &str) -> String {
     format!("{},format={format},layout=interleaved", any_samples(sound))
 }
 
-fn any_samples(sound: &Sound) -> String {
+fn any_samples(sound: &AudioEncoding) -> String {
     format!(
         "audio/x-raw,rate={},channels={}",
         sound.rate, sound.channels
@@ -68,7 +71,7 @@ fn any_samples(sound: &Sound) -> String {
 }
 
 /// Multiplies what passes an element of float samples.
-fn multiply(floats: &gst::Element, envelope: Envelope, sound: &Sound) {
+fn multiply(floats: &gst::Element, envelope: Envelope, sound: &AudioEncoding) {
     let pad = floats.static_pad("src").expect("a filter has two pads");
     let (rate, channels) = (f64::from(sound.rate), sound.channels as usize);
     let passed = AtomicU64::new(0);

@@ -21,7 +21,7 @@ use sluice_media::format::Format;
 use sluice_media::geometry::Rect;
 use sluice_media::task::{Failure, Limits, OutputFacts, Path, Render};
 
-use self::codec::{Compressor, Decompressor, Picture, Refused, Settings, Source, WebpEncoder};
+use self::codec::{Compressor, Decompressor, Refused, Settings, Source, WebpEncoder, YuvImage};
 pub use self::head::Head;
 use self::layout::Layout;
 pub use self::layout::can_render;
@@ -113,7 +113,7 @@ impl Planar {
 
     fn encode(&mut self, render: &Render, layout: &Layout) -> Result<Vec<u8>, Refused> {
         let [y, u, v] = &self.planes;
-        let picture = Picture::new(layout.size, layout.sampling, [y, u, v])?;
+        let picture = YuvImage::new(layout.size, layout.sampling, [y, u, v])?;
         let settings = Settings {
             quality: render.output.quality.clamp(1, 100),
             effort: render.output.effort,

@@ -9,7 +9,7 @@ use sluice_media::{
 
 use super::{
     colour::PROFILE,
-    render::{Picture, Timing, defect},
+    render::{Frames, Timing, defect},
     safe::{Image, Operation, Refused},
 };
 use crate::image::bounds::check_output;
@@ -33,7 +33,7 @@ pub struct Encoded {
 
 /// Writes the picture; `keep_metadata` keeps EXIF, XMP and IPTC, and names the colours where the source did.
 pub fn encode(
-    picture: &Picture<'_>,
+    picture: &Frames<'_>,
     encode: &Encode,
     keep_metadata: bool,
     limits: &Limits,
@@ -94,7 +94,7 @@ impl Kept {
 }
 
 /// All frames, one below the other, with the header that is to be written and no more.
-fn roll<'a>(picture: &Picture<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
+fn roll<'a>(picture: &Frames<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
     let joined = match picture.frames.as_slice() {
         [single] => Operation::on(c"copy", single).run()?,
         frames => Operation::new(c"arrayjoin")
@@ -121,7 +121,7 @@ fn roll<'a>(picture: &Picture<'a>, kept: Kept) -> Result<Image<'a>, Refused> {
     Ok(roll)
 }
 
-fn height_of(picture: &Picture<'_>) -> i32 {
+fn height_of(picture: &Frames<'_>) -> i32 {
     i32::try_from(picture.frames[0].height()).unwrap_or(i32::MAX)
 }
 

@@ -4,13 +4,13 @@ use sluice_media::geometry::Canvas;
 
 use super::{
     colour,
-    cut::Cut,
+    crop::PageCrop,
     safe::{Image, Operation, Refused},
 };
 use crate::image::planar::turn::Turn;
 
 /// Cuts and scales a decoded page; `scale` says how large its pixels are against those of the file (½ after a shrink by 2).
-pub fn scale<'a>(page: &Image<'a>, cut: &Cut, scale: f64) -> Result<Image<'a>, Refused> {
+pub fn scale<'a>(page: &Image<'a>, cut: &PageCrop, scale: f64) -> Result<Image<'a>, Refused> {
     let page = colour::unpacked(page)?;
     let span = |start: f64, length: f64, limit: u32| {
         let first = ((start * scale).round() as u32).min(limit - 1);

@@ -13,14 +13,14 @@ use sluice_media::{
 
 use self::{
     load::{Header, Source},
-    render::{Picture, Timing, defect},
+    render::{Frames, Timing, defect},
     safe::{Image, Operation},
 };
 use super::Raster;
 
 mod adjust;
 mod colour;
-mod cut;
+mod crop;
 mod encode;
 mod frame;
 mod inspect;
@@ -82,7 +82,7 @@ pub fn animate(
         ));
     }
     let timing = Timing { delays, loops: 0 };
-    let picture = Picture {
+    let picture = Frames {
         frames,
         timing: Some(timing),
     };
@@ -107,7 +107,7 @@ pub fn check_animation(
 
 /// Encodes a picture, and tells of it.
 fn written(
-    picture: &Picture<'_>,
+    picture: &Frames<'_>,
     render: &Render,
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
@@ -177,7 +177,7 @@ pub fn encode_raster(raster: &Raster, encode: &Encode) -> Result<Vec<u8>, Failur
     } else {
         colour::flatten(frame, render::WHITE).map_err(defect)?
     };
-    let picture = Picture {
+    let picture = Frames {
         frames: vec![frame],
         timing: None,
     };

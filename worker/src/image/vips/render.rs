@@ -11,7 +11,7 @@ use sluice_media::{
 
 use super::{
     adjust, colour,
-    cut::Cut,
+    crop::PageCrop,
     frame,
     load::{self, Header, Options, Scale, Source},
     safe::{Image, Refused},
@@ -31,7 +31,7 @@ pub const WHITE: Colour = Colour {
 };
 
 /// What is written: frames of one size, in memory; at least one.
-pub struct Picture<'a> {
+pub struct Frames<'a> {
     pub frames: Vec<Image<'a>>,
     pub timing: Option<Timing>,
 }
@@ -51,7 +51,7 @@ pub fn picture<'a>(
     input: &'a [u8],
     mark: Option<&'a [u8]>,
     limits: &Limits,
-) -> Result<Picture<'a>, Failure> {
+) -> Result<Frames<'a>, Failure> {
     of_source(
         &Source::new(render.source, input, limits)?,
         render,
@@ -66,7 +66,7 @@ pub fn of_source<'a>(
     render: &Render,
     mark: Option<&'a [u8]>,
     limits: &Limits,
-) -> Result<Picture<'a>, Failure> {
+) -> Result<Frames<'a>, Failure> {
     let drawn = draw(source, render, mark, limits, false);
     // Cameras write HEIFs whose main image this library cannot decode (10 bits in 4:2:2), beside a large preview.
     let is_preview_worth_it = matches!(&drawn, Err(failure) if failure.code == FailureCode::Undecodable)
@@ -83,7 +83,7 @@ fn draw<'a>(
     mark: Option<&'a [u8]>,
     limits: &Limits,
     preview: bool,
-) -> Result<Picture<'a>, Failure> {
+) -> Result<Frames<'a>, Failure> {
     let undecodable = |Refused| source.undecodable();
     let options = Options {
         preview,
@@ -95,7 +95,7 @@ fn draw<'a>(
     } else {
         whole(&header)
     };
-    let cut = Cut::plan(render, &header, kept, source.is_vector())?;
+    let cut = PageCrop::plan(render, &header, kept, source.is_vector())?;
     check_result(&cut, limits)?;
 
     let animated = render.animate
@@ -138,10 +138,10 @@ fn draw<'a>(
         .map(|frame| finish(frame, render, &cut, &mark))
         .collect::<Result<Vec<_>, _>>()
         .map_err(defect)?;
-    Ok(Picture { frames, timing })
+    Ok(Frames { frames, timing })
 }
 
-type Mark<'a> = watermark::Mark<'a>;
+type Mark<'a> = watermark::Overlay<'a>;
 
 /// Finds the page asked for and checks its header.
 fn choose_page(
@@ -190,7 +190,7 @@ fn kept(source: &Source<'_>, header: &Header, options: Options) -> Result<Rect, 
 }
 
 /// The result may be larger than the source: an enlargement, a vector, a canvas.
-fn check_result(cut: &Cut, limits: &Limits) -> Result<(), Failure> {
+fn check_result(cut: &PageCrop, limits: &Limits) -> Result<(), Failure> {
     check_pixels(cut.width, cut.height, limits)?;
     match cut.canvas {
         Some(canvas) => check_pixels(canvas.width, canvas.height, limits),
@@ -199,7 +199,7 @@ fn check_result(cut: &Cut, limits: &Limits) -> Result<(), Failure> {
 }
 
 /// What the decoder can do about the size more cheaply than a resize.
-fn decoder_scale(format: Format, cut: &Cut, animated: bool) -> Scale {
+fn decoder_scale(format: Format, cut: &PageCrop, animated: bool) -> Scale {
     match format {
         Format::Svg | Format::Pdf => Scale::By(1.0 / cut.shrink()),
         Format::Jpg => [8, 4, 2]
@@ -225,7 +225,7 @@ fn pixel_scale(scale: Scale) -> f64 {
 fn scaled_frames<'a>(
     roll: &Image<'a>,
     header: &Header,
-    cut: &Cut,
+    cut: &PageCrop,
 ) -> Result<Vec<Image<'a>>, Refused> {
     let count = roll.height() / header.height.max(1);
     (0..count)
@@ -267,7 +267,7 @@ fn cut_by_attention(
 fn finish<'a>(
     image: Image<'a>,
     render: &Render,
-    cut: &Cut,
+    cut: &PageCrop,
     mark: &Mark<'a>,
 ) -> Result<Image<'a>, Refused> {
     let behind = behind(render);

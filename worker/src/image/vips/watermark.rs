@@ -27,13 +27,13 @@ const USUAL_SHARE: u32 = 5;
 const MAX_MARK_SIDE: u32 = 4096;
 
 /// What is laid over every frame; nothing for a render without a watermark.
-pub struct Mark<'a> {
+pub struct Overlay<'a> {
     wanted: Option<(Watermark, Option<Image<'a>>)>,
     /// Made for the first frame; all are of one size.
     made: OnceCell<Option<Image<'a>>>,
 }
 
-impl<'a> Mark<'a> {
+impl<'a> Overlay<'a> {
     /// Decodes the mark's image.
     pub fn prepare(
         render: &Render,
@@ -69,7 +69,7 @@ impl<'a> Mark<'a> {
 }
 
 /// A mark with the place of its top left corner, in pixels from the left and from the top.
-pub type Placed<Mark> = (Mark, (u32, u32));
+pub type Placed<I> = (I, (u32, u32));
 
 /// The mark for images of a size; `None` when there is nothing to show.
 pub fn placed<'a>(

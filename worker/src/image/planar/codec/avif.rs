@@ -5,7 +5,7 @@ use std::ptr;
 use libc::c_int;
 use sluice_media::task::Effort;
 
-use super::{Picture, Refused, Settings};
+use super::{Refused, Settings, YuvImage};
 use crate::image::planar::plane::Sampling;
 
 /// aom's fastest setting for still images.
@@ -34,7 +34,7 @@ unsafe extern "C" {
 }
 
 /// Encodes a 4:4:4 or 4:2:0 picture.
-pub fn encode(picture: &Picture, settings: Settings) -> Result<Vec<u8>, Refused> {
+pub fn encode(picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
     let full_chroma = match picture.sampling {
         Sampling::FULL => 1,
         Sampling::HALVED => 0,

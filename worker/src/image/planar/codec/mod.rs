@@ -32,7 +32,7 @@ pub struct Settings {
 
 /// Planes of the padded size that their sampling asks for, one row after the other; full-range BT.601 as in JFIF.
 #[derive(Clone, Copy, Debug)]
-pub struct Picture<'a> {
+pub struct YuvImage<'a> {
     width: i32,
     height: i32,
     sampling: Sampling,
@@ -40,7 +40,7 @@ pub struct Picture<'a> {
     chroma: [&'a [u8]; 2],
 }
 
-impl<'a> Picture<'a> {
+impl<'a> YuvImage<'a> {
     /// Takes the first samples of each plane; [`Refused`] when one has too few. Grey pictures have no chroma.
     pub fn new(
         (width, height): (u32, u32),

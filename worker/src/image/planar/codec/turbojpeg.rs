@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use libc::{c_int, c_void};
 use turbojpeg_sys as tj;
 
-use super::{Picture, Refused, Settings};
+use super::{Refused, Settings, YuvImage};
 use crate::image::planar::plane::{Plane, Sampling};
 
 /// Scans of a progressive image; encoders write about 10, the most thorough optimisers some 60.
@@ -226,7 +226,7 @@ impl Compressor {
     }
 
     /// Encodes at the picture's sampling.
-    pub fn encode(&mut self, picture: &Picture, settings: Settings) -> Result<Vec<u8>, Refused> {
+    pub fn encode(&mut self, picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
         if self.handle.is_spoiled {
             *self = Self::new()?;
         }

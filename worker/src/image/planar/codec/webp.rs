@@ -6,7 +6,7 @@ use libc::c_int;
 use libwebp_sys as webp;
 use sluice_media::task::Effort;
 
-use super::{Picture, Refused, Settings};
+use super::{Refused, Settings, YuvImage};
 use crate::image::planar::plane::Sampling;
 
 /// Method 4, libwebp's own choice, costs 1.7 times the time of 2 for 2.5 % fewer bytes.
@@ -30,7 +30,7 @@ impl WebpEncoder {
     }
 
     /// Encodes a 4:2:0 picture.
-    pub fn encode(&mut self, picture: &Picture, settings: Settings) -> Result<Vec<u8>, Refused> {
+    pub fn encode(&mut self, picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused> {
         if picture.sampling != Sampling::HALVED {
             return Err(Refused);
         }
@@ -55,7 +55,7 @@ impl WebpEncoder {
         }
     }
 
-    fn take_limited(&mut self, picture: &Picture) {
+    fn take_limited(&mut self, picture: &YuvImage) {
         let sources = [picture.luma, picture.chroma[0], picture.chroma[1]];
         let levels = [&self.luma_levels, &self.chroma_levels, &self.chroma_levels];
         for ((plane, source), levels) in self.planes.iter_mut().zip(sources).zip(levels) {

@@ -3,7 +3,7 @@
 use sluice_media::format::Format;
 use sluice_media::task::{Effort, Encode, Fit, Limits, Render, Resize};
 
-use crate::image::planar::codec::{Compressor, Picture, Settings};
+use crate::image::planar::codec::{Compressor, Settings, YuvImage};
 use crate::image::planar::plane::Sampling;
 
 pub const LIMITS: Limits = Limits {
@@ -72,7 +72,7 @@ impl Jpeg {
                 })
                 .collect::<Vec<u8>>()
         });
-        let picture = Picture::new(size, self.sampling, [&planes[0], &planes[1], &planes[2]])
+        let picture = YuvImage::new(size, self.sampling, [&planes[0], &planes[1], &planes[2]])
             .expect("planes of the right size");
         let mut compressor = Compressor::new().expect("an encoder");
         compressor.progressive(self.progressive).expect("a setting");

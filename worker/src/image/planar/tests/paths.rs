@@ -4,10 +4,10 @@ use sluice_media::format::Format;
 use sluice_media::task::{Crop, Fit, Gravity, Path, Render, Task};
 
 use super::material::{Jpeg, LIMITS, SAMPLINGS, render};
-use crate::image::{Raster, Studio, vips};
+use crate::image::{ImageProcessor, Raster, vips};
 
 /// What both paths make of a JPEG, and the mean difference per sample.
-fn compare(studio: &mut Studio, jpeg: &[u8], render: &Render, what: &str) -> f64 {
+fn compare(studio: &mut ImageProcessor, jpeg: &[u8], render: &Render, what: &str) -> f64 {
     let [planar, other] =
         [Path::Planar, Path::Vips].map(|path| drawn(studio, jpeg, render, path, what));
     assert_eq!(
@@ -24,7 +24,13 @@ fn compare(studio: &mut Studio, jpeg: &[u8], render: &Render, what: &str) -> f64
     sum as f64 / planar.pixels.len() as f64
 }
 
-fn drawn(studio: &mut Studio, jpeg: &[u8], render: &Render, path: Path, what: &str) -> Raster {
+fn drawn(
+    studio: &mut ImageProcessor,
+    jpeg: &[u8],
+    render: &Render,
+    path: Path,
+    what: &str,
+) -> Raster {
     let render = Render {
         path,
         ..render.clone()
@@ -47,14 +53,14 @@ fn drawn(studio: &mut Studio, jpeg: &[u8], render: &Render, path: Path, what: &s
     raster
 }
 
-fn assert_alike(studio: &mut Studio, jpeg: &[u8], render: &Render, most: f64, what: &str) {
+fn assert_alike(studio: &mut ImageProcessor, jpeg: &[u8], render: &Render, most: f64, what: &str) {
     let difference = compare(studio, jpeg, render, what);
     assert!(difference <= most, "{what}: {difference:.2} levels");
 }
 
 #[test]
 fn every_sampling_plain_and_progressive_to_every_format() {
-    let studio = &mut Studio::new();
+    let studio = &mut ImageProcessor::new();
     for sampling in SAMPLINGS {
         for progressive in [false, true] {
             let made = Jpeg {
@@ -81,7 +87,7 @@ fn every_sampling_plain_and_progressive_to_every_format() {
 
 #[test]
 fn odd_sizes_at_every_scale_of_the_decoder() {
-    let studio = &mut Studio::new();
+    let studio = &mut ImageProcessor::new();
     for side in 1..=33 {
         for sampling in SAMPLINGS {
             let made = Jpeg {
@@ -110,7 +116,7 @@ fn odd_sizes_at_every_scale_of_the_decoder() {
 
 #[test]
 fn all_orientations_with_all_turns() {
-    let studio = &mut Studio::new();
+    let studio = &mut ImageProcessor::new();
     for orientation in 0..=9 {
         let made = Jpeg {
             orientation,
@@ -143,7 +149,7 @@ fn all_orientations_with_all_turns() {
 /// sharp filter comes to them.
 #[test]
 fn tiny_targets_are_the_means_of_what_they_cover() {
-    let studio = &mut Studio::new();
+    let studio = &mut ImageProcessor::new();
     for orientation in [1, 3, 6, 8] {
         let made = Jpeg {
             orientation,
@@ -184,7 +190,7 @@ fn means(source: &Raster, width: u32, height: u32) -> Vec<f64> {
 
 #[test]
 fn crops_and_covers_with_a_focal_point() {
-    let studio = &mut Studio::new();
+    let studio = &mut ImageProcessor::new();
     let crop = |left, top, width, height| {
         Some(Crop {
             left,
@@ -214,7 +220,7 @@ fn crops_and_covers_with_a_focal_point() {
 
 #[test]
 fn full_chroma_from_quality_90_on() {
-    let studio = &mut Studio::new();
+    let studio = &mut ImageProcessor::new();
     let jpeg = Jpeg::new(161, 119).bytes();
     for format in [Format::Jpg, Format::Webp, Format::Avif] {
         let mut render = render(format, 81, 0, Fit::Inside);

@@ -8,7 +8,7 @@ use super::material::{
     DISPLAY_P3, GAMMA_2_2, Jpeg, LIMITS, SAMPLINGS, SRGB, SRGB_CURVE, profile, render,
     with_profile, with_segment,
 };
-use crate::image::Studio;
+use crate::image::ImageProcessor;
 use crate::image::planar::{Head, Planar};
 
 fn takes(render: &Render, jpeg: &[u8]) -> bool {
@@ -154,7 +154,9 @@ fn what_is_damaged_gets_the_answer_of_libvips() {
     let half = &jpeg[..jpeg.len() / 2];
     assert!(!takes(&plain(), half));
     let task = Task::Render(Box::new(plain()));
-    let failure = Studio::new().perform(&task, &[half], &LIMITS).unwrap_err();
+    let failure = ImageProcessor::new()
+        .perform(&task, &[half], &LIMITS)
+        .unwrap_err();
     assert_eq!(failure.code, FailureCode::Undecodable);
 }
 

@@ -1,0 +1,233 @@
+//! Concerns: the fixed branches of the tree, restarted within a budget, parked when it is spent, and started again.
+//!
+//! A concern that keeps panicking must never end its neighbours. [`Ward`] supervises exactly one child and ends when
+//! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the concern and starts a new ward with
+//! back-off. Because the ward dies with its child's specification, nothing accumulates however often this happens.
+//!
+//! A restarted actor is given a reference of its own, which nobody else has; those of everybody else lead to it all the same. A
+//! weak one made from it is dead when `on_start` is over, and so is the one that `on_link_died` is given. An actor that is
+//! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
+//! (docs/decisions/0015).
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    ops::ControlFlow,
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use futures_util::future::BoxFuture;
+use kameo::{
+    Actor,
+    actor::{ActorId, ActorRef, Spawn as _, WeakActorRef},
+    error::{ActorStopReason, Infallible},
+    mailbox,
+};
+use serde::Serialize;
+
+use crate::looping::{self, Looping};
+
+/// Restarts inside [`RESTART_WINDOW`] before a concern is parked.
+pub const RESTART_BUDGET: u32 = 5;
+/// A child that lived this long since its last restart has its whole budget again.
+pub const RESTART_WINDOW: Duration = Duration::from_secs(10);
+/// The first and the longest time a concern stays parked.
+pub const PARK_FIRST: Duration = Duration::from_secs(1);
+pub const PARK_LONGEST: Duration = Duration::from_secs(60);
+/// A loop sends its actor one message.
+const LOOP_MAILBOX: usize = 8;
+
+/// Spawns the concern's actor, supervised by the ward it is given.
+pub type Start = Arc<dyn Fn(ActorRef<Supervisor>) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Waits until the concern's actor has ended, its `on_stop` included: a ward ends before that.
+pub type WaitUntilStopped = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// One fixed branch below the root.
+#[derive(Clone)]
+pub struct Component {
+    pub name: &'static str,
+    /// The process ends when this concern's budget is spent (LiveInputs only).
+    pub vital: bool,
+    pub start: Start,
+    pub stopped: WaitUntilStopped,
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Concern")
+            .field("name", &self.name)
+            .field("vital", &self.vital)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Component {
+    /// A branch whose one actor is restarted from `args`; `door` leads to it for as long as it runs.
+    pub fn new<A>(name: &'static str, args: A::Args, mailbox: usize, door: ActorHandle<A>) -> Self
+    where
+        A: Actor,
+        A::Args: Clone + Send + Sync + 'static,
+    {
+        let latest = door.clone();
+        let ended: WaitUntilStopped = Arc::new(move || {
+            let actor = latest.0.load_full();
+            Box::pin(async move {
+                if let Some(actor) = actor {
+                    actor.wait_for_shutdown().await;
+                }
+            })
+        });
+        let start: Start = Arc::new(move |ward| {
+            let (args, door) = (args.clone(), door.clone());
+            Box::pin(async move {
+                let actor = A::supervise(&ward, args)
+                    .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
+                    .spawn_with_mailbox(mailbox::bounded(mailbox))
+                    .await;
+                door.0.store(Some(Arc::new(actor)));
+            })
+        });
+        Self {
+            name,
+            vital: false,
+            start,
+            stopped: ended,
+        }
+    }
+
+    /// A branch that is one loop, which is begun again after a panic.
+    pub fn of_task<F>(name: &'static str, begin: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let begin = Arc::new(move || -> BoxFuture<'static, ()> { Box::pin(begin()) });
+        let args = looping::Args { name, begin };
+        Self::new::<Looping>(name, args, LOOP_MAILBOX, ActorHandle::default())
+    }
+}
+
+/// The way to a concern's actor: made before it starts, good over its restarts, closed while it is parked.
+pub struct ActorHandle<A: Actor>(Arc<ArcSwapOption<ActorRef<A>>>);
+
+impl<A: Actor> ActorHandle<A> {
+    /// `None` before the first start and while the concern is parked.
+    pub fn get(&self) -> Option<Arc<ActorRef<A>>> {
+        self.0.load_full().filter(|actor| actor.is_alive())
+    }
+}
+
+impl<A: Actor> Default for ActorHandle<A> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<A: Actor> Clone for ActorHandle<A> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<A: Actor> fmt::Debug for ActorHandle<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Door").field(&self.get().is_some()).finish()
+    }
+}
+
+/// What `/readyz` says of a concern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentStatus {
+    pub name: &'static str,
+    pub running: bool,
+    /// Why it is parked, in the words of its last panic.
+    pub reason: Option<String>,
+    /// How often it has been parked since the service started.
+    pub parked_times: u32,
+}
+
+/// The published states of all concerns; read without a mailbox.
+#[derive(Clone, Debug, Default)]
+pub struct ComponentStatuses(Arc<RwLock<BTreeMap<&'static str, ComponentStatus>>>);
+
+impl ComponentStatuses {
+    pub fn states(&self) -> Vec<ComponentStatus> {
+        self.0
+            .read()
+            .expect("no panic under this lock")
+            .values()
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn running(&self, name: &'static str) {
+        let mut states = self.0.write().expect("no panic under this lock");
+        let state = states.entry(name).or_insert(ComponentStatus {
+            name,
+            running: true,
+            reason: None,
+            parked_times: 0,
+        });
+        state.running = true;
+        state.reason = None;
+    }
+
+    /// Marks the concern as parked; returns how often that has happened.
+    pub(crate) fn parked(&self, name: &'static str, reason: String) -> u32 {
+        let mut states = self.0.write().expect("no panic under this lock");
+        let state = states.entry(name).or_insert(ComponentStatus {
+            name,
+            running: false,
+            reason: None,
+            parked_times: 0,
+        });
+        state.running = false;
+        state.reason = Some(reason);
+        state.parked_times += 1;
+        state.parked_times
+    }
+}
+
+/// Supervises the one child of a concern; ends when that child ends for good.
+#[derive(Debug)]
+pub struct Supervisor;
+
+impl Actor for Supervisor {
+    type Args = Start;
+    type Error = Infallible;
+
+    async fn on_start(start: Start, ward: ActorRef<Self>) -> Result<Self, Infallible> {
+        start(ward).await;
+        Ok(Self)
+    }
+
+    async fn on_link_died(
+        &mut self,
+        _: WeakActorRef<Self>,
+        _: ActorId,
+        reason: ActorStopReason,
+    ) -> Result<ControlFlow<ActorStopReason>, Infallible> {
+        Ok(ControlFlow::Break(reason))
+    }
+}
+
+/// How long to stay parked: doubles from [`PARK_FIRST`] to [`PARK_LONGEST`].
+pub(crate) fn park_for(times: u32) -> Duration {
+    PARK_FIRST
+        .saturating_mul(1 << times.saturating_sub(1).min(6))
+        .min(PARK_LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parking_doubles_up_to_a_minute() {
+        let seconds: Vec<u64> = (1..=9).map(|times| park_for(times).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+}

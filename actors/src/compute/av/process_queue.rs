@@ -1,0 +1,320 @@
+//! Who works next: two queues with slots of their own, memory that long work shares, and a bound on who waits.
+//!
+//! - Short work needs a slot, and never waits for memory or for long work.
+//! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets its
+//!   memory once enough of those before it have ended. More than there is at all, and it runs alone.
+//! - Interactive work stands before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
+//!   at most.
+//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: whoever may fetch pictures of clips that take long
+//!   does not keep those out who have a key.
+
+use std::{
+    collections::VecDeque,
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use sluice_media::av::Report;
+use tokio::sync::{oneshot, watch};
+
+use super::demand::{Demand, Queue};
+use crate::compute::{
+    assignment::{Error, Follow, Lane},
+    status::QueueStatus,
+};
+
+/// Tasks of a lane that goes first which may pass another one while it waits.
+const MOST_PASSED: u32 = 16;
+/// One place for delivery among so many.
+const PLACES_FOR_DELIVERY: usize = 4;
+
+/// What there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Supply {
+    pub(super) short_slots: usize,
+    pub(super) long_slots: usize,
+    pub(super) memory_bytes: u64,
+    /// Tasks that may wait, over both queues.
+    pub(super) max_waiting: usize,
+}
+
+/// The way to the processes. Clones share it.
+#[derive(Clone)]
+pub(super) struct ProcessQueue(Arc<Mutex<State>>);
+
+/// Leave to run a task, until it is dropped.
+pub(super) struct Permit {
+    line: ProcessQueue,
+    demand: Demand,
+}
+
+struct State {
+    supply: Supply,
+    short: Side,
+    long: Side,
+    /// Of all that run.
+    memory_bytes: u64,
+    /// Permits that were given back since the start.
+    ended: u64,
+    next_id: u64,
+}
+
+/// One queue.
+#[derive(Default)]
+struct Side {
+    running: usize,
+    waiting: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    id: u64,
+    demand: Demand,
+    /// Tasks that came later and stand before it.
+    passed: u32,
+    turn: oneshot::Sender<Permit>,
+    /// 1: it is next.
+    place: watch::Sender<u32>,
+}
+
+/// A place in the line; dropping it gives it up.
+struct QueuePlace {
+    line: ProcessQueue,
+    id: u64,
+    queue: Queue,
+    turn: oneshot::Receiver<Permit>,
+    place: watch::Receiver<u32>,
+}
+
+impl ProcessQueue {
+    pub(super) fn new(supply: Supply) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            supply,
+            short: Side::default(),
+            long: Side::default(),
+            memory_bytes: 0,
+            ended: 0,
+            next_id: 0,
+        })))
+    }
+
+    /// Waits for its turn; `follow` hears of each place that it comes to. Dropping the future gives the place up.
+    pub(super) async fn enter(&self, demand: Demand, follow: &Follow) -> Result<Permit, Error> {
+        let place = self.line_up(demand)?;
+        place.turn(follow).await
+    }
+
+    pub(super) fn short(&self) -> QueueStatus {
+        self.lock().short.status()
+    }
+
+    pub(super) fn long(&self) -> QueueStatus {
+        self.lock().long.status()
+    }
+
+    /// Permits that were given back since the start.
+    pub(super) fn ended(&self) -> u64 {
+        self.lock().ended
+    }
+
+    fn line_up(&self, demand: Demand) -> Result<QueuePlace, Error> {
+        let mut state = self.lock();
+        let (turn, its_turn) = oneshot::channel();
+        let (place, its_place) = watch::channel(0);
+        let id = state.line_up(demand, turn, place)?;
+        let place = QueuePlace {
+            line: self.clone(),
+            id,
+            queue: demand.queue,
+            turn: its_turn,
+            place: its_place,
+        };
+        self.let_in(state);
+        Ok(place)
+    }
+
+    /// Somebody has come, ended or left.
+    fn let_in(&self, mut state: MutexGuard<'_, State>) {
+        let admitted = state.admit();
+        // Whoever leaves in this very moment gives the permit back by dropping it, which takes the lock again.
+        drop(state);
+        for waiter in admitted {
+            let permit = Permit {
+                line: self.clone(),
+                demand: waiter.demand,
+            };
+            let _ = waiter.turn.send(permit);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no panic under this lock")
+    }
+}
+
+impl fmt::Debug for ProcessQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line")
+            .field("short", &self.short())
+            .field("long", &self.long())
+            .finish()
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.line.lock();
+        state.end(&self.demand);
+        self.line.let_in(state);
+    }
+}
+
+impl QueuePlace {
+    /// Waits, and tells where it stands.
+    async fn turn(mut self, follow: &Follow) -> Result<Permit, Error> {
+        let gone = |_| Error::Unavailable("the line of video work is gone".into());
+        loop {
+            tokio::select! {
+                biased;
+                turn = &mut self.turn => return turn.map_err(gone),
+                moved = self.place.changed() => {
+                    if moved.is_err() {
+                        return (&mut self.turn).await.map_err(gone);
+                    }
+                    let place = *self.place.borrow_and_update();
+                    follow.tell_from_async(Report::Waiting { place }).await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for QueuePlace {
+    fn drop(&mut self) {
+        let mut state = self.line.lock();
+        if state.side(self.queue).forget(self.id) {
+            self.line.let_in(state);
+        }
+    }
+}
+
+impl State {
+    fn side(&mut self, queue: Queue) -> &mut Side {
+        match queue {
+            Queue::Short => &mut self.short,
+            Queue::Long => &mut self.long,
+        }
+    }
+
+    /// The id of the place; `Error::Busy` when as many wait as may, and it would have to.
+    fn line_up(
+        &mut self,
+        mut demand: Demand,
+        turn: oneshot::Sender<Permit>,
+        place: watch::Sender<u32>,
+    ) -> Result<u64, Error> {
+        demand.memory_bytes = demand.memory_bytes.min(self.supply.memory_bytes);
+        let is_full = self.is_full_for(demand.lane);
+        let at = self.side(demand.queue).place_for(demand.lane);
+        if is_full && !(at == 0 && self.has_room(&demand)) {
+            return Err(Error::Busy);
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let waiter = Waiter {
+            id,
+            demand,
+            passed: 0,
+            turn,
+            place,
+        };
+        self.side(demand.queue).insert(at, waiter);
+        Ok(id)
+    }
+
+    /// Whether as many wait as may; of delivery only its own count, too.
+    fn is_full_for(&self, lane: Lane) -> bool {
+        let all = || self.short.waiting.iter().chain(&self.long.waiting);
+        let most = self.supply.max_waiting;
+        let deliveries = || all().filter(|it| it.demand.lane == Lane::Delivery).count();
+        let is_over_its_share =
+            || lane == Lane::Delivery && deliveries() >= most.div_ceil(PLACES_FOR_DELIVERY);
+        all().count() >= most || is_over_its_share()
+    }
+
+    fn has_room(&self, demand: &Demand) -> bool {
+        match demand.queue {
+            Queue::Short => self.short.running < self.supply.short_slots,
+            Queue::Long => {
+                let memory_bytes = self.memory_bytes.saturating_add(demand.memory_bytes);
+                self.long.running < self.supply.long_slots
+                    && (self.long.running == 0 || memory_bytes <= self.supply.memory_bytes)
+            }
+        }
+    }
+
+    /// Begins what there is room for; who waits on hears of a new place.
+    fn admit(&mut self) -> Vec<Waiter> {
+        let mut admitted = Vec::new();
+        for queue in [Queue::Short, Queue::Long] {
+            while let Some(first) = self.side(queue).waiting.front() {
+                let demand = first.demand;
+                if !self.has_room(&demand) {
+                    break;
+                }
+                admitted.extend(self.side(queue).waiting.pop_front());
+                self.side(queue).running += 1;
+                self.memory_bytes += demand.memory_bytes;
+            }
+            self.side(queue).number();
+        }
+        admitted
+    }
+
+    fn end(&mut self, demand: &Demand) {
+        self.side(demand.queue).running -= 1;
+        self.memory_bytes -= demand.memory_bytes;
+        self.ended += 1;
+    }
+}
+
+impl Side {
+    fn status(&self) -> QueueStatus {
+        QueueStatus {
+            running: self.running,
+            waiting: self.waiting.len(),
+        }
+    }
+
+    /// Where one who comes now stands.
+    fn place_for(&self, lane: Lane) -> usize {
+        let stays_behind =
+            |waiter: &Waiter| lane < waiter.demand.lane && waiter.passed < MOST_PASSED;
+        let before = self.waiting.iter().rposition(|it| !stays_behind(it));
+        before.map_or(0, |index| index + 1)
+    }
+
+    fn insert(&mut self, at: usize, waiter: Waiter) {
+        self.waiting.insert(at, waiter);
+        for passed in self.waiting.iter_mut().skip(at + 1) {
+            passed.passed += 1;
+        }
+    }
+
+    /// Whether it was there.
+    fn forget(&mut self, id: u64) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiter| waiter.id != id);
+        self.waiting.len() < before
+    }
+
+    fn number(&self) {
+        for (waiter, number) in self.waiting.iter().zip(1..) {
+            waiter
+                .place
+                .send_if_modified(|place| mem::replace(place, number) != number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

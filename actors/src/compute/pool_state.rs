@@ -1,0 +1,124 @@
+//! What the pool's threads publish, and everybody reads without a message.
+
+use std::sync::{
+    RwLock,
+    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+use sluice_worker::protocol::Layers;
+
+/// So many unexplained deaths without a finished task between them are no longer the fault of files.
+const SUSPICIOUS_DEATHS: u32 = 6;
+
+#[derive(Debug, Default)]
+pub(super) struct PoolState {
+    /// Processes that are up.
+    pub(super) workers: AtomicUsize,
+    pub(super) replaced: AtomicU64,
+    pub(super) killed: AtomicU64,
+    deaths_in_a_row: AtomicU32,
+    words: RwLock<FailureReasons>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FailureReasons {
+    layers: Layers,
+    /// For good: the kernel will not change while the service runs.
+    refused: Option<String>,
+    /// Why the last start failed, until one succeeds.
+    start_failure: Option<String>,
+    last_death: String,
+}
+
+impl PoolState {
+    pub(super) fn started(&self, layers: Layers) {
+        self.workers.fetch_add(1, Relaxed);
+        self.change(|words| {
+            words.layers = layers;
+            words.start_failure = None;
+        });
+    }
+
+    pub(super) fn ended(&self) {
+        self.workers.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn refused(&self, layers: Layers, reason: String) {
+        self.change(|words| {
+            words.layers = layers;
+            words.refused = Some(reason);
+        });
+    }
+
+    pub(super) fn not_started(&self, reason: String) {
+        self.change(|words| words.start_failure = Some(reason));
+    }
+
+    pub(super) fn died(&self, reason: &str) {
+        self.deaths_in_a_row.fetch_add(1, Relaxed);
+        self.change(|words| words.last_death = reason.to_owned());
+    }
+
+    pub(super) fn finished(&self) {
+        if self.deaths_in_a_row.load(Relaxed) > 0 {
+            self.deaths_in_a_row.store(0, Relaxed);
+        }
+    }
+
+    pub(super) fn layers(&self) -> Layers {
+        self.words().layers
+    }
+
+    /// Why no work is done, or why it keeps failing.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let words = self.words();
+        let deaths = self.deaths_in_a_row.load(Relaxed);
+        words.refused.or(words.start_failure).or_else(|| {
+            (deaths >= SUSPICIOUS_DEATHS).then(|| {
+                format!(
+                    "the last {deaths} tasks killed their worker: {}",
+                    words.last_death
+                )
+            })
+        })
+    }
+
+    fn words(&self) -> FailureReasons {
+        self.words.read().expect("no panic under this lock").clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut FailureReasons)) {
+        change(&mut self.words.write().expect("no panic under this lock"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_deaths_in_a_row_are_trouble_and_one_success_ends_it() {
+        let board = PoolState::default();
+        for _ in 1..SUSPICIOUS_DEATHS {
+            board.died("signal: 11");
+            assert_eq!(board.trouble(), None);
+        }
+        board.died("signal: 6");
+        let trouble = board.trouble().unwrap();
+        assert!(trouble.ends_with("signal: 6"), "{trouble}");
+        board.finished();
+        assert_eq!(board.trouble(), None);
+    }
+
+    #[test]
+    fn a_failed_start_is_forgotten_with_the_next_and_a_refusal_stays() {
+        let board = PoolState::default();
+        board.not_started("no such file".into());
+        assert_eq!(board.trouble().as_deref(), Some("no such file"));
+        board.started(Layers::default());
+        assert_eq!(board.trouble(), None);
+        board.refused(Layers::default(), "no landlock".into());
+        board.started(Layers::default());
+        assert_eq!(board.trouble().as_deref(), Some("no landlock"));
+    }
+}

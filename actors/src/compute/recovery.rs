@@ -1,0 +1,174 @@
+//! What both rings make of their processes' troubles: one more try after a death that nobody can explain, none after a
+//! limit, and a pause after a start that failed.
+
+use std::{
+    sync::atomic::Ordering::Relaxed,
+    time::{Duration, Instant},
+};
+
+use sluice_media::task::{Failure, FailureCode};
+use sluice_worker::{
+    process::{JobError, StartError},
+    protocol::Layers,
+};
+use tracing::{debug, warn};
+
+use super::{
+    assignment::{Error, Finished},
+    pool_state::PoolState,
+    settings::Sandbox,
+};
+use crate::component::park_for;
+
+/// A task is tried so often, when its worker dies and nobody knows why.
+pub(super) const ATTEMPTS: u32 = 2;
+
+/// What follows a trouble.
+pub(super) enum AfterFailure {
+    TryAgain,
+    Give(Error),
+}
+
+/// Judges a trouble and notes it. `ring`: whose process it was, for the log; `overtime`: what a task is told that took too
+/// long.
+pub(super) fn judge(
+    trouble: JobError,
+    board: &PoolState,
+    ring: &'static str,
+    overtime: impl FnOnce() -> String,
+) -> AfterFailure {
+    match trouble {
+        JobError::Failed(failure) => {
+            if failure.code == FailureCode::Internal {
+                warn!(ring, %failure, "a worker failed, and is replaced");
+            } else {
+                board.finished();
+            }
+            AfterFailure::Give(failure.into())
+        }
+        JobError::Limit(failure) => {
+            debug!(ring, %failure, "a limit ended a worker");
+            board.finished();
+            AfterFailure::Give(failure.into())
+        }
+        JobError::Died(reason) => {
+            warn!(ring, reason, "a worker died at its task");
+            board.died(&reason);
+            AfterFailure::TryAgain
+        }
+        JobError::Deadline => {
+            board.killed.fetch_add(1, Relaxed);
+            AfterFailure::Give(Failure::new(FailureCode::TimedOut, overtime()).into())
+        }
+        JobError::Cancelled => {
+            board.killed.fetch_add(1, Relaxed);
+            AfterFailure::Give(abandoned())
+        }
+    }
+}
+
+/// Tries a task as often as it may be; `None` of an attempt is a death that nobody can explain.
+pub(super) fn attempts(
+    most: u32,
+    mut attempt: impl FnMut(u32) -> Result<Option<Finished>, Error>,
+) -> Result<Finished, Error> {
+    for number in 1..=most {
+        if let Some(finished) = attempt(number)? {
+            return Ok(finished);
+        }
+    }
+    Err(Failure::new(
+        FailureCode::DecodeFailed,
+        "the file makes its decoder crash: it is damaged, or made to do so",
+    )
+    .into())
+}
+
+/// The answer for one who has left.
+pub(super) fn abandoned() -> Error {
+    Error::Unavailable("nobody waits any more".into())
+}
+
+/// Why nothing may be decoded, if so.
+pub(super) fn refusal(sandbox: Sandbox, layers: &Layers) -> Option<String> {
+    match sandbox {
+        Sandbox::Required => layers.refusal(),
+        Sandbox::BestEffort => None,
+    }
+}
+
+/// No process is there, and none may be started yet, or ever.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessUnavailable {
+    pub(super) reason: String,
+    failures: u32,
+    /// `None`: never, the kernel lacks what is required.
+    until: Option<Instant>,
+}
+
+impl ProcessUnavailable {
+    /// The kernel will not change while the service runs.
+    pub(super) fn for_good(reason: String) -> Self {
+        Self {
+            reason,
+            failures: 0,
+            until: None,
+        }
+    }
+
+    /// A start failed, after `last`: the pause doubles.
+    pub(super) fn after(last: Option<&Self>, error: &StartError, ring: &'static str) -> Self {
+        let failures = last.map_or(0, |it| it.failures) + 1;
+        let again_in = park_for(failures);
+        warn!(ring, %error, ?again_in, "a worker does not start");
+        Self {
+            reason: error.to_string(),
+            failures,
+            until: Some(Instant::now() + again_in),
+        }
+    }
+
+    /// How long until a start may be tried; `None`: never.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.until
+            .map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    pub(super) fn error(&self) -> Error {
+        Error::Unavailable(self.reason.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_required_sandbox_refuses() {
+        let whole = Layers {
+            rlimits: true,
+            no_new_privileges: true,
+            landlock: Some(1),
+            seccomp: true,
+        };
+        let lacking = Layers {
+            landlock: None,
+            seccomp: false,
+            ..whole.clone()
+        };
+        assert_eq!(refusal(Sandbox::Required, &whole), None);
+        assert_eq!(refusal(Sandbox::BestEffort, &lacking), None);
+        let refusal = refusal(Sandbox::Required, &lacking).unwrap();
+        assert!(refusal.contains("landlock and seccomp"), "{refusal}");
+        assert!(refusal.contains("worker.sandbox"), "{refusal}");
+    }
+
+    #[test]
+    fn a_pause_grows_with_each_failed_start() {
+        let error = StartError::NotReady("no such plug-in".into());
+        let first = ProcessUnavailable::after(None, &error, "test");
+        let second = ProcessUnavailable::after(Some(&first), &error, "test");
+        assert!(second.left() > first.left());
+        assert_eq!(ProcessUnavailable::for_good(String::new()).left(), None);
+    }
+}

@@ -1,0 +1,297 @@
+//! How far running tasks are, beside what rows say: in memory only, for the rows that are worked on, and lost with the process.
+//!
+//! Workers tell the share of a task some four times a second; rows only change when a task is done. What is told of a row is
+//! its last known state [with](Report::beside) the shares of its tasks.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use sluice_media::av;
+use uuid::Uuid;
+
+use super::progress_channels::Report;
+
+/// What a whole task counts.
+pub(crate) const WHOLE: u32 = 1_000;
+/// Between two words about one row, unless a task comes to another place in the queue.
+const TELL_EVERY: Duration = Duration::from_millis(250);
+
+/// What the running tasks of a row have come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskShares {
+    /// In thousandths of a task, all of them together.
+    pub thousandths: u32,
+    /// The first place that one of them has in the queue, while all of them wait; 1 is next.
+    pub queue_place: Option<u32>,
+}
+
+/// The rows that are worked on. Clones share them.
+#[derive(Debug)]
+pub(super) struct InFlight<R>(Arc<Mutex<HashMap<Uuid, Row<R>>>>);
+
+#[derive(Debug)]
+struct Row<R> {
+    /// Owners that work on it: one, or for a moment the next one too.
+    owners: u32,
+    /// As the row itself has it.
+    known: Option<R>,
+    told: Option<R>,
+    published_at: Option<Instant>,
+    tasks: HashMap<Uuid, TaskState>,
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TaskState {
+    Waiting { place: u32 },
+    Working { thousandths: u32 },
+}
+
+/// Somebody works on a row, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlightGuard<R> {
+    under_way: InFlight<R>,
+    id: Uuid,
+}
+
+/// A task of a row runs or waits, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningTask<R> {
+    under_way: InFlight<R>,
+    row: Uuid,
+    task: Uuid,
+}
+
+impl<R> Default for InFlight<R> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<R> Clone for InFlight<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R> InFlight<R> {
+    pub(super) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
+        let mut rows = self.rows();
+        let row = rows.entry(id).or_insert_with(|| Row {
+            owners: 0,
+            known: None,
+            told: None,
+            published_at: None,
+            tasks: HashMap::new(),
+        });
+        row.owners += 1;
+        InFlightGuard {
+            under_way: self.clone(),
+            id,
+        }
+    }
+
+    /// A task is counted from its first report on.
+    pub(super) fn task(&self, row: Uuid, task: Uuid) -> RunningTask<R> {
+        RunningTask {
+            under_way: self.clone(),
+            row,
+            task,
+        }
+    }
+
+    fn rows(&self) -> MutexGuard<'_, HashMap<Uuid, Row<R>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Report> InFlight<R> {
+    /// The row has come to that; what is to be told of it.
+    pub(super) fn know(&self, id: Uuid, known: R) -> R {
+        match self.rows().get_mut(&id) {
+            Some(row) => {
+                row.known = Some(known.clone());
+                row.tell(known)
+            }
+            None => known,
+        }
+    }
+
+    /// What is to be told of a row that was just read.
+    pub(super) fn seen(&self, id: Uuid, seen: R) -> R {
+        match self.rows().get_mut(&id) {
+            Some(row) => row.tell(seen),
+            None => seen,
+        }
+    }
+
+    /// A task has reported; what is to be told of its row, if it is time for it.
+    pub(super) fn hear(&self, id: Uuid, task: Uuid, report: &av::Report) -> Option<R> {
+        let stand = TaskState::of(report)?;
+        let mut rows = self.rows();
+        let row = rows.get_mut(&id)?;
+        let before = row.tasks.insert(task, stand);
+        let told = row.tell(row.known.clone()?);
+        let has_moved = match (before, stand) {
+            (Some(TaskState::Working { .. }), TaskState::Working { .. }) => false,
+            (before, stand) => before != Some(stand),
+        };
+        let is_due = row.published_at.is_none_or(|at| at.elapsed() >= TELL_EVERY);
+        (has_moved || is_due).then(|| {
+            row.published_at = Some(Instant::now());
+            told
+        })
+    }
+}
+
+impl<R: Report> Row<R> {
+    fn tell(&mut self, known: R) -> R {
+        let told = known.beside(self.shares(), self.told.as_ref());
+        self.told = Some(told.clone());
+        told
+    }
+}
+
+impl<R> Row<R> {
+    fn shares(&self) -> TaskShares {
+        let (mut shares, mut first, mut is_working) = (TaskShares::default(), None::<u32>, false);
+        for stand in self.tasks.values() {
+            match *stand {
+                TaskState::Working { thousandths } => {
+                    shares.thousandths += thousandths;
+                    is_working = true;
+                }
+                TaskState::Waiting { place } => {
+                    first = Some(first.map_or(place, |first| first.min(place)));
+                }
+            }
+        }
+        shares.queue_place = first.filter(|_| !is_working);
+        shares
+    }
+}
+
+impl TaskState {
+    fn of(report: &av::Report) -> Option<Self> {
+        match *report {
+            av::Report::Waiting { place } => Some(Self::Waiting { place }),
+            av::Report::Working { share } => Some(Self::Working {
+                thousandths: (share.clamp(0.0, 1.0) * WHOLE as f32) as u32,
+            }),
+            av::Report::Init { .. } | av::Report::Segment { .. } => None,
+        }
+    }
+}
+
+impl<R> Drop for InFlightGuard<R> {
+    fn drop(&mut self) {
+        let mut rows = self.under_way.rows();
+        if let Some(row) = rows.get_mut(&self.id) {
+            row.owners -= 1;
+            if row.owners == 0 {
+                rows.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl<R> Drop for RunningTask<R> {
+    fn drop(&mut self) {
+        if let Some(row) = self.under_way.rows().get_mut(&self.row) {
+            row.tasks.remove(&self.task);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_store::{Error, Store};
+
+    use super::*;
+
+    /// What was told of a row: its own number, and the shares.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Told(u32, TaskShares);
+
+    impl Report for Told {
+        async fn look(_: &Store, _: Uuid) -> Result<Self, Error> {
+            Err(Error::NotFound("row"))
+        }
+
+        fn has_ended(&self) -> bool {
+            false
+        }
+
+        fn is_before(&self, _: &Self) -> bool {
+            false
+        }
+
+        fn beside(self, shares: TaskShares, _: Option<&Self>) -> Self {
+            Self(self.0, shares)
+        }
+    }
+
+    fn row(number: u32) -> Told {
+        Told(number, TaskShares::default())
+    }
+
+    fn working(share: f32) -> av::Report {
+        av::Report::Working { share }
+    }
+
+    #[test]
+    fn tasks_add_up_and_a_place_counts_while_nothing_works() {
+        let (under_way, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let attended = under_way.attend(id);
+        under_way.know(id, row(1));
+        let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
+        let tasks = [under_way.task(id, one), under_way.task(id, two)];
+        let shares = |thousandths, queue_place| TaskShares {
+            thousandths,
+            queue_place,
+        };
+        let steps = [
+            (one, av::Report::Waiting { place: 4 }, shares(0, Some(4))),
+            (two, av::Report::Waiting { place: 2 }, shares(0, Some(2))),
+            (one, working(0.25), shares(250, None)),
+            (two, working(f32::NAN), shares(250, None)),
+            (two, working(7.0), shares(1_250, None)),
+        ];
+        for (task, report, expected) in steps {
+            under_way.hear(id, task, &report);
+            assert_eq!(under_way.seen(id, row(2)).1, expected, "{report:?}");
+        }
+        drop(tasks);
+        assert_eq!(under_way.seen(id, row(2)), row(2));
+        drop(attended);
+        assert!(under_way.rows().is_empty());
+    }
+
+    #[test]
+    fn places_are_told_at_once_and_shares_at_their_time() {
+        let (under_way, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let task = Uuid::now_v7();
+        assert_eq!(under_way.hear(id, task, &working(0.1)), None, "unattended");
+        let _attended = under_way.attend(id);
+        assert_eq!(under_way.hear(id, task, &working(0.1)), None, "unknown");
+        under_way.know(id, row(1));
+        let tells = |report| under_way.hear(id, task, &report).is_some();
+        assert!(tells(av::Report::Waiting { place: 2 }));
+        assert!(tells(av::Report::Waiting { place: 1 }));
+        assert!(tells(working(0.2)), "it began");
+        assert!(!tells(working(0.3)), "so soon");
+    }
+
+    #[test]
+    fn a_row_that_changes_hands_stays() {
+        let (under_way, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let (before, after) = (under_way.attend(id), under_way.attend(id));
+        drop(before);
+        assert_eq!(under_way.rows().len(), 1);
+        drop(after);
+        assert!(under_way.rows().is_empty());
+    }
+}

@@ -1,0 +1,29 @@
+//! What work has come to since the start of the process, for metrics.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// Counts that owners write and metrics read. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutcomeCounters<C>(Arc<Mutex<C>>);
+
+impl<C: Clone> OutcomeCounters<C> {
+    pub(crate) fn now(&self) -> C {
+        self.counts().clone()
+    }
+
+    pub(crate) fn note(&self, change: impl FnOnce(&mut C)) {
+        change(&mut self.counts());
+    }
+
+    fn counts(&self) -> MutexGuard<'_, C> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How much has failed, by error code.
+pub(crate) fn count_failure(failed: &mut BTreeMap<String, u64>, code: &str) {
+    *failed.entry(code.to_owned()).or_default() += 1;
+}

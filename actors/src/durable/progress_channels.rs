@@ -1,0 +1,289 @@
+//! How far rows are, published for those who wait or follow. Nothing here is the truth: the rows are.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use sluice_store::{Error as StoreError, Store};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{Instant, timeout, timeout_at},
+};
+use uuid::Uuid;
+
+use super::in_flight::{InFlight, InFlightGuard, RunningTask, TaskShares};
+use crate::{Error, compute::Follow};
+
+/// A row is looked at again after this, whatever was published: its owner may be gone.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// How far a row is.
+pub trait Report: Clone + PartialEq + Send + Sync + 'static {
+    /// From the row itself.
+    fn look(store: &Store, id: Uuid) -> impl Future<Output = Result<Self, StoreError>> + Send;
+
+    fn has_ended(&self) -> bool;
+
+    /// Whether a row never comes to this after the other, so that it is old news beside it.
+    fn is_before(&self, other: &Self) -> bool;
+
+    /// The same with what running tasks have come to. `before`: what was told last.
+    fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
+        let _ = (shares, before);
+        self
+    }
+}
+
+/// Those who follow rows of one kind, and what they are told.
+pub(crate) struct Followers<R> {
+    store: Store,
+    board: ProgressChannels<R>,
+    under_way: InFlight<R>,
+    permits: Arc<Semaphore>,
+    /// What to say to one more than there may be.
+    full: &'static str,
+}
+
+impl<R: Report> Followers<R> {
+    pub(crate) fn new(store: Store, most: usize, full: &'static str) -> Self {
+        Self {
+            store,
+            board: ProgressChannels::default(),
+            under_way: InFlight::default(),
+            permits: Arc::new(Semaphore::new(most)),
+            full,
+        }
+    }
+
+    /// Tells those who follow. Changes may be told in any order: what is older than the last word is left out.
+    pub(crate) fn publish(&self, id: Uuid, report: R) {
+        let report = self.under_way.know(id, report);
+        self.board.publish(id, report);
+    }
+
+    /// Somebody works on the row, until this is dropped: its running tasks count from now on.
+    pub(crate) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
+        self.under_way.attend(id)
+    }
+
+    /// A task of a row, and who hears of its reports and tells those who follow the row.
+    pub(crate) fn task(&self, row: Uuid, task: Uuid) -> (RunningTask<R>, Follow) {
+        let (board, under_way) = (self.board.clone(), self.under_way.clone());
+        let follow = Follow::new(move |report| {
+            if let Some(told) = under_way.hear(row, task, &report) {
+                board.publish(row, told);
+            }
+        });
+        (self.under_way.task(row, task), follow)
+    }
+
+    /// What is to be told of a row that was just read.
+    pub(crate) fn seen(&self, id: Uuid, seen: R) -> R {
+        self.under_way.seen(id, seen)
+    }
+
+    /// Tells those who follow, although it seems to be older: the row began anew.
+    pub(crate) fn begin_anew(&self, id: Uuid, report: R) {
+        self.board.replace(id, report);
+    }
+
+    /// Follows a row from its present state on. [`Error::Busy`] when as many as may do so already.
+    pub(crate) fn follow(&self, id: Uuid) -> Result<Follower<R>, Error> {
+        let permit = self.permits.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| Error::Busy(self.full))?;
+        Ok(self.follower(id, Some(permit)))
+    }
+
+    /// Returns when the row has ended, or at the deadline.
+    pub(crate) async fn wait(&self, id: Uuid, deadline: Instant) -> Result<(), Error> {
+        let mut follower = self.follower(id, None);
+        while let Ok(report) = timeout_at(deadline, follower.next()).await {
+            if report?.has_ended() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn follower(&self, id: Uuid, permit: Option<OwnedSemaphorePermit>) -> Follower<R> {
+        Follower {
+            following: self.board.follow(id),
+            under_way: self.under_way.clone(),
+            store: self.store.clone(),
+            id,
+            last: None,
+            _permit: permit,
+        }
+    }
+}
+
+/// Somebody who follows a row.
+pub struct Follower<R: Report> {
+    following: Following<R>,
+    under_way: InFlight<R>,
+    store: Store,
+    id: Uuid,
+    last: Option<R>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl<R: Report> Follower<R> {
+    /// The present state at first, then the next one that differs. Never resolves again after the end of the row.
+    pub async fn next(&mut self) -> Result<R, Error> {
+        loop {
+            let report = match self.last {
+                None => self.look().await?,
+                Some(_) => match timeout(LOOK_AGAIN, self.following.next()).await {
+                    Ok(Some(report)) => report,
+                    Ok(None) | Err(_) => self.look().await?,
+                },
+            };
+            if self.last.as_ref() != Some(&report) {
+                self.last = Some(report.clone());
+                return Ok(report);
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<R, Error> {
+        let seen = R::look(&self.store, self.id).await?;
+        Ok(self.under_way.seen(self.id, seen))
+    }
+}
+
+/// The channels of the followers of one row.
+type Channel<R> = watch::Sender<Option<R>>;
+
+/// The rows that somebody follows.
+#[derive(Debug)]
+struct ProgressChannels<R>(Arc<Mutex<HashMap<Uuid, Channel<R>>>>);
+
+impl<R> Default for ProgressChannels<R> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<R> Clone for ProgressChannels<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R> ProgressChannels<R> {
+    fn rows(&self) -> MutexGuard<'_, HashMap<Uuid, Channel<R>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Report> ProgressChannels<R> {
+    /// Progress from now on; `None` until some is published.
+    fn follow(&self, id: Uuid) -> Following<R> {
+        let published = self
+            .rows()
+            .entry(id)
+            .or_insert_with(|| watch::Sender::new(None))
+            .subscribe();
+        Following {
+            board: self.clone(),
+            id,
+            published,
+        }
+    }
+
+    fn publish(&self, id: Uuid, report: R) {
+        if let Some(followers) = self.rows().get(&id) {
+            followers.send_if_modified(|known| {
+                let is_news = known.as_ref().is_none_or(|known| !report.is_before(known));
+                if is_news {
+                    *known = Some(report);
+                }
+                is_news
+            });
+        }
+    }
+
+    fn replace(&self, id: Uuid, report: R) {
+        if let Some(followers) = self.rows().get(&id) {
+            followers.send_replace(Some(report));
+        }
+    }
+}
+
+/// One follower of a row; the row leaves the board with its last one.
+#[derive(Debug)]
+struct Following<R> {
+    board: ProgressChannels<R>,
+    id: Uuid,
+    published: watch::Receiver<Option<R>>,
+}
+
+impl<R: Clone> Following<R> {
+    /// The next report that was not seen yet.
+    async fn next(&mut self) -> Option<R> {
+        let _ = self.published.changed().await;
+        self.published.borrow_and_update().clone()
+    }
+}
+
+impl<R> Drop for Following<R> {
+    fn drop(&mut self) {
+        let mut rows = self.board.rows();
+        if rows
+            .get(&self.id)
+            .is_some_and(|followers| followers.receiver_count() <= 1)
+        {
+            rows.remove(&self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps done, and whether that is all.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Steps(u32, bool);
+
+    impl Report for Steps {
+        async fn look(_: &Store, _: Uuid) -> Result<Self, StoreError> {
+            Err(StoreError::NotFound("row"))
+        }
+
+        fn has_ended(&self) -> bool {
+            self.1
+        }
+
+        fn is_before(&self, other: &Self) -> bool {
+            (self.1, self.0) < (other.1, other.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_row_leaves_the_board_with_its_last_follower() {
+        let board = ProgressChannels::<Steps>::default();
+        let id = Uuid::now_v7();
+        let (one, two) = (board.follow(id), board.follow(id));
+        drop(one);
+        assert_eq!(board.rows().len(), 1);
+        drop(two);
+        assert!(board.rows().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_told_late_does_not_undo_the_end_but_a_new_beginning_does() {
+        let board = ProgressChannels::default();
+        let id = Uuid::now_v7();
+        let mut follower = board.follow(id);
+        board.publish(id, Steps(3, true));
+        board.publish(id, Steps(2, false));
+        assert_eq!(follower.next().await, Some(Steps(3, true)));
+        board.replace(id, Steps(1, false));
+        assert_eq!(follower.next().await, Some(Steps(1, false)));
+        board.publish(id, Steps(2, false));
+        assert_eq!(follower.next().await, Some(Steps(2, false)));
+    }
+}

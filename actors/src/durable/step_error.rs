@@ -1,0 +1,122 @@
+//! Why work on a row does not go on, sorted by what becomes of the row.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+use sluice_media::task::{Failure, FailureCode};
+use sluice_store::Error as StoreError;
+
+/// Tries of a change that the busy database refused, before the row is given back.
+const WRITE_TRIES: u32 = 5;
+const WRITE_PAUSE: Duration = Duration::from_millis(200);
+
+/// Why an owner ends before its row does.
+#[derive(Debug)]
+pub(crate) enum OwnerError {
+    /// The row is somebody else's, or has ended.
+    Lost,
+    /// The service stops, and this stopped in good order.
+    Drained,
+    /// Nothing can be done at present; the text is for the log.
+    Later(String),
+    /// Something that waiting does not mend, such as an input that is gone: a few tries, and the row is given up.
+    Broken(String),
+}
+
+impl From<StoreError> for OwnerError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict(_) => Self::Lost,
+            StoreError::Busy(_) | StoreError::Full | StoreError::Failing(_) => {
+                Self::Later(error.to_string())
+            }
+            StoreError::File { ref source, .. } if passes(source) => {
+                Self::Later(format!("{error}: {source}"))
+            }
+            other => Self::Broken(other.to_string()),
+        }
+    }
+}
+
+/// Whether it is the state of the machine: descriptors or memory have run out, or the disk is read-only.
+fn passes(error: &std::io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ROFS)
+    )
+}
+
+/// Why a piece of the work was not done.
+pub(crate) enum StepError {
+    /// It cannot be done; trying again gives the same.
+    Failed(Failure),
+    /// The work cannot go on now.
+    Stop(OwnerError),
+}
+
+impl From<Failure> for StepError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<StoreError> for StepError {
+    /// Bytes that are gone do not come back, and spoil their own piece only.
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(what) => Self::Failed(Failure::new(
+                FailureCode::Internal,
+                format!("the {what} of this file is gone"),
+            )),
+            other => Self::Stop(other.into()),
+        }
+    }
+}
+
+/// The stable word of a failure, as it is serialised.
+pub(crate) fn code_of(code: FailureCode) -> String {
+    match serde_json::to_value(code) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "internal".to_owned(),
+    }
+}
+
+/// Makes a change, again a few times while the database is busy.
+pub(crate) async fn with_patience<T, F>(mut change: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut tries = 1;
+    loop {
+        match change().await {
+            Err(StoreError::Busy(_)) if tries < WRITE_TRIES => {
+                tries += 1;
+                tokio::time::sleep(WRITE_PAUSE).await;
+            }
+            made => return made,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_is_waited_for_and_does_not_count() {
+        for (errno, passes) in [
+            (Errno::MFILE, true),
+            (Errno::NFILE, true),
+            (Errno::NOMEM, true),
+            (Errno::IO, false),
+            (Errno::ACCESS, false),
+        ] {
+            let stop = OwnerError::from(StoreError::File {
+                action: "cannot open",
+                path: "blob".into(),
+                source: errno.into(),
+            });
+            assert_eq!(matches!(stop, OwnerError::Later(_)), passes, "{stop:?}");
+        }
+    }
+}

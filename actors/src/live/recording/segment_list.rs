@@ -1,0 +1,493 @@
+//! `Reel`: segments on the disk or in memory, as the fragments of a file to be made. Its functions block.
+//!
+//! A file holds whole fragments only: what a crash or a power loss tore off is left out, and what is missing is a gap.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use sluice_media::hls::{
+    StreamInfo, names,
+    record::{
+        self, BoxHeader, Described, Entry, Fragment, MOST_HEADER_BYTES, Movie, MovieHeader,
+        SegmentEntry, TrackKind, signature,
+    },
+};
+use tracing::debug;
+
+use super::writer::INDEX;
+
+/// Of the box before the media of a fragment, which holds some 16 bytes for each picture.
+const MOST_MOOF_BYTES: u64 = 4 << 20;
+/// Bytes that are copied at a time.
+const BATCH: usize = 1 << 20;
+
+/// Where the bytes of a segment are.
+#[derive(Clone, Debug)]
+pub(super) enum Medium {
+    File(PathBuf),
+    Memory(Bytes),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Take {
+    pub segment: SegmentEntry,
+    pub medium: Medium,
+}
+
+/// An init section, and what is said of it.
+#[derive(Clone, Debug)]
+pub(super) struct InitBytes {
+    pub info: Arc<StreamInfo>,
+    pub bytes: Bytes,
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SegmentList {
+    pub inits: BTreeMap<u32, InitBytes>,
+    /// In order.
+    pub takes: Vec<Take>,
+}
+
+/// A stretch of a segment that is copied.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    take: usize,
+    offset: u64,
+    len: u64,
+}
+
+/// A file that can be made.
+pub(super) struct Cut {
+    pub header: MovieHeader,
+    /// On the broadcast's timeline.
+    pub start_90k: i64,
+    pub end_90k: i64,
+    pieces: Vec<Piece>,
+    /// The take that the next file begins with.
+    pub next: Option<usize>,
+}
+
+/// A whole fragment of a take.
+struct Found {
+    fragment: Fragment,
+    moof_bytes: u64,
+    payload: Piece,
+    start_90k: i64,
+    end_90k: i64,
+    /// A decoder can start here.
+    independent: bool,
+}
+
+impl SegmentList {
+    /// What a folder holds. `NotFound` when there is no index in it.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let index = std::fs::read(folder.join(INDEX))?;
+        let mut reel = Self::default();
+        let mut segments = BTreeMap::new();
+        for entry in record::decode(&index) {
+            match entry {
+                Entry::Init { number, info } => {
+                    if let Ok(bytes) = std::fs::read(folder.join(names::init_name(number))) {
+                        let init = InitBytes {
+                            info: Arc::new(info),
+                            bytes: bytes.into(),
+                        };
+                        reel.inits.insert(number, init);
+                    }
+                }
+                Entry::Segment(segment) => drop(segments.insert(segment.msn, segment)),
+                Entry::Begun { .. } | Entry::Stopped { .. } | Entry::Ended => {}
+            }
+        }
+        let take = |segment: SegmentEntry| Take {
+            medium: Medium::File(folder.join(names::segment_name(segment.msn))),
+            segment,
+        };
+        reel.takes = segments.into_values().map(take).collect();
+        Ok(reel)
+    }
+
+    /// The file that begins with the take `from`: as far as codecs and tracks hold. `None` without any media.
+    pub(super) fn cut(&self, from: usize) -> io::Result<Option<Cut>> {
+        let mut splice = Splice::new(self);
+        let mut next = None;
+        for (index, take) in self.takes.iter().enumerate().skip(from) {
+            let found = self.fragments(index)?;
+            let Some(first) = found.first() else { continue };
+            if !splice.takes(take.segment.init, first.independent) {
+                next = Some(index);
+                break;
+            }
+            if take.segment.discontinuity {
+                splice.movie.join();
+            }
+            found.into_iter().for_each(|found| splice.add(found));
+        }
+        Ok(splice.finish(next))
+    }
+
+    /// A file from the last picture that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
+    /// `None` without any media there; `Err` names codecs that changed in between.
+    pub(super) fn clip(
+        &self,
+        start_90k: i64,
+        end_90k: i64,
+    ) -> io::Result<Result<Option<Cut>, CodecChange>> {
+        let mut all: Vec<(u32, Found)> = Vec::new();
+        let first = self
+            .takes
+            .partition_point(|take| take.segment.start_90k <= start_90k)
+            .saturating_sub(1);
+        // Back to where a decoder can start: with key frames far apart that is some segments earlier.
+        let mut from = first;
+        let mut ahead = self.fragments_of(from)?;
+        while from > 0 && first - from < MOST_LOOK_BACK && !begins(&ahead, start_90k) {
+            from -= 1;
+            ahead = self.fragments_of(from)?;
+        }
+        for index in from..self.takes.len() {
+            let segment = &self.takes[index].segment;
+            if segment.start_90k >= end_90k {
+                break;
+            }
+            let found = self.fragments_of(index)?;
+            all.extend(found.into_iter().map(|found| (segment.init, found)));
+        }
+        let begins_at = all
+            .iter()
+            .rposition(|(_, found)| found.independent && found.start_90k <= start_90k)
+            .or_else(|| all.iter().position(|(_, found)| found.independent));
+        let Some(begins_at) = begins_at else {
+            return Ok(Ok(None));
+        };
+        let mut splice = Splice::new(self);
+        let mut joined = 0;
+        for (init, found) in all.into_iter().skip(begins_at) {
+            if found.start_90k >= end_90k && !splice.movie.is_empty() {
+                break;
+            }
+            if !splice.takes(init, found.independent) {
+                return Ok(Err(CodecChange));
+            }
+            let segment = &self.takes[found.payload.take].segment;
+            if segment.discontinuity && std::mem::replace(&mut joined, segment.msn) != segment.msn {
+                splice.movie.join();
+            }
+            splice.add(found);
+        }
+        Ok(Ok(splice.finish(None)))
+    }
+
+    fn fragments_of(&self, index: usize) -> io::Result<Vec<Found>> {
+        match index < self.takes.len() {
+            true => self.fragments(index),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// The whole fragments of a take. One that is not there has none.
+    fn fragments(&self, index: usize) -> io::Result<Vec<Found>> {
+        let take = &self.takes[index];
+        let Some(scales) = self.scales(take.segment.init) else {
+            return Ok(Vec::new());
+        };
+        let Some(source) = Source::open(&take.medium)? else {
+            return Ok(Vec::new());
+        };
+        let mut end = source.len()?;
+        if take.segment.is_closed() {
+            end = end.min(take.segment.len);
+        }
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some((fragment, moof_bytes, payload_bytes)) = source.fragment(at, end)? {
+            let payload_at = at + moof_bytes + 8;
+            if let Some((start_90k, end_90k, independent)) = scales.place(&fragment) {
+                found.push(Found {
+                    fragment,
+                    moof_bytes,
+                    payload: Piece {
+                        take: index,
+                        offset: payload_at,
+                        len: payload_bytes,
+                    },
+                    start_90k,
+                    end_90k,
+                    independent,
+                });
+            }
+            at = payload_at + payload_bytes;
+        }
+        if at < end {
+            debug!(
+                msn = take.segment.msn,
+                at, end, "the rest of a segment is damaged and left out"
+            );
+        }
+        Ok(found)
+    }
+
+    fn scales(&self, init: u32) -> Option<Scales> {
+        let described = Described::parse(&self.inits.get(&init)?.bytes).ok()?;
+        let tracks = described.tracks.iter();
+        Some(Scales(
+            tracks
+                .map(|track| (track.track, track.kind, track.timescale))
+                .collect(),
+        ))
+    }
+}
+
+/// Segments that a clip goes back over to find a picture to start with.
+const MOST_LOOK_BACK: usize = 16;
+
+/// The codecs are others in the middle of what was asked for.
+#[derive(Debug)]
+pub(super) struct CodecChange;
+
+fn begins(found: &[Found], start_90k: i64) -> bool {
+    found
+        .iter()
+        .any(|found| found.independent && found.start_90k <= start_90k)
+}
+
+/// Track, kind and ticks per second.
+struct Scales(Vec<(u32, TrackKind, u32)>);
+
+impl Scales {
+    /// Where a fragment begins and ends, and whether a decoder can start with it; `None` for an empty one.
+    fn place(&self, fragment: &Fragment) -> Option<(i64, i64, bool)> {
+        let (mut start, mut end) = (i64::MAX, i64::MIN);
+        let has_video = self.0.iter().any(|it| it.1 == TrackKind::Video);
+        let mut independent = !has_video;
+        for run in &fragment.runs {
+            let Some((_, kind, timescale)) = self.0.iter().find(|it| it.0 == run.track) else {
+                continue;
+            };
+            let to_90k = |ticks: u64| {
+                let scaled = u128::from(ticks) * 90_000 / u128::from((*timescale).max(1));
+                i64::try_from(scaled).unwrap_or(i64::MAX)
+            };
+            if *kind == TrackKind::Video {
+                independent = run.samples.first().is_some_and(|sample| sample.key);
+                // Pictures give the pace.
+                start = to_90k(run.start);
+                end = to_90k(run.start.saturating_add(run.duration()));
+                break;
+            }
+            start = start.min(to_90k(run.start));
+            end = end.max(to_90k(run.start.saturating_add(run.duration())));
+        }
+        (start <= end).then_some((start, end, independent))
+    }
+}
+
+/// A file as it grows.
+struct Splice<'r> {
+    reel: &'r SegmentList,
+    movie: Movie,
+    pieces: Vec<Piece>,
+    signature: Option<String>,
+    described: Option<u32>,
+    start_90k: i64,
+    end_90k: i64,
+}
+
+impl<'r> Splice<'r> {
+    fn new(reel: &'r SegmentList) -> Self {
+        Self {
+            reel,
+            movie: Movie::new(),
+            pieces: Vec::new(),
+            signature: None,
+            described: None,
+            start_90k: i64::MAX,
+            end_90k: 0,
+        }
+    }
+
+    /// Whether what needs this init section still belongs to this file; if so it is prepared for it.
+    fn takes(&mut self, init: u32, independent: bool) -> bool {
+        if self.movie.is_overfull() || self.movie.is_full() && independent {
+            return false;
+        }
+        if self.described == Some(init) {
+            return true;
+        }
+        let Some(InitBytes { info, bytes }) = self.reel.inits.get(&init) else {
+            return true;
+        };
+        let new = signature(&info.codecs);
+        if self.signature.as_ref().is_some_and(|old| *old != new) {
+            return false;
+        }
+        if let Ok(described) = Described::parse(bytes) {
+            self.movie.describe(&described);
+        }
+        self.signature = Some(new);
+        self.described = Some(init);
+        true
+    }
+
+    fn add(&mut self, found: Found) {
+        self.movie
+            .push(&found.fragment, found.moof_bytes, found.payload.len);
+        self.pieces.push(found.payload);
+        self.start_90k = self.start_90k.min(found.start_90k);
+        self.end_90k = self.end_90k.max(found.end_90k);
+    }
+
+    fn finish(self, next: Option<usize>) -> Option<Cut> {
+        (!self.movie.is_empty()).then(|| Cut {
+            header: self.movie.finish(),
+            start_90k: self.start_90k,
+            end_90k: self.end_90k,
+            pieces: self.pieces,
+            next,
+        })
+    }
+}
+
+/// An open take.
+enum Source<'m> {
+    File(File),
+    Memory(&'m Bytes),
+}
+
+impl<'m> Source<'m> {
+    /// `None` when the file is not there.
+    fn open(medium: &'m Medium) -> io::Result<Option<Self>> {
+        match medium {
+            Medium::Memory(bytes) => Ok(Some(Self::Memory(bytes))),
+            Medium::File(path) => match File::open(path) {
+                Ok(file) => Ok(Some(Self::File(file))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.read_exact_at(into, at),
+            Self::Memory(bytes) => {
+                let at = usize::try_from(at).unwrap_or(usize::MAX);
+                let found = bytes.get(at..at.saturating_add(into.len()));
+                let found = found.ok_or(io::ErrorKind::UnexpectedEof)?;
+                into.copy_from_slice(found);
+                Ok(())
+            }
+        }
+    }
+
+    /// The whole fragment at an offset, with the bytes of its two boxes' beginning and of its payload; `None` at the end,
+    /// and where the bytes are no fragment.
+    fn fragment(&self, at: u64, end: u64) -> io::Result<Option<(Fragment, u64, u64)>> {
+        let Some(moof) = self.header(at, end)? else {
+            return Ok(None);
+        };
+        let Some(mdat) = self.header(at.saturating_add(moof.size), end)? else {
+            return Ok(None);
+        };
+        let whole = at.saturating_add(moof.size).saturating_add(mdat.size);
+        let is_fragment = (&moof.kind, &mdat.kind) == (b"moof", b"mdat")
+            && moof.size <= MOST_MOOF_BYTES
+            && mdat.header_bytes == 8
+            && whole <= end;
+        if !is_fragment {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; moof.size as usize];
+        self.read(at, &mut bytes)?;
+        let payload_bytes = mdat.size - 8;
+        let parsed = Fragment::parse(&bytes, payload_bytes).ok();
+        Ok(parsed.map(|fragment| (fragment, moof.size, payload_bytes)))
+    }
+
+    fn header(&self, at: u64, end: u64) -> io::Result<Option<BoxHeader>> {
+        let left = end.saturating_sub(at).min(MOST_HEADER_BYTES as u64) as usize;
+        let mut bytes = [0; MOST_HEADER_BYTES];
+        if left < 8 {
+            return Ok(None);
+        }
+        self.read(at, &mut bytes[..left])?;
+        Ok(BoxHeader::parse(&bytes[..left]))
+    }
+}
+
+/// The bytes of a file behind its header, a batch at a time.
+pub(super) struct Payload {
+    reel: Arc<SegmentList>,
+    pieces: std::vec::IntoIter<Piece>,
+    open: Option<(usize, Opened)>,
+    left: Option<Piece>,
+}
+
+enum Opened {
+    File(File),
+    Memory(Bytes),
+}
+
+impl Payload {
+    pub(super) fn new(reel: Arc<SegmentList>, cut: &mut Cut) -> Self {
+        Self {
+            reel,
+            pieces: std::mem::take(&mut cut.pieces).into_iter(),
+            open: None,
+            left: None,
+        }
+    }
+
+    /// The next bytes; none at the end. `NotFound` when a segment has gone meanwhile.
+    pub(super) fn batch(&mut self) -> io::Result<Bytes> {
+        let mut batch = Vec::with_capacity(BATCH);
+        while batch.len() < BATCH {
+            let Some(piece) = self.left.take().or_else(|| self.pieces.next()) else {
+                break;
+            };
+            let room = (BATCH - batch.len()) as u64;
+            let now = piece.len.min(room);
+            let start = batch.len();
+            batch.resize(start + now as usize, 0);
+            self.read(piece.take, piece.offset, &mut batch[start..])?;
+            if now < piece.len {
+                self.left = Some(Piece {
+                    take: piece.take,
+                    offset: piece.offset + now,
+                    len: piece.len - now,
+                });
+            }
+        }
+        Ok(batch.into())
+    }
+
+    fn read(&mut self, take: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != take) {
+            let opened = match &self.reel.takes[take].medium {
+                Medium::File(path) => Opened::File(File::open(path)?),
+                Medium::Memory(bytes) => Opened::Memory(bytes.clone()),
+            };
+            self.open = Some((take, opened));
+        }
+        match &self.open {
+            Some((_, Opened::File(file))) => file.read_exact_at(into, at),
+            Some((_, Opened::Memory(bytes))) => Source::Memory(bytes).read(at, into),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The bytes of a broadcast: what is still in memory and what stands in segment files.
+//!
+//! The owner (`LiveInput`) puts, moves and removes; viewers only take. The newest segments are in memory, where nearly
+//! every viewer is; older ones are served from their files. When the disk failed, memory keeps them until they may be
+//! forgotten.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock, RwLock},
+};
+
+use bytes::Bytes;
+use sluice_media::hls::{Segment, names};
+
+use super::{disk::Disk, recording::RecordingWriter};
+
+/// The bytes of a segment, a part or an init section, ready to be sent.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// In order; together they are the resource.
+    Memory(Vec<Bytes>),
+    /// `len` bytes of a file from `offset` on.
+    File {
+        path: PathBuf,
+        offset: u64,
+        len: u64,
+    },
+}
+
+impl Body {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Memory(pieces) => pieces.iter().map(|piece| piece.len() as u64).sum(),
+            Self::File { len, .. } => *len,
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The bytes of one broadcast.
+#[derive(Debug)]
+pub struct SegmentStore {
+    folder: PathBuf,
+    disk: Disk,
+    segments: RwLock<BTreeMap<u64, Slot>>,
+    inits: RwLock<BTreeMap<u32, Bytes>>,
+    /// What is recorded of the broadcast.
+    tape: OnceLock<Arc<RecordingWriter>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Length and, while in memory, bytes of each part in order.
+    parts: Vec<(u32, Option<Bytes>)>,
+    closed: bool,
+}
+
+impl Slot {
+    fn len(&self) -> u64 {
+        self.parts.iter().map(|(len, _)| u64::from(*len)).sum()
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.parts.iter().any(|(_, bytes)| bytes.is_some())
+    }
+
+    fn memory(&self, range: std::ops::Range<usize>) -> Option<Vec<Bytes>> {
+        self.parts
+            .get(range)?
+            .iter()
+            .map(|(_, bytes)| bytes.clone())
+            .collect()
+    }
+}
+
+impl SegmentStore {
+    pub(super) fn new(folder: PathBuf, disk: Disk) -> Self {
+        Self {
+            folder,
+            disk,
+            segments: RwLock::default(),
+            inits: RwLock::default(),
+            tape: OnceLock::new(),
+        }
+    }
+
+    /// What is recorded of the broadcast; `None` when it is not.
+    pub fn tape(&self) -> Option<&Arc<RecordingWriter>> {
+        self.tape.get()
+    }
+
+    /// The broadcast is recorded; said once, before anybody reads.
+    pub(super) fn set_tape(&self, tape: RecordingWriter) {
+        let _ = self.tape.set(Arc::new(tape));
+    }
+
+    /// The folder of the broadcast's files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What writes the folder.
+    pub(super) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    pub fn put_init(&self, number: u32, bytes: Bytes) {
+        self.inits
+            .write()
+            .expect("no panic under this lock")
+            .insert(number, bytes);
+    }
+
+    pub fn put_part(&self, msn: u64, bytes: Bytes) {
+        let mut segments = self.segments.write().expect("no panic under this lock");
+        segments
+            .entry(msn)
+            .or_default()
+            .parts
+            .push((bytes.len() as u32, Some(bytes)));
+    }
+
+    pub fn close_segment(&self, msn: u64) {
+        if let Some(slot) = self
+            .segments
+            .write()
+            .expect("no panic under this lock")
+            .get_mut(&msn)
+        {
+            slot.closed = true;
+        }
+    }
+
+    /// A segment that an earlier process wrote: its bytes are in its file.
+    pub fn put_recovered(&self, segment: &Segment) {
+        let parts = segment.parts.iter().map(|part| (part.len, None)).collect();
+        let slot = Slot {
+            parts,
+            closed: segment.closed,
+        };
+        self.segments
+            .write()
+            .expect("no panic under this lock")
+            .insert(segment.msn, slot);
+    }
+
+    /// Lets their files serve the segments before `msn` from now on. The caller knows that all of them are written.
+    pub fn drop_memory_before(&self, msn: u64) {
+        let mut segments = self.segments.write().expect("no panic under this lock");
+        let older = segments.range_mut(..msn).rev();
+        for (_, slot) in older.take_while(|(_, slot)| slot.is_in_memory()) {
+            slot.parts.iter_mut().for_each(|(_, bytes)| *bytes = None);
+        }
+    }
+
+    pub fn remove(&self, msn: u64) {
+        self.segments
+            .write()
+            .expect("no panic under this lock")
+            .remove(&msn);
+    }
+
+    pub fn init(&self, number: u32) -> Option<Bytes> {
+        self.inits
+            .read()
+            .expect("no panic under this lock")
+            .get(&number)
+            .cloned()
+    }
+
+    /// All init sections, for a rebuild of the folder.
+    pub fn inits(&self) -> Vec<(u32, Bytes)> {
+        let inits = self.inits.read().expect("no panic under this lock");
+        inits
+            .iter()
+            .map(|(number, bytes)| (*number, bytes.clone()))
+            .collect()
+    }
+
+    /// A whole, closed segment.
+    pub fn segment(&self, msn: u64) -> Option<Body> {
+        let segments = self.segments.read().expect("no panic under this lock");
+        let slot = segments.get(&msn).filter(|slot| slot.closed)?;
+        Some(match slot.memory(0..slot.parts.len()) {
+            Some(pieces) => Body::Memory(pieces),
+            None => Body::File {
+                path: self.folder.join(names::segment_name(msn)),
+                offset: 0,
+                len: slot.len(),
+            },
+        })
+    }
+
+    /// One part, of an open segment as well.
+    pub fn part(&self, msn: u64, index: u32) -> Option<Body> {
+        let segments = self.segments.read().expect("no panic under this lock");
+        let slot = segments.get(&msn)?;
+        let index = index as usize;
+        let (len, bytes) = slot.parts.get(index)?;
+        Some(match bytes {
+            Some(bytes) => Body::Memory(vec![bytes.clone()]),
+            None => Body::File {
+                path: self.folder.join(names::segment_name(msn)),
+                offset: slot.parts[..index]
+                    .iter()
+                    .map(|(len, _)| u64::from(*len))
+                    .sum(),
+                len: u64::from(*len),
+            },
+        })
+    }
+
+    /// Segments that are whole in memory, with their parts: what a rebuild of the folder needs.
+    pub fn in_memory(&self) -> Vec<(u64, Vec<Bytes>)> {
+        let segments = self.segments.read().expect("no panic under this lock");
+        let whole = |(msn, slot): (&u64, &Slot)| Some((*msn, slot.memory(0..slot.parts.len())?));
+        segments.iter().filter_map(whole).collect()
+    }
+
+    /// Bytes held in memory.
+    #[cfg(test)]
+    pub fn memory_bytes(&self) -> u64 {
+        let segments = self.segments.read().expect("no panic under this lock");
+        segments
+            .values()
+            .flat_map(|slot| &slot.parts)
+            .filter_map(|(_, bytes)| bytes.as_ref())
+            .map(|b| b.len() as u64)
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelf() -> SegmentStore {
+        let folder = PathBuf::from("/nonexistent");
+        let shelf = SegmentStore::new(folder.clone(), Disk::start(folder).unwrap());
+        shelf.put_part(7, Bytes::from_static(b"abc"));
+        shelf.put_part(7, Bytes::from_static(b"de"));
+        shelf
+    }
+
+    #[test]
+    fn an_open_segment_has_parts_but_is_no_segment() {
+        let shelf = shelf();
+        assert!(shelf.segment(7).is_none());
+        assert!(matches!(shelf.part(7, 1), Some(Body::Memory(pieces)) if pieces[0] == "de"));
+        assert!(shelf.part(7, 2).is_none());
+        shelf.close_segment(7);
+        assert_eq!(shelf.segment(7).map(|body| body.len()), Some(5));
+    }
+
+    #[test]
+    fn a_part_whose_memory_was_dropped_is_a_range_of_its_file() {
+        let shelf = shelf();
+        shelf.close_segment(7);
+        shelf.drop_memory_before(8);
+        assert_eq!(shelf.memory_bytes(), 0);
+        let Some(Body::File { path, offset, len }) = shelf.part(7, 1) else {
+            panic!("a file range")
+        };
+        assert_eq!((path.ends_with("7.m4s"), offset, len), (true, 3, 2));
+        shelf.remove(7);
+        assert!(shelf.segment(7).is_none());
+    }
+}

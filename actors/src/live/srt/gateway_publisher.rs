@@ -1,0 +1,176 @@
+//! Tells the gateway who may publish: the whole table first, then each change, and the orders of sessions between them.
+
+use std::{collections::HashMap, io, net::IpAddr, time::Duration};
+
+use sluice_ingest::srt::{message::ToGateway, table::Entry};
+use sluice_store::live_inputs::LiveInput as InputRow;
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::unix::OwnedWriteHalf,
+    sync::{mpsc, watch},
+    time::{MissedTickBehavior, interval, timeout},
+};
+use uuid::Uuid;
+
+use super::{Args, Passphrases};
+
+/// A gateway that does not read orders for this long is given up.
+const WRITE_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked up which displaced encoders may not come back at the moment.
+const LOOK_AT_CONFLICTS: Duration = Duration::from_millis(500);
+
+/// Runs until the gateway is gone.
+pub(super) async fn run(
+    args: Args,
+    socket: OwnedWriteHalf,
+    mut orders: mpsc::Receiver<ToGateway>,
+) -> io::Result<()> {
+    let mut teller = GatewayPublisher {
+        changes: args.directory.follow(),
+        args,
+        socket,
+        out: Vec::new(),
+        told: HashMap::new(),
+        conflicts: HashMap::new(),
+    };
+    teller.tell_table();
+    ToGateway::Serve.encode(&mut teller.out);
+    let gate = teller.args.gate.clone();
+    let mut look = interval(LOOK_AT_CONFLICTS);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        teller.flush().await?;
+        tokio::select! {
+            order = orders.recv() => match order {
+                Some(order) => order.encode(&mut teller.out),
+                None => return Ok(()),
+            },
+            changed = teller.changes.changed() => match changed {
+                Ok(()) => teller.tell_table(),
+                Err(_) => return Ok(()),
+            },
+            // Given up for a change: whoever may publish is told at once, however long the answer takes.
+            contested = async {
+                look.tick().await;
+                gate.contested().await
+            } => teller.tell_conflicts(contested),
+        }
+    }
+}
+
+struct GatewayPublisher {
+    args: Args,
+    changes: watch::Receiver<u64>,
+    socket: OwnedWriteHalf,
+    out: Vec<u8>,
+    /// What the gateway knows of each input.
+    told: HashMap<Uuid, Facts>,
+    conflicts: HashMap<Uuid, Vec<IpAddr>>,
+}
+
+/// What matters of a row.
+#[derive(PartialEq, Eq)]
+struct Facts {
+    slug: String,
+    key_hash: String,
+    enabled: bool,
+}
+
+impl GatewayPublisher {
+    fn tell_table(&mut self) {
+        self.changes.mark_unchanged();
+        let rows = self.args.directory.rows();
+        let gone: Vec<Uuid> = {
+            let there: std::collections::HashSet<Uuid> = rows.iter().map(|row| row.id).collect();
+            let told = self.told.keys();
+            told.filter(|id| !there.contains(id)).copied().collect()
+        };
+        for id in gone {
+            self.told.remove(&id);
+            ToGateway::Remove(id.into_bytes()).encode(&mut self.out);
+        }
+        for row in rows {
+            let facts = Facts {
+                slug: row.input_slug.clone(),
+                key_hash: row.stream_key_hash.clone(),
+                enabled: row.enabled,
+            };
+            if self.told.get(&row.id) == Some(&facts) {
+                continue;
+            }
+            if let Some(entry) = entry_of(&row, &self.args.passphrases) {
+                ToGateway::Put(entry).encode(&mut self.out);
+                self.told.insert(row.id, facts);
+            }
+        }
+    }
+
+    fn tell_conflicts(&mut self, contested: Option<HashMap<Uuid, Vec<IpAddr>>>) {
+        let Some(contested) = contested else {
+            return;
+        };
+        let over: Vec<Uuid> = {
+            let known = self.conflicts.keys();
+            known
+                .filter(|id| !contested.contains_key(id))
+                .copied()
+                .collect()
+        };
+        for id in over {
+            self.conflicts.remove(&id);
+            ToGateway::Conflicts(id.into_bytes(), Vec::new()).encode(&mut self.out);
+        }
+        for (id, addresses) in contested {
+            if self.conflicts.get(&id) != Some(&addresses) {
+                ToGateway::Conflicts(id.into_bytes(), addresses.clone()).encode(&mut self.out);
+                self.conflicts.insert(id, addresses);
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let written = timeout(WRITE_WITHIN, self.socket.write_all(&self.out)).await;
+        written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        self.out.clear();
+        Ok(())
+    }
+}
+
+fn entry_of(row: &InputRow, passphrases: &Passphrases) -> Option<Entry> {
+    Some(Entry {
+        id: row.id.into_bytes(),
+        slug: row.input_slug.clone(),
+        key_hash: bytes_of(&row.stream_key_hash)?,
+        passphrase: passphrases.of(row),
+        enabled: row.enabled,
+    })
+}
+
+/// Of a hexadecimal SHA-256.
+fn bytes_of(hash: &str) -> Option<[u8; 32]> {
+    let digits = hash.as_bytes();
+    let mut bytes = [0; 32];
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_hash_is_one() {
+        let hash = "0123456789abcdef".repeat(4);
+        assert_eq!(bytes_of(&hash).unwrap()[..3], [0x01, 0x23, 0x45]);
+        assert_eq!(bytes_of(&hash[2..]), None);
+        assert_eq!(bytes_of(&"zz".repeat(32)), None);
+    }
+}

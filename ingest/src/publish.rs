@@ -1,0 +1,184 @@
+//! The port through which every protocol asks to publish and hands over what it received.
+//!
+//! Protocols know nothing of accounts, actors or playlists: they ask the [`Gate`], and feed the session it returns.
+
+use std::{fmt, future::Future, net::SocketAddr};
+
+use sluice_media::unit::Unit;
+
+/// The protocol a publisher speaks, as shown in health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Rtmp,
+    Rtmps,
+    Srt,
+    Rtsp,
+}
+
+impl Protocol {
+    /// The lower-case name used in the API and in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rtmp => "rtmp",
+            Self::Rtmps => "rtmps",
+            Self::Srt => "srt",
+            Self::Rtsp => "rtsp",
+        }
+    }
+}
+
+/// What a publisher says of itself before it may send media. Every text is foreign and bounded by the protocol layer.
+/// `Debug` hides the stream name, for the key is in it.
+#[derive(Clone)]
+pub struct PublishRequest {
+    pub protocol: Protocol,
+    pub remote: SocketAddr,
+    /// RTMP: the application name of `connect`, without query. Empty where the protocol has none.
+    pub app: String,
+    /// RTMP: the stream name of `publish`, without query; `{inputSlug}.{streamKey}` when pasted as shown.
+    pub stream: String,
+    /// The encoder's own name (RTMP: `flashVer` of `connect`, replaced by `encoder` of `onMetaData` once known).
+    pub encoder: Option<String>,
+}
+
+impl fmt::Debug for PublishRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishRequest")
+            .field("protocol", &self.protocol)
+            .field("remote", &self.remote)
+            .field("app", &self.app)
+            .field("stream", &Hidden)
+            .field("encoder", &self.encoder)
+            .finish()
+    }
+}
+
+/// What `Debug` shows of a secret.
+pub(crate) struct Hidden;
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// Why a publish was refused. The text is shown to the person at the encoder and never contains a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// Unknown or rotated key, or a name that is none.
+    Unauthorized,
+    /// The input exists and is disabled.
+    Disabled,
+    /// Another encoder uses this key (decisions.md §6 "Two encoders on one key").
+    Conflict,
+    /// The service cannot take a publisher now: it starts, drains or is full.
+    Busy,
+}
+
+impl Rejection {
+    /// The sentence the encoder shows.
+    pub fn message(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => {
+                "unknown stream key: copy server and key from the live input again"
+            }
+            Self::Disabled => "this live input is disabled: enable it, then start again",
+            Self::Conflict => {
+                "another encoder uses this key: stop it, or wait until it has been silent for 2 s"
+            }
+            Self::Busy => "the service cannot take a stream now: try again in a few seconds",
+        }
+    }
+}
+
+/// How a publish ended, from the encoder's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The encoder said goodbye (RTMP `deleteStream`, `FCUnpublish`, `closeStream`): the broadcast ends now.
+    Clean,
+    /// The connection was lost or cut: the broadcast waits for the encoder inside its reconnect window.
+    Dropped,
+}
+
+/// The service ended this publish (disabled, rotated, deleted, taken over, shut down): close the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// Admits publishers.
+pub trait PublishAuthorizer: Clone + Send + Sync + 'static {
+    type Session: PublishSession;
+
+    /// Checks the key and the input's state; on success the session owns the input's timeline from its first unit on.
+    fn admit(
+        &self,
+        request: PublishRequest,
+    ) -> impl Future<Output = Result<Self::Session, Rejection>> + Send;
+}
+
+/// One admitted publisher. Dropping it without [`PublishSession::end`] counts as [`Ended::Dropped`].
+pub trait PublishSession: Send + 'static {
+    /// Hands over units in order of arrival and empties `units`. Waits while the input's mailbox is full: the caller
+    /// must not read its socket meanwhile, which is the back-pressure to the encoder.
+    fn deliver(&mut self, units: &mut Vec<Unit>)
+    -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Facts for health that are no media: the encoder's name once its metadata said it, and units dropped as damaged.
+    fn report(&mut self, report: SessionReport);
+
+    /// Resolves when the service ends this publish.
+    fn closed(&self) -> impl Future<Output = Closed> + Send;
+
+    /// Reports the end and waits until it has been taken.
+    fn end(self, how: Ended) -> impl Future<Output = ()> + Send;
+}
+
+/// What a protocol layer learned beside the media. Counters are totals of the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionReport {
+    pub encoder: Option<String>,
+    /// Units or messages left out because their bytes were damaged or their codec is not carried.
+    pub damaged: u64,
+    /// In plain words, what the last of them was (for example "audio codec Speex is not carried").
+    pub last_damage: Option<String>,
+    pub bytes_received: u64,
+    /// How the line does, where the protocol knows.
+    pub line: Option<LinkStatistics>,
+}
+
+/// A lossy line, as the receiver sees it. Counters are packets since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkStatistics {
+    /// Never arrived, or too late to be played.
+    pub lost: u64,
+    /// Lost on the line and sent again.
+    pub retransmitted: u64,
+    /// Arrived, and thrown away because the service did not keep up.
+    pub discarded: u64,
+    pub received: u64,
+    pub rtt_ms: f64,
+    /// What both sides agreed on: how long a lost packet may take to come again.
+    pub latency_ms: u32,
+    /// What waits in the receive buffer, by time.
+    pub buffer_ms: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_does_not_show_its_key() {
+        let request = PublishRequest {
+            protocol: Protocol::Rtmp,
+            remote: SocketAddr::from(([127, 0, 0, 1], 1935)),
+            app: "live".to_owned(),
+            stream: "slug.secret".to_owned(),
+            encoder: None,
+        };
+        let shown = format!("{request:?}");
+        assert!(
+            shown.contains("live") && !shown.contains("secret"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! Sound alone: another format of it, the sound of a video, several one after the other, a drawing.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Operation,
+    field::{Field, Kind},
+    params::FieldError,
+    reader::Reader,
+    table::Row,
+    timed::{self, SOUND_TARGETS},
+    writable,
+};
+use crate::{
+    av::{AvTask, Concat, Waveform},
+    format::{Class, Format},
+    task::{Colour, Encode, Task},
+};
+
+const FORMAT: Field = Field::new(
+    "format",
+    Kind::Format(SOUND_TARGETS),
+    Some("mp3"),
+    "the format to make",
+);
+
+const SOUNDING: &[Class] = &[Class::Audio, Class::Video];
+
+pub(super) const AUDIO: Row = Row {
+    tool: "audio",
+    node: Some("audio"),
+    fields: &[FORMAT, timed::BITRATE],
+    min_files: 1,
+    max_files: 1,
+    accepts: SOUNDING,
+    summary: "Converts audio, or the sound of a video, into another format",
+    read: |fields| AudioSettings::read(fields).map(Operation::Audio),
+};
+
+pub(super) const EXTRACT_AUDIO: Row = Row {
+    tool: "extract-audio",
+    node: Some("extract_audio"),
+    fields: &[FORMAT, timed::BITRATE],
+    min_files: 1,
+    max_files: 1,
+    accepts: &[Class::Video, Class::Audio],
+    summary: "Takes the sound out of a video",
+    read: |fields| AudioSettings::read(fields).map(Operation::ExtractAudio),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AudioSettings {
+    pub format: Format,
+    pub bitrate_kbps: u32,
+    /// The bit rate was asked for: what could be copied is encoded too.
+    pub anew: bool,
+}
+
+impl AudioSettings {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            format: fields.format("format")?,
+            bitrate_kbps: fields.integer("bitrateKbps")?,
+            anew: fields.is_given("bitrateKbps"),
+        })
+    }
+
+    pub(super) fn task(&self) -> Task {
+        timed::sound(
+            self.format,
+            timed::nearest_bitrate(self.bitrate_kbps),
+            self.anew,
+        )
+    }
+}
+
+pub(super) const CONCAT_AUDIO: Row = Row {
+    tool: "concat-audio",
+    node: None,
+    fields: &[
+        Field {
+            default: None,
+            summary: "the first file's own where it can be written, else mp3",
+            ..FORMAT
+        },
+        Field::integer(
+            "gapMs",
+            0,
+            60_000,
+            Some("0"),
+            "milliseconds of silence between two files",
+        ),
+    ],
+    min_files: 2,
+    max_files: 100,
+    accepts: SOUNDING,
+    summary: "Joins audio, or the sound of videos, in the order given",
+    read: |fields| ConcatAudio::read(fields).map(Operation::ConcatAudio),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConcatAudio {
+    /// `None`: the first file's own where it can be written.
+    pub format: Option<Format>,
+    pub gap_ms: u32,
+}
+
+impl ConcatAudio {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self {
+            format: fields.format_if_given("format")?,
+            gap_ms: fields.integer("gapMs")?,
+        })
+    }
+
+    pub(super) fn output_format(&self, first: Format) -> Format {
+        self.format.unwrap_or(match first.class() {
+            Class::Audio => writable(first),
+            _ => Format::Mp3,
+        })
+    }
+
+    pub(super) fn task(&self, first: Format) -> Task {
+        let format = self.output_format(first);
+        timed::task(AvTask::Concat(Concat {
+            format,
+            bitrate_kbps: (!timed::is_lossless(format)).then_some(timed::USUAL_KBPS),
+            gap_ms: self.gap_ms,
+        }))
+    }
+}
+
+pub(super) const WAVEFORM: Row = Row {
+    tool: "waveform",
+    node: Some("waveform"),
+    fields: &[
+        Field::integer("width", 16, 8192, Some("1200"), "pixels"),
+        Field::integer("height", 16, 2048, Some("240"), "pixels"),
+        Field {
+            alias: Some("color"),
+            ..Field::new(
+                "colour",
+                Kind::Text { max_chars: 7 },
+                Some("2563eb"),
+                "six hexadecimal digits",
+            )
+        },
+    ],
+    min_files: 1,
+    max_files: 1,
+    accepts: SOUNDING,
+    summary: "Draws what audio, or the sound of a video, looks like, as a PNG",
+    read: |fields| DrawnWaveform::read(fields).map(Operation::Waveform),
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DrawnWaveform {
+    pub width: u32,
+    pub height: u32,
+    pub colour: Colour,
+}
+
+impl DrawnWaveform {
+    pub(super) const FORMAT: Format = Format::Png;
+
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        let text = fields.text_if_given("colour")?.unwrap_or_default();
+        let colour = Colour::parse(text.trim()).ok_or_else(|| {
+            fields.error(
+                "colour",
+                format!("colour must be six hexadecimal digits such as 2563eb, got `{text}`"),
+            )
+        })?;
+        Ok(Self {
+            width: fields.integer("width")?,
+            height: fields.integer("height")?,
+            colour,
+        })
+    }
+
+    pub(super) fn task(&self) -> Task {
+        const QUALITY: u8 = 90;
+        timed::task(AvTask::Waveform(Waveform {
+            width: self.width,
+            height: self.height,
+            colour: self.colour,
+            output: Encode::new(Self::FORMAT, QUALITY),
+        }))
+    }
+}
