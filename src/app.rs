@@ -169,15 +169,15 @@ impl Service {
             board: board.clone(),
             lost: lost.clone(),
         });
-        let (concern, started) = branch.component();
-        add(&root, concern).await;
+        let (component, started) = branch.component();
+        add(&root, component).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
         let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into())?;
         media.images.load().await?;
         media.restreams.load().await?;
-        for concern in media.components() {
-            add(&root, concern).await;
+        for component in media.components() {
+            add(&root, component).await;
         }
 
         let gate = LiveAuthorizer::new(inputs);
@@ -419,10 +419,10 @@ fn or_set_by<'a>(secret: &'a Secret, key: &str, set: &str) -> Cow<'a, str> {
     }
 }
 
-async fn add(root: &ActorRef<Root>, concern: sluice_actors::component::Component) {
-    let name = concern.name;
-    if let Err(error) = root.ask(Add(concern)).await {
-        error!(name, %error, "a concern could not be started");
+async fn add(root: &ActorRef<Root>, component: sluice_actors::component::Component) {
+    let name = component.name;
+    if let Err(error) = root.ask(Add(component)).await {
+        error!(name, %error, "a component could not be started");
     }
 }
 

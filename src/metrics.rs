@@ -93,7 +93,7 @@ pub struct Metrics {
     store_commits: Gauge,
     store_failures: Gauge,
     store_waiting: Gauge,
-    parked_concerns: Gauge,
+    parked_components: Gauge,
     jobs: Family<Status, Gauge>,
     files_converted: Gauge,
     files_failed: Family<Failed, Gauge>,
@@ -122,7 +122,7 @@ impl Default for Metrics {
             store_commits: Gauge::default(),
             store_failures: Gauge::default(),
             store_waiting: Gauge::default(),
-            parked_concerns: Gauge::default(),
+            parked_components: Gauge::default(),
             jobs: Family::default(),
             files_converted: Gauge::default(),
             files_failed: Family::default(),
@@ -196,9 +196,9 @@ impl Metrics {
             self.store_waiting.clone(),
         );
         registry.register(
-            "parked_concerns",
-            "Concerns whose restart budget is spent",
-            self.parked_concerns.clone(),
+            "parked_components",
+            "Components whose restart budget is spent",
+            self.parked_components.clone(),
         );
         self.register_conversions();
         self.register_variants();
@@ -375,7 +375,7 @@ impl Metrics {
         self.store_commits.set(signed(store.commits));
         self.store_failures.set(signed(store.failures));
         self.store_waiting.set(signed(store.waiting));
-        self.parked_concerns.set(signed(parked));
+        self.parked_components.set(signed(parked));
         self.show_pool(pool);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
@@ -464,7 +464,7 @@ mod tests {
             r#"sluice_live_inputs{status="live"} 2"#,
             "sluice_live_bitrate_bps 12000000",
             "sluice_live_viewers 5",
-            "sluice_parked_concerns 1",
+            "sluice_parked_components 1",
             r#"sluice_image_workers{state="idle"} 1"#,
             r#"sluice_image_workers{state="busy"} 1"#,
             "sluice_image_tasks_waiting 5",

@@ -1,8 +1,8 @@
-//! Concerns: the fixed branches of the tree, restarted within a budget, parked when it is spent, and started again.
+//! Components: the fixed branches of the tree, restarted within a budget, parked when it is spent, and started again.
 //!
-//! A concern that keeps panicking must never end its neighbours. [`Ward`] supervises exactly one child and ends when
-//! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the concern and starts a new ward with
-//! back-off. Because the ward dies with its child's specification, nothing accumulates however often this happens.
+//! A component that keeps panicking must never end its neighbours. [`Supervisor`] supervises exactly one child and ends when
+//! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the component and starts a new supervisor with
+//! back-off. Because the supervisor dies with its child's specification, nothing accumulates however often this happens.
 //!
 //! A restarted actor is given a reference of its own, which nobody else has; those of everybody else lead to it all the same. A
 //! weak one made from it is dead when `on_start` is over, and so is the one that `on_link_died` is given. An actor that is
@@ -29,27 +29,27 @@ use serde::Serialize;
 
 use crate::looping::{self, Looping};
 
-/// Restarts inside [`RESTART_WINDOW`] before a concern is parked.
+/// Restarts inside [`RESTART_WINDOW`] before a component is parked.
 pub const RESTART_BUDGET: u32 = 5;
 /// A child that lived this long since its last restart has its whole budget again.
 pub const RESTART_WINDOW: Duration = Duration::from_secs(10);
-/// The first and the longest time a concern stays parked.
+/// The first and the longest time a component stays parked.
 pub const PARK_FIRST: Duration = Duration::from_secs(1);
 pub const PARK_LONGEST: Duration = Duration::from_secs(60);
 /// A loop sends its actor one message.
 const LOOP_MAILBOX: usize = 8;
 
-/// Spawns the concern's actor, supervised by the ward it is given.
+/// Spawns the component's actor, supervised by the supervisor it is given.
 pub type Start = Arc<dyn Fn(ActorRef<Supervisor>) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Waits until the concern's actor has ended, its `on_stop` included: a ward ends before that.
+/// Waits until the component's actor has ended, its `on_stop` included: a supervisor ends before that.
 pub type WaitUntilStopped = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// One fixed branch below the root.
 #[derive(Clone)]
 pub struct Component {
     pub name: &'static str,
-    /// The process ends when this concern's budget is spent (LiveInputs only).
+    /// The process ends when this component's budget is spent (LiveInputs only).
     pub vital: bool,
     pub start: Start,
     pub stopped: WaitUntilStopped,
@@ -57,7 +57,7 @@ pub struct Component {
 
 impl fmt::Debug for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Concern")
+        f.debug_struct("Component")
             .field("name", &self.name)
             .field("vital", &self.vital)
             .finish_non_exhaustive()
@@ -65,13 +65,13 @@ impl fmt::Debug for Component {
 }
 
 impl Component {
-    /// A branch whose one actor is restarted from `args`; `door` leads to it for as long as it runs.
-    pub fn new<A>(name: &'static str, args: A::Args, mailbox: usize, door: ActorHandle<A>) -> Self
+    /// A branch whose one actor is restarted from `args`; `handle` leads to it for as long as it runs.
+    pub fn new<A>(name: &'static str, args: A::Args, mailbox: usize, handle: ActorHandle<A>) -> Self
     where
         A: Actor,
         A::Args: Clone + Send + Sync + 'static,
     {
-        let latest = door.clone();
+        let latest = handle.clone();
         let ended: WaitUntilStopped = Arc::new(move || {
             let actor = latest.0.load_full();
             Box::pin(async move {
@@ -80,14 +80,14 @@ impl Component {
                 }
             })
         });
-        let start: Start = Arc::new(move |ward| {
-            let (args, door) = (args.clone(), door.clone());
+        let start: Start = Arc::new(move |supervisor| {
+            let (args, handle) = (args.clone(), handle.clone());
             Box::pin(async move {
-                let actor = A::supervise(&ward, args)
+                let actor = A::supervise(&supervisor, args)
                     .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
                     .spawn_with_mailbox(mailbox::bounded(mailbox))
                     .await;
-                door.0.store(Some(Arc::new(actor)));
+                handle.0.store(Some(Arc::new(actor)));
             })
         });
         Self {
@@ -109,11 +109,11 @@ impl Component {
     }
 }
 
-/// The way to a concern's actor: made before it starts, good over its restarts, closed while it is parked.
+/// The way to a component's actor: made before it starts, good over its restarts, closed while it is parked.
 pub struct ActorHandle<A: Actor>(Arc<ArcSwapOption<ActorRef<A>>>);
 
 impl<A: Actor> ActorHandle<A> {
-    /// `None` before the first start and while the concern is parked.
+    /// `None` before the first start and while the component is parked.
     pub fn get(&self) -> Option<Arc<ActorRef<A>>> {
         self.0.load_full().filter(|actor| actor.is_alive())
     }
@@ -133,11 +133,13 @@ impl<A: Actor> Clone for ActorHandle<A> {
 
 impl<A: Actor> fmt::Debug for ActorHandle<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Door").field(&self.get().is_some()).finish()
+        f.debug_tuple("ActorHandle")
+            .field(&self.get().is_some())
+            .finish()
     }
 }
 
-/// What `/readyz` says of a concern.
+/// What `/readyz` says of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
@@ -149,7 +151,7 @@ pub struct ComponentStatus {
     pub parked_times: u32,
 }
 
-/// The published states of all concerns; read without a mailbox.
+/// The published states of all components; read without a mailbox.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentStatuses(Arc<RwLock<BTreeMap<&'static str, ComponentStatus>>>);
 
@@ -175,7 +177,7 @@ impl ComponentStatuses {
         state.reason = None;
     }
 
-    /// Marks the concern as parked; returns how often that has happened.
+    /// Marks the component as parked; returns how often that has happened.
     pub(crate) fn parked(&self, name: &'static str, reason: String) -> u32 {
         let mut states = self.0.write().expect("no panic under this lock");
         let state = states.entry(name).or_insert(ComponentStatus {
@@ -191,7 +193,7 @@ impl ComponentStatuses {
     }
 }
 
-/// Supervises the one child of a concern; ends when that child ends for good.
+/// Supervises the one child of a component; ends when that child ends for good.
 #[derive(Debug)]
 pub struct Supervisor;
 
@@ -199,8 +201,8 @@ impl Actor for Supervisor {
     type Args = Start;
     type Error = Infallible;
 
-    async fn on_start(start: Start, ward: ActorRef<Self>) -> Result<Self, Infallible> {
-        start(ward).await;
+    async fn on_start(start: Start, supervisor: ActorRef<Self>) -> Result<Self, Infallible> {
+        start(supervisor).await;
         Ok(Self)
     }
 

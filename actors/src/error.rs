@@ -6,7 +6,7 @@ pub enum Error {
     /// The actor's mailbox is full or it does not answer in time: try again shortly.
     #[error("{0} is busy")]
     Busy(&'static str),
-    /// The actor is gone; only a restart of its concern or of the service brings it back.
+    /// The actor is gone; only a restart of its component or of the service brings it back.
     #[error("{0} has stopped")]
     Gone(&'static str),
     /// A folder, socket or file could not be used.

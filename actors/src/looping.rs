@@ -1,6 +1,6 @@
 //! `Looping`: an actor that is one loop.
 //!
-//! Survives a restart: what the loop is made of, which whoever made the concern keeps (its doors to the world, above all).
+//! Survives a restart: what the loop is made of, which whoever made the component keeps (its handles to the world, above all).
 //! May be lost: the loop's own state. Its one message tells that the loop panicked, which it passes on to its supervisor. A loop
 //! that ends by itself is over; one whose actor ends is aborted.
 
@@ -51,7 +51,7 @@ impl Actor for Looping {
     async fn on_start(args: Args, me: ActorRef<Self>) -> Result<Self, Infallible> {
         let running = tokio::spawn((args.begin)());
         let handle = running.abort_handle();
-        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `concern`).
+        // Ends with the loop, which is aborted with the actor; until then it keeps `me` (see `component`).
         tokio::spawn(async move {
             if let Err(error) = running.await
                 && !error.is_cancelled()

@@ -99,7 +99,7 @@ impl Meter {
         }
     }
 
-    /// The concern that runs it.
+    /// The component that runs it.
     pub fn component(&self) -> Component {
         Component::new("meter", self.clone(), MAILBOX, self.handle.clone())
     }

@@ -1,6 +1,6 @@
 //! Dynamic children of one kind of durable work: claim by lease, run, forget.
 //!
-//! A new background entity implements [`Entity`] and adds one line with a [`Concern`](crate::concern::Concern) of its
+//! A new background entity implements [`Entity`] and adds one line with a [`Component`](crate::component::Concern) of its
 //! `Registry<E>`. The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
 //! child for each; a child ends when it has ended its row or given it back. A child that crashes leaves its lease, which
 //! the registry gives back with a pause; a row whose work began too often is given up by the entity
@@ -75,7 +75,7 @@ pub struct Args<E> {
 /// The actor; see the module documentation.
 pub struct Registry<E: Entity> {
     args: Args<E>,
-    /// Kept, since a weak one would die ([`crate::concern`]).
+    /// Kept, since a weak one would die ([`crate::component`]).
     me: ActorRef<Self>,
     children: HashMap<Uuid, Child<E>>,
     by_actor: HashMap<ActorId, Uuid>,

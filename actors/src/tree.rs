@@ -1,7 +1,7 @@
 //! The root of the supervision tree.
 //!
-//! Root owns one [`Ward`] per concern. It holds no state that matters: what a concern needs after a restart is in the
-//! concern's own arguments. Mailbox 64; only the start of the service, timers and ended links write to
+//! Root owns one [`Supervisor`] per component. It holds no state that matters: what a component needs after a restart is in the
+//! component's own arguments. Mailbox 64; only the start of the service, timers and ended links write to
 //! it.
 
 use std::{collections::HashMap, ops::ControlFlow, time::Duration};
@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 use crate::component::{Component, ComponentStatuses, Supervisor, park_for};
 
 const MAILBOX: usize = 64;
-/// How long the end of the service waits for the ends of its concerns; longer than each of them takes at most.
+/// How long the end of the service waits for the ends of its components; longer than each of them takes at most.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the root is started with.
@@ -27,7 +27,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Args {
     pub components: Vec<Component>,
     pub board: ComponentStatuses,
-    /// Cancelled when a vital concern is lost: the process must end.
+    /// Cancelled when a vital component is lost: the process must end.
     pub lost: CancellationToken,
 }
 
@@ -72,12 +72,12 @@ impl Root {
     }
 
     async fn start_component(&mut self, index: usize, root: &ActorRef<Self>) {
-        let concern = &self.args.components[index];
-        let ward = Supervisor::prepare();
-        let actor = ward.actor_ref().clone();
+        let component = &self.args.components[index];
+        let supervisor = Supervisor::prepare();
+        let actor = supervisor.actor_ref().clone();
         root.link(&actor).await;
-        ward.spawn(concern.start.clone());
-        self.args.board.running(concern.name);
+        supervisor.spawn(component.start.clone());
+        self.args.board.running(component.name);
         self.supervisors
             .insert(actor.id(), (index, OwnedActor::new(actor)));
     }
@@ -108,15 +108,15 @@ impl Actor for Root {
         let Some((index, _)) = self.supervisors.remove(&id) else {
             return Ok(ControlFlow::Continue(()));
         };
-        let concern = &self.args.components[index];
-        let times = self.args.board.parked(concern.name, reason.to_string());
-        if concern.vital {
-            error!(concern = concern.name, %reason, "a vital concern is lost; the service ends");
+        let component = &self.args.components[index];
+        let times = self.args.board.parked(component.name, reason.to_string());
+        if component.vital {
+            error!(component = component.name, %reason, "a vital component is lost; the service ends");
             self.args.lost.cancel();
             return Ok(ControlFlow::Continue(()));
         }
         let pause = park_for(times);
-        error!(concern = concern.name, %reason, times, ?pause, "concern parked: its restart budget is spent");
+        error!(component = component.name, %reason, times, ?pause, "component parked: its restart budget is spent");
         if let Some(root) = root.upgrade() {
             root.tell(Revive(index)).send_after(pause);
         }
@@ -129,20 +129,20 @@ impl Actor for Root {
         _: WeakActorRef<Self>,
         _: ActorStopReason,
     ) -> Result<(), Infallible> {
-        let wards: Vec<OwnedActor<Supervisor>> = self
+        let supervisors: Vec<OwnedActor<Supervisor>> = self
             .supervisors
             .drain()
-            .map(|(_, (_, ward))| ward)
+            .map(|(_, (_, supervisor))| supervisor)
             .collect();
-        drop(wards);
+        drop(supervisors);
         let ended = self
             .args
             .components
             .iter()
-            .map(|concern| (concern.stopped)());
+            .map(|component| (component.stopped)());
         let all = futures_util::future::join_all(ended);
         if tokio::time::timeout(STOP_TIMEOUT, all).await.is_err() {
-            warn!(timeout = ?STOP_TIMEOUT, "the end of a concern takes too long and is not waited for");
+            warn!(timeout = ?STOP_TIMEOUT, "the end of a component takes too long and is not waited for");
         }
         Ok(())
     }
@@ -154,14 +154,14 @@ pub struct Add(pub Component);
 impl Message<Add> for Root {
     type Reply = ();
 
-    async fn handle(&mut self, Add(concern): Add, context: &mut Context<Self, ()>) {
-        self.args.components.push(concern);
+    async fn handle(&mut self, Add(component): Add, context: &mut Context<Self, ()>) {
+        self.args.components.push(component);
         self.start_component(self.args.components.len() - 1, &context.actor_ref().clone())
             .await;
     }
 }
 
-/// A parked concern's pause is over.
+/// A parked component's pause is over.
 struct Revive(usize);
 
 impl Message<Revive> for Root {
@@ -169,8 +169,8 @@ impl Message<Revive> for Root {
 
     async fn handle(&mut self, Revive(index): Revive, context: &mut Context<Self, ()>) {
         info!(
-            concern = self.args.components[index].name,
-            "starting a parked concern again"
+            component = self.args.components[index].name,
+            "starting a parked component again"
         );
         self.start_component(index, &context.actor_ref().clone())
             .await;

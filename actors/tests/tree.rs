@@ -1,4 +1,4 @@
-//! A concern that keeps crashing is parked and comes back; its neighbours notice nothing.
+//! A component that keeps crashing is parked and comes back; its neighbours notice nothing.
 
 use std::{
     sync::{
@@ -56,12 +56,12 @@ impl Message<Beat> for Worker {
     }
 }
 
-fn concern(name: &'static str, vital: bool, args: &WorkerArgs) -> Component {
+fn component(name: &'static str, vital: bool, args: &WorkerArgs) -> Component {
     let args = args.clone();
-    let start: Start = Arc::new(move |ward| {
+    let start: Start = Arc::new(move |supervisor| {
         let args = args.clone();
         Box::pin(async move {
-            Worker::supervise(&ward, args)
+            Worker::supervise(&supervisor, args)
                 .restart_limit(RESTART_BUDGET, RESTART_WINDOW)
                 .spawn()
                 .await;
@@ -107,14 +107,14 @@ async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_g
         board: board.clone(),
         lost: lost.clone(),
     });
-    root.ask(Add(concern("healthy", true, &healthy)))
+    root.ask(Add(component("healthy", true, &healthy)))
         .await
         .unwrap();
-    root.ask(Add(concern("poisoned", false, &poisoned)))
+    root.ask(Add(component("poisoned", false, &poisoned)))
         .await
         .unwrap();
 
-    eventually("the poisoned concern is parked", || {
+    eventually("the poisoned component is parked", || {
         !is_running(&board, "poisoned")
     })
     .await;
@@ -138,7 +138,7 @@ async fn a_concern_whose_budget_is_spent_is_parked_and_comes_back_while_others_g
     assert_eq!(healthy.starts.load(SeqCst), 1, "and was never restarted");
 
     poisoned.broken.store(false, SeqCst);
-    eventually("the concern comes back by itself", || {
+    eventually("the component comes back by itself", || {
         is_running(&board, "poisoned") && poisoned.beats.load(SeqCst) > 0
     })
     .await;
@@ -157,7 +157,9 @@ async fn the_loss_of_a_vital_concern_is_reported_to_the_process() {
         board: ComponentStatuses::default(),
         lost: lost.clone(),
     });
-    root.ask(Add(concern("vital", true, &args))).await.unwrap();
+    root.ask(Add(component("vital", true, &args)))
+        .await
+        .unwrap();
     tokio::time::timeout(Duration::from_secs(20), lost.cancelled())
         .await
         .expect("the loss is reported");

@@ -1,6 +1,6 @@
 //! The port through which every protocol asks to publish and hands over what it received.
 //!
-//! Protocols know nothing of accounts, actors or playlists: they ask the [`Gate`], and feed the session it returns.
+//! Protocols know nothing of accounts, actors or playlists: they ask the [`PublishAuthorizer`], and feed the session it returns.
 
 use std::{fmt, future::Future, net::SocketAddr};
 

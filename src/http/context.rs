@@ -61,7 +61,7 @@ pub struct MediaHandles {
 }
 
 impl MediaHandles {
-    /// Starts the workers; the actors of `concerns` start with the tree. Fails when certificate authorities of
+    /// Starts the workers; the actors of `components` start with the tree. Fails when certificate authorities of
     /// `[outbound]` cannot be read.
     pub fn start(
         config: &Config,
@@ -120,13 +120,13 @@ impl MediaHandles {
     }
 
     pub fn components(&self) -> Vec<Component> {
-        let mut concerns = self.conversions.components();
-        concerns.extend(self.images.components());
-        concerns.extend(self.recordings.components());
-        concerns.extend(self.streams.components());
-        concerns.extend(self.webhooks.components());
-        concerns.extend(self.workflows.components());
-        concerns
+        let mut components = self.conversions.components();
+        components.extend(self.images.components());
+        components.extend(self.recordings.components());
+        components.extend(self.streams.components());
+        components.extend(self.webhooks.components());
+        components.extend(self.workflows.components());
+        components
     }
 }
 
@@ -194,7 +194,7 @@ impl AppState {
         config: Config,
         store: Store,
         live: Arc<dyn LivePort>,
-        concerns: ComponentStatuses,
+        components: ComponentStatuses,
         media: MediaHandles,
         rtmp_port: u16,
     ) -> Self {
@@ -223,7 +223,7 @@ impl AppState {
             config,
             store,
             live,
-            components: concerns,
+            components: components,
             compute: media.compute,
             conversions: media.conversions,
             images: media.images,

@@ -30,7 +30,7 @@ pub struct Readiness {
 
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
-    /// What it concerns: `service`, `database`, `disk`, `image workers`, `video`, or a concern of the tree.
+    /// What it is about: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
     name: String,
     /// In plain words.
     reason: String,
@@ -51,7 +51,7 @@ pub async fn alive() -> HttpResponse {
 /// Ready
 #[utoipa::path(get, path = "/readyz", tag = "operations", security(()), responses(
     (status = 200, description = "Ready, or degraded without harm to streams", body = Readiness),
-    (status = 503, description = "Starting, draining, or a concern is parked", body = Readiness),
+    (status = 503, description = "Starting, draining, or a component is parked", body = Readiness),
 ))]
 pub async fn ready(state: web::Data<AppState>) -> HttpResponse {
     let readiness = judge(reasons(&state));
@@ -90,16 +90,16 @@ fn reasons(state: &AppState) -> Vec<Reason> {
         Stage::Starting => add("service", "the service is starting".to_owned(), true),
         Stage::Draining => add("service", "the service is shutting down".to_owned(), true),
     }
-    for concern in state
+    for component in state
         .components
         .states()
         .into_iter()
-        .filter(|concern| !concern.running)
+        .filter(|component| !component.running)
     {
-        let reason = concern
+        let reason = component
             .reason
             .unwrap_or_else(|| "it does not run".to_owned());
-        add(concern.name, reason, true);
+        add(component.name, reason, true);
     }
     if let Some(trouble) = state.store.trouble() {
         add("database", trouble.reason, false);
@@ -147,7 +147,7 @@ pub async fn metrics(
         .components
         .states()
         .iter()
-        .filter(|concern| !concern.running)
+        .filter(|component| !component.running)
         .count();
     // Without the database the numbers stay what they were.
     if let Ok(mut db) = state.store.read().await {

@@ -2,7 +2,7 @@
 //!
 //! - A caller is answered after the commit, whatever the answer is: a refusal may rest on an uncommitted neighbour.
 //! - When the database is locked or the disk fails, the writer waits and tries again; units are refused when their time is
-//!   up. It publishes why ([`Trouble`]) and finds out by itself when it is over.
+//!   up. It publishes why ([`WriteFailure`]) and finds out by itself when it is over.
 //! - A connection that failed in any way is replaced.
 //! - Ends when its queue is closed and empty.
 

@@ -168,10 +168,10 @@ impl Images {
         }
     }
 
-    /// The concerns that run it.
+    /// The components that run it.
     pub fn components(&self) -> Vec<Component> {
-        let shards = SHARDS.iter().zip(self.shards.iter()).map(|(name, door)| {
-            Component::new(name, self.services.clone(), shard::MAILBOX, door.clone())
+        let shards = SHARDS.iter().zip(self.shards.iter()).map(|(name, handle)| {
+            Component::new(name, self.services.clone(), shard::MAILBOX, handle.clone())
         });
         std::iter::once(self.meter.component())
             .chain(shards)

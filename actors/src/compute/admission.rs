@@ -206,7 +206,7 @@ impl AdmissionQueue {
 
 impl fmt::Debug for AdmissionQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("AdmissionQueue")
             .field("busy", &self.busy())
             .field("waiting", &self.waiting())
             .finish()

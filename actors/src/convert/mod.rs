@@ -33,7 +33,7 @@ use crate::{
     durable::{
         outcome_counters::OutcomeCounters,
         progress_channels::{self, Followers},
-        registry::RegistryHandle,
+        registry_handle::RegistryHandle,
     },
     registry::Entity,
 };
@@ -50,7 +50,7 @@ pub type Follower = progress_channels::Follower<Progress>;
 #[derive(Clone)]
 pub struct Conversions {
     services: Arc<Services>,
-    entrance: RegistryHandle<Conversion>,
+    registry: RegistryHandle<Conversion>,
 }
 
 /// What all batches share.
@@ -73,7 +73,7 @@ impl Services {
 impl fmt::Debug for Conversions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Conversions")
-            .field("entrance", &self.entrance)
+            .field("registry", &self.registry)
             .finish_non_exhaustive()
     }
 }
@@ -109,14 +109,14 @@ impl Conversions {
                 clean,
                 tally: OutcomeCounters::default(),
             }),
-            entrance: RegistryHandle::new(),
+            registry: RegistryHandle::new(),
         }
     }
 
-    /// The concerns that run it.
+    /// The components that run it.
     pub fn components(&self) -> Vec<Component> {
         let services = &self.services;
-        vec![self.entrance.component(
+        vec![self.registry.component(
             "conversions",
             Conversion(services.clone()),
             &services.store,
@@ -136,7 +136,7 @@ impl Conversions {
             })
             .await?;
         if let Submitted::New(_) = submitted {
-            self.entrance.nudge();
+            self.registry.nudge();
         }
         Ok(submitted)
     }
@@ -156,7 +156,7 @@ impl Conversions {
                 })
             })
             .await?;
-        self.entrance.withdraw(id);
+        self.registry.withdraw(id);
         let progress = Progress::of(&job);
         self.services.followers.publish(job.id, progress);
         Ok(job)

@@ -467,7 +467,7 @@ async fn each_conversion_has_an_actor_of_its_own_and_a_panic_ends_only_that_one(
         site.workers.running.load(SeqCst) == 2
     })
     .await;
-    let owners = site.conversions.entrance.owners().await;
+    let owners = site.conversions.registry.owners().await;
     let rows: HashSet<_> = owners.values().copied().collect();
     assert_eq!(owners.len(), 2, "one actor for each conversion");
     assert_eq!(rows, HashSet::from([first.id, second.id]));
@@ -476,7 +476,7 @@ async fn each_conversion_has_an_actor_of_its_own_and_a_panic_ends_only_that_one(
     let faulty = site.end_of(&faulty).await;
     assert_eq!(faulty.error_code.as_deref(), Some("crashed"));
     until("the faulty one has no actor any more", async || {
-        site.conversions.entrance.owners().await == owners
+        site.conversions.registry.owners().await == owners
     })
     .await;
     assert_eq!(site.workers.running.load(SeqCst), 2);

@@ -55,7 +55,7 @@ pub struct Args {
 #[derive(Debug)]
 pub struct LiveInputs {
     args: Args,
-    /// Kept, since a weak one would die ([`crate::concern`]).
+    /// Kept, since a weak one would die ([`crate::component`]).
     me: ActorRef<Self>,
     on_air: HashMap<Uuid, OnAir>,
     by_actor: HashMap<ActorId, Uuid>,
@@ -179,12 +179,12 @@ impl Actor for LiveInputs {
 }
 
 impl LiveInputs {
-    /// Starts the tree's live branch on the caller's runtime, below `ward`.
+    /// Starts the tree's live branch on the caller's runtime, below `supervisor`.
     pub async fn supervise_under(
-        ward: &ActorRef<crate::component::Supervisor>,
+        supervisor: &ActorRef<crate::component::Supervisor>,
         args: Args,
     ) -> ActorRef<Self> {
-        Self::supervise(ward, args)
+        Self::supervise(supervisor, args)
             .restart_limit(
                 crate::component::RESTART_BUDGET,
                 crate::component::RESTART_WINDOW,

@@ -89,7 +89,7 @@ pub(super) async fn bind_with<S>(
     }
 }
 
-/// The concern that runs a listener.
+/// The component that runs a listener.
 pub fn component(name: &'static str, args: Args) -> Component {
     Component::of_task(name, move || accept_all(args.clone()))
 }

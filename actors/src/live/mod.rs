@@ -238,7 +238,7 @@ impl Branch {
         Ok(branch)
     }
 
-    /// The concern that runs this branch, and where its reference arrives once it has started.
+    /// The component that runs this branch, and where its reference arrives once it has started.
     pub fn component(&self) -> (Component, oneshot::Receiver<ActorRef<LiveInputs>>) {
         let args = inputs::Args {
             services: self.services.clone(),
@@ -246,7 +246,7 @@ impl Branch {
         };
         let (started, receiver) = oneshot::channel();
         let started = Arc::new(Mutex::new(Some(started)));
-        // An actor that is given anew after a panic ends with its ward, and has no leases to free.
+        // An actor that is given anew after a panic ends with its supervisor, and has no leases to free.
         let first = Arc::new(std::sync::OnceLock::<ActorRef<LiveInputs>>::new());
         let running = first.clone();
         let ended: component::WaitUntilStopped = Arc::new(move || {
@@ -257,10 +257,10 @@ impl Branch {
                 }
             })
         });
-        let start: component::Start = Arc::new(move |ward| {
+        let start: component::Start = Arc::new(move |supervisor| {
             let (args, started, running) = (args.clone(), started.clone(), running.clone());
             Box::pin(async move {
-                let inputs = LiveInputs::supervise_under(&ward, args).await;
+                let inputs = LiveInputs::supervise_under(&supervisor, args).await;
                 let _ = running.set(inputs.clone());
                 if let Some(started) = started.lock().expect("no panic under this lock").take() {
                     let _ = started.send(inputs);

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::events::Parting;
 
-/// How long an encoder waits for admission before it is refused as [`Refusal::Busy`].
+/// How long an encoder waits for admission before it is refused as [`Rejection::Busy`].
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a newer publisher waits for what has arrived of the one it displaces. Its last read takes at most 100 ms.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);

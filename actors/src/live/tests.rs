@@ -73,8 +73,8 @@ async fn start_with(
         lost: CancellationToken::new(),
     };
     let root = Root::start(args);
-    let (concern, started) = branch.component();
-    root.ask(Add(concern)).await.unwrap();
+    let (component, started) = branch.component();
+    root.ask(Add(component)).await.unwrap();
     let inputs = started.await.unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(branch.clone().run_background(stop.clone()));

@@ -91,7 +91,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let store = open_store(&folder).await;
         let account = account(&store).await;
-        let (errand, door) = (Errand::default(), ActorHandle::default());
+        let (errand, handle) = (Errand::default(), ActorHandle::default());
         let args = Args {
             entity: errand.clone(),
             store: store.clone(),
@@ -99,7 +99,7 @@ impl Site {
             lease: LEASE,
         };
         let root = Root::start(tree::Args {
-            components: vec![Component::new("errands", args, MAILBOX, door.clone())],
+            components: vec![Component::new("errands", args, MAILBOX, handle.clone())],
             board: ComponentStatuses::default(),
             lost: CancellationToken::new(),
         });
@@ -108,7 +108,7 @@ impl Site {
             store,
             account,
             errand,
-            handle: door,
+            handle: handle,
             root,
         }
     }
@@ -232,7 +232,7 @@ impl Site {
     /// The reference of the registry that runs now, once it is a restarted one with the one row's owner, and nothing else lives.
     async fn at_rest(&self, row: Uuid, times: usize) -> WeakActorRef<Registry<Errand>> {
         self.started("the row has an owner", row, times).await;
-        // This test's, the concern's, its ward's, the registry's and the owner's.
+        // This test's, the component's, its supervisor's, the registry's and the owner's.
         until("one registry and one owner live", async || {
             self.shares() == 5
         })

@@ -34,7 +34,7 @@ use crate::{
     durable::{
         outcome_counters::OutcomeCounters,
         progress_channels::{self, Followers},
-        registry::RegistryHandle,
+        registry_handle::RegistryHandle,
         shutdown::ShutdownTracker,
         workers::Workers,
     },
@@ -96,7 +96,7 @@ impl Services {
 impl fmt::Debug for VideoStreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VideoStreams")
-            .field("entrance", &self.services.registry)
+            .field("registry", &self.services.registry)
             .finish_non_exhaustive()
     }
 }
@@ -134,7 +134,7 @@ impl VideoStreams {
         }
     }
 
-    /// The concerns that run it.
+    /// The components that run it.
     pub fn components(&self) -> Vec<Component> {
         let services = &self.services;
         vec![services.registry.component(

@@ -107,7 +107,7 @@ impl Services {
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhooks")
-            .field("door", &self.handle)
+            .field("handle", &self.handle)
             .finish_non_exhaustive()
     }
 }
@@ -137,7 +137,7 @@ impl Webhooks {
         }
     }
 
-    /// The concerns that run it.
+    /// The components that run it.
     pub fn components(&self) -> Vec<Component> {
         vec![Component::new(
             "webhooks",

@@ -43,7 +43,7 @@ use crate::{
     durable::{
         outcome_counters::OutcomeCounters,
         progress_channels::{self, Followers},
-        registry::RegistryHandle,
+        registry_handle::RegistryHandle,
         shutdown::ShutdownTracker,
         step_error::with_patience,
         workers::Workers,
@@ -116,7 +116,7 @@ impl Services {
 impl fmt::Debug for Workflows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workflows")
-            .field("entrance", &self.services.registry)
+            .field("registry", &self.services.registry)
             .finish_non_exhaustive()
     }
 }
@@ -186,7 +186,7 @@ impl Workflows {
         }
     }
 
-    /// The concerns that run it.
+    /// The components that run it.
     pub fn components(&self) -> Vec<Component> {
         let services = &self.services;
         vec![services.registry.component(

@@ -72,7 +72,7 @@ pub struct PublishCommand {
 
 impl fmt::Debug for PublishCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
+        f.debug_struct("PublishCommand")
             .field("app", &self.app)
             .field("stream", &Hidden)
             .field("encoder", &self.encoder)

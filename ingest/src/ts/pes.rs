@@ -32,7 +32,7 @@ enum State {
 /// Collects the PES packets of one PID.
 #[derive(Debug)]
 pub(super) struct Assembler {
-    /// What a PES packet holds, for [`Damage`].
+    /// What a PES packet holds, for [`Corruption`].
     what: &'static str,
     limit_bytes: usize,
     state: State,

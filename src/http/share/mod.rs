@@ -2,7 +2,7 @@
 //!
 //! The owner makes, shows and revokes the link of a folder ([`owner`]). A reader shows nothing but the link's token: every
 //! handler of a reader takes a [`ShareAccess`], and whatever is wrong with a link is answered alike ([`access`]). Bytes run
-//! under the link's leave ([`gate`]) and end when it is withdrawn.
+//! under the link's leave ([`open_requests`]) and end when it is withdrawn.
 
 mod access;
 mod counts;

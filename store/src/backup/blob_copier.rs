@@ -49,7 +49,7 @@ enum Outcome {
 }
 
 impl BlobCopier {
-    /// Between two folders of blobs; `totals` are what will be given to [`Courier::bring`] in all: number and bytes.
+    /// Between two folders of blobs; `totals` are what will be given to [`BlobCopier::bring`] in all: number and bytes.
     pub(super) fn new(
         from: PathBuf,
         to: PathBuf,

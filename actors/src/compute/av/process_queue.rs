@@ -153,7 +153,7 @@ impl ProcessQueue {
 
 impl fmt::Debug for ProcessQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
+        f.debug_struct("ProcessQueue")
             .field("short", &self.short())
             .field("long", &self.long())
             .finish()

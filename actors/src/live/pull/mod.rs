@@ -50,7 +50,7 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// The concern that pulls.
+/// The component that pulls.
 pub fn component(args: Args) -> Component {
     Component::of_task(NAME, move || follow_rows(args.clone()))
 }

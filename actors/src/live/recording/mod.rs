@@ -72,7 +72,7 @@ struct Services {
 impl fmt::Debug for Recordings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recordings")
-            .field("door", &self.services.handle)
+            .field("handle", &self.services.handle)
             .finish_non_exhaustive()
     }
 }
@@ -102,7 +102,7 @@ impl Recordings {
         }
     }
 
-    /// The concerns that run it.
+    /// The components that run it.
     pub fn components(&self) -> Vec<Component> {
         let args = registry::Args {
             entity: Recording(self.services.clone()),

@@ -1,4 +1,4 @@
-//! `Reel`: segments on the disk or in memory, as the fragments of a file to be made. Its functions block.
+//! `SegmentList`: segments on the disk or in memory, as the fragments of a file to be made. Its functions block.
 //!
 //! A file holds whole fragments only: what a crash or a power loss tore off is left out, and what is missing is a gap.
 

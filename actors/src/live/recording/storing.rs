@@ -1,4 +1,4 @@
-//! From a [`Reel`]'s cut to a blob: the header, then the payloads as they are. Memory is bounded by a batch and the tables.
+//! From a [`SegmentList`]'s cut to a blob: the header, then the payloads as they are. Memory is bounded by a batch and the tables.
 
 use std::{io, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! `Tape`: what is recorded of one broadcast while it is on air.
+//! `RecordingWriter`: what is recorded of one broadcast while it is on air.
 //!
 //! Segments are on the disk already: each file gets a second name in the recording's folder with its first part, so that it
 //! stays when the window forgets it, and grows as the window's does. A line of the index tells of it. Both are done by the
@@ -59,7 +59,7 @@ pub struct RecordingWriter {
 
 impl std::fmt::Debug for RecordingWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tape")
+        f.debug_struct("RecordingWriter")
             .field("folder", &self.folder)
             .field("stopped", &self.stopped)
             .finish_non_exhaustive()

@@ -1,7 +1,7 @@
 //! Outputs: what an input sends goes on to other platforms, each of them supervised alone.
 //!
 //! Survives a restart: the rows and what is known of each output ([`Restreams`]), like the directory of inputs. May be lost:
-//! the connections, which are made anew. An output reads its input's [`Tap`], and no input ever waits for it.
+//! the connections, which are made anew. An output reads its input's [`UnitWindow`], and no input ever waits for it.
 //!
 //! ```text
 //! LiveInput ── units ──▶ Tap ◀── reads ── Work ─▶ Feed ─▶ Sink ══▶ target     one Work for each enabled output
@@ -84,7 +84,7 @@ impl Restreams {
         }
     }
 
-    /// Reads all rows, before the concern starts.
+    /// Reads all rows, before the component starts.
     pub async fn load(&self) -> Result<(), Error> {
         let rows = outputs::all(&mut self.parts.store.read().await?).await?;
         rows.into_iter().for_each(|row| self.changed(row));
@@ -164,7 +164,7 @@ impl Restreams {
         })
     }
 
-    /// The concern that keeps a task for each enabled output.
+    /// The component that keeps a task for each enabled output.
     pub fn component(&self, site: OutputContext) -> Component {
         let restreams = self.clone();
         Component::of_task(NAME, move || follow_rows(restreams.clone(), site.clone()))

@@ -77,7 +77,7 @@ pub struct Args {
     pub stop: CancellationToken,
 }
 
-/// The concern that runs the gateway.
+/// The component that runs the gateway.
 pub fn component(args: Args) -> Component {
     Component::of_task(NAME, move || keep_running(args.clone()))
 }

@@ -87,12 +87,13 @@ fn each_panic_of_an_accept_loop_is_noticed() {
         stop: CancellationToken::new(),
     };
     let start = listener::component("listener", args).start;
-    let ward = tree.block_on(async { Supervisor::spawn(start) });
+    let supervisor = tree.block_on(async { Supervisor::spawn(start) });
     let timers = Builder::new_current_thread().enable_time().build().unwrap();
     timers.block_on(async {
-        let parked = tokio::time::timeout(Duration::from_secs(20), ward.wait_for_shutdown()).await;
+        let parked =
+            tokio::time::timeout(Duration::from_secs(20), supervisor.wait_for_shutdown()).await;
         assert!(parked.is_ok(), "a loop that keeps panicking is parked");
-        drop(ward);
+        drop(supervisor);
         let held = || Arc::strong_count(&socket);
         eventually("nothing of it holds the socket", || held() == 1).await;
     });

@@ -36,7 +36,7 @@ impl Aggregate {
         }
     }
 
-    /// The next tag; `None` at the end. After [`Damage`] nothing more comes: lengths cannot be trusted any longer.
+    /// The next tag; `None` at the end. After [`Corruption`] nothing more comes: lengths cannot be trusted any longer.
     pub fn next_tag(&mut self) -> Result<Option<SubTag>, Corruption> {
         if self.rest.is_empty() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! A bounded walk over a tag's body. Reading past the end is [`Damage::Truncated`].
+//! A bounded walk over a tag's body. Reading past the end is [`Corruption::Truncated`].
 
 use std::ops::Range;
 

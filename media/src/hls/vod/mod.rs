@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Sound and pictures are renditions of their own, each in one file: the init section, then segments back to back. All
-//! renditions of an asset are cut at the same [`Cuts`]. Boxes are written by live's code ([`super::fragment`],
+//! renditions of an asset are cut at the same [`SegmentBoundaries`]. Boxes are written by live's code ([`super::fragment`],
 //! [`super::init`]); as there, everything is a function of its arguments.
 
 mod audio;

@@ -57,7 +57,7 @@ pub fn encode(picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused
         },
     };
     let (mut bytes, mut length) = (ptr::null_mut(), 0);
-    // SAFETY: the planes have strides × rows samples (a rule of `Picture`) and are only read.
+    // SAFETY: the planes have strides × rows samples (a rule of `YuvImage`) and are only read.
     if unsafe { sluice_avif_encode(&picture, &mut bytes, &mut length) } != 0 || bytes.is_null() {
         return Err(Refused);
     }

@@ -241,7 +241,7 @@ impl Compressor {
         ];
         let strides = [picture.stride(0), picture.stride(1), picture.stride(2)];
         let mut buffer = Buffer::default();
-        // SAFETY: the planes have the padded sizes that TurboJPEG reads (a rule of `Picture`; luma too is padded to whole
+        // SAFETY: the planes have the padded sizes that TurboJPEG reads (a rule of `YuvImage`; luma too is padded to whole
         // chroma samples). The buffer is null, so that the library allocates it.
         let status = unsafe {
             tj::tj3CompressFromYUVPlanes8(

@@ -47,7 +47,7 @@ impl WebpEncoder {
         (frame.y, frame.u, frame.v) = (y.as_mut_ptr(), u.as_mut_ptr(), v.as_mut_ptr());
         frame.writer = Some(append);
         frame.custom_ptr = (&raw mut written).cast();
-        // SAFETY: the planes have strides × rows samples (a rule of `Picture`) and live longer than the call, as does the
+        // SAFETY: the planes have strides × rows samples (a rule of `YuvImage`) and live longer than the call, as does the
         // vector behind `custom_ptr`. The picture owns no memory, so that there is nothing to free.
         match unsafe { webp::WebPEncode(&config, &mut frame) } {
             0 => Err(Refused),

@@ -22,7 +22,7 @@ impl<E: Entity> RegistryHandle<E> {
         }
     }
 
-    /// The concern that runs the registry, with so many rows at a time.
+    /// The component that runs the registry, with so many rows at a time.
     pub(crate) fn component(
         &self,
         name: &'static str,
@@ -47,12 +47,12 @@ impl<E: Entity> RegistryHandle<E> {
         registry.ask(registry::Owners).await.expect("it answers")
     }
 
-    /// As [`Door::nudge`].
+    /// As [`ActorHandle::nudge`].
     pub(crate) fn nudge(&self) {
         self.handle.nudge();
     }
 
-    /// As [`Door::withdraw`].
+    /// As [`ActorHandle::withdraw`].
     pub(crate) fn withdraw(&self, row: Uuid) {
         self.handle.withdraw(row);
     }
@@ -68,8 +68,8 @@ impl<E: Entity> Clone for RegistryHandle<E> {
 
 impl<E: Entity> fmt::Debug for RegistryHandle<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entrance")
-            .field("door", &self.handle)
+        f.debug_struct("RegistryHandle")
+            .field("handle", &self.handle)
             .finish_non_exhaustive()
     }
 }
