@@ -180,11 +180,11 @@ impl Service {
             add(&root, component).await;
         }
 
-        let gate = LiveAuthorizer::new(inputs);
+        let authorizer = LiveAuthorizer::new(inputs);
         let mut ingest = start_ingest(
             &config,
             &root,
-            gate.clone(),
+            authorizer.clone(),
             (sockets.rtmp, sockets.rtmps),
             certificates.as_ref(),
             &stop,
@@ -196,7 +196,7 @@ impl Service {
             ingest.srt = udp.local_addr().ok();
             let gateway = srt::Args {
                 udp,
-                gate: gate.clone(),
+                authorizer: authorizer.clone(),
                 directory: branch.directory(),
                 passphrases: passphrases.clone(),
                 settings: Arc::new(config.srt.clone()),
@@ -210,7 +210,7 @@ impl Service {
             add(&root, srt::component(gateway)).await;
         }
         let pulls = pull::Args {
-            gate,
+            authorizer,
             directory: branch.directory(),
             outbound: media.outbound.clone(),
             settings: Arc::new(config.rtsp.clone()),
@@ -429,7 +429,7 @@ async fn add(root: &ActorRef<Root>, component: sluice_actors::component::Compone
 async fn start_ingest(
     config: &Config,
     root: &ActorRef<Root>,
-    gate: LiveAuthorizer,
+    authorizer: LiveAuthorizer,
     (socket, encrypted): (Arc<TcpListener>, Option<Arc<TcpListener>>),
     certificates: Option<&Arc<Certificates>>,
     stop: &CancellationToken,
@@ -440,7 +440,7 @@ async fn start_ingest(
     })?;
     let plain = listener::Args {
         socket,
-        gate,
+        authorizer,
         settings: Arc::new(config.rtmp.clone()),
         tls: None,
         read_beat: config.live.read_beat,

@@ -191,7 +191,7 @@ impl Meter {
             if let Some(value) = ready() {
                 return Some(value);
             }
-            if Instant::now() >= deadline || self.shared.store.trouble().is_some() {
+            if Instant::now() >= deadline || self.shared.store.write_failure().is_some() {
                 return None;
             }
             self.nudge(account.id);

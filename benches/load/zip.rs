@@ -211,8 +211,8 @@ async fn upload(
     match answer.status {
         201 => Ok(()),
         status => {
-            let refusal: Value = serde_json::from_slice(&answer.body)?;
-            Err(format!("storing a file: {status} {refusal}").into())
+            let rejection: Value = serde_json::from_slice(&answer.body)?;
+            Err(format!("storing a file: {status} {rejection}").into())
         }
     }
 }

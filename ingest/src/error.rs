@@ -23,7 +23,7 @@ pub enum Error {
     /// The peer took longer than a deadline allows.
     #[error("{what} took longer than {limit:?}")]
     TimedOut { what: &'static str, limit: Duration },
-    /// The gate did not admit the publisher; it has been told so.
+    /// The authorizer did not admit the publisher; it has been told so.
     #[error("publish refused: {}", .0.message())]
     Refused(Rejection),
     /// The socket failed, or its peer vanished in the middle of something.
@@ -56,7 +56,7 @@ impl Error {
 }
 
 impl From<Rejection> for Error {
-    fn from(refusal: Rejection) -> Self {
-        Self::Refused(refusal)
+    fn from(rejection: Rejection) -> Self {
+        Self::Refused(rejection)
     }
 }

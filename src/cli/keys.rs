@@ -284,9 +284,9 @@ mod tests {
             ("svc_", "no API key"),
             (whole, "no API key"),
         ] {
-            let refusal = found(named).unwrap_err().to_string();
-            assert!(refusal.contains(words), "{refusal}");
-            assert!(!refusal.contains("SECRET"), "{refusal}");
+            let rejection = found(named).unwrap_err().to_string();
+            assert!(rejection.contains(words), "{rejection}");
+            assert!(!rejection.contains("SECRET"), "{rejection}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::config::Config;
 
 /// Where a service listens unless it was told otherwise.
 const USUAL: &str = "http://127.0.0.1:8080";
-/// The most that is read of a refusal.
+/// The most that is read of a rejection.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// The most that is shown of it.
 const MAX_SENTENCE_CHARS: usize = 1_000;
@@ -72,10 +72,10 @@ impl Service {
     }
 }
 
-/// The service's own sentence in a refusal, when it is one of a service.
+/// The service's own sentence in a rejection, when it is one of a service.
 pub(super) async fn told(answer: &mut Stream) -> Option<String> {
     let mut body = Vec::new();
-    // A refusal that breaks off is one all the same.
+    // A rejection that breaks off is one all the same.
     while let Ok(Some(piece)) = answer.next().await {
         let room = MAX_REFUSAL_BYTES - body.len();
         body.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -113,7 +113,7 @@ fn unguarded(settings: &OutboundSettings) -> Result<Outbound, Error> {
 pub(super) fn check_url(outbound: &Outbound, option: &str, url: &str) -> Result<(), Error> {
     match outbound.check_url(url) {
         Ok(_) => Ok(()),
-        Err(refusal) => Err(Error::Refused(format!("{option} {url}: {refusal}"))),
+        Err(rejection) => Err(Error::Refused(format!("{option} {url}: {rejection}"))),
     }
 }
 

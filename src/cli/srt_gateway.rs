@@ -81,9 +81,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         source,
     })?;
     // Where all layers are not required, one that this kernel lacks is named by the doctor, with those of the workers.
-    if let Some(refusal) = layers.refusal().filter(|_| arguments.require_sandbox) {
+    if let Some(rejection) = layers.rejection().filter(|_| arguments.require_sandbox) {
         // The service gives the reason, too: it knows the exit code.
-        let _ = writeln!(io::stderr(), "the SRT gateway does not start: {refusal}");
+        let _ = writeln!(io::stderr(), "the SRT gateway does not start: {rejection}");
         return Ok(ExitCode::from(srt::UNSANDBOXED));
     }
     let options = Options {

@@ -1,4 +1,4 @@
-//! Counts of wrong guesses, by a key, inside a window of time.
+//! Counts of wrong failed_tokens, by a key, inside a window of time.
 //!
 //! The number of keys is bounded. Room is made at the cost of keys below their limit only: a key at its limit is kept until its
 //! window is over, however many others come.
@@ -13,7 +13,7 @@ use std::{
 /// Keys counted at a time.
 const CAPACITY: usize = 10_000;
 
-/// Up to `allowed` guesses for each key; a window begins with a key's first one.
+/// Up to `allowed` failed_tokens for each key; a window begins with a key's first one.
 #[derive(Debug)]
 pub(super) struct AttemptCounter<K> {
     allowed: u32,
@@ -24,8 +24,8 @@ pub(super) struct AttemptCounter<K> {
 #[derive(Debug)]
 struct Count {
     since: Instant,
-    guesses: u32,
-    /// The guesses that are told apart; empty where each one counts.
+    failed_tokens: u32,
+    /// The failed_tokens that are told apart; empty where each one counts.
     marks: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
     pub(super) fn locked_out(&self, key: &K, now: Instant) -> Option<Duration> {
         let counts = self.locked();
         let count = counts.get(key)?;
-        (count.guesses >= self.allowed)
+        (count.failed_tokens >= self.allowed)
             .then(|| self.left(count, now))
             .filter(|left| !left.is_zero())
     }
@@ -56,14 +56,14 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         }
         let fresh = || Count {
             since: now,
-            guesses: 0,
+            failed_tokens: 0,
             marks: Vec::new(),
         };
         let count = counts.entry(key).or_insert_with(fresh);
         if self.left(count, now).is_zero() {
             *count = fresh();
         }
-        if count.guesses >= self.allowed {
+        if count.failed_tokens >= self.allowed {
             return Err(self.left(count, now));
         }
         if let Some(mark) = mark {
@@ -72,7 +72,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
             }
             count.marks.push(mark);
         }
-        count.guesses += 1;
+        count.failed_tokens += 1;
         Ok(())
     }
 
@@ -80,14 +80,14 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
     pub(super) fn take_back(&self, key: &K) {
         let mut counts = self.locked();
         if let Some(count) = counts.get_mut(key) {
-            count.guesses = count.guesses.saturating_sub(1);
-            if count.guesses == 0 {
+            count.failed_tokens = count.failed_tokens.saturating_sub(1);
+            if count.failed_tokens == 0 {
                 counts.remove(key);
             }
         }
     }
 
-    /// Forgets all guesses of the key.
+    /// Forgets all failed_tokens of the key.
     pub(super) fn forget(&self, key: &K) {
         self.locked().remove(key);
     }
@@ -99,7 +99,7 @@ impl<K: Eq + Hash + Clone> AttemptCounter<K> {
         }
         let below_limit = counts
             .iter()
-            .filter(|(_, count)| count.guesses < self.allowed);
+            .filter(|(_, count)| count.failed_tokens < self.allowed);
         let oldest = below_limit.min_by_key(|(_, count)| count.since);
         match oldest.map(|(key, _)| key.clone()) {
             Some(key) => counts.remove(&key),

@@ -139,7 +139,7 @@ pub async fn fetch(
 /// The bytes of an account.
 type Owned = (Uuid, StoredBytes);
 
-/// What the grant is for, as it is now; one refusal for everything that is not there.
+/// What the grant is for, as it is now; one rejection for everything that is not there.
 async fn find(db: &mut Reader, what: Downloadable) -> Result<Owned, ApiError> {
     let found = match what {
         Downloadable::File(id) => files::by_id(db, id)

@@ -169,8 +169,8 @@ mod tests {
             "\u{202E}x",
             &"ü".repeat(128),
         ] {
-            let refusal = checked("name", odd).unwrap_err().to_string();
-            assert!(refusal.starts_with("name must"), "{odd:?}: {refusal}");
+            let rejection = checked("name", odd).unwrap_err().to_string();
+            assert!(rejection.starts_with("name must"), "{odd:?}: {rejection}");
         }
     }
 

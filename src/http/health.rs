@@ -101,7 +101,7 @@ fn reasons(state: &AppState) -> Vec<Reason> {
             .unwrap_or_else(|| "it does not run".to_owned());
         add(component.name, reason, true);
     }
-    if let Some(trouble) = state.store.trouble() {
+    if let Some(trouble) = state.store.write_failure() {
         add("database", trouble.reason, false);
     }
     let pool = state.compute.status();
@@ -139,9 +139,9 @@ pub async fn metrics(
     caller: Result<Caller<Admin>, ApiError>,
 ) -> HttpResponse {
     if !is_local(&request)
-        && let Err(refusal) = caller
+        && let Err(rejection) = caller
     {
-        return refusal.error_response();
+        return rejection.error_response();
     }
     let parked = state
         .components

@@ -39,7 +39,7 @@ pub struct FormLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimit {
     pub bytes: u64,
-    /// Where `bytes` comes from, for the refusal, such as `uploads.max_file`.
+    /// Where `bytes` comes from, for the rejection, such as `uploads.max_file`.
     pub named: &'static str,
 }
 
@@ -64,12 +64,12 @@ impl SizeLimit {
     pub fn check(&self, filename: &str, length: u64) -> Result<(), ApiError> {
         match length > self.bytes {
             false => Ok(()),
-            true => Err(self.refusal(filename)),
+            true => Err(self.rejection(filename)),
         }
     }
 
     /// 413 for a file known to be larger.
-    pub fn refusal(&self, filename: &str) -> ApiError {
+    pub fn rejection(&self, filename: &str) -> ApiError {
         let (bytes, named) = (self.bytes, self.named);
         ApiError::TooLarge(format!("{filename} is larger than {bytes} bytes ({named})"))
     }
@@ -253,7 +253,7 @@ impl Reader<'_> {
         let mut form = Form::default();
         let mut text_left = settings.max_text.as_u64() as usize;
         while let Some(part) = next_piece(&mut parts, settings.idle_timeout).await? {
-            let mut part = part.map_err(refusal)?;
+            let mut part = part.map_err(rejection)?;
             let name = field_name(&part)?;
             match part.content_disposition().and_then(given_filename) {
                 Some(filename) => self.file(&mut form, name, filename, part).await?,
@@ -333,7 +333,7 @@ impl Reader<'_> {
 
     async fn piece(&self, part: &mut Field) -> Result<Option<Bytes>, ApiError> {
         let piece = next_piece(part, self.state.config.uploads.idle_timeout).await?;
-        piece.transpose().map_err(refusal)
+        piece.transpose().map_err(rejection)
     }
 }
 
@@ -375,7 +375,7 @@ fn unescaped(name: &str) -> String {
 }
 
 /// What the client can do about a form that the parser refuses.
-fn refusal(error: MultipartError) -> ApiError {
+fn rejection(error: MultipartError) -> ApiError {
     let message = match &error {
         MultipartError::Incomplete | MultipartError::Payload(PayloadError::Incomplete(_)) => {
             "the body ended before its last part".to_owned()

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::ApiError;
 
-/// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' guesses.
+/// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' failed_tokens.
 const CONCURRENT_LINK_HASHES: usize = 1;
 /// How long a request waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);

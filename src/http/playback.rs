@@ -72,8 +72,8 @@ fn resource(path: &str) -> actix_web::Resource {
 
 /// A preflight: it names the origins that the answer itself would name.
 async fn preflight(request: HttpRequest) -> HttpResponse {
-    let leave = request.match_info().get("playback_id").unwrap_or_default();
-    let (cors, _) = playback_access::admit(&request, leave, find(&request)).await;
+    let playback_id = request.match_info().get("playback_id").unwrap_or_default();
+    let (cors, _) = playback_access::admit(&request, playback_id, find(&request)).await;
     site::preflight(&cors)
 }
 
@@ -146,15 +146,15 @@ impl Directives {
     }
 }
 
-/// Queries are read inside [`answer`], so that a refusal can be read by pages of other sites, too.
+/// Queries are read inside [`answer`], so that a rejection can be read by pages of other sites, too.
 fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
     let shown: String = text.chars().take(30).collect();
-    let refusal = || {
+    let rejection = || {
         ApiError::Invalid(format!(
             "{name} must be a whole number from 0, got `{shown}`"
         ))
     };
-    text.parse().map_err(|_| refusal())
+    text.parse().map_err(|_| rejection())
 }
 
 /// The media playlist, with blocking reload and delta updates.
@@ -215,15 +215,18 @@ pub async fn media(
             return Err(ApiError::NotFound("broadcast"));
         }
         let (content_type, found) = match name {
-            MediaName::Init(number) => ("video/mp4", view.shelf.init(number).map(body::memory)),
-            MediaName::Segment(msn) => ("video/iso.segment", view.shelf.segment(msn)),
+            MediaName::Init(number) => (
+                "video/mp4",
+                view.segment_store.init(number).map(body::memory),
+            ),
+            MediaName::Segment(msn) => ("video/iso.segment", view.segment_store.segment(msn)),
             MediaName::Part(msn, part) => (
                 "video/iso.segment",
                 wait::for_part(&access, &view, (msn, part)).await?,
             ),
         };
         // What has left the list is still there where the broadcast is recorded.
-        let recorded = || view.shelf.tape()?.body(name);
+        let recorded = || view.segment_store.recording_writer()?.body(name);
         let found = found
             .or_else(recorded)
             .ok_or(ApiError::NotFound("segment"))?;
@@ -409,7 +412,7 @@ where
     let (cors, admitted) = playback_access::admit(request, playback_id, find(request)).await;
     let answered = match admitted {
         Ok(viewer) => handler(Access::new(viewer, request)).await,
-        Err(refusal) => Err(refusal),
+        Err(rejection) => Err(rejection),
     };
     site::answer(answered, &cors)
 }

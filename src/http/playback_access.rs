@@ -113,28 +113,30 @@ impl<W> Viewer<W> {
     }
 }
 
-/// Admits whoever asks for something by an address with `leave` in it, a playback id or a token in its place, and says what
+/// Admits whoever asks for something by an address with `playback_id` in it, a playback id or a token in its place, and says what
 /// a browser may read of the answer, whichever it is. `find` gives what has that playback id.
 ///
 /// 404 for an id that is unknown, 403 for a suspended account, for a token that does not hold, for none where one is needed, and
 /// for a page that is not allowed.
 pub(super) async fn admit<W: Watched>(
     request: &HttpRequest,
-    leave: &str,
+    playback_id: &str,
     find: impl AsyncFnOnce(&str) -> Result<W, ApiError>,
 ) -> (Cors, Result<Viewer<W>, ApiError>) {
     let found = async {
-        let token = match is_playback_id(leave) {
+        let token = match is_playback_id(playback_id) {
             true => None,
-            false if looks_like_token(leave) => Some(read(AppState::of(request), leave).await?),
+            false if looks_like_token(playback_id) => {
+                Some(read(AppState::of(request), playback_id).await?)
+            }
             false => return Err(ApiError::NotFound("playback")),
         };
-        let playback_id = token.as_ref().map_or(leave, |token| &token.grant.sub);
+        let playback_id = token.as_ref().map_or(playback_id, |token| &token.grant.sub);
         Ok((find(playback_id).await?, token))
     };
     match found.await {
         Ok((watched, token)) => decide(request, watched, token),
-        Err(refusal) => (Cors::Everyone, Err(refusal)),
+        Err(rejection) => (Cors::Everyone, Err(rejection)),
     }
 }
 
@@ -150,7 +152,7 @@ pub(super) async fn admit_beside<W: Watched>(
     };
     match token {
         Ok(token) => decide(request, watched, token),
-        Err(refusal) => (Cors::Everyone, Err(refusal)),
+        Err(rejection) => (Cors::Everyone, Err(rejection)),
     }
 }
 
@@ -178,7 +180,7 @@ fn decide<W: Watched>(
 /// What a token permits, if it holds.
 async fn read(state: &AppState, token: &str) -> Result<VerifiedClaims, ApiError> {
     let read = TokenKeys::of(state).await?.read(token, now_s());
-    read.map_err(|refusal| match refusal {
+    read.map_err(|rejection| match rejection {
         Rejection::Wrong => wrong_token(),
         Rejection::Expired => ApiError::NoPlayback {
             code: "playback_token_expired",

@@ -161,9 +161,9 @@ impl TokenKeys {
 
     /// What a token permits at `now_s`, in seconds since 1970.
     pub(super) fn read(&self, token: &str, now_s: i64) -> Result<VerifiedClaims, Rejection> {
-        let leave = self.opened(token, now_s).ok_or(Rejection::Wrong)?;
-        match now_s < leave.grant.exp {
-            true => Ok(leave),
+        let claims = self.opened(token, now_s).ok_or(Rejection::Wrong)?;
+        match now_s < claims.grant.exp {
+            true => Ok(claims),
             false => Err(Rejection::Expired),
         }
     }
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn one_signature_has_one_spelling() {
         let token = key().issue(&grant()).unwrap();
-        // 32 bytes leave two bits of the last letter unused.
+        // 32 bytes claims two bits of the last letter unused.
         let spelled: Vec<String> =
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
                 .chars()
@@ -444,12 +444,12 @@ mod tests {
             NOW + 60
         );
         let token = minted_by(secret.expose().as_bytes(), &header, &claims);
-        let leave = keys.read(&token, NOW).unwrap();
-        assert_eq!(leave.grant, grant());
-        let sub = &leave.grant.sub;
-        assert!(leave.is_for(sub, ACCOUNT));
-        assert!(!leave.is_for(sub, Uuid::from_u128(71)), "another account");
-        assert!(!leave.is_for("pb_another", ACCOUNT));
+        let claims = keys.read(&token, NOW).unwrap();
+        assert_eq!(claims.grant, grant());
+        let sub = &claims.grant.sub;
+        assert!(claims.is_for(sub, ACCOUNT));
+        assert!(!claims.is_for(sub, Uuid::from_u128(71)), "another account");
+        assert!(!claims.is_for("pb_another", ACCOUNT));
         assert!(issued(grant()).is_for(sub, Uuid::from_u128(71)));
         assert_eq!(keys.read(&token, NOW + 60), Err(Rejection::Expired));
         keys.revoked(KEY_ID);
@@ -463,7 +463,7 @@ mod tests {
         let read = |times: &str| {
             let claims = format!(r#"{{"sub":"pb_0123456789abcdefghij",{times}}}"#);
             let token = minted_by(keys.secret(KEY_ID).expose().as_bytes(), &header, &claims);
-            keys.read(&token, 1_000).map(|leave| leave.grant.exp)
+            keys.read(&token, 1_000).map(|claims| claims.grant.exp)
         };
         let cases = [
             (r#""exp":1060.9"#, Ok(1_060)),

@@ -135,7 +135,7 @@ async fn fetch_one(
         .await;
     let fetched = fetched.map_err(|error| match sink.failure.take() {
         Some(failure) => failure,
-        None => refusal(error, which, largest),
+        None => rejection(error, which, largest),
     })?;
     let spool = match sink.spool {
         Some(spool) => spool,
@@ -152,7 +152,7 @@ async fn fetch_one(
 /// Where a fetch writes to.
 struct Spooling<'s> {
     blobs: &'s Blobs,
-    /// What the file is called in a refusal.
+    /// What the file is called in a rejection.
     name: String,
     limits: SizeLimits,
     /// Made for the first piece: who waits for a place or is refused needs none.
@@ -200,14 +200,14 @@ fn has_extension(name: &str) -> bool {
 }
 
 /// What the client can do about it. Messages of the connector name hosts and states, never paths and queries.
-fn refusal(error: outbound::Error, which: &str, limit: SizeLimit) -> ApiError {
+fn rejection(error: outbound::Error, which: &str, limit: SizeLimit) -> ApiError {
     use outbound::Error as Outbound;
     match error {
         Outbound::Unfinished { cause, .. } if matches!(*cause, Outbound::TooLarge(_)) => {
-            refusal(*cause, which, limit)
+            rejection(*cause, which, limit)
         }
         Outbound::Refused(refused) => ApiError::Invalid(format!("{which}: {refused}")),
-        Outbound::TooLarge(_) => limit.refusal(&format!("the file of {which}")),
+        Outbound::TooLarge(_) => limit.rejection(&format!("the file of {which}")),
         Outbound::Busy(_) => busy(),
         other => source_failed(format!("{which}: {other}")),
     }
@@ -330,7 +330,7 @@ mod tests {
         ];
         for (error, says, expected) in cases {
             let shown = error.to_string();
-            let refused = refusal(error, "sourceUrl 2 of 3", limit);
+            let refused = rejection(error, "sourceUrl 2 of 3", limit);
             let code = match &refused {
                 ApiError::Unprocessable { code, .. } => Some(*code),
                 _ => None,

@@ -56,11 +56,11 @@ pub(super) use routes;
 pub(super) fn resource(path: &str, methods: &[&str]) -> Resource {
     let allow = allow(methods);
     web::resource(path).default_service(web::to(move |request: HttpRequest| {
-        let refusal = ApiError::MethodNotAllowed {
+        let rejection = ApiError::MethodNotAllowed {
             method: request.method().to_string(),
             allow: allow.clone(),
         };
-        async move { Err::<HttpResponse, _>(refusal) }
+        async move { Err::<HttpResponse, _>(rejection) }
     }))
 }
 

@@ -1,7 +1,7 @@
 //! The media tools: every row of the operation table, on uploads (`POST /api/media/{tool}`) and on stored files
 //! (`POST /api/files/{id}/tools`).
 
-mod refusal;
+mod rejection;
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use super::{
     extract::{Body, Caller, Reached, Write},
     jobs::{self, Accepted, Asking, ConversionAnswer, Material, Sent, Wanted, flag},
 };
-use refusal::Asked;
+use rejection::Asked;
 
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
     let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
@@ -108,7 +108,7 @@ pub async fn on_upload(
         submit(&asking, wanted).await
     };
     let submitted = submitted.await;
-    let submitted = refusal::told(&state, caller.account_id(), asked, submitted).await?;
+    let submitted = rejection::told(&state, caller.account_id(), asked, submitted).await?;
     answer(&state, &reached, submitted).await
 }
 
@@ -160,7 +160,7 @@ pub async fn on_file(
         submit(&asking, wanted).await
     };
     let submitted = submitted.await;
-    let submitted = refusal::told(&state, caller.account_id(), asked, submitted).await?;
+    let submitted = rejection::told(&state, caller.account_id(), asked, submitted).await?;
     answer(&state, &reached, submitted).await
 }
 

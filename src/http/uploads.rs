@@ -206,7 +206,7 @@ pub async fn put(
         Ok(upload) => HttpResponse::Ok().json(UploadReceived { upload }),
         Err(error) => error.error_response(),
     };
-    // A refusal must be readable for the page, too.
+    // A rejection must be readable for the page, too.
     allow_origin(&request, &state, &mut response);
     response
 }

@@ -39,7 +39,7 @@ impl Arguments {
         Ok(Self(given))
     }
 
-    /// Reads them; the refusal names the one that is missing or wrong.
+    /// Reads them; the rejection names the one that is missing or wrong.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, Refused> {
         extract::from_object(self.0).map_err(|error| Refused::Arguments(error.to_string()))
     }

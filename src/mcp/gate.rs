@@ -91,7 +91,7 @@ async fn check(request: &mut ServiceRequest) -> Result<Option<HttpResponse>, Api
     let body = extract::bytes(request.request(), payload).await?.freeze();
     let message = match message::read(&body) {
         Ok(message) => message,
-        Err(refusal) => return Ok(Some(HttpResponse::BadRequest().json(refusal))),
+        Err(rejection) => return Ok(Some(HttpResponse::BadRequest().json(rejection))),
     };
     match message {
         Message::Cancelled(id) => state.calls.give_up(agent.client(), &id),

@@ -29,7 +29,7 @@ pub type Rejection = Box<JsonRpcError>;
 pub fn read(bytes: &[u8]) -> Result<Message, Rejection> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let text = format!("the body is not JSON: {error}");
-        refusal(None, ErrorData::parse_error(text, None))
+        rejection(None, ErrorData::parse_error(text, None))
     })?;
     let id = check_shape(&value)?;
     let message: ClientJsonRpcMessage = serde_json::from_value(value).map_err(|error| {
@@ -105,10 +105,10 @@ fn is_long(label: &Value) -> bool {
 }
 
 fn invalid(id: Option<RequestId>, text: &str) -> Rejection {
-    refusal(id, ErrorData::invalid_request(text.to_owned(), None))
+    rejection(id, ErrorData::invalid_request(text.to_owned(), None))
 }
 
-fn refusal(id: Option<RequestId>, error: ErrorData) -> Rejection {
+fn rejection(id: Option<RequestId>, error: ErrorData) -> Rejection {
     Box::new(JsonRpcError::new(id, error))
 }
 
@@ -171,7 +171,7 @@ mod tests {
             (&most, &long, Some("progressToken must have")),
         ] {
             let found = read(message(id, token).to_string().as_bytes());
-            let text = found.err().map(|refusal| refusal.error.message);
+            let text = found.err().map(|rejection| rejection.error.message);
             let is_as_expected = match (&text, refused) {
                 (None, None) => true,
                 (Some(text), Some(words)) => text.starts_with(words),
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_message_when_it_can() {
-        let refusal = read(br#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#).unwrap_err();
-        assert_eq!(refusal.id, Some(RequestId::String("a".into())));
+        let rejection = read(br#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#).unwrap_err();
+        assert_eq!(rejection.id, Some(RequestId::String("a".into())));
     }
 
     #[test]

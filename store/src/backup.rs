@@ -145,11 +145,11 @@ pub async fn backup(
     let arriving = dir.join(ARRIVING);
     copy_database(store, &arriving).await?;
 
-    let mut catalogue = BackupIndex::open(&arriving).await?;
+    let mut index = BackupIndex::open(&arriving).await?;
     let (from, to) = (store.blobs().folder(), blob::folder_in(dir));
-    let blobs = carry(&mut catalogue, from, &to, transfer).await?;
-    let schema_version = catalogue.schema_version();
-    catalogue.close().await?;
+    let blobs = carry(&mut index, from, &to, transfer).await?;
+    let schema_version = index.schema_version();
+    index.close().await?;
     let streams = streams::carry(&arriving, store.data_dir(), dir).await?;
 
     let totals = BlobTotals {
@@ -199,33 +199,33 @@ async fn copy_database(store: &Store, target: &Path) -> Result<(), Error> {
 
 /// Brings everything that a database names from one folder of blobs to another.
 async fn carry(
-    catalogue: &mut BackupIndex,
+    index: &mut BackupIndex,
     from: &Path,
     to: &Path,
     transfer: Transfer,
 ) -> Result<Carried, Error> {
-    let totals = catalogue.totals().await?;
+    let totals = index.totals().await?;
     let mut carried = Carried {
         count: totals.0,
         bytes: totals.1,
         ..Carried::default()
     };
-    let mut courier = BlobCopier::new(from.to_owned(), to.to_owned(), transfer, totals);
+    let mut copier = BlobCopier::new(from.to_owned(), to.to_owned(), transfer, totals);
     let mut last = None;
     loop {
-        let page = catalogue.after(last).await?;
+        let page = index.after(last).await?;
         let Some(entry) = page.last() else { break };
         last = Some(entry.hash);
         let failed;
-        (courier, failed) = off_thread(move || {
-            let failed = courier.bring(&page)?;
-            Ok((courier, failed))
+        (copier, failed) = off_thread(move || {
+            let failed = copier.bring(&page)?;
+            Ok((copier, failed))
         })
         .await?;
         carried.lost += failed.len() as u64;
         for (hash, why) in failed {
             if carried.lost_named.len() < MAX_LOST_NAMED {
-                let filenames = catalogue.filenames(hash).await?;
+                let filenames = index.filenames(hash).await?;
                 carried.lost_named.push(Lost {
                     hash,
                     filenames,
@@ -234,8 +234,8 @@ async fn carry(
             }
         }
     }
-    (carried.brought, carried.brought_bytes) = (courier.brought, courier.brought_bytes);
-    off_thread(move || courier.finish()).await?;
+    (carried.brought, carried.brought_bytes) = (copier.brought, copier.brought_bytes);
+    off_thread(move || copier.finish()).await?;
     Ok(carried)
 }
 
@@ -273,10 +273,10 @@ pub async fn restore(
         )));
     }
     // Before the database: what it names is there when it is.
-    let mut catalogue = BackupIndex::open(&arriving).await?;
+    let mut index = BackupIndex::open(&arriving).await?;
     let (from, to) = (blob::folder_in(backup_dir), blob::folder_in(data_dir));
-    let blobs = carry(&mut catalogue, &from, &to, transfer).await?;
-    catalogue.close().await?;
+    let blobs = carry(&mut index, &from, &to, transfer).await?;
+    index.close().await?;
     let streams = streams::carry(&arriving, backup_dir, data_dir).await?;
     feed::leave_a_gap(&arriving, now_ms).await?;
     let kept = set_aside(&database, data_dir, now_ms).await?;

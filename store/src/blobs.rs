@@ -59,7 +59,7 @@ pub struct BlobRow {
 pub(crate) struct Position {
     /// Rows up to this hash have been looked at in this round.
     after: Option<BlobHash>,
-    shelf: HashPrefix,
+    prefix: HashPrefix,
     /// When this process, the only one of the folder, began; `None` once a round has looked for what it found.
     started_ms: Option<i64>,
 }
@@ -237,18 +237,18 @@ async fn delete_one(
 async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> {
     let mut total = 0;
     let started_ms = position(store.blobs()).started_ms;
-    let (shelves, before_ms) = match started_ms {
+    let (prefixes, before_ms) = match started_ms {
         Some(started_ms) => (SHELVES_PER_FIRST_SWEEP, before_ms.max(started_ms)),
         None => (SHELVES_PER_SWEEP, before_ms),
     };
-    for _ in 0..shelves {
-        let shelf = {
+    for _ in 0..prefixes {
+        let prefix = {
             let mut position = position(store.blobs());
-            let shelf = position.shelf;
-            position.shelf = shelf.next();
-            shelf
+            let prefix = position.prefix;
+            position.prefix = prefix.next();
+            prefix
         };
-        let found = store.blobs().on_shelf(shelf, before_ms).await?;
+        let found = store.blobs().with_prefix(prefix, before_ms).await?;
         for hashes in found.chunks(PAGE) {
             let suspects = without_row(store, hashes).await?;
             if suspects.is_empty() {
@@ -270,7 +270,7 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
             })
             .await?;
         }
-        if shelf.next() == HashPrefix::default() {
+        if prefix.next() == HashPrefix::default() {
             position(store.blobs()).started_ms = None;
         }
     }

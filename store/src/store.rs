@@ -62,7 +62,7 @@ enum WriterHandle {
         queue: Mutex<Option<mpsc::Sender<Queued>>>,
         task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
         counters: Arc<Counters>,
-        trouble: watch::Receiver<Option<WriteFailure>>,
+        write_failure: watch::Receiver<Option<WriteFailure>>,
         newest_event: watch::Receiver<i64>,
     },
 }
@@ -256,10 +256,10 @@ impl Store {
     }
 
     /// Why changes fail at present, for health and readiness; `None` when all is well. Published state: costs nothing.
-    pub fn trouble(&self) -> Option<WriteFailure> {
+    pub fn write_failure(&self) -> Option<WriteFailure> {
         match &self.shared.writer {
             WriterHandle::None => None,
-            WriterHandle::Running { trouble, .. } => trouble.borrow().clone(),
+            WriterHandle::Running { write_failure, .. } => write_failure.borrow().clone(),
         }
     }
 
@@ -272,7 +272,7 @@ impl Store {
         }
     }
 
-    /// Published state, as [`Store::trouble`].
+    /// Published state, as [`Store::write_failure`].
     pub fn statistics(&self) -> Statistics {
         match &self.shared.writer {
             WriterHandle::None => Statistics::default(),
@@ -382,7 +382,7 @@ async fn start_writer(
         .pragma("temp_store", "MEMORY")
         .pragma("cache_size", PAGE_CACHE);
     let (queue, receiver) = mpsc::channel(settings.writer_queue);
-    let (trouble, published_trouble) = watch::channel(None);
+    let (write_failure, published_write_failure) = watch::channel(None);
     let (newest_event, published_event) = watch::channel(0);
     let counters = Arc::new(Counters::default());
     let [wal, _index] = folder::log_files(&folder::database(&settings.data_dir));
@@ -395,7 +395,7 @@ async fn start_writer(
         wal_truncate_above: settings.wal_truncate_above.as_u64(),
         next_truncation: Instant::now(),
         counters: counters.clone(),
-        trouble,
+        write_failure,
         newest_event,
         lock,
     };
@@ -403,7 +403,7 @@ async fn start_writer(
         queue: Mutex::new(Some(queue)),
         task: tokio::sync::Mutex::new(Some(tokio::spawn(writer.run()))),
         counters,
-        trouble: published_trouble,
+        write_failure: published_write_failure,
         newest_event: published_event,
     })
 }

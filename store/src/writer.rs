@@ -1,6 +1,6 @@
 //! The one writer: takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
 //!
-//! - A caller is answered after the commit, whatever the answer is: a refusal may rest on an uncommitted neighbour.
+//! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted neighbour.
 //! - When the database is locked or the disk fails, the writer waits and tries again; units are refused when their time is
 //!   up. It publishes why ([`WriteFailure`]) and finds out by itself when it is over.
 //! - A connection that failed in any way is replaced.
@@ -34,9 +34,9 @@ use crate::{
 
 /// How long SQLite itself waits for a lock: the writer looks after its queue in between.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// Waiting shorter than this is no trouble worth telling.
+/// Waiting shorter than this is no write_failure worth telling.
 const TROUBLE_AFTER: Duration = Duration::from_secs(1);
-/// How often the writer tries, when it is in trouble and nobody wants to write.
+/// How often the writer tries, when it is in write_failure and nobody wants to write.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Between attempts to truncate a log that readers hold.
 const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ pub(crate) struct Writer {
     pub(crate) wal_truncate_above: u64,
     pub(crate) next_truncation: Instant,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) trouble: watch::Sender<Option<WriteFailure>>,
+    pub(crate) write_failure: watch::Sender<Option<WriteFailure>>,
     /// The last event that was committed.
     pub(crate) newest_event: watch::Sender<i64>,
     /// Given back when the writer has ended, and not before; `None` beside a running service.
@@ -86,7 +86,7 @@ impl Writer {
 
     /// Waits for work and takes what is there; `None` when the queue is closed and empty.
     async fn next_group(&mut self) -> Option<Vec<Queued>> {
-        let first = if self.trouble.borrow().is_some() {
+        let first = if self.write_failure.borrow().is_some() {
             match timeout(PROBE_EVERY, self.queue.recv()).await {
                 Ok(received) => received?,
                 Err(_) => probe(),
@@ -118,7 +118,7 @@ impl Writer {
                 Err(error) => {
                     let reason = reason_of(&error);
                     if waiting_since.0.elapsed() >= TROUBLE_AFTER {
-                        self.publish_trouble(&reason, waiting_since.1);
+                        self.publish_write_failure(&reason, waiting_since.1);
                     }
                     self.refuse_expired(&mut group, &error, waiting_since.1);
                     if group.is_empty() {
@@ -143,7 +143,7 @@ impl Writer {
             }
             Err(error) => {
                 let error = Error::from(error);
-                self.publish_trouble(&reason_of(&error), waiting_since.1);
+                self.publish_write_failure(&reason_of(&error), waiting_since.1);
                 // Closing undoes the transaction and forgets whatever state the failure left behind.
                 let _ = connection.close().await;
                 self.refuse(group, &error);
@@ -196,7 +196,7 @@ impl Writer {
             if late.is_empty() {
                 return;
             }
-            self.publish_trouble(&reason_of(error), since_ms);
+            self.publish_write_failure(&reason_of(error), since_ms);
             self.refuse(late, error);
         }
     }
@@ -213,24 +213,27 @@ impl Writer {
         }
     }
 
-    fn publish_trouble(&mut self, reason: &str, since_ms: i64) {
-        self.trouble.send_if_modified(|trouble| match trouble {
-            Some(known) if known.reason == reason => false,
-            _ => {
-                error!(reason, "the database takes no changes");
-                let since_ms = trouble.as_ref().map_or(since_ms, |known| known.since_ms);
-                *trouble = Some(WriteFailure {
-                    since_ms,
-                    reason: reason.to_owned(),
-                });
-                true
-            }
-        });
+    fn publish_write_failure(&mut self, reason: &str, since_ms: i64) {
+        self.write_failure
+            .send_if_modified(|write_failure| match write_failure {
+                Some(known) if known.reason == reason => false,
+                _ => {
+                    error!(reason, "the database takes no changes");
+                    let since_ms = write_failure
+                        .as_ref()
+                        .map_or(since_ms, |known| known.since_ms);
+                    *write_failure = Some(WriteFailure {
+                        since_ms,
+                        reason: reason.to_owned(),
+                    });
+                    true
+                }
+            });
     }
 
     fn publish_recovery(&mut self) {
-        self.trouble
-            .send_if_modified(|trouble| match trouble.take() {
+        self.write_failure
+            .send_if_modified(|write_failure| match write_failure.take() {
                 Some(past) => {
                     info!(reason = past.reason, "the database takes changes again");
                     true
@@ -380,7 +383,7 @@ mod tests {
             wal_truncate_above: 0,
             next_truncation: Instant::now(),
             counters: Arc::default(),
-            trouble: watch::channel(None).0,
+            write_failure: watch::channel(None).0,
             newest_event: watch::channel(0).0,
             lock: None,
         };
@@ -445,7 +448,7 @@ mod tests {
             .write(|tx| Box::pin(async move { accounts::create(tx, "later", 0).await }))
             .await
             .unwrap();
-        assert_eq!(store.trouble(), None);
+        assert_eq!(store.write_failure(), None);
         assert_eq!(store.statistics().failures, 2);
     }
 }

@@ -145,7 +145,7 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
     sent?;
     let noticed = |health: &Value| health["conflicts"] == 2;
     let health = api
-        .wait_health(&input.id, "both refusals", SOON, noticed)
+        .wait_health(&input.id, "both rejections", SOON, noticed)
         .await?;
     let advice = health["advice"].to_string();
     assert!(

@@ -2,7 +2,7 @@
 
 mod batches;
 mod crash;
-mod refusals;
+mod rejections;
 
 use crate::support::json::{number, text};
 

@@ -34,13 +34,13 @@ async fn a_data_folder_serves_one_service() -> Result<(), Failure> {
         json!({"http": shown.http, "https": false, "rtmp": shown.rtmp, "rtmps": null, "srt": shown.srt})
     );
 
-    let refusal = sluice(&["serve"])
+    let rejection = sluice(&["serve"])
         .data_dir(server.data_dir())
         .fail()
         .await?;
     let holder = server.process_id().expect("it runs").to_string();
-    assert!(refusal.contains(&holder), "{refusal}");
-    assert!(refusal.contains("in use"), "{refusal}");
+    assert!(rejection.contains(&holder), "{rejection}");
+    assert!(rejection.contains("in use"), "{rejection}");
     assert!(server.is_running());
     assert_eq!(std::fs::read_to_string(&announced)?, before);
     server.wait_ready(Duration::from_secs(1)).await
@@ -198,20 +198,20 @@ async fn wrong_settings_stop_the_start_and_say_where() -> Result<(), Failure> {
     ] {
         std::fs::write(&file, text)?;
         for command in ["serve", "config"] {
-            let refusal = sluice(&[command, "--config", &path]).data_dir(&data);
-            let refusal = refusal.fail().await?;
+            let rejection = sluice(&[command, "--config", &path]).data_dir(&data);
+            let rejection = rejection.fail().await?;
             for word in words {
-                assert!(refusal.contains(word), "{word} in {refusal}");
+                assert!(rejection.contains(word), "{word} in {rejection}");
             }
-            assert!(refusal.contains(&path), "{refusal}");
+            assert!(rejection.contains(&path), "{rejection}");
         }
     }
     let missing = folder.path().join("none.toml").display().to_string();
-    let refusal = sluice(&["serve", "--config", &missing]).fail().await?;
-    assert!(refusal.contains(&missing), "{refusal}");
+    let rejection = sluice(&["serve", "--config", &missing]).fail().await?;
+    assert!(rejection.contains(&missing), "{rejection}");
     let wrong = sluice(&["serve"]).env("SLUICE_HTTP__WORKERS", "two");
-    let refusal = wrong.fail().await?;
-    assert!(refusal.contains("SLUICE_HTTP__WORKERS"), "{refusal}");
+    let rejection = wrong.fail().await?;
+    assert!(rejection.contains("SLUICE_HTTP__WORKERS"), "{rejection}");
     assert!(
         !data.exists(),
         "nothing was made before the settings were right"
@@ -517,9 +517,9 @@ async fn a_database_of_a_newer_version_is_left_alone() -> Result<(), Failure> {
     assert!(changed.status.success(), "{changed:?}");
     let before = std::fs::read(&database)?;
     for command in [&["serve"][..], &["users", "add", "x"]] {
-        let refusal = sluice(command).data_dir(server.data_dir()).fail().await?;
-        assert!(refusal.contains("99999999999999"), "{refusal}");
-        assert!(refusal.contains("newer"), "{refusal}");
+        let rejection = sluice(command).data_dir(server.data_dir()).fail().await?;
+        assert!(rejection.contains("99999999999999"), "{rejection}");
+        assert!(rejection.contains("newer"), "{rejection}");
     }
     assert!(std::fs::read(&database)? == before, "nothing was changed");
     Ok(())

@@ -209,13 +209,13 @@ async fn authorities_that_cannot_be_read_stop_the_start() -> Result<(), Failure>
     std::fs::write(&empty, "")?;
     for file in [missing, empty] {
         let file = file.display().to_string();
-        let refusal = sluice(&["serve"])
+        let rejection = sluice(&["serve"])
             .data_dir(&folder.path().join("data"))
             .env("SLUICE_HTTP__LISTEN", "127.0.0.1:0")
             .env("SLUICE_RTMP__LISTEN", "127.0.0.1:0")
             .env("SLUICE_SRT__LISTEN", "127.0.0.1:0")
             .env("SLUICE_OUTBOUND__CA_FILE", &file);
-        let told = refusal.fail().await?;
+        let told = rejection.fail().await?;
         assert!(told.contains(&format!("outbound.ca_file {file}")), "{told}");
     }
     Ok(())

@@ -43,7 +43,7 @@ async fn token_for(api: &Api, input: &Input, fields: Value) -> Result<Value, Fai
     let made = api.call(Method::POST, &path, Some(&fields)).await?;
     match made {
         (status, made) if status == 200 => Ok(made),
-        (status, refusal) => Err(format!("{path}: {status} {refusal}").into()),
+        (status, rejection) => Err(format!("{path}: {status} {rejection}").into()),
     }
 }
 

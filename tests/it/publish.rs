@@ -284,11 +284,11 @@ async fn a_wrong_key_is_refused_with_a_reason() -> Result<(), Failure> {
     ] {
         let mut target = input.target();
         target.stream = stream.to_owned();
-        let refusal = Publisher::expect_refusal(&target, &clip).await?;
-        assert_eq!(refusal.code, BAD_NAME, "{stream:?}");
+        let rejection = Publisher::expect_refusal(&target, &clip).await?;
+        assert_eq!(rejection.code, BAD_NAME, "{stream:?}");
         assert!(
-            refusal.description.contains("unknown stream key"),
-            "{refusal:?}"
+            rejection.description.contains("unknown stream key"),
+            "{rejection:?}"
         );
     }
 
@@ -321,9 +321,9 @@ async fn disabling_ends_the_publish_and_the_broadcast() -> Result<(), Failure> {
     );
     viewing.until_ended(SOON).await?;
     api.wait_status(&input.id, "idle", SOON).await?;
-    let refusal = Publisher::expect_refusal(&input.target(), &clip).await?;
-    assert_eq!(refusal.code, BAD_NAME);
-    assert!(refusal.description.contains("disabled"), "{refusal:?}");
+    let rejection = Publisher::expect_refusal(&input.target(), &clip).await?;
+    assert_eq!(rejection.code, BAD_NAME);
+    assert!(rejection.description.contains("disabled"), "{rejection:?}");
 
     api.patch(&input.id, json!({"enabled": true})).await?;
     Publisher::open(&input.target(), &clip).await?;
@@ -346,8 +346,8 @@ async fn rotating_the_key_ends_the_publish_and_the_new_key_goes_on() -> Result<(
         "the encoder was sent away"
     );
     api.wait_status(&input.id, "reconnecting", SOON).await?;
-    let refusal = Publisher::expect_refusal(&input.target(), &clip).await?;
-    assert_eq!(refusal.code, BAD_NAME);
+    let rejection = Publisher::expect_refusal(&input.target(), &clip).await?;
+    assert_eq!(rejection.code, BAD_NAME);
 
     let mut encoder = Publisher::open(&rotated.target(), &numbered(20_000)).await?;
     encoder.send_pictures(30, Pace::RealTime).await?;
@@ -378,8 +378,8 @@ async fn deleting_ends_the_publish_and_leaves_nothing() -> Result<(), Failure> {
     let path = format!("/api/live/inputs/{}", input.id);
     let (status, _) = api.call(Method::GET, &path, None).await?;
     assert_eq!(status, 404);
-    let refusal = Publisher::expect_refusal(&input.target(), &clip).await?;
-    assert_eq!(refusal.code, BAD_NAME);
+    let rejection = Publisher::expect_refusal(&input.target(), &clip).await?;
+    assert_eq!(rejection.code, BAD_NAME);
     let folder = server.data_dir().join("live").join(&input.id);
     eventually("the broadcast's files are gone", SOON, async || {
         let left = std::fs::read_dir(&folder).map_or(0, Iterator::count);

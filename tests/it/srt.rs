@@ -1,9 +1,9 @@
-//! SRT as an encoder's user meets it: the pasted address, what a refusal shows, and a line or a peer that misbehaves.
+//! SRT as an encoder's user meets it: the pasted address, what a rejection shows, and a line or a peer that misbehaves.
 
 mod gateway;
 mod hostile;
 mod loss;
 mod publish;
-mod refusals;
+mod rejections;
 mod transmit;
 mod wire;

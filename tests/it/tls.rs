@@ -199,18 +199,21 @@ async fn a_certificate_that_cannot_be_used_stops_the_start() -> Result<(), Failu
         (&missing, &files.key, &missing),
         (&files.cert, &files.cert, &files.cert),
     ] {
-        let refusal = sluice(&["serve"])
+        let rejection = sluice(&["serve"])
             .data_dir(&folder.path().join("data"))
             .env("SLUICE_HTTP__TLS_CERT", &cert.display().to_string())
             .env("SLUICE_HTTP__TLS_KEY", &key.display().to_string());
-        let refusal = refusal.fail().await?;
-        assert!(refusal.contains(&named.display().to_string()), "{refusal}");
+        let rejection = rejection.fail().await?;
+        assert!(
+            rejection.contains(&named.display().to_string()),
+            "{rejection}"
+        );
     }
     let half = sluice(&["serve"])
         .data_dir(&folder.path().join("data"))
         .env("SLUICE_HTTP__TLS_CERT", &files.cert.display().to_string());
-    let refusal = half.fail().await?;
-    assert!(refusal.contains("tls_key"), "{refusal}");
+    let rejection = half.fail().await?;
+    assert!(rejection.contains("tls_key"), "{rejection}");
     Ok(())
 }
 

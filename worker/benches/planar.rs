@@ -59,7 +59,7 @@ fn task(format: Format, width: u32, path: Path) -> Task {
 }
 
 fn paths(criterion: &mut Criterion) {
-    let mut studio = ImageProcessor::new();
+    let mut processor = ImageProcessor::new();
     let jpeg = photograph();
     let mut group = criterion.benchmark_group("render");
     group.sample_size(20);
@@ -74,7 +74,7 @@ fn paths(criterion: &mut Criterion) {
             let task = task(format, width, path);
             group.bench_function(format!("{format:?} {width} {path:?}"), |bencher| {
                 bencher.iter(|| {
-                    let done = studio.perform(&task, &[&jpeg], &LIMITS);
+                    let done = processor.perform(&task, &[&jpeg], &LIMITS);
                     black_box(done.expect("a result"))
                 });
             });

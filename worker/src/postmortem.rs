@@ -156,23 +156,23 @@ mod tests {
 
     #[test]
     fn a_noisy_library_is_cut_short_and_never_waits() {
-        let (mut murmur, printing) = StderrTail::new().unwrap();
+        let (mut stderr_tail, printing) = StderrTail::new().unwrap();
         let noise = [b'x'; 3000];
         while write(&printing, &noise).is_ok() {}
-        murmur.forget();
-        assert_eq!(murmur.take(), "");
+        stderr_tail.forget();
+        assert_eq!(stderr_tail.take(), "");
         write(&printing, &noise).unwrap();
         write(&printing, b"the last words").unwrap();
-        let kept = murmur.take();
+        let kept = stderr_tail.take();
         assert_eq!(kept.len(), KEPT);
         assert!(kept.ends_with("xthe last words"));
     }
     #[test]
     fn a_look_ends_although_there_is_more() {
-        let (mut murmur, printing) = StderrTail::new().unwrap();
+        let (mut stderr_tail, printing) = StderrTail::new().unwrap();
         fcntl_setpipe_size(&printing, 4 * CHUNK * CHUNKS).unwrap();
         while write(&printing, &[b'x'; CHUNK]).is_ok() {}
-        murmur.forget();
-        assert_eq!(murmur.take().len(), KEPT);
+        stderr_tail.forget();
+        assert_eq!(stderr_tail.take().len(), KEPT);
     }
 }

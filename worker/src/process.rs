@@ -114,7 +114,7 @@ pub enum StartError {
 pub struct WorkerProcess {
     child: Child,
     channel: Channel,
-    murmur: StderrTail,
+    stderr_tail: StderrTail,
     resident: Resident,
     layers: Layers,
     missing_elements: Vec<String>,
@@ -169,7 +169,7 @@ impl WorkerProcess {
         cancelled: Option<BorrowedFd<'_>>,
     ) -> Result<Self, StartError> {
         let until = Instant::now() + launch.ready_within;
-        let (child, channel, murmur) = spawn(launch).map_err(|source| StartError::Spawn {
+        let (child, channel, stderr_tail) = spawn(launch).map_err(|source| StartError::Spawn {
             program: launch.program.display().to_string(),
             source,
         })?;
@@ -177,7 +177,7 @@ impl WorkerProcess {
             resident: Resident::of(child.id()),
             child,
             channel,
-            murmur,
+            stderr_tail,
             layers: Layers::default(),
             missing_elements: Vec::new(),
             launch: launch.clone(),
@@ -244,7 +244,7 @@ impl WorkerProcess {
     ) -> Result<Done, JobError> {
         self.jobs += 1;
         // What was printed between jobs would hide what a death prints.
-        self.murmur.forget();
+        self.stderr_tail.forget();
         let job = self.job(order)?;
         let until = Instant::now() + order.timeout;
         let patience = || Patience {
@@ -349,7 +349,7 @@ impl WorkerProcess {
     /// Ends and reaps the process. One that is dying already keeps the cause of its death.
     fn end(&mut self) -> End {
         let status = self.kill();
-        let printed = self.murmur.take();
+        let printed = self.stderr_tail.take();
         debug!(worker = self.child.id(), ?status, printed, "a worker ended");
         End { status, printed }
     }
@@ -385,7 +385,7 @@ impl Drop for WorkerProcess {
 
 fn spawn(launch: &Launch) -> io::Result<(Child, Channel, StderrTail)> {
     let (channel, theirs) = Channel::pair()?;
-    let (murmur, printing) = StderrTail::new()?;
+    let (stderr_tail, printing) = StderrTail::new()?;
     let child = Command::new(&launch.program)
         .arg0("sluice")
         .arg("worker")
@@ -403,5 +403,5 @@ fn spawn(launch: &Launch) -> io::Result<(Child, Channel, StderrTail)> {
         .stdout(Stdio::null())
         .stderr(printing)
         .spawn()?;
-    Ok((child, channel, murmur))
+    Ok((child, channel, stderr_tail))
 }

@@ -138,7 +138,7 @@ pub struct Layers {
 impl Layers {
     /// Why untrusted bytes are not read under these layers where all are required, with what to change; `None` when none is
     /// missing.
-    pub fn refusal(&self) -> Option<String> {
+    pub fn rejection(&self) -> Option<String> {
         let missing = self.missing();
         (!missing.is_empty()).then(|| {
             format!(

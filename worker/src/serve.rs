@@ -66,7 +66,7 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
     descriptors::close_inherited()?;
     own::step_back();
     let channel = Channel::new(io::stdin().as_fd().try_clone_to_owned()?);
-    let studio = ImageProcessor::new();
+    let processor = ImageProcessor::new();
     let mut missing_elements = Vec::new();
     if let Some(registry) = &args.av_registry {
         av::start(registry)?;
@@ -80,7 +80,7 @@ pub fn serve(args: Args) -> Result<(), ServeError> {
     };
     channel.send(&ready, &[], Patience::default())?;
     let mut worker = Worker {
-        studio,
+        processor,
         #[cfg(debug_assertions)]
         faults: args.faults,
     };
@@ -119,7 +119,7 @@ fn send(channel: &Channel, job: &Job, reply: &Reply) -> Result<(), ChannelError>
 }
 
 struct Worker {
-    studio: ImageProcessor,
+    processor: ImageProcessor,
     #[cfg(debug_assertions)]
     faults: bool,
 }
@@ -179,7 +179,7 @@ impl Worker {
         let inputs: Vec<&[u8]> = inputs.iter().map(|input| &**input).collect();
         #[cfg(debug_assertions)]
         self.misbehave(inputs.first().copied().and_then(faults::asked), &mut |_| {});
-        let (done, results) = self.studio.perform(&job.task, &inputs, &job.limits)?;
+        let (done, results) = self.processor.perform(&job.task, &inputs, &job.limits)?;
         write_all(
             results,
             outputs,

@@ -58,7 +58,7 @@ struct Slot {
     /// Whoever decodes has it.
     turn: tokio::sync::Mutex<()>,
     kept: Mutex<Option<Kept>>,
-    familiar: Arc<KnownLiveVariants>,
+    known_variants: Arc<KnownLiveVariants>,
 }
 
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl LiveFrames {
             since_ms: now_ms,
             turn: tokio::sync::Mutex::default(),
             kept: Mutex::default(),
-            familiar: Arc::default(),
+            known_variants: Arc::default(),
         });
         slots.insert(input_id, slot.clone());
         (slot, gone.into_iter().map(|(_, id)| id).collect())
@@ -217,7 +217,7 @@ fn keep(
     let made_ms = now_ms();
     let frame = LiveFrame {
         picture,
-        familiar: slot.familiar.clone(),
+        known_variants: slot.known_variants.clone(),
     };
     let (input_id, account_id) = (playback.input_id, playback.account_id);
     let source = Arc::new(Source::of_frame(input_id, account_id, frame, made_ms));
@@ -245,8 +245,8 @@ async fn decode(
     of: &KeyFrame,
 ) -> Result<Bytes, Problem> {
     let gone = || Problem::Unavailable("a key frame is no longer there".to_owned());
-    let init = view.shelf.init(of.init).ok_or_else(gone)?;
-    let part = view.shelf.part(of.msn, of.part).ok_or_else(gone)?;
+    let init = view.segment_store.init(of.init).ok_or_else(gone)?;
+    let part = view.segment_store.part(of.msn, of.part).ok_or_else(gone)?;
     let part = bytes_of(part).await?;
     let clip = render::in_memory(&hls::still_clip(&init, &part))?;
     services.count(|counters| &counters.mezzanines);
@@ -311,7 +311,7 @@ mod tests {
         assert!(slot.within(&key_frame(1), 0, 5_000).is_none());
         let frame = LiveFrame {
             picture: Bytes::from_static(b"picture"),
-            familiar: slot.familiar.clone(),
+            known_variants: slot.known_variants.clone(),
         };
         let source = Source::of_frame(Uuid::nil(), Uuid::nil(), frame, 1_000);
         *slot.kept.lock().unwrap() = Some(Kept {
@@ -332,14 +332,17 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_before_is_not_new() {
-        let familiar = KnownLiveVariants::default();
+        let known_variants = KnownLiveVariants::default();
         let request = |number: usize| Arc::<str>::from(format!("w={number}"));
-        assert!(!familiar.knows(&request(1)));
-        assert!(familiar.knows(&request(1)));
+        assert!(!known_variants.knows(&request(1)));
+        assert!(known_variants.knows(&request(1)));
         for number in 2..1_000 {
-            assert!(!familiar.knows(&request(number)));
+            assert!(!known_variants.knows(&request(number)));
         }
-        assert!(!familiar.knows(&request(999)), "only so many are known");
-        assert!(familiar.knows(&request(1)));
+        assert!(
+            !known_variants.knows(&request(999)),
+            "only so many are known"
+        );
+        assert!(known_variants.knows(&request(1)));
     }
 }

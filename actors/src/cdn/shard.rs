@@ -161,7 +161,7 @@ impl CdnCache {
     fn admit(&self, wanted: &Wanted, key: Option<&Key>) -> Result<(), Problem> {
         let Some(key) = key else { return Ok(()) };
         if let Material::Live(frame) = &wanted.source.material
-            && frame.familiar.knows(&wanted.cache_key)
+            && frame.known_variants.knows(&wanted.cache_key)
         {
             return Ok(());
         }

@@ -38,7 +38,7 @@ pub(super) enum Material {
 #[derive(Debug)]
 pub(super) struct LiveFrame {
     pub(super) picture: Bytes,
-    pub(super) familiar: Arc<KnownLiveVariants>,
+    pub(super) known_variants: Arc<KnownLiveVariants>,
 }
 
 /// Variants of a live input that were asked for before: the same of a newer picture are not new.
@@ -49,7 +49,7 @@ impl KnownLiveVariants {
     /// So many are known of an input; further ones count as new each time.
     const MOST: usize = 64;
 
-    /// Whether it was asked for before. If not, it is familiar from now on.
+    /// Whether it was asked for before. If not, it is known_variants from now on.
     pub(super) fn knows(&self, request: &Arc<str>) -> bool {
         let mut known = self.0.lock().expect("no panic under this lock");
         if known.contains(request) {

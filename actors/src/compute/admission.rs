@@ -56,7 +56,7 @@ enum WorkClass {
 
 /// Leave to use a worker, until it is dropped.
 pub(super) struct Permit {
-    gate: AdmissionQueue,
+    admission: AdmissionQueue,
     ticket: Ticket,
     since: Instant,
 }
@@ -193,7 +193,7 @@ impl AdmissionQueue {
 
     fn permit(&self, ticket: Ticket) -> Permit {
         Permit {
-            gate: self.clone(),
+            admission: self.clone(),
             ticket,
             since: Instant::now(),
         }
@@ -215,7 +215,7 @@ impl fmt::Debug for AdmissionQueue {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.leave(self.ticket, self.since.elapsed());
+        self.admission.leave(self.ticket, self.since.elapsed());
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn gate(workers: usize, queue: usize) -> AdmissionQueue {
+    fn admission(workers: usize, queue: usize) -> AdmissionQueue {
         AdmissionQueue::new(&ComputeSettings {
             workers,
             queue,
@@ -364,13 +364,13 @@ mod tests {
         }
     }
 
-    fn try_enter(gate: &AdmissionQueue, ticket: Ticket) -> Option<Permit> {
-        entered(look(pin!(gate.enter(ticket))))
+    fn try_enter(admission: &AdmissionQueue, ticket: Ticket) -> Option<Permit> {
+        entered(look(pin!(admission.enter(ticket))))
     }
 
     /// Takes as many permits as there are.
-    fn fill(gate: &AdmissionQueue, ticket: Ticket) -> Vec<Permit> {
-        std::iter::from_fn(|| try_enter(gate, ticket)).collect()
+    fn fill(admission: &AdmissionQueue, ticket: Ticket) -> Vec<Permit> {
+        std::iter::from_fn(|| try_enter(admission, ticket)).collect()
     }
 
     /// Tasks that wait, each with its name.
@@ -378,9 +378,9 @@ mod tests {
     struct Waiting(Vec<(&'static str, Entering)>);
 
     impl Waiting {
-        fn add(&mut self, name: &'static str, gate: &AdmissionQueue, ticket: Ticket) {
-            let gate = gate.clone();
-            let mut entering: Entering = Box::pin(async move { gate.enter(ticket).await });
+        fn add(&mut self, name: &'static str, admission: &AdmissionQueue, ticket: Ticket) {
+            let admission = admission.clone();
+            let mut entering: Entering = Box::pin(async move { admission.enter(ticket).await });
             assert!(look(entering.as_mut()).is_pending(), "{name} waits");
             self.0.push((name, entering));
         }
@@ -427,75 +427,78 @@ mod tests {
             (3, 1, 1, 2, 2),
             (5, 3, 3, 4, 4),
         ] {
-            let of_one = |ticket| fill(&gate(workers, 10), ticket).len();
+            let of_one = |ticket| fill(&admission(workers, 10), ticket).len();
             assert_eq!(of_one(batch(A)), batches, "{workers} workers, batch");
             assert_eq!(of_one(long(A)), longs, "{workers} workers, long");
             assert_eq!(of_one(short(A)), shorts, "{workers} workers, short");
 
-            let gate = gate(workers, 10);
+            let admission = admission(workers, 10);
             let mut running: Vec<_> = [A, B, C]
                 .into_iter()
-                .flat_map(|account| fill(&gate, long(account)))
+                .flat_map(|account| fill(&admission, long(account)))
                 .collect();
             assert_eq!(running.len(), all_longs, "{workers} workers, all accounts");
-            running.extend(fill(&gate, batch(B)));
+            running.extend(fill(&admission, batch(B)));
             assert_eq!(running.len(), all_longs, "batch work is slow, too");
-            running.extend(fill(&gate, short(C)));
+            running.extend(fill(&admission, short(C)));
             assert_eq!(running.len(), workers, "short work has what is left");
         }
     }
 
     #[test]
     fn ten_drawings_of_one_account_keep_nobody_elses_work_waiting() {
-        let gate = gate(3, 50);
-        let _drawing = try_enter(&gate, long(A)).unwrap();
+        let admission = admission(3, 50);
+        let _drawing = try_enter(&admission, long(A)).unwrap();
         let mut hostile = Waiting::default();
         for _ in 0..9 {
-            hostile.add("hostile", &gate, long(A));
+            hostile.add("hostile", &admission, long(A));
         }
         // While the first runs on, work of others and short work of the same account comes and goes at once.
         for ticket in [short(B), short(A), long(B), short(A), short(B), long(C)] {
-            assert!(try_enter(&gate, ticket).is_some(), "{ticket:?}");
+            assert!(try_enter(&admission, ticket).is_some(), "{ticket:?}");
         }
         assert!(hostile.admitted().is_empty());
-        assert_eq!((gate.busy(), gate.waiting()), (1, 9));
+        assert_eq!((admission.busy(), admission.waiting()), (1, 9));
     }
 
     #[test]
     fn slow_work_of_an_account_leaves_a_worker_to_its_own_short_work() {
         for workers in 2..8 {
-            let gate = gate(workers, 50);
+            let admission = admission(workers, 50);
             let _slow: Vec<_> = [long(A), batch(A), long(A)]
                 .into_iter()
-                .flat_map(|ticket| fill(&gate, ticket))
+                .flat_map(|ticket| fill(&admission, ticket))
                 .collect();
-            assert!(try_enter(&gate, short(A)).is_some(), "{workers} workers");
+            assert!(
+                try_enter(&admission, short(A)).is_some(),
+                "{workers} workers"
+            );
         }
     }
 
     #[test]
     fn accounts_take_turns_and_interactive_work_goes_first() {
-        let gate = gate(1, 50);
-        let running = try_enter(&gate, short(C)).unwrap();
+        let admission = admission(1, 50);
+        let running = try_enter(&admission, short(C)).unwrap();
         let mut waiting = Waiting::default();
-        waiting.add("batch of C", &gate, batch(C));
+        waiting.add("batch of C", &admission, batch(C));
         for name in ["A1", "A2", "A3"] {
-            waiting.add(name, &gate, short(A));
+            waiting.add(name, &admission, short(A));
         }
-        waiting.add("B1", &gate, short(B));
-        waiting.add("B2", &gate, ticket(B, Lane::Delivery, Format::Jpg));
+        waiting.add("B1", &admission, short(B));
+        waiting.add("B2", &admission, ticket(B, Lane::Delivery, Format::Jpg));
         let order = waiting.order(running);
         assert_eq!(order, ["A1", "B1", "A2", "B2", "A3", "batch of C"]);
     }
 
     #[test]
     fn the_account_with_fewer_running_tasks_goes_first() {
-        let gate = gate(4, 50);
-        let mut of_a = fill(&gate, short(A));
-        let of_b = try_enter(&gate, short(B)).unwrap();
+        let admission = admission(4, 50);
+        let mut of_a = fill(&admission, short(A));
+        let of_b = try_enter(&admission, short(B)).unwrap();
         let mut waiting = Waiting::default();
-        waiting.add("A", &gate, short(A));
-        waiting.add("B", &gate, short(B));
+        waiting.add("A", &admission, short(A));
+        waiting.add("B", &admission, short(B));
         // A was served before B, and has still two.
         of_a.truncate(2);
         let admitted = waiting.admitted();
@@ -505,29 +508,29 @@ mod tests {
 
     #[test]
     fn an_account_whose_drawing_ran_long_goes_behind_the_others_for_a_while() {
-        let gate = gate(1, 50);
-        let mut running = try_enter(&gate, long(A)).unwrap();
+        let admission = admission(1, 50);
+        let mut running = try_enter(&admission, long(A)).unwrap();
         let half = ComputeSettings::default().document_timeout / 2;
         running.since = running.since.checked_sub(half).unwrap();
         drop(running);
 
-        let running = try_enter(&gate, short(C)).unwrap();
+        let running = try_enter(&admission, short(C)).unwrap();
         let mut waiting = Waiting::default();
-        waiting.add("long of A", &gate, long(A));
-        waiting.add("short of A", &gate, short(A));
-        waiting.add("B1", &gate, long(B));
-        waiting.add("B2", &gate, long(B));
+        waiting.add("long of A", &admission, long(A));
+        waiting.add("short of A", &admission, short(A));
+        waiting.add("B1", &admission, long(B));
+        waiting.add("B2", &admission, long(B));
         let order = waiting.order(running);
         assert_eq!(order, ["short of A", "B1", "B2", "long of A"]);
 
         let soon = Instant::now();
-        let rank = |now| gate.lock().precedence(long(A), now).1;
+        let rank = |now| admission.lock().precedence(long(A), now).1;
         assert_eq!((rank(soon), rank(soon + SUSPECT_FOR)), (true, false));
     }
 
     #[test]
     fn one_account_cannot_fill_the_queue_for_the_others() {
-        let gate = AdmissionQueue::new(&ComputeSettings {
+        let admission = AdmissionQueue::new(&ComputeSettings {
             workers: 1,
             queue: 3,
             queue_per_account: 2,
@@ -535,30 +538,30 @@ mod tests {
         });
         let refused = |ticket| {
             matches!(
-                look(pin!(gate.enter(ticket))),
+                look(pin!(admission.enter(ticket))),
                 Poll::Ready(Err(Error::Busy))
             )
         };
-        let _running = try_enter(&gate, short(A)).unwrap();
+        let _running = try_enter(&admission, short(A)).unwrap();
         let mut waiting = Waiting::default();
-        waiting.add("A1", &gate, short(A));
-        waiting.add("A2", &gate, batch(A));
+        waiting.add("A1", &admission, short(A));
+        waiting.add("A2", &admission, batch(A));
         assert!(refused(short(A)) && refused(batch(A)) && refused(long(A)));
-        waiting.add("B1", &gate, short(B));
+        waiting.add("B1", &admission, short(B));
         assert!(refused(short(C)), "the queue is full");
         // A caller that leaves gives its place up.
         drop(waiting.0.remove(0));
-        assert_eq!(gate.waiting(), 2);
-        waiting.add("A3", &gate, short(A));
+        assert_eq!(admission.waiting(), 2);
+        waiting.add("A3", &admission, short(A));
         assert!(refused(short(B)));
     }
 
     #[test]
     fn a_permit_given_to_one_who_leaves_goes_to_the_next() {
-        let gate = gate(1, 10);
-        let running = try_enter(&gate, short(A)).unwrap();
-        let mut leaving = Box::pin(gate.enter(short(A)));
-        let mut staying = pin!(gate.enter(short(A)));
+        let admission = admission(1, 10);
+        let running = try_enter(&admission, short(A)).unwrap();
+        let mut leaving = Box::pin(admission.enter(short(A)));
+        let mut staying = pin!(admission.enter(short(A)));
         assert!(look(leaving.as_mut()).is_pending());
         assert!(look(staying.as_mut()).is_pending());
         drop(running);
@@ -568,15 +571,15 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_accounts_that_have_left() {
-        let gate = gate(2, 10);
+        let admission = admission(2, 10);
         for account in 0..100 {
             let account = Uuid::from_u128(account);
-            drop(try_enter(&gate, long(account)).unwrap());
-            let running = fill(&gate, short(account));
-            let given_up = Box::pin(gate.enter(short(account)));
+            drop(try_enter(&admission, long(account)).unwrap());
+            let running = fill(&admission, short(account));
+            let given_up = Box::pin(admission.enter(short(account)));
             drop((given_up, running));
         }
-        let queue = gate.lock();
+        let queue = admission.lock();
         assert_eq!((queue.shares.len(), queue.waiting.len()), (0, 0));
     }
 }

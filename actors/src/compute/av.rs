@@ -120,7 +120,7 @@ impl Ring {
             retried: board.replaced.load(Relaxed),
             killed: board.killed.load(Relaxed),
             layers: board.layers(),
-            refused: board.trouble(),
+            refused: board.failure_reason(),
         }
     }
 }

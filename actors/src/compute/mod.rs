@@ -1,7 +1,7 @@
 //! The compute pool: image workers behind an actix `SyncArbiter`, with an admission queue in front, and beside them the ring of
 //! [video and audio](av).
 //!
-//! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [gate](gate) to whichever
+//! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [admission](admission) to whichever
 //! thread is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
 //! file does to its process is that process's end and nobody else's.
 
@@ -50,7 +50,7 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 pub struct Compute {
     /// `None` without an actix system, which only tests are.
     workers: Option<Addr<ImageWorker>>,
-    gate: AdmissionQueue,
+    admission: AdmissionQueue,
     av: av::Ring,
     board: Arc<PoolState>,
     limits: Limits,
@@ -89,7 +89,7 @@ impl Compute {
         });
         Self {
             workers,
-            gate: AdmissionQueue::new(settings),
+            admission: AdmissionQueue::new(settings),
             av,
             board,
             limits: settings.limits(),
@@ -108,7 +108,7 @@ impl Compute {
         let gone = || Error::Unavailable("there are no image workers".into());
         let workers = self.workers.as_ref().ok_or_else(gone)?;
         let ticket = Ticket::of(assignment.account_id, lane, &assignment.task);
-        let permit = self.gate.enter(ticket).await?;
+        let permit = self.admission.enter(ticket).await?;
         let (_caller, watch) = Caller::new()
             .map_err(|error| Error::Unavailable(format!("no descriptor for a task: {error}")))?;
         let (reply, answer) = oneshot::channel();
@@ -130,13 +130,13 @@ impl Compute {
     pub fn status(&self) -> PoolStatus {
         PoolStatus {
             workers: self.board.workers.load(Relaxed),
-            busy: self.gate.busy(),
-            waiting: self.gate.waiting(),
-            ended: self.gate.ended(),
+            busy: self.admission.busy(),
+            waiting: self.admission.waiting(),
+            ended: self.admission.ended(),
             replaced: self.board.replaced.load(Relaxed),
             killed: self.board.killed.load(Relaxed),
             layers: self.board.layers(),
-            refused: self.board.trouble(),
+            refused: self.board.failure_reason(),
             video: self.av.status(),
         }
     }

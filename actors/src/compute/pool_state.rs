@@ -70,7 +70,7 @@ impl PoolState {
     }
 
     /// Why no work is done, or why it keeps failing.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn failure_reason(&self) -> Option<String> {
         let words = self.words();
         let deaths = self.deaths_in_a_row.load(Relaxed);
         words.refused.or(words.start_failure).or_else(|| {
@@ -101,24 +101,24 @@ mod tests {
         let board = PoolState::default();
         for _ in 1..SUSPICIOUS_DEATHS {
             board.died("signal: 11");
-            assert_eq!(board.trouble(), None);
+            assert_eq!(board.failure_reason(), None);
         }
         board.died("signal: 6");
-        let trouble = board.trouble().unwrap();
-        assert!(trouble.ends_with("signal: 6"), "{trouble}");
+        let failure_reason = board.failure_reason().unwrap();
+        assert!(failure_reason.ends_with("signal: 6"), "{failure_reason}");
         board.finished();
-        assert_eq!(board.trouble(), None);
+        assert_eq!(board.failure_reason(), None);
     }
 
     #[test]
     fn a_failed_start_is_forgotten_with_the_next_and_a_refusal_stays() {
         let board = PoolState::default();
         board.not_started("no such file".into());
-        assert_eq!(board.trouble().as_deref(), Some("no such file"));
+        assert_eq!(board.failure_reason().as_deref(), Some("no such file"));
         board.started(Layers::default());
-        assert_eq!(board.trouble(), None);
+        assert_eq!(board.failure_reason(), None);
         board.refused(Layers::default(), "no landlock".into());
         board.started(Layers::default());
-        assert_eq!(board.trouble().as_deref(), Some("no landlock"));
+        assert_eq!(board.failure_reason().as_deref(), Some("no landlock"));
     }
 }

@@ -23,21 +23,21 @@ use crate::component::park_for;
 /// A task is tried so often, when its worker dies and nobody knows why.
 pub(super) const ATTEMPTS: u32 = 2;
 
-/// What follows a trouble.
+/// What follows a error.
 pub(super) enum AfterFailure {
     TryAgain,
     Give(Error),
 }
 
-/// Judges a trouble and notes it. `ring`: whose process it was, for the log; `overtime`: what a task is told that took too
+/// Judges a error and notes it. `ring`: whose process it was, for the log; `overtime`: what a task is told that took too
 /// long.
 pub(super) fn judge(
-    trouble: JobError,
+    error: JobError,
     board: &PoolState,
     ring: &'static str,
     overtime: impl FnOnce() -> String,
 ) -> AfterFailure {
-    match trouble {
+    match error {
         JobError::Failed(failure) => {
             if failure.code == FailureCode::Internal {
                 warn!(ring, %failure, "a worker failed, and is replaced");
@@ -90,9 +90,9 @@ pub(super) fn abandoned() -> Error {
 }
 
 /// Why nothing may be decoded, if so.
-pub(super) fn refusal(sandbox: Sandbox, layers: &Layers) -> Option<String> {
+pub(super) fn rejection(sandbox: Sandbox, layers: &Layers) -> Option<String> {
     match sandbox {
-        Sandbox::Required => layers.refusal(),
+        Sandbox::Required => layers.rejection(),
         Sandbox::BestEffort => None,
     }
 }
@@ -156,11 +156,11 @@ mod tests {
             seccomp: false,
             ..whole.clone()
         };
-        assert_eq!(refusal(Sandbox::Required, &whole), None);
-        assert_eq!(refusal(Sandbox::BestEffort, &lacking), None);
-        let refusal = refusal(Sandbox::Required, &lacking).unwrap();
-        assert!(refusal.contains("landlock and seccomp"), "{refusal}");
-        assert!(refusal.contains("worker.sandbox"), "{refusal}");
+        assert_eq!(rejection(Sandbox::Required, &whole), None);
+        assert_eq!(rejection(Sandbox::BestEffort, &lacking), None);
+        let rejection = rejection(Sandbox::Required, &lacking).unwrap();
+        assert!(rejection.contains("landlock and seccomp"), "{rejection}");
+        assert!(rejection.contains("worker.sandbox"), "{rejection}");
     }
 
     #[test]

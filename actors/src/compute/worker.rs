@@ -1,7 +1,7 @@
 //! One thread of the pool: owns a worker process, blocks on it, and replaces it.
 //!
 //! Nothing survives a restart of the thread's actor but the terms; the process ends with it. The mailbox is the arbiter's
-//! own, without a bound: the [gate](super::gate) lets in one task for each worker.
+//! own, without a bound: the [admission](super::admission) lets in one task for each worker.
 
 use std::{
     os::fd::{AsFd, BorrowedFd},
@@ -23,7 +23,7 @@ use super::{
     caller::Watch,
     output::Target,
     pool_state::PoolState,
-    recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, refusal},
+    recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, rejection},
     settings::Sandbox,
 };
 
@@ -72,7 +72,7 @@ pub(super) struct ImageWorker {
     process: Option<WorkerProcess>,
     /// Processes that this thread has had.
     had: u32,
-    setback: Option<ProcessUnavailable>,
+    unavailable: Option<ProcessUnavailable>,
 }
 
 impl ImageWorker {
@@ -81,7 +81,7 @@ impl ImageWorker {
             terms,
             process: None,
             had: 0,
-            setback: None,
+            unavailable: None,
         }
     }
 }
@@ -165,15 +165,15 @@ impl ImageWorker {
                     .inspect_err(|_| self.dismiss())?;
                 Ok(Some(Finished { done, bytes }))
             }
-            Err(trouble) => match self.judge(trouble, &assignment.task) {
+            Err(error) => match self.judge(error, &assignment.task) {
                 AfterFailure::TryAgain => Ok(None),
                 AfterFailure::Give(error) => Err(error),
             },
         }
     }
 
-    fn judge(&mut self, trouble: JobError, task: &Task) -> AfterFailure {
-        let is_sound = match &trouble {
+    fn judge(&mut self, error: JobError, task: &Task) -> AfterFailure {
+        let is_sound = match &error {
             JobError::Failed(failure)
                 if failure.code == FailureCode::Undecodable && task.draws_text() =>
             {
@@ -186,7 +186,7 @@ impl ImageWorker {
             self.dismiss();
         }
         let (setting, timeout) = self.terms.timeout_of(task);
-        recovery::judge(trouble, &self.terms.board, RING, || {
+        recovery::judge(error, &self.terms.board, RING, || {
             let seconds = timeout.as_secs_f32();
             format!("the task took longer than {seconds} s ({setting})")
         })
@@ -219,30 +219,30 @@ impl ImageWorker {
             self.sit_out_setback(watch)?;
             self.hire();
         }
-        match (&mut self.process, &self.setback) {
+        match (&mut self.process, &self.unavailable) {
             (Some(process), _) => Ok(process),
-            (None, Some(setback)) => Err(setback.error()),
+            (None, Some(unavailable)) => Err(unavailable.error()),
             (None, None) => Err(Error::Unavailable("there is no worker".into())),
         }
     }
 
     /// Fails at once when nobody else of the pool could have done better.
     fn sit_out_setback(&self, watch: &Watch) -> Result<(), Error> {
-        let Some(setback) = &self.setback else {
+        let Some(unavailable) = &self.unavailable else {
             return Ok(());
         };
-        let left = setback.left().ok_or_else(|| setback.error())?;
+        let left = unavailable.left().ok_or_else(|| unavailable.error())?;
         if left.is_zero() {
             return Ok(());
         }
         if self.terms.board.workers.load(Relaxed) == 0 || watch.has_left_within(left.min(PATIENCE))
         {
-            return Err(setback.error());
+            return Err(unavailable.error());
         }
         Ok(())
     }
 
-    /// Starts a process; when that fails, there is a setback instead.
+    /// Starts a process; when that fails, there is a unavailable instead.
     fn hire(&mut self) {
         let started = Instant::now();
         match WorkerProcess::start(&self.terms.launch) {
@@ -253,10 +253,10 @@ impl ImageWorker {
 
     fn accept(&mut self, process: WorkerProcess, started: Instant) {
         let (board, layers) = (&self.terms.board, process.layers().clone());
-        if let Some(reason) = refusal(self.terms.sandbox, &layers) {
+        if let Some(reason) = rejection(self.terms.sandbox, &layers) {
             warn!(reason, "images are not processed");
             board.refused(layers, reason.clone());
-            self.setback = Some(ProcessUnavailable::for_good(reason));
+            self.unavailable = Some(ProcessUnavailable::for_good(reason));
             return;
         }
         debug!(
@@ -269,14 +269,14 @@ impl ImageWorker {
             board.replaced.fetch_add(1, Relaxed);
         }
         self.had += 1;
-        self.setback = None;
+        self.unavailable = None;
         self.process = Some(process);
     }
 
     fn suffer(&mut self, error: &StartError) {
         self.terms.board.not_started(error.to_string());
-        self.setback = Some(ProcessUnavailable::after(
-            self.setback.as_ref(),
+        self.unavailable = Some(ProcessUnavailable::after(
+            self.unavailable.as_ref(),
             error,
             RING,
         ));
@@ -300,7 +300,7 @@ impl ImageWorker {
             );
             self.dismiss();
         }
-        if self.process.is_none() && self.setback.is_none() {
+        if self.process.is_none() && self.unavailable.is_none() {
             self.hire();
         }
     }

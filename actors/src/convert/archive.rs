@@ -53,14 +53,14 @@ pub(super) async fn open(
     match charge {
         Charge::Charged(_) => Ok(()),
         Charge::UsedUp { used } => {
-            let refusal = Outcome::Failed {
+            let rejection = Outcome::Failed {
                 code: "operations_used_up".to_owned(),
                 message: format!(
                     "the archive has more files than the month has media operations left: {used} of {} are used",
                     job.allowance.operations
                 ),
             };
-            batch::record(services, lease, job, &archive, refusal).await
+            batch::record(services, lease, job, &archive, rejection).await
         }
     }
 }

@@ -45,14 +45,14 @@ impl RowTask for Batch {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), OwnerError> {
+    async fn work(&self) -> Result<(), OwnerError> {
         let _attended = self.services.followers.attend(self.lease.id);
-        walk(&self.services, &self.lease).await
+        work(&self.services, &self.lease).await
     }
 }
 
 /// Archives are opened, files converted, results packed, and the job ended.
-async fn walk(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
+async fn work(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
     services.followers.publish(job.id, Progress::of(&job));
     // Interactive work is no archive: that was looked at when it was made.
@@ -99,19 +99,19 @@ pub(super) async fn record(
     let (job, failure) = match written {
         Ok(job) => (job, outcome.code()),
         Err(error @ StoreError::OverQuota { .. }) => {
-            let refusal = Outcome::Failed {
+            let rejection = Outcome::Failed {
                 code: "storage_used_up".to_owned(),
                 message: error.to_string(),
             };
-            let code = refusal.code();
+            let code = rejection.code();
             (
-                write(services, lease, job, item, Arc::new(refusal)).await?,
+                write(services, lease, job, item, Arc::new(rejection)).await?,
                 code,
             )
         }
         Err(error) => return Err(error.into()),
     };
-    services.tally.note(|counts| match failure {
+    services.counters.note(|counts| match failure {
         None => counts.converted += 1,
         Some(code) => count_failure(&mut counts.failed, &code),
     });

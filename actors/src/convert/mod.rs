@@ -61,7 +61,7 @@ struct Services {
     /// Makes a safe name of what an archive calls its member.
     clean: fn(&str) -> String,
     followers: Followers<Progress>,
-    tally: OutcomeCounters<Counts>,
+    counters: OutcomeCounters<Counts>,
 }
 
 impl Services {
@@ -107,7 +107,7 @@ impl Conversions {
                 store,
                 workers,
                 clean,
-                tally: OutcomeCounters::default(),
+                counters: OutcomeCounters::default(),
             }),
             registry: RegistryHandle::new(),
         }
@@ -185,7 +185,7 @@ impl Conversions {
 
     /// What has come of files since the start.
     pub fn counts(&self) -> Counts {
-        self.services.tally.now()
+        self.services.counters.now()
     }
 }
 

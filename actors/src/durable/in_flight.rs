@@ -53,14 +53,14 @@ enum TaskState {
 /// Somebody works on a row, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard<R> {
-    under_way: InFlight<R>,
+    in_flight: InFlight<R>,
     id: Uuid,
 }
 
 /// A task of a row runs or waits, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningTask<R> {
-    under_way: InFlight<R>,
+    in_flight: InFlight<R>,
     row: Uuid,
     task: Uuid,
 }
@@ -89,7 +89,7 @@ impl<R> InFlight<R> {
         });
         row.owners += 1;
         InFlightGuard {
-            under_way: self.clone(),
+            in_flight: self.clone(),
             id,
         }
     }
@@ -97,7 +97,7 @@ impl<R> InFlight<R> {
     /// A task is counted from its first report on.
     pub(super) fn task(&self, row: Uuid, task: Uuid) -> RunningTask<R> {
         RunningTask {
-            under_way: self.clone(),
+            in_flight: self.clone(),
             row,
             task,
         }
@@ -188,7 +188,7 @@ impl TaskState {
 
 impl<R> Drop for InFlightGuard<R> {
     fn drop(&mut self) {
-        let mut rows = self.under_way.rows();
+        let mut rows = self.in_flight.rows();
         if let Some(row) = rows.get_mut(&self.id) {
             row.owners -= 1;
             if row.owners == 0 {
@@ -200,7 +200,7 @@ impl<R> Drop for InFlightGuard<R> {
 
 impl<R> Drop for RunningTask<R> {
     fn drop(&mut self) {
-        if let Some(row) = self.under_way.rows().get_mut(&self.row) {
+        if let Some(row) = self.in_flight.rows().get_mut(&self.row) {
             row.tasks.remove(&self.task);
         }
     }
@@ -244,11 +244,11 @@ mod tests {
 
     #[test]
     fn tasks_add_up_and_a_place_counts_while_nothing_works() {
-        let (under_way, id) = (InFlight::<Told>::default(), Uuid::now_v7());
-        let attended = under_way.attend(id);
-        under_way.know(id, row(1));
+        let (in_flight, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let attended = in_flight.attend(id);
+        in_flight.know(id, row(1));
         let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
-        let tasks = [under_way.task(id, one), under_way.task(id, two)];
+        let tasks = [in_flight.task(id, one), in_flight.task(id, two)];
         let shares = |thousandths, queue_place| TaskShares {
             thousandths,
             queue_place,
@@ -261,24 +261,24 @@ mod tests {
             (two, working(7.0), shares(1_250, None)),
         ];
         for (task, report, expected) in steps {
-            under_way.hear(id, task, &report);
-            assert_eq!(under_way.seen(id, row(2)).1, expected, "{report:?}");
+            in_flight.hear(id, task, &report);
+            assert_eq!(in_flight.seen(id, row(2)).1, expected, "{report:?}");
         }
         drop(tasks);
-        assert_eq!(under_way.seen(id, row(2)), row(2));
+        assert_eq!(in_flight.seen(id, row(2)), row(2));
         drop(attended);
-        assert!(under_way.rows().is_empty());
+        assert!(in_flight.rows().is_empty());
     }
 
     #[test]
     fn places_are_told_at_once_and_shares_at_their_time() {
-        let (under_way, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<Told>::default(), Uuid::now_v7());
         let task = Uuid::now_v7();
-        assert_eq!(under_way.hear(id, task, &working(0.1)), None, "unattended");
-        let _attended = under_way.attend(id);
-        assert_eq!(under_way.hear(id, task, &working(0.1)), None, "unknown");
-        under_way.know(id, row(1));
-        let tells = |report| under_way.hear(id, task, &report).is_some();
+        assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unattended");
+        let _attended = in_flight.attend(id);
+        assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unknown");
+        in_flight.know(id, row(1));
+        let tells = |report| in_flight.hear(id, task, &report).is_some();
         assert!(tells(av::Report::Waiting { place: 2 }));
         assert!(tells(av::Report::Waiting { place: 1 }));
         assert!(tells(working(0.2)), "it began");
@@ -287,11 +287,11 @@ mod tests {
 
     #[test]
     fn a_row_that_changes_hands_stays() {
-        let (under_way, id) = (InFlight::<Told>::default(), Uuid::now_v7());
-        let (before, after) = (under_way.attend(id), under_way.attend(id));
+        let (in_flight, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let (before, after) = (in_flight.attend(id), in_flight.attend(id));
         drop(before);
-        assert_eq!(under_way.rows().len(), 1);
+        assert_eq!(in_flight.rows().len(), 1);
         drop(after);
-        assert!(under_way.rows().is_empty());
+        assert!(in_flight.rows().is_empty());
     }
 }

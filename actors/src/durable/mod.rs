@@ -1,7 +1,7 @@
 //! What the kinds of durable work share: conversions, workflow runs and video streams are made of these parts.
 //!
 //! - [`owner`]: the actor that holds one row's task, and gives the row back when the task stops before its end;
-//! - [`progress_channels`]: progress for those who wait or follow, with [what running tasks tell](under_way);
+//! - [`progress_channels`]: progress for those who wait or follow, with [what running tasks tell](in_flight);
 //! - [`workers`]: a task in a worker, which waits for its turn while all are busy;
 //! - [`registry_handle`]: the way to their registry; [`shutdown`]: until when rows are taken up; [`outcome_counters`]: what has come of them;
 //! - [`input`], [`stored`]: files that come in and that are kept;

@@ -31,7 +31,7 @@ pub(crate) trait RowTask: Send + Sync + 'static {
     fn lease(&self) -> &Lease;
 
     /// Works until the row has ended, or tells why it has not.
-    fn walk(&self) -> impl Future<Output = Result<(), OwnerError>> + Send;
+    fn work(&self) -> impl Future<Output = Result<(), OwnerError>> + Send;
 }
 
 /// The actor; see the module documentation.
@@ -142,8 +142,8 @@ enum Return {
 async fn run(task: impl RowTask) {
     let lease = task.lease().clone();
     let (kind, id) = (lease.kind.clone(), lease.id);
-    let walked = BEGINNING.scope(Beginning::of(&task), task.walk());
-    let (reason, how) = match walked.await {
+    let worked = BEGINNING.scope(Beginning::of(&task), task.work());
+    let (reason, how) = match worked.await {
         Ok(()) => return,
         Err(OwnerError::Lost) => {
             debug!(kind, %id, "the row has another owner or has ended");

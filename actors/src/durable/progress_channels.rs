@@ -40,7 +40,7 @@ pub trait Report: Clone + PartialEq + Send + Sync + 'static {
 pub(crate) struct Followers<R> {
     store: Store,
     board: ProgressChannels<R>,
-    under_way: InFlight<R>,
+    in_flight: InFlight<R>,
     permits: Arc<Semaphore>,
     /// What to say to one more than there may be.
     full: &'static str,
@@ -51,7 +51,7 @@ impl<R: Report> Followers<R> {
         Self {
             store,
             board: ProgressChannels::default(),
-            under_way: InFlight::default(),
+            in_flight: InFlight::default(),
             permits: Arc::new(Semaphore::new(most)),
             full,
         }
@@ -59,29 +59,29 @@ impl<R: Report> Followers<R> {
 
     /// Tells those who follow. Changes may be told in any order: what is older than the last word is left out.
     pub(crate) fn publish(&self, id: Uuid, report: R) {
-        let report = self.under_way.know(id, report);
+        let report = self.in_flight.know(id, report);
         self.board.publish(id, report);
     }
 
     /// Somebody works on the row, until this is dropped: its running tasks count from now on.
     pub(crate) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
-        self.under_way.attend(id)
+        self.in_flight.attend(id)
     }
 
     /// A task of a row, and who hears of its reports and tells those who follow the row.
     pub(crate) fn task(&self, row: Uuid, task: Uuid) -> (RunningTask<R>, Follow) {
-        let (board, under_way) = (self.board.clone(), self.under_way.clone());
+        let (board, in_flight) = (self.board.clone(), self.in_flight.clone());
         let follow = Follow::new(move |report| {
-            if let Some(told) = under_way.hear(row, task, &report) {
+            if let Some(told) = in_flight.hear(row, task, &report) {
                 board.publish(row, told);
             }
         });
-        (self.under_way.task(row, task), follow)
+        (self.in_flight.task(row, task), follow)
     }
 
     /// What is to be told of a row that was just read.
     pub(crate) fn seen(&self, id: Uuid, seen: R) -> R {
-        self.under_way.seen(id, seen)
+        self.in_flight.seen(id, seen)
     }
 
     /// Tells those who follow, although it seems to be older: the row began anew.
@@ -110,7 +110,7 @@ impl<R: Report> Followers<R> {
     fn follower(&self, id: Uuid, permit: Option<OwnedSemaphorePermit>) -> Follower<R> {
         Follower {
             following: self.board.follow(id),
-            under_way: self.under_way.clone(),
+            in_flight: self.in_flight.clone(),
             store: self.store.clone(),
             id,
             last: None,
@@ -122,7 +122,7 @@ impl<R: Report> Followers<R> {
 /// Somebody who follows a row.
 pub struct Follower<R: Report> {
     following: Following<R>,
-    under_way: InFlight<R>,
+    in_flight: InFlight<R>,
     store: Store,
     id: Uuid,
     last: Option<R>,
@@ -149,7 +149,7 @@ impl<R: Report> Follower<R> {
 
     async fn look(&self) -> Result<R, Error> {
         let seen = R::look(&self.store, self.id).await?;
-        Ok(self.under_way.seen(self.id, seen))
+        Ok(self.in_flight.seen(self.id, seen))
     }
 }
 

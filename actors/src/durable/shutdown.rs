@@ -34,7 +34,7 @@ impl ShutdownTracker {
         self.end.is_cancelled()
     }
 
-    /// Returns when the shift ends.
+    /// Returns when the shutdown ends.
     pub(crate) async fn ended(&self) {
         self.end.cancelled().await;
     }

@@ -177,7 +177,7 @@ impl Event {
             Self::MediaToolCompleted(job) => (format!("job:{}", job.job_id), Place::Only),
             Self::MediaToolFailed(job) => match job.job_id {
                 Some(job_id) => (format!("job:{job_id}"), Place::Only),
-                None => (format!("refusal:{}", Uuid::now_v7()), Place::Only),
+                None => (format!("rejection:{}", Uuid::now_v7()), Place::Only),
             },
             Self::VideoStreamStarted(stream) => {
                 (format!("stream:{}", stream.stream_id), Place::Next)

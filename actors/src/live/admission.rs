@@ -68,17 +68,17 @@ pub(super) struct CurrentPublisher {
     pub media_age_ms: Option<i64>,
 }
 
-/// Whether a publisher is refused because it would flap with the incumbent.
+/// Whether a publisher is refused because it would flap with the current.
 pub(super) fn would_flap(
     displaced: &Displaced,
     identity: &Identity,
-    incumbent: Option<CurrentPublisher>,
+    current: Option<CurrentPublisher>,
     now_ms: i64,
     within: Duration,
     fresh: Duration,
 ) -> bool {
-    let sending = incumbent
-        .and_then(|incumbent| incumbent.media_age_ms)
+    let sending = current
+        .and_then(|current| current.media_age_ms)
         .is_some_and(|age| age < fresh.as_millis() as i64);
     sending && displaced.contains(identity, now_ms, within)
 }
@@ -131,10 +131,10 @@ mod tests {
             (identity(1), Some(100), 60_000, false, "displaced long ago"),
         ];
         for (who, media_age_ms, now_ms, refused, why) in cases {
-            let incumbent = Some(CurrentPublisher { media_age_ms });
+            let current = Some(CurrentPublisher { media_age_ms });
             let (within, fresh) = (Duration::from_secs(60), Duration::from_secs(2));
             assert_eq!(
-                would_flap(&displaced, &who, incumbent, now_ms, within, fresh),
+                would_flap(&displaced, &who, current, now_ms, within, fresh),
                 refused,
                 "{why}"
             );

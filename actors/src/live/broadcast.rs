@@ -1,7 +1,7 @@
 //! One broadcast of an input: packager, window, bytes and disk, without actor or task.
 //!
 //! ```text
-//! units ─▶ Packager ─▶ outputs ─▶ disk job ─┬─ persisted, or overdue ─▶ shelf ─▶ a new View to publish
+//! units ─▶ Packager ─▶ outputs ─▶ disk job ─┬─ persisted, or overdue ─▶ segment_store ─▶ a new View to publish
 //!                          └─▶ window ──────┘
 //! ```
 //!
@@ -40,7 +40,7 @@ pub(super) struct Broadcast {
     settings: LiveSettings,
     window: Window,
     packager: Packager,
-    shelf: Arc<SegmentStore>,
+    segment_store: Arc<SegmentStore>,
     outputs: Vec<Output>,
     pending: VecDeque<Pending>,
     /// Segments that left the list, with the time (Unix milliseconds) until which they may be fetched.
@@ -62,40 +62,44 @@ struct Pending {
 }
 
 impl Broadcast {
-    /// A new broadcast in a new folder below `folder`, recorded to `tape` if there is one.
+    /// A new broadcast in a new folder below `folder`, recorded to `recording_writer` if there is one.
     pub fn begin(
         settings: &LiveSettings,
         header: Header,
         folder: &Path,
-        tape: Option<RecordingWriter>,
+        recording_writer: Option<RecordingWriter>,
     ) -> std::io::Result<Self> {
         let (folder, now_ms) = (folder.join(&header.broadcast), header.started_ms);
         let disk = Disk::start(folder.clone())?;
-        let shelf = SegmentStore::new(folder, disk);
-        if let Some(tape) = tape {
-            shelf.set_tape(tape);
+        let segment_store = SegmentStore::new(folder, disk);
+        if let Some(recording_writer) = recording_writer {
+            segment_store.set_recording_writer(recording_writer);
         }
-        let mut broadcast = Self::over(settings, Window::new(header), Arc::new(shelf), None);
+        let mut broadcast =
+            Self::over(settings, Window::new(header), Arc::new(segment_store), None);
         broadcast.rebuild(now_ms);
         Ok(broadcast)
     }
 
     /// Goes on with what is published: after a crash of the actor or of the process.
     pub fn resume(settings: &LiveSettings, view: &View, now_ms: i64) -> Self {
-        let (mut window, shelf) = (view.window.clone(), view.shelf.clone());
+        let (mut window, segment_store) = (view.window.clone(), view.segment_store.clone());
         if let Some(msn) = window.close_open() {
-            shelf.close_segment(msn);
+            segment_store.close_segment(msn);
         }
         let from = Some(window.continuation());
         let last = window.segments().next_back();
         let last_media_ms =
             last.map(|segment| segment.program_date_time_ms + i64::from(segment.duration_90k) / 90);
-        let mut broadcast = Self::over(settings, window, shelf, from);
+        let mut broadcast = Self::over(settings, window, segment_store, from);
         broadcast.last_media_ms = last_media_ms;
-        if let Some(tape) = broadcast.shelf.tape() {
+        if let Some(recording_writer) = broadcast.segment_store.recording_writer() {
             let segments = broadcast.window.segments();
             broadcast.recent = segments.map(SegmentEntry::from).collect();
-            broadcast.window.segments().for_each(|it| tape.list(it));
+            broadcast
+                .window
+                .segments()
+                .for_each(|it| recording_writer.list(it));
         }
         broadcast.rebuild(now_ms);
         broadcast
@@ -103,13 +107,13 @@ impl Broadcast {
 
     /// What viewers may see of a broadcast that nothing has been added to.
     pub fn view(&self) -> View {
-        View::new(self.window.clone(), self.shelf.clone())
+        View::new(self.window.clone(), self.segment_store.clone())
     }
 
     fn over(
         settings: &LiveSettings,
         window: Window,
-        shelf: Arc<SegmentStore>,
+        segment_store: Arc<SegmentStore>,
         from: Option<sluice_media::hls::Continuation>,
     ) -> Self {
         let packager_settings = PackagerSettings {
@@ -122,7 +126,7 @@ impl Broadcast {
             settings: settings.clone(),
             packager: Packager::new(packager_settings, from),
             window,
-            shelf,
+            segment_store,
             outputs: Vec::new(),
             pending: VecDeque::new(),
             retired: VecDeque::new(),
@@ -142,7 +146,7 @@ impl Broadcast {
     }
 
     pub fn disk(&self) -> &Disk {
-        self.shelf.disk()
+        self.segment_store.disk()
     }
 
     /// Units left out because nothing could be done with them yet.
@@ -192,9 +196,11 @@ impl Broadcast {
             outputs: Vec::new(),
             window: self.window.clone(),
         });
-        if let Some(tape) = self.shelf.tape() {
-            self.disk()
-                .submit(Job::Tape(tape.clone(), WriterJob::End(ended_ms)));
+        if let Some(recording_writer) = self.segment_store.recording_writer() {
+            self.disk().submit(Job::Tape(
+                recording_writer.clone(),
+                WriterJob::End(ended_ms),
+            ));
         }
     }
 
@@ -258,10 +264,11 @@ impl Broadcast {
         {
             let pending = self.pending.pop_front().expect("looked at above");
             for output in pending.outputs {
-                if let (Output::SegmentEnd { msn }, Some(tape)) = (&output, self.shelf.tape())
+                if let (Output::SegmentEnd { msn }, Some(recording_writer)) =
+                    (&output, self.segment_store.recording_writer())
                     && let Some(segment) = pending.window.segment(*msn)
                 {
-                    tape.list(segment);
+                    recording_writer.list(segment);
                 }
                 self.put(output);
             }
@@ -271,10 +278,10 @@ impl Broadcast {
             .as_ref()
             .filter(|_| healthy && self.pending.is_empty())
         {
-            self.shelf
+            self.segment_store
                 .drop_memory_before(window.next().0.saturating_sub(SEGMENTS_IN_MEMORY));
         }
-        newest.map(|window| View::new(window, self.shelf.clone()))
+        newest.map(|window| View::new(window, self.segment_store.clone()))
     }
 
     /// Brings the folder up to date as far as it can be; returns the job after which it is.
@@ -293,33 +300,33 @@ impl Broadcast {
 
     fn put(&self, output: Output) {
         match output {
-            Output::Init(init) => self.shelf.put_init(init.number, init.data),
-            Output::Part(part) => self.shelf.put_part(part.msn, part.data),
-            Output::SegmentEnd { msn } => self.shelf.close_segment(msn),
+            Output::Init(init) => self.segment_store.put_init(init.number, init.data),
+            Output::Part(part) => self.segment_store.put_part(part.msn, part.data),
+            Output::SegmentEnd { msn } => self.segment_store.close_segment(msn),
         }
     }
 
     /// Tells the store that the broadcast is recorded, if it is.
     pub fn announce_recording(&self) {
-        if let Some(tape) = self.shelf.tape() {
-            tape.announce();
+        if let Some(recording_writer) = self.segment_store.recording_writer() {
+            recording_writer.announce();
         }
     }
 
     /// What is recorded of it.
-    pub fn tape(&self) -> Option<&RecordingWriter> {
-        self.shelf.tape().map(Arc::as_ref)
+    pub fn recording_writer(&self) -> Option<&RecordingWriter> {
+        self.segment_store.recording_writer().map(Arc::as_ref)
     }
 
     /// Has the disk thread record what it was just given to write.
     fn record(&mut self, output: &Output) {
-        let Some(tape) = self.shelf.tape() else {
+        let Some(recording_writer) = self.segment_store.recording_writer() else {
             return;
         };
         let entry = |msn: u64| self.window.segment(msn).map(SegmentEntry::from);
         let job = match output {
             Output::Init(init) => {
-                tape.note_init(init);
+                recording_writer.note_init(init);
                 Some(WriterJob::Init(init.number))
             }
             Output::Part(part) if part.index == 0 => entry(part.msn).map(WriterJob::Segment),
@@ -331,21 +338,27 @@ impl Broadcast {
             }
         };
         if let Some(job) = job {
-            let tape = tape.clone();
-            self.disk().submit(Job::Tape(tape, job));
+            let recording_writer = recording_writer.clone();
+            self.disk().submit(Job::Tape(recording_writer, job));
         }
     }
 
     /// After the folder was made good: whatever of it is not recorded yet.
     fn catch_up_recording(&self) {
-        let Some(tape) = self.shelf.tape().filter(|_| !self.window.is_ended()) else {
+        let Some(recording_writer) = self
+            .segment_store
+            .recording_writer()
+            .filter(|_| !self.window.is_ended())
+        else {
             return;
         };
         let open = self.window.segments().filter(|segment| !segment.closed);
         let segments = self.recent.iter().copied();
         let segments = segments.chain(open.map(SegmentEntry::from)).collect();
-        self.disk()
-            .submit(Job::Tape(tape.clone(), WriterJob::CatchUp(segments)));
+        self.disk().submit(Job::Tape(
+            recording_writer.clone(),
+            WriterJob::CatchUp(segments),
+        ));
     }
 
     fn note(&mut self, record: &Record) -> u64 {
@@ -374,7 +387,7 @@ impl Broadcast {
             .is_some_and(|(until_ms, _)| *until_ms <= now_ms)
         {
             let (_, msn) = self.retired.pop_front().expect("looked at above");
-            self.shelf.remove(msn);
+            self.segment_store.remove(msn);
             gone.push(msn);
         }
         if let Some(last) = gone.last() {
@@ -388,7 +401,7 @@ impl Broadcast {
     /// Brings the folder up to date with what is published: every file that memory still holds, and a fresh journal.
     fn rebuild(&mut self, now_ms: i64) -> u64 {
         self.rebuilt_ms = now_ms;
-        let job = self.submit_rebuild(self.shelf.inits(), self.shelf.in_memory());
+        let job = self.submit_rebuild(self.segment_store.inits(), self.segment_store.in_memory());
         self.catch_up_recording();
         job
     }

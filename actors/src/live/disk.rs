@@ -123,11 +123,14 @@ impl Disk {
     pub fn submit(&self, job: Job) -> u64 {
         let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
         if let Err(refused) = self.jobs.try_send((number, job)) {
-            if let TrySendError::Full((_, Job::Tape(tape, WriterJob::End(at_ms))))
-            | TrySendError::Disconnected((_, Job::Tape(tape, WriterJob::End(at_ms)))) = refused
+            if let TrySendError::Full((_, Job::Tape(recording_writer, WriterJob::End(at_ms))))
+            | TrySendError::Disconnected((
+                _,
+                Job::Tape(recording_writer, WriterJob::End(at_ms)),
+            )) = refused
             {
                 // Nothing may keep a recording from becoming work.
-                tape.end(at_ms);
+                recording_writer.end(at_ms);
             }
             self.shared.lost.store(number, Ordering::Release);
             self.shared
@@ -180,8 +183,8 @@ impl Shared {
 fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
     while let Ok((number, job)) = queue.recv() {
         let job = match job {
-            Job::Tape(tape, job) => {
-                tape.carry_out(job, &writer.folder);
+            Job::Tape(recording_writer, job) => {
+                recording_writer.carry_out(job, &writer.folder);
                 Job::Line(Vec::new())
             }
             job => job,
@@ -237,8 +240,8 @@ impl Writer {
             }
             Job::Line(line) if line.is_empty() => Ok(()),
             Job::Line(line) => self.journal()?.write_all(&line),
-            Job::Tape(tape, job) => {
-                tape.carry_out(job, &self.folder);
+            Job::Tape(recording_writer, job) => {
+                recording_writer.carry_out(job, &self.folder);
                 Ok(())
             }
             Job::Rebuild(rebuild) => self.rebuild(&rebuild),

@@ -99,8 +99,10 @@ impl Health {
         let request = session.map(|session| &session.request);
         let line = report.line;
         let header = broadcast.header();
-        let tape = broadcast.tape();
-        let stopped = tape.and_then(|tape| tape.stopped()).map(str::to_owned);
+        let recording_writer = broadcast.recording_writer();
+        let stopped = recording_writer
+            .and_then(|recording_writer| recording_writer.stopped())
+            .map(str::to_owned);
         let mut advice = advice(
             &measured,
             &AdviceContext {
@@ -148,7 +150,7 @@ impl Health {
                 .window()
                 .part_target_90k()
                 .map(|ticks| f64::from(ticks) / 90.0),
-            recording: tape.map(|_| {
+            recording: recording_writer.map(|_| {
                 if stopped.is_some() {
                     "stopped"
                 } else {

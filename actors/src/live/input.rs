@@ -213,9 +213,9 @@ impl LiveInput {
         };
         let folder = services.folder.join(row.id.to_string());
         let is_recorded = row.record_mode == RecordMode::Automatic;
-        let tape =
-            is_recorded.then(|| RecordingWriter::new(services.tapes.clone(), row.id, &header));
-        let broadcast = Broadcast::begin(&services.settings, header, &folder, tape)?;
+        let recording_writer = is_recorded
+            .then(|| RecordingWriter::new(services.writer_context.clone(), row.id, &header));
+        let broadcast = Broadcast::begin(&services.settings, header, &folder, recording_writer)?;
         info!(input = %row.id, broadcast = broadcast.header().broadcast, "broadcast begins");
         services.ledger.note(started);
         broadcast.announce_recording();
@@ -370,7 +370,7 @@ impl LiveInput {
             self.args.playback.set_health(None);
             return;
         };
-        let trouble = self.args.services.store.trouble();
+        let trouble = self.args.services.store.write_failure();
         let is_counted = self.args.services.settings.count_viewers;
         self.args.playback.set_health(Some(Health::of(Facts {
             session: self.session.as_ref(),

@@ -243,11 +243,11 @@ impl LiveInputs {
         });
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
-        if let Some(tape) = view.shelf.tape() {
-            let job = Job::Tape(tape.clone(), WriterJob::End(now_ms));
-            view.shelf.disk().submit(job);
+        if let Some(recording_writer) = view.segment_store.recording_writer() {
+            let job = Job::Tape(recording_writer.clone(), WriterJob::End(now_ms));
+            view.segment_store.disk().submit(job);
         }
-        view.shelf.disk().submit(Job::Discard);
+        view.segment_store.disk().submit(Job::Discard);
     }
 
     fn is_given_up(&self, input_id: Uuid) -> bool {
@@ -330,18 +330,11 @@ impl LiveInputs {
         }
         if let Some(on_air) = self.on_air.get_mut(&entry.row.id) {
             let open = on_air.ticket.as_ref().filter(|ticket| ticket.is_open());
-            let incumbent = open.map(|ticket| CurrentPublisher {
+            let current = open.map(|ticket| CurrentPublisher {
                 media_age_ms: ticket.media_age_ms(now_ms),
             });
             let (within, fresh) = (settings.displaced_for, settings.fresh_for);
-            if would_flap(
-                &on_air.displaced,
-                &identity,
-                incumbent,
-                now_ms,
-                within,
-                fresh,
-            ) {
+            if would_flap(&on_air.displaced, &identity, current, now_ms, within, fresh) {
                 let _ = on_air
                     .actor
                     .get()
@@ -416,8 +409,8 @@ impl Message<Admit> for LiveInputs {
             Ok(_) => {
                 info!(remote = %request.remote, protocol = request.protocol.as_str(), "publisher admitted")
             }
-            Err(refusal) => {
-                info!(remote = %request.remote, reason = refusal.message(), "publisher refused")
+            Err(rejection) => {
+                info!(remote = %request.remote, reason = rejection.message(), "publisher refused")
             }
         }
         admitted

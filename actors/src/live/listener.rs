@@ -43,7 +43,7 @@ pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
 #[derive(Clone)]
 pub struct Args {
     pub socket: Arc<TcpListener>,
-    pub gate: LiveAuthorizer,
+    pub authorizer: LiveAuthorizer,
     pub settings: Arc<RtmpSettings>,
     /// RTMPS when given.
     pub tls: Option<Acceptor>,
@@ -123,8 +123,8 @@ async fn accept_all(args: Args) {
 async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args: &Args) {
     let _ = socket.set_nodelay(true);
     let switch = BatchingSwitch::default();
-    let gate = BatchingAuthorizer {
-        gate: args.gate.clone(),
+    let authorizer = BatchingAuthorizer {
+        authorizer: args.authorizer.clone(),
         switch: switch.clone(),
         place: Arc::new(Mutex::new(Some(place))),
     };
@@ -136,7 +136,7 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args:
                 socket,
                 remote,
                 Protocol::Rtmp,
-                &gate,
+                &authorizer,
                 settings,
                 args.stop.clone(),
             )
@@ -150,7 +150,7 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args:
                         socket,
                         remote,
                         Protocol::Rtmps,
-                        &gate,
+                        &authorizer,
                         settings,
                         args.stop.clone(),
                     )
@@ -166,10 +166,10 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args:
     }
 }
 
-/// Admits as the gate behind it; an admitted publisher's socket is read at a pace, and its place among the unadmitted comes free.
+/// Admits as the authorizer behind it; an admitted publisher's socket is read at a pace, and its place among the unadmitted comes free.
 #[derive(Clone)]
 struct BatchingAuthorizer {
-    gate: LiveAuthorizer,
+    authorizer: LiveAuthorizer,
     switch: BatchingSwitch,
     place: Arc<Mutex<Option<NetworkPlace>>>,
 }
@@ -178,7 +178,7 @@ impl PublishAuthorizer for BatchingAuthorizer {
     type Session = LiveSession;
 
     async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
-        let admitted = self.gate.admit(request).await;
+        let admitted = self.authorizer.admit(request).await;
         if admitted.is_ok() {
             self.switch.turn_on();
             drop(

@@ -163,7 +163,7 @@ pub struct Services {
     boot_id: String,
     ledger: ledger::Ledger,
     /// What recordings need.
-    tapes: recording::WriterContext,
+    writer_context: recording::WriterContext,
 }
 
 impl std::fmt::Debug for Services {
@@ -192,7 +192,7 @@ impl Branch {
     ) -> Result<Self, Error> {
         let folder = store.data_dir().join("live");
         let ledger = ledger::Ledger::new();
-        let tapes = recording::WriterContext {
+        let writer_context = recording::WriterContext {
             folder: recording::folder_of(&store),
             store: store.clone(),
             ledger: ledger.clone(),
@@ -203,7 +203,7 @@ impl Branch {
             store,
             boot_id: boot_id(),
             ledger,
-            tapes,
+            writer_context,
         };
         let mut branch = Self {
             services: Arc::new(services),
@@ -230,8 +230,11 @@ impl Branch {
         branch.recovered = views
             .map(|view| view.window.header().broadcast.clone())
             .collect();
-        let (tapes, on_air) = (branch.services.tapes.clone(), branch.recovered.clone());
-        tokio::task::spawn_blocking(move || recording::recover(&tapes, &on_air))
+        let (writer_context, on_air) = (
+            branch.services.writer_context.clone(),
+            branch.recovered.clone(),
+        );
+        tokio::task::spawn_blocking(move || recording::recover(&writer_context, &on_air))
             .await
             .expect("recovery does not panic")
             .map_err(Error::io("reading the folder of recordings"))?;
@@ -299,7 +302,7 @@ impl Branch {
             stop.clone(),
         );
         let folders = recording::run_sweep(
-            self.services.tapes.clone(),
+            self.services.writer_context.clone(),
             self.directory.clone(),
             self.services.settings.linger,
             stop.clone(),

@@ -61,7 +61,7 @@ impl Published {
 #[derive(Debug)]
 pub struct View {
     pub window: Window,
-    pub shelf: Arc<SegmentStore>,
+    pub segment_store: Arc<SegmentStore>,
     /// What is listed until a player can start with this one.
     before: Option<Arc<View>>,
     media: OnceLock<bytes::Bytes>,
@@ -69,10 +69,10 @@ pub struct View {
 }
 
 impl View {
-    pub fn new(window: Window, shelf: Arc<SegmentStore>) -> Self {
+    pub fn new(window: Window, segment_store: Arc<SegmentStore>) -> Self {
         Self {
             window,
-            shelf,
+            segment_store,
             before: None,
             media: OnceLock::new(),
             delta: OnceLock::new(),

@@ -155,25 +155,25 @@ fn view(
     if recovered.ended && window.segments().next().is_none() {
         return Ok(None);
     }
-    let shelf = SegmentStore::new(folder.to_owned(), Disk::start(folder.to_owned())?);
-    if let Some(tape) = RecordingWriter::load(
-        services.tapes.clone(),
+    let segment_store = SegmentStore::new(folder.to_owned(), Disk::start(folder.to_owned())?);
+    if let Some(recording_writer) = RecordingWriter::load(
+        services.writer_context.clone(),
         input_id,
         window.header(),
         first_lost,
     ) {
-        shelf.set_tape(tape);
+        segment_store.set_recording_writer(recording_writer);
     }
     for init in window.inits() {
-        shelf.put_init(
+        segment_store.put_init(
             init.number,
             fs::read(folder.join(names::init_name(init.number)))?.into(),
         );
     }
     window
         .segments()
-        .for_each(|segment| shelf.put_recovered(segment));
-    Ok(Some(View::new(window, Arc::new(shelf))))
+        .for_each(|segment| segment_store.put_recovered(segment));
+    Ok(Some(View::new(window, Arc::new(segment_store))))
 }
 
 fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {

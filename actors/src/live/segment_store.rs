@@ -51,7 +51,7 @@ pub struct SegmentStore {
     segments: RwLock<BTreeMap<u64, Slot>>,
     inits: RwLock<BTreeMap<u32, Bytes>>,
     /// What is recorded of the broadcast.
-    tape: OnceLock<Arc<RecordingWriter>>,
+    recording_writer: OnceLock<Arc<RecordingWriter>>,
 }
 
 #[derive(Debug, Default)]
@@ -86,18 +86,18 @@ impl SegmentStore {
             disk,
             segments: RwLock::default(),
             inits: RwLock::default(),
-            tape: OnceLock::new(),
+            recording_writer: OnceLock::new(),
         }
     }
 
     /// What is recorded of the broadcast; `None` when it is not.
-    pub fn tape(&self) -> Option<&Arc<RecordingWriter>> {
-        self.tape.get()
+    pub fn recording_writer(&self) -> Option<&Arc<RecordingWriter>> {
+        self.recording_writer.get()
     }
 
     /// The broadcast is recorded; said once, before anybody reads.
-    pub(super) fn set_tape(&self, tape: RecordingWriter) {
-        let _ = self.tape.set(Arc::new(tape));
+    pub(super) fn set_recording_writer(&self, recording_writer: RecordingWriter) {
+        let _ = self.recording_writer.set(Arc::new(recording_writer));
     }
 
     /// The folder of the broadcast's files.
@@ -240,35 +240,37 @@ impl SegmentStore {
 mod tests {
     use super::*;
 
-    fn shelf() -> SegmentStore {
+    fn segment_store() -> SegmentStore {
         let folder = PathBuf::from("/nonexistent");
-        let shelf = SegmentStore::new(folder.clone(), Disk::start(folder).unwrap());
-        shelf.put_part(7, Bytes::from_static(b"abc"));
-        shelf.put_part(7, Bytes::from_static(b"de"));
-        shelf
+        let segment_store = SegmentStore::new(folder.clone(), Disk::start(folder).unwrap());
+        segment_store.put_part(7, Bytes::from_static(b"abc"));
+        segment_store.put_part(7, Bytes::from_static(b"de"));
+        segment_store
     }
 
     #[test]
     fn an_open_segment_has_parts_but_is_no_segment() {
-        let shelf = shelf();
-        assert!(shelf.segment(7).is_none());
-        assert!(matches!(shelf.part(7, 1), Some(Body::Memory(pieces)) if pieces[0] == "de"));
-        assert!(shelf.part(7, 2).is_none());
-        shelf.close_segment(7);
-        assert_eq!(shelf.segment(7).map(|body| body.len()), Some(5));
+        let segment_store = segment_store();
+        assert!(segment_store.segment(7).is_none());
+        assert!(
+            matches!(segment_store.part(7, 1), Some(Body::Memory(pieces)) if pieces[0] == "de")
+        );
+        assert!(segment_store.part(7, 2).is_none());
+        segment_store.close_segment(7);
+        assert_eq!(segment_store.segment(7).map(|body| body.len()), Some(5));
     }
 
     #[test]
     fn a_part_whose_memory_was_dropped_is_a_range_of_its_file() {
-        let shelf = shelf();
-        shelf.close_segment(7);
-        shelf.drop_memory_before(8);
-        assert_eq!(shelf.memory_bytes(), 0);
-        let Some(Body::File { path, offset, len }) = shelf.part(7, 1) else {
+        let segment_store = segment_store();
+        segment_store.close_segment(7);
+        segment_store.drop_memory_before(8);
+        assert_eq!(segment_store.memory_bytes(), 0);
+        let Some(Body::File { path, offset, len }) = segment_store.part(7, 1) else {
             panic!("a file range")
         };
         assert_eq!((path.ends_with("7.m4s"), offset, len), (true, 3, 2));
-        shelf.remove(7);
-        assert!(shelf.segment(7).is_none());
+        segment_store.remove(7);
+        assert!(segment_store.segment(7).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The publisher's side: the gate it asks, and the session it feeds.
+//! The publisher's side: the authorizer it asks, and the session it feeds.
 //!
 //! A session never waits for anything but room in its input's mailbox; that wait is the back-pressure to the encoder.
 
@@ -186,7 +186,7 @@ impl LiveAuthorizer {
 /// Admits what the service itself fetches for an input.
 #[derive(Clone, Debug)]
 pub(super) struct PullAuthorizer {
-    gate: LiveAuthorizer,
+    authorizer: LiveAuthorizer,
     input_id: Uuid,
 }
 
@@ -194,7 +194,7 @@ impl PublishAuthorizer for PullAuthorizer {
     type Session = LiveSession;
 
     async fn admit(&self, request: PublishRequest) -> Result<LiveSession, Rejection> {
-        self.gate.admit_as(request, Some(self.input_id)).await
+        self.authorizer.admit_as(request, Some(self.input_id)).await
     }
 }
 
@@ -207,10 +207,10 @@ impl PublishAuthorizer for LiveAuthorizer {
 }
 
 impl LiveAuthorizer {
-    /// The gate for the source of an input.
+    /// The authorizer for the source of an input.
     pub(super) fn pulled(&self, input_id: Uuid) -> PullAuthorizer {
         PullAuthorizer {
-            gate: self.clone(),
+            authorizer: self.clone(),
             input_id,
         }
     }
@@ -234,7 +234,7 @@ impl LiveAuthorizer {
             displaced,
         } = match admitted {
             Ok(admitted) => admitted,
-            Err(kameo::error::SendError::HandlerError(refusal)) => return Err(refusal),
+            Err(kameo::error::SendError::HandlerError(rejection)) => return Err(rejection),
             Err(error) => {
                 warn!(?error, "a publisher could not be admitted");
                 return Err(Rejection::Busy);

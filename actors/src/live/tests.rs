@@ -37,7 +37,7 @@ const KEY_EVERY: i64 = 60;
 
 struct Service {
     live: Live,
-    gate: LiveAuthorizer,
+    authorizer: LiveAuthorizer,
     root: ActorRef<Root>,
     inputs: ActorRef<LiveInputs>,
     store: Store,
@@ -78,11 +78,11 @@ async fn start_with(
     let inputs = started.await.unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(branch.clone().run_background(stop.clone()));
-    let gate = LiveAuthorizer::new(inputs.clone());
+    let authorizer = LiveAuthorizer::new(inputs.clone());
     (
         Service {
             live: branch.live(inputs.clone()),
-            gate,
+            authorizer,
             root,
             inputs,
             store,
@@ -101,7 +101,7 @@ impl Service {
 
     /// Admits an encoder at 10.0.0.`octet` with the right key.
     async fn publish(&self, first: &FirstCredentials, octet: u8) -> LiveSession {
-        self.gate
+        self.authorizer
             .admit(request(&stream(first), octet))
             .await
             .expect("the key is right")
@@ -287,40 +287,46 @@ async fn wrong_rotated_disabled_and_deleted_are_refused_and_end_what_runs() {
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
     let mut row = first.live_input.clone();
-    let refusal = |stream: String| {
-        let gate = service.gate.clone();
-        async move { gate.admit(request(&stream, 1)).await.err() }
+    let rejection = |stream: String| {
+        let authorizer = service.authorizer.clone();
+        async move { authorizer.admit(request(&stream, 1)).await.err() }
     };
     let key = first.stream_key.expose();
     assert_eq!(
-        refusal(format!("{}.svc_live_wrong", row.input_slug)).await,
+        rejection(format!("{}.svc_live_wrong", row.input_slug)).await,
         Some(Rejection::Unauthorized)
     );
     assert_eq!(
-        refusal(format!("otherslug.{key}")).await,
+        rejection(format!("otherslug.{key}")).await,
         Some(Rejection::Unauthorized)
     );
-    assert_eq!(refusal(String::new()).await, Some(Rejection::Unauthorized));
+    assert_eq!(
+        rejection(String::new()).await,
+        Some(Rejection::Unauthorized)
+    );
 
-    let mut session = service.gate.admit(request(key, 1)).await.unwrap();
+    let mut session = service.authorizer.admit(request(key, 1)).await.unwrap();
     send(&mut session, 0..10).await.unwrap();
     row.enabled = false;
     service.live.changed(row.clone()).await.unwrap();
     tokio::time::timeout(Duration::from_secs(5), session.closed())
         .await
         .expect("disabling ends a running publish");
-    assert_eq!(refusal(stream(&first)).await, Some(Rejection::Disabled));
+    assert_eq!(rejection(stream(&first)).await, Some(Rejection::Disabled));
 
     row.enabled = true;
     row.stream_key_hash = sluice_store::credentials::hash("svc_live_another");
     service.live.changed(row.clone()).await.unwrap();
-    assert_eq!(refusal(stream(&first)).await, Some(Rejection::Unauthorized));
-    assert_eq!(refusal("svc_live_another".into()).await, None);
+    assert_eq!(
+        rejection(stream(&first)).await,
+        Some(Rejection::Unauthorized)
+    );
+    assert_eq!(rejection("svc_live_another".into()).await, None);
 
     service.live.deleted(row.id).await.unwrap();
     assert!(service.live.playback(&row.playback_id).is_none());
     assert_eq!(
-        refusal("svc_live_another".into()).await,
+        rejection("svc_live_another".into()).await,
         Some(Rejection::Unauthorized)
     );
     service.stop().await;
@@ -342,7 +348,7 @@ async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
     send(&mut newer, 0..40).await.unwrap();
     eventually("both are listed whole", || listed_pictures(&playback) >= 70).await;
 
-    let back = service.gate.admit(request(&stream(&first), 1)).await;
+    let back = service.authorizer.admit(request(&stream(&first), 1)).await;
     assert_eq!(back.err(), Some(Rejection::Conflict));
     assert!(
         send(&mut newer, 40..80).await.is_ok(),
@@ -364,8 +370,8 @@ async fn a_newer_publisher_begins_after_what_had_arrived_of_the_older_one() {
     let (service, first) = start(dir.path()).await;
     let first = first.unwrap();
     let playback = service.playback(&first);
-    let (gate, stream) = (&service.gate, stream(&first));
-    let mut older = gate.admit(request(&stream, 1)).await.unwrap();
+    let (authorizer, stream) = (&service.authorizer, stream(&first));
+    let mut older = authorizer.admit(request(&stream, 1)).await.unwrap();
     send(&mut older, 0..30).await.unwrap();
 
     let last_words = async {
@@ -374,7 +380,7 @@ async fn a_newer_publisher_begins_after_what_had_arrived_of_the_older_one() {
         assert_eq!(older.deliver(&mut units).await, Err(Closed));
         older.end(Ended::Dropped).await;
     };
-    let (newer, ()) = tokio::join!(gate.admit(request(&stream, 2)), last_words);
+    let (newer, ()) = tokio::join!(authorizer.admit(request(&stream, 2)), last_words);
     let mut newer = newer.unwrap();
     send(&mut newer, 0..30).await.unwrap();
     eventually("the newer one is listed", || {
@@ -442,7 +448,7 @@ async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
     let view = playback.now().view.clone().unwrap();
     for segment in view.window.segments() {
         let body = view
-            .shelf
+            .segment_store
             .segment(segment.msn)
             .expect("a listed segment answers");
         assert_eq!(body.len(), segment.len);
@@ -544,7 +550,7 @@ async fn a_broadcast_longer_than_its_window_survives_a_restart() {
     assert!(view.window.segments().count() >= 6, "{:?}", msns(&playback));
     for segment in view.window.segments() {
         assert!(
-            view.shelf.segment(segment.msn).is_some(),
+            view.segment_store.segment(segment.msn).is_some(),
             "{} answers",
             segment.msn
         );

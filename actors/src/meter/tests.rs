@@ -229,7 +229,7 @@ async fn a_larger_plan_opens_a_cap_that_was_reached() {
     assert_eq!(site.spend(usize::MAX).await, 3_000 - 151);
 }
 
-/// A delivery and the quota of its refusal each waited for the whole patience, one after the other.
+/// A delivery and the quota of its rejection each waited for the whole patience, one after the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
     let site = Site::open("small").await;
@@ -258,7 +258,7 @@ async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
         Err(Rejection::Busy)
     ));
     assert!(
-        site.store.trouble().is_some(),
+        site.store.write_failure().is_some(),
         "the first to wait has learnt of it"
     );
 
@@ -275,12 +275,12 @@ async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
         tokio::time::timeout(super::PATIENCE, answered)
             .await
             .is_ok(),
-        "a hundred refusals take less than one patience"
+        "a hundred rejections take less than one patience"
     );
 
     release.send(()).unwrap();
     holding.await.unwrap();
-    while site.store.trouble().is_some() {
+    while site.store.write_failure().is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(site.spend(10).await, 10);

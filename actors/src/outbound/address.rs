@@ -73,7 +73,7 @@ pub struct AddressVerdict {
 }
 
 /// Why a request may not go to the address; `None` when it may.
-pub fn refusal(address: IpAddr, allow: &[Cidr]) -> Option<AddressVerdict> {
+pub fn rejection(address: IpAddr, allow: &[Cidr]) -> Option<AddressVerdict> {
     let refused = |face: IpAddr| {
         let reason = special(face)?;
         let is_allowed = allow.iter().any(|network| network.contains(face));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn needed(address: &str, allow: &[&str]) -> Option<Vec<String>> {
-        let verdict = refusal(address.parse().unwrap(), &networks(allow))?;
+        let verdict = rejection(address.parse().unwrap(), &networks(allow))?;
         Some(verdict.needed.iter().map(IpNet::to_string).collect())
     }
 
@@ -239,7 +239,7 @@ mod tests {
             "2606:4700::1111",
             "3fff:1000::1",
         ] {
-            assert_eq!(refusal(address.parse().unwrap(), &[]), None, "{address}");
+            assert_eq!(rejection(address.parse().unwrap(), &[]), None, "{address}");
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
                 .copied()
                 .chain(needed.iter().map(String::as_str))
                 .collect();
-            let refused = refusal(address.parse().unwrap(), &networks(&enough));
+            let refused = rejection(address.parse().unwrap(), &networks(&enough));
             assert_eq!(refused, None, "{address} {enough:?}");
         }
     }
@@ -314,12 +314,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_refused_address_stays_refused_in_every_embedding(v4 in special_address()) {
-            prop_assert!(refusal(v4.into(), &[]).is_some());
+            prop_assert!(rejection(v4.into(), &[]).is_some());
             // Neither what is allowed in IPv6 nor another network in IPv4 lets it through.
             let other = if v4.octets()[0] == 10 { "127.0.0.0/8" } else { "10.0.0.0/8" };
             for address in embeddings(v4) {
                 for allow in [&[][..], &["::/0"], &["::/0", other]] {
-                    let refused = refusal(address.into(), &networks(allow));
+                    let refused = rejection(address.into(), &networks(allow));
                     prop_assert!(refused.is_some(), "{address} {allow:?}");
                 }
             }
@@ -329,10 +329,10 @@ mod tests {
         fn what_is_needed_is_enough(v4 in any::<u32>(), which in 0..12_usize, v6 in any::<u128>()) {
             let embedding = embeddings(v4.into())[which];
             for address in [IpAddr::from(Ipv4Addr::from(v4)), embedding.into(), Ipv6Addr::from(v6).into()] {
-                if let Some(verdict) = refusal(address, &[]) {
+                if let Some(verdict) = rejection(address, &[]) {
                     let needed: Vec<String> = verdict.needed.iter().map(IpNet::to_string).collect();
                     let needed: Vec<&str> = needed.iter().map(String::as_str).collect();
-                    prop_assert_eq!(refusal(address, &networks(&needed)), None);
+                    prop_assert_eq!(rejection(address, &networks(&needed)), None);
                 }
             }
         }

@@ -77,7 +77,7 @@ impl Dialler {
 
     /// Whether an address of the host may be dialled.
     pub(super) fn check(&self, target: &Target, address: IpAddr) -> Result<(), Rejection> {
-        match address::refusal(address, &self.settings.allow) {
+        match address::rejection(address, &self.settings.allow) {
             None => Ok(()),
             Some(verdict) => Err(Rejection::Address {
                 host: target.host().to_string(),

@@ -23,7 +23,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the refused address is; `None` when the URL itself is at fault.
+    /// What the refused address is; `None` when the URL itself is at error.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Url(_) => None,

@@ -130,7 +130,7 @@ fn redirect(from: &Target, answer: &Stream) -> Result<Option<Target>, Error> {
         .ok_or_else(|| Error::Redirect("to nowhere that can be read".to_owned()))?;
     let next = from
         .join(location)
-        .map_err(|fault| Error::Redirect(fault.to_string()))?;
+        .map_err(|error| Error::Redirect(error.to_string()))?;
     if from.is_tls() && !next.is_tls() {
         return Err(Error::Redirect(format!("from https to {next}")));
     }

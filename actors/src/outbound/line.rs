@@ -33,7 +33,7 @@ impl Outbound {
 
     /// Whether the address may be dialled only because the operator named it.
     pub fn is_named(&self, address: IpAddr) -> bool {
-        address::refusal(address, &[]).is_some()
-            && address::refusal(address, &self.settings().allow).is_none()
+        address::rejection(address, &[]).is_some()
+            && address::rejection(address, &self.settings().allow).is_none()
     }
 }

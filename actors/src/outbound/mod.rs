@@ -98,7 +98,7 @@ impl Outbound {
     pub async fn probe_url(&self, text: &str) -> Result<(), Rejection> {
         let target = self.check_url(text)?;
         match self.parts.dialler.addresses(&target).await {
-            Err(Error::Refused(refusal)) => Err(refusal),
+            Err(Error::Refused(rejection)) => Err(rejection),
             Ok(_) | Err(_) => Ok(()),
         }
     }

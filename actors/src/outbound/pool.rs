@@ -18,7 +18,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Pool<C> {
     max: usize,
     max_per_origin: usize,
-    shelf: Arc<Mutex<IdleConnections<C>>>,
+    connections: Arc<Mutex<IdleConnections<C>>>,
 }
 
 struct IdleConnections<C> {
@@ -38,7 +38,7 @@ struct Idle<C> {
 
 impl<C: Send + 'static> Pool<C> {
     pub(super) fn new(max: usize, max_per_origin: usize) -> Self {
-        let shelf = IdleConnections {
+        let connections = IdleConnections {
             idle: BTreeMap::new(),
             origins: HashMap::new(),
             next: 0,
@@ -47,15 +47,15 @@ impl<C: Send + 'static> Pool<C> {
         Self {
             max,
             max_per_origin,
-            shelf: Arc::new(Mutex::new(shelf)),
+            connections: Arc::new(Mutex::new(connections)),
         }
     }
 
     /// The connection to the origin that was used last.
     pub(super) fn take(&self, origin: &str, now: Instant) -> Option<C> {
-        let mut shelf = locked(&self.shelf);
-        let newest = *shelf.origins.get(origin)?.last()?;
-        let idle = shelf.remove(newest)?;
+        let mut connections = locked(&self.connections);
+        let newest = *connections.origins.get(origin)?.last()?;
+        let idle = connections.remove(newest)?;
         (idle.until > now).then_some(idle.connection)
     }
 
@@ -64,26 +64,26 @@ impl<C: Send + 'static> Pool<C> {
         if self.max == 0 || self.max_per_origin == 0 {
             return;
         }
-        let mut shelf = locked(&self.shelf);
-        let of_origin = shelf.origins.get(&origin);
+        let mut connections = locked(&self.connections);
+        let of_origin = connections.origins.get(&origin);
         let is_full = of_origin.is_some_and(|numbers| numbers.len() >= self.max_per_origin);
         let gives_way = if is_full {
             of_origin.and_then(|numbers| numbers.first()).copied()
-        } else if shelf.idle.len() >= self.max {
-            shelf.idle.keys().next().copied()
+        } else if connections.idle.len() >= self.max {
+            connections.idle.keys().next().copied()
         } else {
             None
         };
-        let closed = gives_way.and_then(|number| shelf.remove(number));
-        shelf.insert(Idle {
+        let closed = gives_way.and_then(|number| connections.remove(number));
+        connections.insert(Idle {
             origin,
             connection,
             until,
         });
-        if !std::mem::replace(&mut shelf.is_swept, true) {
-            tokio::spawn(sweep(Arc::downgrade(&self.shelf)));
+        if !std::mem::replace(&mut connections.is_swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(&self.connections)));
         }
-        drop(shelf);
+        drop(connections);
         drop(closed);
     }
 }
@@ -118,17 +118,17 @@ impl<C> IdleConnections<C> {
 }
 
 /// Closes old connections until none is left, or the pool is gone.
-async fn sweep<C>(shelf: Weak<Mutex<IdleConnections<C>>>) {
+async fn sweep<C>(connections: Weak<Mutex<IdleConnections<C>>>) {
     loop {
         sleep(SWEEP_EVERY).await;
-        let Some(shelf) = shelf.upgrade() else {
+        let Some(connections) = connections.upgrade() else {
             return;
         };
-        let mut shelf = locked(&shelf);
-        let closed = shelf.expire(Instant::now());
-        let is_empty = shelf.idle.is_empty();
-        shelf.is_swept = !is_empty;
-        drop(shelf);
+        let mut connections = locked(&connections);
+        let closed = connections.expire(Instant::now());
+        let is_empty = connections.idle.is_empty();
+        connections.is_swept = !is_empty;
+        drop(connections);
         drop(closed);
         if is_empty {
             return;
@@ -136,8 +136,8 @@ async fn sweep<C>(shelf: Weak<Mutex<IdleConnections<C>>>) {
     }
 }
 
-fn locked<C>(shelf: &Mutex<IdleConnections<C>>) -> MutexGuard<'_, IdleConnections<C>> {
-    shelf.lock().expect("no panic under this lock")
+fn locked<C>(connections: &Mutex<IdleConnections<C>>) -> MutexGuard<'_, IdleConnections<C>> {
+    connections.lock().expect("no panic under this lock")
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
             }
             let kept = ["a", "b"].map(|origin| emptied(&pool, origin, now));
             assert_eq!(kept, [a, b], "{max} {max_per_origin} {origins:?}");
-            assert!(locked(&pool.shelf).origins.is_empty());
+            assert!(locked(&pool.connections).origins.is_empty());
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let closed = tokio::time::timeout(Duration::from_secs(30), closed).await;
         assert!(closed.is_ok(), "the one whose time is over is still open");
         assert!(
-            locked(&pool.shelf).is_swept,
+            locked(&pool.connections).is_swept,
             "the other one is still watched"
         );
     }

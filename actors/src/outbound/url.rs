@@ -247,8 +247,8 @@ mod tests {
                 Some(UrlError::Name(name[..MAX_NAME_BYTES].to_owned())),
             ),
         ] {
-            let fault = Target::parse(&text).err();
-            assert_eq!(fault, expected, "{} bytes", text.len());
+            let error = Target::parse(&text).err();
+            assert_eq!(error, expected, "{} bytes", text.len());
         }
     }
 }

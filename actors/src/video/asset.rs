@@ -66,14 +66,14 @@ impl RowTask for AssetTask {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), OwnerError> {
+    async fn work(&self) -> Result<(), OwnerError> {
         let (services, lease) = (&*self.services, &self.lease);
-        let walked = tokio::select! {
+        let worked = tokio::select! {
             biased;
-            walked = walk(services, lease) => walked,
-            () = services.shift.ended() => Err(AssetError::Stop(OwnerError::Drained)),
+            worked = work(services, lease) => worked,
+            () = services.shutdown.ended() => Err(AssetError::Stop(OwnerError::Drained)),
         };
-        match walked {
+        match worked {
             Ok(()) => Ok(()),
             Err(AssetError::Failed(failure)) => fail(services, lease, failure).await,
             Err(AssetError::Stop(stop)) => Err(stop),
@@ -81,7 +81,7 @@ impl RowTask for AssetTask {
     }
 }
 
-async fn walk(services: &Services, lease: &Lease) -> Result<(), AssetError> {
+async fn work(services: &Services, lease: &Lease) -> Result<(), AssetError> {
     let mut asset = Asset::open(services, lease).await?;
     asset.plan().await?;
     asset.take_poster().await?;
@@ -99,8 +99,8 @@ pub(super) enum AssetError {
 }
 
 impl From<StepError> for AssetError {
-    fn from(setback: StepError) -> Self {
-        match setback {
+    fn from(error: StepError) -> Self {
+        match error {
             StepError::Failed(failure) => failure.into(),
             StepError::Stop(stop) => Self::Stop(stop),
         }

@@ -71,9 +71,9 @@ struct Services {
     followers: Followers<Progress>,
     latest: LatestProgress,
     playbacks: Playbacks,
-    tally: OutcomeCounters<Counts>,
+    counters: OutcomeCounters<Counts>,
     /// Assets stop where they are when it ends.
-    shift: ShutdownTracker,
+    shutdown: ShutdownTracker,
     registry: RegistryHandle<Video>,
 }
 
@@ -127,8 +127,8 @@ impl VideoStreams {
                 workers,
                 base_url,
                 latest: LatestProgress::default(),
-                tally: OutcomeCounters::default(),
-                shift: ShutdownTracker::default(),
+                counters: OutcomeCounters::default(),
+                shutdown: ShutdownTracker::default(),
                 registry: RegistryHandle::new(),
             }),
         }
@@ -299,17 +299,17 @@ impl VideoStreams {
 
     /// What has come of streams since the start.
     pub fn counts(&self) -> Counts {
-        self.services.tally.now()
+        self.services.counters.now()
     }
 
     /// No stream is begun any more, and those under way stop where they are; the next start goes on there.
     pub fn drain(&self) {
-        self.services.shift.end();
+        self.services.shutdown.end();
     }
 
     /// Returns when no stream is worked on any more and all have been given back, after [`Self::drain`].
     pub async fn close(&self) {
-        self.services.shift.all_left().await;
+        self.services.shutdown.all_left().await;
         debug!("no video stream is under way");
     }
 }
@@ -323,14 +323,14 @@ impl Entity for Video {
     type Owner = VideoAsset;
 
     fn takes_work(&self) -> bool {
-        !self.0.shift.has_ended()
+        !self.0.shutdown.has_ended()
     }
 
     fn owner(&self, lease: Lease) -> AssetTask {
         AssetTask {
             services: self.0.clone(),
             lease,
-            _at_work: self.0.shift.begin_work(),
+            _at_work: self.0.shutdown.begin_work(),
         }
     }
 
@@ -361,6 +361,6 @@ impl Services {
     fn ended(&self, stream: &Stream) {
         self.playbacks.forget(&stream.playback_id);
         self.tell(stream.id, Progress::of(stream));
-        self.tally.note(|counts| counts.ended(stream));
+        self.counters.note(|counts| counts.ended(stream));
     }
 }

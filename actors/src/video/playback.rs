@@ -105,7 +105,7 @@ pub(super) struct Playbacks {
     store: Store,
     /// At most.
     most: usize,
-    shelf: Mutex<SnapshotCache>,
+    cache: Mutex<SnapshotCache>,
 }
 
 #[derive(Default)]
@@ -182,13 +182,13 @@ impl Playbacks {
         Self {
             store,
             most,
-            shelf: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
     /// `Error::NotFound` for an unknown playback id.
     pub(super) async fn get(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
-        let known = self.shelf().look(playback_id);
+        let known = self.cache().look(playback_id);
         let slot = match known {
             Known::Kept(playback) => return Ok(playback),
             Known::Arriving(slot) => slot,
@@ -209,29 +209,29 @@ impl Playbacks {
 
     /// What [`publish`](Self::publish) is told that begins now.
     pub(super) fn changes(&self) -> u64 {
-        self.shelf().changes
+        self.cache().changes
     }
 
     /// The stream is as this has it, which was read after [`changes`](Self::changes) told `seen`; if something was forgotten
     /// since, this may be older than that, and whoever asks next looks at the rows.
     pub(super) fn publish(&self, playback: Playback, seen: u64) {
-        let mut shelf = self.shelf();
-        let is_newest = shelf.changes == seen;
-        shelf.forget(&playback.stream.playback_id);
+        let mut cache = self.cache();
+        let is_newest = cache.changes == seen;
+        cache.forget(&playback.stream.playback_id);
         if is_newest {
-            shelf.keep(Arc::new(playback), self.most);
+            cache.keep(Arc::new(playback), self.most);
         }
     }
 
     /// The stream has changed: whoever asks next looks at the rows.
     pub(super) fn forget(&self, playback_id: &str) {
-        let mut shelf = self.shelf();
-        shelf.changes += 1;
-        shelf.forget(playback_id);
+        let mut cache = self.cache();
+        cache.changes += 1;
+        cache.forget(playback_id);
     }
 
-    fn shelf(&self) -> MutexGuard<'_, SnapshotCache> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, SnapshotCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -244,7 +244,7 @@ struct SnapshotWait<'a> {
 
 impl Drop for SnapshotWait<'_> {
     fn drop(&mut self) {
-        let mut shelf = self.playbacks.shelf();
-        shelf.arrived(self.playback_id, &self.slot, self.playbacks.most);
+        let mut cache = self.playbacks.cache();
+        cache.arrived(self.playback_id, &self.slot, self.playbacks.most);
     }
 }

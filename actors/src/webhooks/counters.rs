@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn waits_fall_into_their_buckets() {
-        let tally = WebhookCounters::default();
+        let counters = WebhookCounters::default();
         for ms in [0, 10, 11, 500, 7_200_000] {
-            tally.note_wait(Duration::from_millis(ms));
+            counters.note_wait(Duration::from_millis(ms));
         }
-        let waits = tally.read().waits;
+        let waits = counters.read().waits;
         let counts: Vec<u64> = waits.buckets.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [2, 1, 0, 0, 0, 1, 0, 0, 1]);
         assert_eq!((waits.count, waits.sum_s), (5, 7_200.521));

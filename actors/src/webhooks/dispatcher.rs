@@ -39,7 +39,7 @@ pub const REWIND_ROWS: u32 = 500;
 #[derive(Debug)]
 pub struct Dispatcher {
     rules: Rules,
-    ladder: RetrySchedule,
+    schedule: RetrySchedule,
     bounds: Bounds,
     slow_after: Duration,
     /// By delivery: claimed, and their outcomes not recorded yet.
@@ -49,7 +49,7 @@ pub struct Dispatcher {
     /// Recorded by the last turn although its plan did not know of them: what they say of the endpoints' health is still to
     /// be written.
     late: Vec<Ended>,
-    gate: Scheduler,
+    scheduler: Scheduler,
     is_closing: bool,
 }
 
@@ -88,7 +88,7 @@ impl Ended {
     }
 
     /// As the rows note it. `draw`: a random number from 0 up to 1.
-    pub fn record(&self, ladder: &RetrySchedule, draw: f64) -> Attempted {
+    pub fn record(&self, schedule: &RetrySchedule, draw: f64) -> Attempted {
         let outcome = &self.outcome;
         Attempted {
             delivery_id: self.delivery_id,
@@ -98,7 +98,7 @@ impl Ended {
             http_status: outcome.http_status,
             response_preview: outcome.response_preview.clone(),
             error: outcome.error.clone(),
-            next: ladder.next(self.purpose, outcome.ending, outcome.ended_at, draw),
+            next: schedule.next(self.purpose, outcome.ending, outcome.ended_at, draw),
         }
     }
 }
@@ -164,7 +164,7 @@ impl Dispatcher {
     pub fn new(settings: &WebhookSettings) -> Self {
         Self {
             rules: Rules::new(settings),
-            ladder: RetrySchedule::new(settings),
+            schedule: RetrySchedule::new(settings),
             bounds: Bounds {
                 in_all: settings.max_in_flight,
                 for_one: settings.max_per_endpoint,
@@ -173,7 +173,7 @@ impl Dispatcher {
             running: HashMap::new(),
             ended: Vec::new(),
             late: Vec::new(),
-            gate: Scheduler::default(),
+            scheduler: Scheduler::default(),
             is_closing: false,
         }
     }
@@ -213,10 +213,10 @@ impl Dispatcher {
             records: self
                 .ended
                 .iter()
-                .map(|ended| ended.record(&self.ladder, draw()))
+                .map(|ended| ended.record(&self.schedule, draw()))
                 .collect(),
             late: self.late.len(),
-            horizon_ms: after(now_ms, self.ladder.longest()),
+            horizon_ms: after(now_ms, self.schedule.longest()),
             ..Plan::default()
         };
         let (busy, outcomes) = (self.busy(), self.outcomes());
@@ -246,12 +246,13 @@ impl Dispatcher {
                 dues.insert(endpoint_id, due);
             }
         }
-        self.gate.meet(lanes.iter().map(|lane| lane.endpoint.id));
+        self.scheduler
+            .meet(lanes.iter().map(|lane| lane.endpoint.id));
         if self.is_closing {
             plan.releasing.clear();
             return plan;
         }
-        let (grants, is_short) = self.gate.divide(self.bounds, load, &applicants);
+        let (grants, is_short) = self.scheduler.divide(self.bounds, load, &applicants);
         plan.is_short = is_short;
         for grant in grants {
             let replays_first = draw() < 0.5;

@@ -10,7 +10,7 @@
 //!        │
 //!        ▼
 //!   lanes ──▶ Dispatcher::plan ──▶ one write: record, rewind, claim ──▶ attempts ──▶ outcomes ─┐
-//!        ▲         │ health, schedule, gate                                                    │
+//!        ▲         │ health, schedule, scheduler                                                    │
 //!        └─────────┴───────────────────────────────────────────────────────────────────────────┘
 //! ```
 
@@ -76,11 +76,11 @@ struct Services {
     settings: WebhookSettings,
     store: Store,
     carrier: Arc<dyn Carrier>,
-    ladder: RetrySchedule,
+    schedule: RetrySchedule,
     clock: Clock,
     /// Of this process's leases.
     owner: Uuid,
-    tally: WebhookCounters,
+    counters: WebhookCounters,
     /// How many actors of this process there have been.
     incarnation: AtomicU64,
     /// An actor of this process has noted what earlier ones left.
@@ -121,13 +121,13 @@ impl Webhooks {
     fn over(settings: WebhookSettings, store: Store, carrier: Arc<dyn Carrier>) -> Self {
         Self {
             services: Arc::new(Services {
-                ladder: RetrySchedule::new(&settings),
+                schedule: RetrySchedule::new(&settings),
                 settings,
                 store,
                 carrier,
                 clock: Clock::default(),
                 owner: Uuid::now_v7(),
-                tally: WebhookCounters::default(),
+                counters: WebhookCounters::default(),
                 incarnation: AtomicU64::new(0),
                 has_started: AtomicBool::new(false),
                 closing: CancellationToken::new(),
@@ -161,7 +161,7 @@ impl Webhooks {
 
     /// What was done since the start, and what is in flight.
     pub fn statistics(&self) -> WebhookStatistics {
-        self.services.tally.read()
+        self.services.counters.read()
     }
 
     /// From now on nothing is claimed; what is in flight goes on.

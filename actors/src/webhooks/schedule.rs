@@ -1,10 +1,10 @@
-//! When a delivery is tried next: the ladder of pauses, `Retry-After`, and what has no ladder. Pure.
+//! When a delivery is tried next: the schedule of pauses, `Retry-After`, and what has no schedule. Pure.
 //!
-//! - A failure waits for the ladder's next pause, ±20 % so that deliveries of one outage do not come back together. After
+//! - A failure waits for the schedule's next pause, ±20 % so that deliveries of one outage do not come back together. After
 //!   the last pause's attempt the delivery has failed.
 //! - `Retry-After` (RFC 9110 §10.2.3) of any failure makes a pause longer, up to `webhooks.max_retry_after`, and never
 //!   shorter: a receiver cannot ask to be hammered. What is no number of seconds and no date is not there.
-//! - A probe of a suspended endpoint does not climb the ladder; a replay is one attempt, whatever comes of it; 410 ends
+//! - A probe of a suspended endpoint does not climb the schedule; a replay is one attempt, whatever comes of it; 410 ends
 //!   the delivery.
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub enum Ending {
 /// What an attempt was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// After so many failures that climbed the ladder.
+    /// After so many failures that climbed the schedule.
     Delivery { failures: u32 },
     /// Whether a suspended endpoint answers again.
     Probe,
@@ -126,7 +126,7 @@ mod tests {
 
     const NOW: i64 = 1_795_219_200_000;
 
-    fn ladder() -> RetrySchedule {
+    fn schedule() -> RetrySchedule {
         RetrySchedule::new(&WebhookSettings::default())
     }
 
@@ -160,7 +160,7 @@ mod tests {
             (delivery(5), failure(None), Failed),
             (delivery(5), failure(Some(7)), Failed),
             (delivery(u32::MAX), failure(None), Failed),
-            // Never shorter than the ladder, never longer than the setting.
+            // Never shorter than the schedule, never longer than the setting.
             (delivery(0), failure(Some(0)), at(5)),
             (delivery(1), failure(Some(29)), at(30)),
             (delivery(1), failure(Some(31)), at(31)),
@@ -168,17 +168,17 @@ mod tests {
             (delivery(0), failure(Some(u64::MAX)), at(3_600)),
         ];
         for (purpose, ending, next) in cases {
-            let found = ladder().next(purpose, ending, NOW, 0.5);
+            let found = schedule().next(purpose, ending, NOW, 0.5);
             assert_eq!(found, next, "{purpose:?} {ending:?}");
         }
-        let at_the_end_of_time = ladder().next(delivery(0), failure(None), i64::MAX, 0.5);
+        let at_the_end_of_time = schedule().next(delivery(0), failure(None), i64::MAX, 0.5);
         assert_eq!(at_the_end_of_time, RetryAt(i64::MAX));
     }
 
     #[test]
     fn pauses_spread_by_a_fifth() {
         for (draw, pause_ms) in [(0.0, 4_000), (0.5, 5_000), (0.999_999, 5_999)] {
-            let next = ladder().next(delivery(0), failure(None), NOW, draw);
+            let next = schedule().next(delivery(0), failure(None), NOW, draw);
             assert_eq!(next, Next::RetryAt(NOW + pause_ms), "{draw}");
         }
     }

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn everybody_has_a_turn_though_only_one_place_is_free() {
         for is_in_trouble in [false, true] {
-            let mut gate = Scheduler::default();
+            let mut scheduler = Scheduler::default();
             let applicants: Vec<Candidate> = (0..5)
                 .map(|number| applicant(number, 0, is_in_trouble))
                 .collect();
@@ -238,8 +238,8 @@ mod tests {
                 // A newcomer in every round must not push the others back for ever.
                 let newcomer = applicant(100 + round, 0, is_in_trouble);
                 let all: Vec<Candidate> = applicants.iter().copied().chain([newcomer]).collect();
-                gate.meet(all.iter().map(|applicant| applicant.endpoint_id));
-                let (grants, is_short) = gate.divide(BOUNDS, load(7, 3), &all);
+                scheduler.meet(all.iter().map(|applicant| applicant.endpoint_id));
+                let (grants, is_short) = scheduler.divide(BOUNDS, load(7, 3), &all);
                 assert!(is_short);
                 turns.extend(grants.iter().map(|grant| grant.endpoint_id.as_u128()));
             }
@@ -252,20 +252,20 @@ mod tests {
 
     #[test]
     fn a_neighbour_that_is_well_does_not_decide_whose_turn_it_is_in_trouble() {
-        let mut gate = Scheduler::default();
+        let mut scheduler = Scheduler::default();
         let applicants = [
             applicant(1, 0, true),
             applicant(2, 0, true),
             applicant(3, 0, false),
         ];
-        gate.meet(applicants.iter().map(|applicant| applicant.endpoint_id));
-        let first = |gate: &mut Scheduler| {
-            let (grants, _) = gate.divide(BOUNDS, load(3, 3), &applicants);
+        scheduler.meet(applicants.iter().map(|applicant| applicant.endpoint_id));
+        let first = |scheduler: &mut Scheduler| {
+            let (grants, _) = scheduler.divide(BOUNDS, load(3, 3), &applicants);
             let ill = grants.iter().find(|grant| grant.endpoint_id != id(3));
             ill.map(|grant| grant.endpoint_id.as_u128())
         };
-        assert_eq!(first(&mut gate), Some(1));
-        assert_eq!(first(&mut gate), Some(2));
-        assert_eq!(first(&mut gate), Some(1));
+        assert_eq!(first(&mut scheduler), Some(1));
+        assert_eq!(first(&mut scheduler), Some(2));
+        assert_eq!(first(&mut scheduler), Some(1));
     }
 }

@@ -82,7 +82,7 @@ impl Actor for Sender {
 
     async fn on_start(services: Arc<Services>, me: ActorRef<Self>) -> Result<Self, Infallible> {
         let pacer = tokio::spawn(pace(me, services.store.newest_event()));
-        services.tally.in_flight.store(0, Relaxed);
+        services.counters.in_flight.store(0, Relaxed);
         Ok(Self {
             incarnation: services.incarnation.fetch_add(1, Relaxed) + 1,
             dispatcher: Dispatcher::new(&services.settings),
@@ -129,7 +129,7 @@ impl Sender {
         self.turn = None;
         self.is_in_trouble = false;
         let in_flight = self.dispatcher.in_flight() as u64;
-        self.services.tally.in_flight.store(in_flight, Relaxed);
+        self.services.counters.in_flight.store(in_flight, Relaxed);
         if self.services.closing.is_cancelled() && self.dispatcher.is_idle() {
             self.services.closed.cancel();
         }
@@ -198,7 +198,7 @@ impl Sender {
             if claimed.number == 1 {
                 let waited_ms = self.services.clock.now_ms() - claimed.created_at;
                 let waited = Duration::from_millis(u64::try_from(waited_ms).unwrap_or(0));
-                self.services.tally.note_wait(waited);
+                self.services.counters.note_wait(waited);
             }
             let attempt = Attempt {
                 endpoint,
@@ -232,8 +232,8 @@ async fn attempt_outcome(services: &Services, attempt: &Attempt) -> Outcome {
         )
     });
     let counter = match outcome.ending {
-        Ending::Success => &services.tally.delivered,
-        Ending::Failure { .. } | Ending::Gone => &services.tally.failed,
+        Ending::Success => &services.counters.delivered,
+        Ending::Failure { .. } | Ending::Gone => &services.counters.failed,
     };
     counter.fetch_add(1, Relaxed);
     debug!(
@@ -263,7 +263,7 @@ async fn recover(services: &Services) -> Result<Recovered, Error> {
     // What an actor of this process claimed, or else whatever an earlier process left.
     let of = services.has_started.load(Relaxed).then_some(services.owner);
     let now_ms = services.clock.now_ms();
-    let horizon_ms = after(now_ms, services.ladder.longest());
+    let horizon_ms = after(now_ms, services.schedule.longest());
     services
         .store
         .write(move |tx| {
@@ -320,7 +320,7 @@ fn late_records(services: &Services, reports: &Reports) -> Vec<Attempted> {
     let reports = locked(reports);
     let records = reports
         .iter()
-        .map(|ended| ended.record(&services.ladder, draw()));
+        .map(|ended| ended.record(&services.schedule, draw()));
     records.collect()
 }
 
@@ -469,7 +469,7 @@ impl Message<Interrupted> for Sender {
                         "webhook deliveries are due that a clock ahead had put off"
                     );
                 }
-                self.services.tally.interrupted.fetch_add(rows, Relaxed);
+                self.services.counters.interrupted.fetch_add(rows, Relaxed);
                 self.has_recovered = rows + mended < u64::from(INTERRUPT_ROWS);
                 if self.has_recovered {
                     self.services.has_started.store(true, Relaxed);

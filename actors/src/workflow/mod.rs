@@ -77,9 +77,9 @@ struct Services {
     /// Makes a safe name of what a pattern gives.
     clean: fn(&str) -> String,
     followers: Followers<Progress>,
-    tally: OutcomeCounters<Counts>,
+    counters: OutcomeCounters<Counts>,
     /// Runs stop at their next step when it ends, and nobody waits for them any more.
-    shift: ShutdownTracker,
+    shutdown: ShutdownTracker,
     registry: RegistryHandle<RunEntity>,
 }
 
@@ -107,7 +107,7 @@ impl Services {
 
     /// The run has ended and its end is committed.
     fn ended(&self, run: &Run, steps_done: usize) {
-        self.tally.note(|counts| counts.ended(run));
+        self.counters.note(|counts| counts.ended(run));
         self.followers
             .publish(run.id, Progress::at_rest(run, steps_done));
     }
@@ -179,8 +179,8 @@ impl Workflows {
                 workers,
                 streams,
                 clean,
-                tally: OutcomeCounters::default(),
-                shift: ShutdownTracker::default(),
+                counters: OutcomeCounters::default(),
+                shutdown: ShutdownTracker::default(),
                 registry: RegistryHandle::new(),
             }),
         }
@@ -383,7 +383,7 @@ impl Workflows {
     pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Run, Error> {
         tokio::select! {
             waited = self.services.followers.wait(id, deadline) => waited?,
-            () = self.services.shift.ended() => {}
+            () = self.services.shutdown.ended() => {}
         }
         Ok(workflows::by_id(&mut self.services.store.read().await?, id).await?)
     }
@@ -400,17 +400,17 @@ impl Workflows {
 
     /// What has come of runs since the start.
     pub fn counts(&self) -> Counts {
-        self.services.tally.now()
+        self.services.counters.now()
     }
 
     /// No run is begun any more, and those under way stop at their next step; whoever waits is answered.
     pub fn drain(&self) {
-        self.services.shift.end();
+        self.services.shutdown.end();
     }
 
     /// Returns when no run is worked on any more and all have been given back, after [`Self::drain`].
     pub async fn close(&self) {
-        self.services.shift.all_left().await;
+        self.services.shutdown.all_left().await;
         debug!("no run is under way");
     }
 }
@@ -438,14 +438,14 @@ impl Entity for RunEntity {
     type Owner = WorkflowRun;
 
     fn takes_work(&self) -> bool {
-        !self.0.shift.has_ended()
+        !self.0.shutdown.has_ended()
     }
 
     fn owner(&self, lease: Lease) -> RunTask {
         RunTask {
             services: self.0.clone(),
             lease,
-            _at_work: self.0.shift.begin_work(),
+            _at_work: self.0.shutdown.begin_work(),
         }
     }
 
@@ -457,12 +457,12 @@ impl Entity for RunEntity {
     }
 
     fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()> {
-        let (terms, tally) = (self.0.terms(), self.0.tally.clone());
+        let (terms, counters) = (self.0.terms(), self.0.counters.clone());
         Box::pin(async move {
             if let Some(run) = workflows::give_up(tx, id, terms, now_ms).await? {
                 unreached::note(tx, &run, "not reached, because the run was given up").await?;
                 events::failed(tx, &run, now_ms).await?;
-                tally.note(|counts| counts.ended(&run));
+                counters.note(|counts| counts.ended(&run));
             }
             Ok(())
         })

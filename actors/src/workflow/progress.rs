@@ -36,7 +36,7 @@ pub struct Progress {
 
 impl Progress {
     /// Of a run that is worked on.
-    pub(super) fn under_way(definition: &sluice_media::workflow::Definition, path: &Path) -> Self {
+    pub(super) fn in_flight(definition: &sluice_media::workflow::Definition, path: &Path) -> Self {
         Self {
             status: RunStatus::Processing,
             steps_done: count(path.len()),
@@ -71,7 +71,7 @@ impl Report for Progress {
         // Neither can be told of a definition that this version does not read, or of a journal that a retry has just begun anew.
         let told = match definition::load(&mut reader, &run).await {
             Ok(definition) => definition::journalled(&definition, &steps)
-                .map(|path| Self::under_way(&definition, &path)),
+                .map(|path| Self::in_flight(&definition, &path)),
             Err(error) => Err(error),
         };
         match told {
@@ -140,9 +140,9 @@ impl Counts {
 pub(super) struct Active(OutcomeCounters<Counts>);
 
 impl Active {
-    pub(super) fn begin(tally: &OutcomeCounters<Counts>) -> Self {
-        tally.note(|counts| counts.active += 1);
-        Self(tally.clone())
+    pub(super) fn begin(counters: &OutcomeCounters<Counts>) -> Self {
+        counters.note(|counts| counts.active += 1);
+        Self(counters.clone())
     }
 }
 

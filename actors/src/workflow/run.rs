@@ -76,19 +76,19 @@ impl RowTask for RunTask {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), OwnerError> {
-        let _active = Active::begin(&self.services.tally);
+    async fn work(&self) -> Result<(), OwnerError> {
+        let _active = Active::begin(&self.services.counters);
         let _attended = self.services.followers.attend(self.lease.id);
-        let mut walk = RunTraversal::open(&self.services, &self.lease).await?;
-        match walk.go().await {
+        let mut traversal = RunTraversal::open(&self.services, &self.lease).await?;
+        match traversal.go().await {
             Ok(()) => Ok(()),
-            Err(RunError::Failed(fault)) => walk.fail(fault).await,
+            Err(RunError::Failed(failure)) => traversal.fail(failure).await,
             Err(RunError::Stop(stop)) => Err(stop),
         }
     }
 }
 
-/// Why a walk does not come to its end.
+/// Why a traversal does not come to its end.
 enum RunError {
     /// The node that comes next has failed.
     Failed(StepFailure),
@@ -96,8 +96,8 @@ enum RunError {
 }
 
 impl From<StepError> for RunError {
-    fn from(setback: StepError) -> Self {
-        match setback {
+    fn from(error: StepError) -> Self {
+        match error {
             StepError::Failed(failure) => Self::Failed(failure.into()),
             StepError::Stop(stop) => Self::Stop(stop),
         }
@@ -411,7 +411,7 @@ impl RunTraversal<'_> {
     }
 
     fn stop_if_draining(&self) -> Result<(), OwnerError> {
-        match self.services.shift.has_ended() {
+        match self.services.shutdown.has_ended() {
             true => Err(OwnerError::Drained),
             false => Ok(()),
         }

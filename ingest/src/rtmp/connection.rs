@@ -1,4 +1,4 @@
-//! The thin driver between a socket, the protocol's state machine and the gate.
+//! The thin driver between a socket, the protocol's state machine and the authorizer.
 //!
 //! One loop: decode what was read, hand it over, send what is to be sent, wait. While units wait to be taken, the socket
 //! is not read: that is the back-pressure to the encoder. One ticker of a second serves every deadline.
@@ -31,7 +31,7 @@ const READ_BEFORE_PUBLISH: usize = 4 << 10;
 const READ_PUBLISHING: usize = 64 << 10;
 /// A buffer with less room than this is replaced before it is read into.
 const SMALLEST_READ: usize = 4 << 10;
-/// The gate answers sooner; a publisher does not wait longer.
+/// The authorizer answers sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 /// What a publisher had sent when the service ended its publish is read within this: sockets may be read in beats of up
 /// to 100 ms. Bytes that are there already are taken later too, up to the bound.
@@ -51,7 +51,7 @@ pub async fn serve<S, G>(
     socket: S,
     remote: SocketAddr,
     protocol: Protocol,
-    gate: &G,
+    authorizer: &G,
     settings: &RtmpSettings,
     stop: CancellationToken,
 ) -> Result<(), Error>
@@ -60,7 +60,7 @@ where
     G: PublishAuthorizer,
 {
     let mut connection = Connection::new(socket, settings, stop);
-    let outcome = connection.run(remote, protocol, gate).await;
+    let outcome = connection.run(remote, protocol, authorizer).await;
     let said_last_word = match &outcome {
         Ok(Exit::PeerGone) | Err(Error::Io(_) | Error::TimedOut { .. }) => false,
         Ok(Exit::Closing) | Err(Error::Refused(_) | Error::Unsupported { .. }) => true,
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         &mut self,
         remote: SocketAddr,
         protocol: Protocol,
-        gate: &G,
+        authorizer: &G,
     ) -> Result<Exit, Error> {
         let ask = match self.until_asked().await? {
             Ok(ask) => ask,
@@ -143,10 +143,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             stream: ask.stream,
             encoder: ask.encoder,
         };
-        let mut publisher = match self.admit(gate, request).await {
+        let mut publisher = match self.admit(authorizer, request).await {
             Ok(publisher) => publisher,
-            Err(refusal) => {
-                let error = self.session.refuse(refusal);
+            Err(rejection) => {
+                let error = self.session.refuse(rejection);
                 self.flush().await?;
                 return Err(error);
             }
@@ -192,11 +192,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
 
     async fn admit<G: PublishAuthorizer>(
         &self,
-        gate: &G,
+        authorizer: &G,
         request: PublishRequest,
     ) -> Result<G::Session, Rejection> {
         tokio::select! {
-            admitted = timeout(ADMIT_WITHIN, gate.admit(request)) => {
+            admitted = timeout(ADMIT_WITHIN, authorizer.admit(request)) => {
                 admitted.unwrap_or(Err(Rejection::Busy))
             }
             () = self.stop.cancelled() => Err(Rejection::Busy),

@@ -4,7 +4,7 @@
 //! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶ Ended
 //! ```
 //!
-//! While the gate is asked, nothing is decoded: the caller holds what was read. Time is the age of the connection.
+//! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the connection.
 
 use std::{fmt, time::Duration};
 
@@ -221,7 +221,7 @@ impl Session {
         Ok(Progress::Paused)
     }
 
-    /// The gate said yes: media may come.
+    /// The authorizer said yes: media may come.
     pub fn admit(&mut self, now: Duration) {
         self.enter(Stage::Publishing, now);
         self.deadlines.last_ping = now;
@@ -230,11 +230,11 @@ impl Session {
         self.status("status", "NetStream.Publish.Start", "publishing");
     }
 
-    /// The gate said no. The error is what the connection ends with, after the output was sent.
-    pub fn refuse(&mut self, refusal: Rejection) -> Error {
+    /// The authorizer said no. The error is what the connection ends with, after the output was sent.
+    pub fn refuse(&mut self, rejection: Rejection) -> Error {
         self.stage = Stage::Ended;
-        self.status("error", BAD_NAME, refusal.message());
-        Error::Refused(refusal)
+        self.status("error", BAD_NAME, rejection.message());
+        Error::Refused(rejection)
     }
 
     /// Tells a publisher that it is over, whoever ended it.
@@ -356,8 +356,8 @@ impl Session {
             kind::VIDEO => self.demuxer.video(time_ms, message.payload, units),
             _ => self.demuxer.audio(time_ms, message.payload, units),
         };
-        if let Err(damage) = taken {
-            self.note(damage);
+        if let Err(corruption) = taken {
+            self.note(corruption);
         }
     }
 
@@ -379,17 +379,17 @@ impl Session {
                 }
             }
             Ok(None) => self.aggregate = None,
-            Err(damage) => {
+            Err(corruption) => {
                 self.aggregate = None;
-                self.note(damage);
+                self.note(corruption);
             }
         }
         true
     }
 
-    fn note(&mut self, damage: Corruption) {
+    fn note(&mut self, corruption: Corruption) {
         self.damaged += 1;
-        self.last_damage = Some(damage);
+        self.last_damage = Some(corruption);
     }
 
     fn take_user_control(&mut self, message: &Message) {

@@ -67,12 +67,12 @@ pub struct Orders {
     pub over: CancellationToken,
 }
 
-/// Pulls a source into the gate until it ends.
+/// Pulls a source into the authorizer until it ends.
 pub async fn pull<G, L>(
     source: Source,
     way: RtspTransport<L>,
     settings: &RtspSettings,
-    gate: &G,
+    authorizer: &G,
     orders: &Orders,
 ) -> Result<(), Failure>
 where
@@ -84,7 +84,7 @@ where
             source,
             Transport::Udp(Default::default()),
             settings,
-            gate,
+            authorizer,
             orders,
         )
         .await;
@@ -99,7 +99,7 @@ where
     }
     let relayed = pin!(guard::relay(listener, line));
     let transport = Transport::Tcp(Default::default());
-    let followed = pin!(follow(source, transport, settings, gate, orders));
+    let followed = pin!(follow(source, transport, settings, authorizer, orders));
     // The end of the relay is what the other side sees as the end of the connection; what it found wrong comes first.
     let relayed = async {
         match relayed.await {
@@ -118,7 +118,7 @@ async fn follow<G: PublishAuthorizer>(
     source: Source,
     transport: Transport,
     settings: &RtspSettings,
-    gate: &G,
+    authorizer: &G,
     orders: &Orders,
 ) -> Result<(), Failure> {
     let mut tracks = Tracks::new();
@@ -139,7 +139,7 @@ async fn follow<G: PublishAuthorizer>(
         stream: String::new(),
         encoder: encoder.clone(),
     };
-    let admitted = gate.admit(request).await.map_err(Error::from)?;
+    let admitted = authorizer.admit(request).await.map_err(Error::from)?;
     let mut publishing = Publishing {
         publisher: admitted,
         tracks,

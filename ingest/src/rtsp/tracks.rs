@@ -173,9 +173,9 @@ impl Tracks {
         }
     }
 
-    fn damaged(&mut self, damage: Corruption) {
+    fn damaged(&mut self, corruption: Corruption) {
         self.damaged += 1;
-        self.last_damage = Some(damage);
+        self.last_damage = Some(corruption);
     }
 }
 

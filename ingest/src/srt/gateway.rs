@@ -92,7 +92,7 @@ struct ListenerState {
     table: RwLock<Table>,
     /// There is no place for one more connection; the pump says so at each beat.
     is_full: AtomicBool,
-    refusals: Mutex<VecDeque<RejectedCaller>>,
+    rejections: Mutex<VecDeque<RejectedCaller>>,
     admitted: Mutex<VecDeque<Admitted>>,
 }
 
@@ -157,7 +157,7 @@ impl ListenerState {
         admitted.retain(|caller| caller.socket != socket);
     }
 
-    /// Notes the refusals of callers that have not connected in time.
+    /// Notes the rejections of callers that have not connected in time.
     fn note_wrong_passphrases(&self, now: Instant) {
         loop {
             let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,9 +174,12 @@ impl ListenerState {
     }
 
     fn note(&self, input: Option<InputId>, remote: IpAddr, reject: Reject) {
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.len() < MAX_REFUSALS {
-            refusals.push_back(RejectedCaller {
+        let mut rejections = self
+            .rejections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if rejections.len() < MAX_REFUSALS {
+            rejections.push_back(RejectedCaller {
                 input,
                 remote,
                 reject,
@@ -185,7 +188,12 @@ impl ListenerState {
     }
 
     fn take_refusals(&self) -> VecDeque<RejectedCaller> {
-        std::mem::take(&mut self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(
+            &mut self
+                .rejections
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Changes the table at once; what concerns the pump is given back.
@@ -432,11 +440,11 @@ impl Pump {
             FromGateway::Line { session: *id, line }.encode(&mut self.out);
         }
         self.door.note_wrong_passphrases(now);
-        for refusal in self.door.take_refusals() {
+        for rejection in self.door.take_refusals() {
             FromGateway::Refused {
-                input: refusal.input,
-                remote: refusal.remote,
-                code: refusal.reject.code(),
+                input: rejection.input,
+                remote: rejection.remote,
+                code: rejection.reject.code(),
             }
             .encode(&mut self.out);
         }

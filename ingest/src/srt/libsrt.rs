@@ -82,7 +82,7 @@ unsafe extern "C" {
 pub type SocketNumber = c_int;
 
 /// Decides on a caller by its stream id and address, in libsrt's receiving thread: its passphrase, or the code of its
-/// refusal. It must be quick.
+/// rejection. It must be quick.
 pub type Decide = dyn Fn(SocketNumber, &[u8], IpAddr) -> Result<String, u16> + Send + Sync;
 
 /// Starts libsrt with its threads. Once, before anything else.

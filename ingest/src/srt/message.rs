@@ -46,7 +46,7 @@ pub enum FromGateway {
     Ready {
         version: u32,
     },
-    /// A caller was accepted; `stream` as the gate knows it.
+    /// A caller was accepted; `stream` as the authorizer knows it.
     Opened {
         session: SessionId,
         stream: String,

@@ -1,6 +1,6 @@
-//! One SRT publisher in the service: what the gateway received, demultiplexed and handed to the gate.
+//! One SRT publisher in the service: what the gateway received, demultiplexed and handed to the authorizer.
 //!
-//! The gateway has accepted the caller already, so a refusal here closes an open connection. What does not fit into the
+//! The gateway has accepted the caller already, so a rejection here closes an open connection. What does not fit into the
 //! bounded queue of arrivals is thrown away by whoever fills it, and marked: pictures go on at the next key frame then.
 
 use std::{
@@ -24,7 +24,7 @@ use crate::{
 
 /// A publisher whose line is there but who sends nothing counts as lost after this.
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// The gate answers sooner; a publisher does not wait longer.
+/// The authorizer answers sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the gateway reports of a connection, in order.
@@ -41,7 +41,7 @@ pub enum GatewayEvent {
 /// An accepted caller.
 #[derive(Debug)]
 pub struct Caller {
-    /// As the gate knows it: `{slug}.{key}` or the key.
+    /// As the authorizer knows it: `{slug}.{key}` or the key.
     pub stream: String,
     pub remote: SocketAddr,
     pub arrivals: mpsc::Receiver<GatewayEvent>,
@@ -49,10 +49,10 @@ pub struct Caller {
     pub ended: Arc<OnceLock<Ended>>,
 }
 
-/// Publishes what a caller sends until either side ends it. A refusal has been told to nobody yet.
+/// Publishes what a caller sends until either side ends it. A rejection has been told to nobody yet.
 pub async fn serve<G: PublishAuthorizer>(
     caller: Caller,
-    gate: &G,
+    authorizer: &G,
     stop: CancellationToken,
 ) -> Result<(), Rejection> {
     let request = PublishRequest {
@@ -63,7 +63,7 @@ pub async fn serve<G: PublishAuthorizer>(
         encoder: None,
     };
     let admitted = tokio::select! {
-        admitted = tokio::time::timeout(ADMIT_WITHIN, gate.admit(request)) => {
+        admitted = tokio::time::timeout(ADMIT_WITHIN, authorizer.admit(request)) => {
             admitted.unwrap_or(Err(Rejection::Busy))
         }
         () = stop.cancelled() => Err(Rejection::Busy),
@@ -215,7 +215,10 @@ impl Session {
     }
 
     fn report(&self) -> SessionReport {
-        let last_damage = self.demuxer.last_damage().map(|damage| damage.to_string());
+        let last_damage = self
+            .demuxer
+            .last_damage()
+            .map(|corruption| corruption.to_string());
         let skipped = (self.skipped_pictures > 0)
             .then(|| "pictures up to a key frame, because the service did not keep up".to_owned());
         SessionReport {

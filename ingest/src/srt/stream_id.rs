@@ -90,8 +90,8 @@ impl Reject {
 }
 
 impl From<&Rejection> for Reject {
-    fn from(refusal: &Rejection) -> Self {
-        match refusal {
+    fn from(rejection: &Rejection) -> Self {
+        match rejection {
             Rejection::Unauthorized => Self::Unauthorized,
             Rejection::Disabled => Self::Forbidden,
             Rejection::Conflict => Self::Conflict,
@@ -117,7 +117,7 @@ impl StreamId {
         }
     }
 
-    /// How the gate knows the stream: RTMP's form.
+    /// How the authorizer knows the stream: RTMP's form.
     pub fn stream_name(&self) -> String {
         match &self.slug {
             Some(slug) => format!("{slug}.{}", self.key),

@@ -83,16 +83,16 @@ impl AudioTrack {
                 Ok(Read::Frame(frame)) => {
                     searching = false;
                     let data = &bytes[at + frame.body.start..at + frame.body.end];
-                    if let Err(damage) = self.frame(&frame, data, units) {
-                        damaged(damage);
+                    if let Err(corruption) = self.frame(&frame, data, units) {
+                        damaged(corruption);
                     }
                     at += frame.body.end;
                 }
                 Ok(Read::Incomplete) => break,
-                Err(damage) => {
-                    let is_foreign = !matches!(damage, Corruption::Invalid { .. });
+                Err(corruption) => {
+                    let is_foreign = !matches!(corruption, Corruption::Invalid { .. });
                     if !std::mem::replace(&mut searching, true) {
-                        damaged(damage);
+                        damaged(corruption);
                     }
                     // What is another codec's is not searched for frames.
                     at += match is_foreign {

@@ -81,9 +81,9 @@ struct Findings {
 }
 
 impl Findings {
-    fn damaged(&mut self, damage: Corruption) {
+    fn damaged(&mut self, corruption: Corruption) {
         self.counters.damaged += 1;
-        self.last_damage = Some(damage);
+        self.last_damage = Some(corruption);
     }
 }
 

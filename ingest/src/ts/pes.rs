@@ -121,7 +121,7 @@ impl Assembler {
                 random_access: self.random_access,
                 ..pes
             })),
-            Err(damage) => take(Err(damage)),
+            Err(corruption) => take(Err(corruption)),
         }
         self.clear();
     }

@@ -108,8 +108,8 @@ impl Table {
                 Section::Whole(content) => {
                     known.clear();
                     known.extend_from_slice(content);
-                    if let Err(damage) = take(content) {
-                        findings.damaged(damage);
+                    if let Err(corruption) = take(content) {
+                        findings.damaged(corruption);
                     }
                 }
             });

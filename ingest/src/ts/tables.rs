@@ -128,17 +128,17 @@ fn choose_streams(streams: &[(Pid, Stream)], before: &ProgramMap) -> ProgramMap 
         _ => None,
     });
     let left_out = |(pid, stream): &(Pid, Stream)| {
-        let damage = match stream {
+        let corruption = match stream {
             Stream::Video(_) if video.is_none_or(|(chosen, _)| chosen != *pid) => {
                 Corruption::OtherTrack { what: "video" }
             }
             Stream::Audio(_) if audio.is_none_or(|(chosen, _)| chosen != *pid) => {
                 Corruption::OtherTrack { what: "audio" }
             }
-            Stream::Foreign(damage) => damage.clone(),
+            Stream::Foreign(corruption) => corruption.clone(),
             _ => return None,
         };
-        Some((*pid, damage))
+        Some((*pid, corruption))
     };
     ProgramMap {
         video,

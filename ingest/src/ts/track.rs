@@ -94,8 +94,8 @@ impl Tracks {
             return track.push(packet, payload, &mut self.clock, findings, units);
         }
         let named = self.left_out.iter().find(|(pid, _)| *pid == packet.pid);
-        if let Some((_, damage)) = named.filter(|_| packet.starts_unit) {
-            findings.damaged(damage.clone());
+        if let Some((_, corruption)) = named.filter(|_| packet.starts_unit) {
+            findings.damaged(corruption.clone());
         }
     }
 
@@ -187,9 +187,9 @@ impl<S: Stream> Track<S> {
         } = self;
         let mut take = |pes: Result<Pes<'_>, Corruption>| match pes {
             Ok(pes) => stream.pes(&pes, clock, findings, units),
-            Err(damage) => {
+            Err(corruption) => {
                 stream.lost();
-                findings.damaged(damage);
+                findings.damaged(corruption);
             }
         };
         if packet.starts_unit {
@@ -204,7 +204,7 @@ impl<S: Stream> Track<S> {
         } = self;
         assembler.finish(&mut |pes| match pes {
             Ok(pes) => stream.pes(&pes, clock, findings, units),
-            Err(damage) => findings.damaged(damage),
+            Err(corruption) => findings.damaged(corruption),
         });
     }
 
@@ -238,8 +238,8 @@ impl Stream for VideoTrack {
             cts_90k: distance_90k(dts, pts),
             random_access: pes.random_access,
         };
-        if let Err(damage) = self.push(time, pes.payload, units) {
-            findings.damaged(damage);
+        if let Err(corruption) = self.push(time, pes.payload, units) {
+            findings.damaged(corruption);
         }
     }
 
@@ -255,8 +255,8 @@ impl Stream for AudioTrack {
         units: &mut Vec<Unit>,
     ) {
         let pts_90k = pes.pts.map(|pts| clock.unwrap_90k(pts));
-        self.push(pts_90k, pes.payload, units, &mut |damage| {
-            findings.damaged(damage);
+        self.push(pts_90k, pes.payload, units, &mut |corruption| {
+            findings.damaged(corruption);
         });
     }
 

@@ -92,14 +92,14 @@ async fn before_publish_it_costs_the_connection() {
             .concat(),
         ),
     ];
-    let gate = NotingGate::new();
-    let mut server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start(&authorizer).await;
     for (name, bytes) in cases {
         let mut client = Client::sending(&server, &bytes).await;
         client.read_to_end().await;
         assert!(server.outcome().await.is_err(), "{name}");
     }
-    assert!(gate.notes().requests.is_empty());
+    assert!(authorizer.notes().requests.is_empty());
 }
 
 #[tokio::test]
@@ -171,8 +171,8 @@ async fn after_publish_it_costs_the_connection_or_the_tag() {
         ),
     ];
     for (name, bytes, expected, damaged) in cases {
-        let gate = NotingGate::new();
-        let server = Server::start(&gate).await;
+        let authorizer = NotingGate::new();
+        let server = Server::start(&authorizer).await;
         let mut client = Client::sending(&server, &client::opening("live", "a.b")).await;
         client.read_until("NetStream.Publish.Start").await;
         client
@@ -180,7 +180,9 @@ async fn after_publish_it_costs_the_connection_or_the_tag() {
             .await;
         client.read_to_end().await;
         drop(client);
-        let notes = gate.wait_for("end", |notes| !notes.ends.is_empty()).await;
+        let notes = authorizer
+            .wait_for("end", |notes| !notes.ends.is_empty())
+            .await;
         assert_eq!(notes.ends, [expected], "{name}");
         assert_eq!(notes.report.unwrap().damaged, damaged, "{name}");
         assert!(
@@ -193,8 +195,8 @@ async fn after_publish_it_costs_the_connection_or_the_tag() {
 
 #[tokio::test]
 async fn three_hundred_at_once_do_not_keep_a_publisher_out() {
-    let gate = NotingGate::new();
-    let server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let server = Server::start(&authorizer).await;
     let half = &client::opening("live", "a.b")[..2000];
     let mut idle = Vec::new();
     for _ in 0..300 {
@@ -206,13 +208,13 @@ async fn three_hundred_at_once_do_not_keep_a_publisher_out() {
 
 /// Serves one end of an in-memory pipe and gives the other.
 fn served(
-    gate: &NotingGate,
+    authorizer: &NotingGate,
 ) -> (
     tokio::io::DuplexStream,
     tokio::task::JoinHandle<Result<(), Error>>,
 ) {
     let (near, far) = duplex(64 << 10);
-    let gate = gate.clone();
+    let authorizer = authorizer.clone();
     let serving = tokio::spawn(async move {
         let remote = ([127, 0, 0, 1], 9).into();
         let settings = RtmpSettings::default();
@@ -220,7 +222,7 @@ fn served(
             far,
             remote,
             Protocol::Rtmp,
-            &gate,
+            &authorizer,
             &settings,
             CancellationToken::new(),
         )
@@ -242,8 +244,8 @@ async fn one_byte_per_second_is_cut() {
         ("media", client::opening("live", "a.b"), 20),
     ];
     for (name, opening, limit) in cases {
-        let gate = NotingGate::new();
-        let (mut socket, serving) = served(&gate);
+        let authorizer = NotingGate::new();
+        let (mut socket, serving) = served(&authorizer);
         let started = tokio::time::Instant::now();
         socket.write_all(&opening).await.unwrap();
         let (mut reading, mut writing) = tokio::io::split(socket);
@@ -272,7 +274,7 @@ async fn one_byte_per_second_is_cut() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_takes_no_answers_is_cut() {
-    let gate = NotingGate::new();
+    let authorizer = NotingGate::new();
     let (near, far) = duplex(512);
     let serving = tokio::spawn(async move {
         let remote = ([127, 0, 0, 1], 9).into();
@@ -281,7 +283,7 @@ async fn a_peer_that_takes_no_answers_is_cut() {
             far,
             remote,
             Protocol::Rtmp,
-            &gate,
+            &authorizer,
             &settings,
             CancellationToken::new(),
         )

@@ -119,9 +119,9 @@ fn the_capture_is_right() {
     session.admit(Duration::ZERO);
     let ended = session.receive(&mut input, Duration::ZERO, &mut units);
     assert_eq!(ended.unwrap(), Progress::Ended);
-    let damage = session.report().last_damage;
+    let corruption = session.report().last_damage;
     assert_eq!(
-        damage.as_deref(),
+        corruption.as_deref(),
         Some("only the first video track is carried")
     );
 }

@@ -31,8 +31,8 @@ struct Published {
 async fn publish(publish: Publish<'_>) -> Published {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(publish.program, folder.path(), publish.codecs).await;
-    let gate = NotingGate::new();
-    let mut server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start(&authorizer).await;
     let url = server.url("live", "slug.svc_live_key?token=ignored");
     let arguments = [
         &["-i", &source, "-c", "copy"],
@@ -44,7 +44,7 @@ async fn publish(publish: Publish<'_>) -> Published {
     assert!(run.status.success(), "{}", ffmpeg::stderr(&run));
     server.outcome().await.unwrap();
     Published {
-        notes: gate.notes(),
+        notes: authorizer.notes(),
         video: ffmpeg::packets(&source, "v").await,
         audio: ffmpeg::packets(&source, "a").await,
         capture: server.received(),
@@ -228,12 +228,12 @@ async fn a_refused_publisher_reads_why() {
         ("live/inner", None, "must end in /live"),
         ("other", None, "must end in /live"),
     ];
-    for (app, refusal, reason) in cases {
-        let gate = match refusal {
-            Some(refusal) => NotingGate::refusing(refusal),
+    for (app, rejection, reason) in cases {
+        let authorizer = match rejection {
+            Some(rejection) => NotingGate::refusing(rejection),
             None => NotingGate::new(),
         };
-        let mut server = Server::start(&gate).await;
+        let mut server = Server::start(&authorizer).await;
         let url = server.url(app, "slug.wrong");
         let arguments = ["-i", &source, "-c", "copy", "-f", "flv", &url];
         let run = ffmpeg::run(ffmpeg::DEBIAN, &arguments).await;
@@ -241,7 +241,7 @@ async fn a_refused_publisher_reads_why() {
         let stderr = ffmpeg::stderr(&run);
         assert!(stderr.contains(reason), "{app}: {stderr}");
         assert!(server.outcome().await.is_err(), "{app}");
-        assert!(gate.notes().units.is_empty(), "{app}");
+        assert!(authorizer.notes().units.is_empty(), "{app}");
     }
 }
 
@@ -249,14 +249,14 @@ async fn a_refused_publisher_reads_why() {
 async fn rtmps_is_the_same_behind_tls() {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(ffmpeg::DEBIAN, folder.path(), H264_AAC).await;
-    let gate = NotingGate::new();
-    let mut server = Server::start_tls(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start_tls(&authorizer).await;
     let url = server.url("live", "slug.key").replace("rtmp:", "rtmps:");
     let arguments = ["-i", &source, "-c", "copy", "-f", "flv", &url];
     let run = ffmpeg::run(ffmpeg::DEBIAN, &arguments).await;
     assert!(run.status.success(), "{}", ffmpeg::stderr(&run));
     server.outcome().await.unwrap();
-    let notes = gate.notes();
+    let notes = authorizer.notes();
     assert_eq!(notes.requests[0].protocol, Protocol::Rtmps);
     assert_eq!(
         pictures(&notes).len(),

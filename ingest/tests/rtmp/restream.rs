@@ -37,16 +37,16 @@ async fn open(server: &Server) -> Result<Publisher<TcpStream>, Failure> {
 async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(program, folder.path(), codecs).await;
-    let gate = NotingGate::new();
-    let mut server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start(&authorizer).await;
     let url = server.url("live", SECRET);
     let run = ffmpeg::run(program, &["-i", &source, "-c", "copy", "-f", "flv", &url]).await;
     assert!(run.status.success(), "{}", ffmpeg::stderr(&run));
     server.outcome().await.unwrap();
-    let first = gate.notes();
+    let first = authorizer.notes();
 
-    let gate = NotingGate::new();
-    let mut server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start(&authorizer).await;
     let mut publisher = open(&server).await.unwrap();
     let mut sent = 0;
     for units in first.units.chunks(7) {
@@ -54,7 +54,7 @@ async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
     }
     publisher.close().await;
     server.outcome().await.unwrap();
-    let second = gate.notes();
+    let second = authorizer.notes();
     let received = second.report.as_ref().unwrap().bytes_received;
     assert!(sent > 0 && sent < received, "{sent} of {received} bytes");
     (first, second)
@@ -129,21 +129,21 @@ async fn the_codecs_of_enhanced_rtmp_go_on_as_they_came() {
 
 #[tokio::test]
 async fn a_refusal_is_told_in_the_words_of_the_server() {
-    let gate = NotingGate::refusing(Rejection::Unauthorized);
-    let server = Server::start(&gate).await;
-    let refusal = open(&server).await.unwrap_err().to_string();
+    let authorizer = NotingGate::refusing(Rejection::Unauthorized);
+    let server = Server::start(&authorizer).await;
+    let rejection = open(&server).await.unwrap_err().to_string();
     assert!(
-        refusal.contains(Rejection::Unauthorized.message()),
-        "{refusal}"
+        rejection.contains(Rejection::Unauthorized.message()),
+        "{rejection}"
     );
 }
 
 #[tokio::test]
 async fn a_server_that_ends_the_publish_is_heard() {
-    let gate = NotingGate::new();
-    let server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let server = Server::start(&authorizer).await;
     let mut publisher = open(&server).await.unwrap();
-    gate.close_all();
+    authorizer.close_all();
     let ended = async {
         loop {
             // Answers of the server to what came before.

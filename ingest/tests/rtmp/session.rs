@@ -33,8 +33,8 @@ async fn publishing(server: &Server) -> Client {
 
 #[tokio::test]
 async fn media_before_a_goodbye_in_the_same_read_goes_first() {
-    let gate = NotingGate::new();
-    let mut server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
     let bytes = [
         client::video_configuration(),
@@ -49,7 +49,7 @@ async fn media_before_a_goodbye_in_the_same_read_goes_first() {
         "NetStream.Unpublish.Success"
     ));
     server.outcome().await.unwrap();
-    let notes = gate.notes();
+    let notes = authorizer.notes();
     assert_eq!(notes.units.len(), 3);
     assert_eq!(notes.largest_delivery, 3, "one delivery for one read");
     assert_eq!(notes.ends, [Ended::Clean]);
@@ -76,8 +76,8 @@ async fn goodbyes_are_clean_and_lost_connections_are_not() {
         ("protocol error", vec![0xFF], Ended::Dropped),
     ];
     for (name, last_bytes, expected) in cases {
-        let gate = NotingGate::new();
-        let server = Server::start(&gate).await;
+        let authorizer = NotingGate::new();
+        let server = Server::start(&authorizer).await;
         let mut client = publishing(&server).await;
         let bytes = [
             client::video_configuration(),
@@ -87,7 +87,9 @@ async fn goodbyes_are_clean_and_lost_connections_are_not() {
         .concat();
         client.send(&bytes).await;
         drop(client);
-        let notes = gate.wait_for("end", |notes| !notes.ends.is_empty()).await;
+        let notes = authorizer
+            .wait_for("end", |notes| !notes.ends.is_empty())
+            .await;
         assert_eq!(notes.ends, [expected], "{name}");
         assert_eq!(notes.units.len(), 2, "{name}: whole units go out first");
     }
@@ -96,12 +98,12 @@ async fn goodbyes_are_clean_and_lost_connections_are_not() {
 #[tokio::test]
 async fn the_service_ends_a_publish_politely() {
     for (name, by_stop) in [("closed", false), ("stopped", true)] {
-        let gate = NotingGate::new();
-        let mut server = Server::start(&gate).await;
+        let authorizer = NotingGate::new();
+        let mut server = Server::start(&authorizer).await;
         let mut client = publishing(&server).await;
         match by_stop {
             true => server.stop.cancel(),
-            false => gate.close_all(),
+            false => authorizer.close_all(),
         }
         assert!(
             contains(client.read_to_end().await, "NetStream.Unpublish.Success"),
@@ -109,14 +111,14 @@ async fn the_service_ends_a_publish_politely() {
         );
         drop(client);
         server.outcome().await.unwrap();
-        assert_eq!(gate.notes().ends, [Ended::Dropped], "{name}");
+        assert_eq!(authorizer.notes().ends, [Ended::Dropped], "{name}");
     }
 }
 
-/// Sends frames while the gate takes nothing, then closes the publish and lets the gate take.
+/// Sends frames while the authorizer takes nothing, then closes the publish and lets the authorizer take.
 async fn frames_taken_at_the_end<S>(
     mut client: Client<S>,
-    gate: &NotingGate,
+    authorizer: &NotingGate,
     taking: &watch::Sender<bool>,
     frames: &[Vec<u8>],
 ) -> usize
@@ -129,12 +131,12 @@ where
     for frame in frames {
         client.send(frame).await;
     }
-    gate.close_all();
+    authorizer.close_all();
     taking.send(true).unwrap();
     let said = client.read_to_end().await;
     assert!(contains(said, "NetStream.Unpublish.Success"));
     let is_picture = |unit: &&Unit| matches!(unit, Unit::Video(_));
-    gate.notes().units.iter().filter(is_picture).count()
+    authorizer.notes().units.iter().filter(is_picture).count()
 }
 
 /// Most of it is not read yet, or is read and not decoded, when the service ends the publish.
@@ -152,15 +154,15 @@ async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
     for (name, frames, expected) in [("large", large, 6), ("small", vec![small], 1_500)] {
         for tls in [false, true] {
             let (taking, is_taking) = watch::channel(false);
-            let gate = NotingGate::holding(is_taking);
+            let authorizer = NotingGate::holding(is_taking);
             let taken = if tls {
-                let server = Server::start_tls(&gate).await;
+                let server = Server::start_tls(&authorizer).await;
                 let client = Client::connect_tls(&server).await;
-                frames_taken_at_the_end(client, &gate, &taking, &frames).await
+                frames_taken_at_the_end(client, &authorizer, &taking, &frames).await
             } else {
-                let server = Server::start(&gate).await;
+                let server = Server::start(&authorizer).await;
                 let client = Client::connect(&server).await;
-                frames_taken_at_the_end(client, &gate, &taking, &frames).await
+                frames_taken_at_the_end(client, &authorizer, &taking, &frames).await
             };
             assert_eq!(taken, expected, "{name} frames, tls: {tls}");
         }
@@ -170,11 +172,11 @@ async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
 #[tokio::test]
 async fn while_units_wait_the_socket_is_not_read() {
     let (taking, is_taking) = watch::channel(false);
-    let gate = NotingGate::holding(is_taking);
-    let server = Server::start(&gate).await;
+    let authorizer = NotingGate::holding(is_taking);
+    let server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
     client.send(&client::video_configuration()).await;
-    // Far more than both socket buffers hold: the write can only end once the gate takes units.
+    // Far more than both socket buffers hold: the write can only end once the authorizer takes units.
     let frame = client::message(
         4,
         kind::VIDEO,
@@ -193,13 +195,15 @@ async fn while_units_wait_the_socket_is_not_read() {
     taking.send(true).unwrap();
     let client = writing.await.unwrap();
     drop(client);
-    gate.wait_for("end", |notes| !notes.ends.is_empty()).await;
+    authorizer
+        .wait_for("end", |notes| !notes.ends.is_empty())
+        .await;
 }
 
 #[tokio::test]
 async fn a_player_is_refused_politely() {
-    let gate = NotingGate::new();
-    let mut server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let mut server = Server::start(&authorizer).await;
     let play = client::command(1, |c| {
         c.string("play").number(3.0).null().string(STREAM);
     });
@@ -223,15 +227,17 @@ async fn a_player_is_refused_politely() {
 
 #[tokio::test]
 async fn a_second_publish_is_refused_and_the_first_goes_on() {
-    let gate = NotingGate::new();
-    let server = Server::start(&gate).await;
+    let authorizer = NotingGate::new();
+    let server = Server::start(&authorizer).await;
     let mut client = publishing(&server).await;
     client.send(&client::publish("another.key")).await;
     client.read_until("NetStream.Publish.BadName").await;
     client
         .send(&[client::video_configuration(), client::key_frame(0)].concat())
         .await;
-    let notes = gate.wait_for("units", |notes| notes.units.len() == 2).await;
+    let notes = authorizer
+        .wait_for("units", |notes| notes.units.len() == 2)
+        .await;
     assert_eq!(notes.requests.len(), 1);
 }
 

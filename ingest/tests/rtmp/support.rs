@@ -1,4 +1,4 @@
-//! A gate that takes notes, and a listener that serves it.
+//! A authorizer that takes notes, and a listener that serves it.
 
 use std::{
     net::SocketAddr,
@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 /// How long any wait of a test may take.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Everything a gate was told, by whichever connections.
+/// Everything a authorizer was told, by whichever connections.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     pub requests: Vec<PublishRequest>,
@@ -42,7 +42,7 @@ pub struct Notes {
 #[derive(Clone)]
 pub struct NotingGate {
     notes: Arc<watch::Sender<Notes>>,
-    refusal: Option<Rejection>,
+    rejection: Option<Rejection>,
     close: CancellationToken,
     /// Deliveries wait while this is `false`.
     taking: watch::Receiver<bool>,
@@ -53,9 +53,9 @@ impl NotingGate {
         Self::holding(watch::channel(true).1)
     }
 
-    pub fn refusing(refusal: Rejection) -> Self {
+    pub fn refusing(rejection: Rejection) -> Self {
         Self {
-            refusal: Some(refusal),
+            rejection: Some(rejection),
             ..Self::new()
         }
     }
@@ -64,7 +64,7 @@ impl NotingGate {
     pub fn holding(taking: watch::Receiver<bool>) -> Self {
         Self {
             notes: Arc::new(watch::channel(Notes::default()).0),
-            refusal: None,
+            rejection: None,
             close: CancellationToken::new(),
             taking,
         }
@@ -84,7 +84,7 @@ impl NotingGate {
         let mut notes = self.notes.subscribe();
         let waiting = tokio::time::timeout(DEADLINE, notes.wait_for(condition)).await;
         match waiting {
-            Ok(notes) => notes.expect("the gate keeps its sender").clone(),
+            Ok(notes) => notes.expect("the authorizer keeps its sender").clone(),
             Err(_) => panic!("no {what}: {:?}", self.notes().ends),
         }
     }
@@ -95,8 +95,8 @@ impl PublishAuthorizer for NotingGate {
 
     async fn admit(&self, request: PublishRequest) -> Result<NotingSession, Rejection> {
         self.notes.send_modify(|notes| notes.requests.push(request));
-        match &self.refusal {
-            Some(refusal) => Err(refusal.clone()),
+        match &self.rejection {
+            Some(rejection) => Err(rejection.clone()),
             None => Ok(NotingSession(self.clone())),
         }
     }
@@ -149,14 +149,14 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(gate: &NotingGate) -> Self {
-        Self::listen(gate, None).await
+    pub async fn start(authorizer: &NotingGate) -> Self {
+        Self::listen(authorizer, None).await
     }
 
     /// The same behind TLS, with a certificate of its own.
-    pub async fn start_tls(gate: &NotingGate) -> Self {
+    pub async fn start_tls(authorizer: &NotingGate) -> Self {
         let (acceptor, certificate) = tls_acceptor();
-        let mut server = Self::listen(gate, Some(acceptor)).await;
+        let mut server = Self::listen(authorizer, Some(acceptor)).await;
         server.certificate = Some(certificate);
         server
     }
@@ -178,16 +178,17 @@ impl Server {
             .unwrap()
     }
 
-    async fn listen(gate: &NotingGate, tls: Option<TlsAcceptor>) -> Self {
+    async fn listen(authorizer: &NotingGate, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let (outcome, outcomes) = mpsc::unbounded_channel();
         let received = Arc::new(Mutex::new(Vec::new()));
-        let (gate, stopped, record) = (gate.clone(), stop.clone(), Arc::clone(&received));
+        let (authorizer, stopped, record) =
+            (authorizer.clone(), stop.clone(), Arc::clone(&received));
         tokio::spawn(async move {
             while let Ok((socket, remote)) = listener.accept().await {
-                let (gate, stop) = (gate.clone(), stopped.clone());
+                let (authorizer, stop) = (authorizer.clone(), stopped.clone());
                 let (tls, outcome) = (tls.clone(), outcome.clone());
                 let socket = Recorded {
                     socket,
@@ -196,10 +197,21 @@ impl Server {
                 tokio::spawn(async move {
                     let settings = RtmpSettings::default();
                     let ended = match tls {
-                        None => serve(socket, remote, Protocol::Rtmp, &gate, &settings, stop).await,
+                        None => {
+                            serve(socket, remote, Protocol::Rtmp, &authorizer, &settings, stop)
+                                .await
+                        }
                         Some(tls) => {
                             let socket = tls.accept(socket).await.unwrap();
-                            serve(socket, remote, Protocol::Rtmps, &gate, &settings, stop).await
+                            serve(
+                                socket,
+                                remote,
+                                Protocol::Rtmps,
+                                &authorizer,
+                                &settings,
+                                stop,
+                            )
+                            .await
                         }
                     };
                     let _ = outcome.send(ended);

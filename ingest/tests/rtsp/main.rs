@@ -1,4 +1,4 @@
-//! Pulls from a real RTSP server (GStreamer's), with a gate that only takes notes.
+//! Pulls from a real RTSP server (GStreamer's), with a authorizer that only takes notes.
 
 use std::{
     net::SocketAddr,
@@ -157,19 +157,19 @@ async fn pulled(
     transport: RtspTransport<TcpStream>,
     pictures: usize,
 ) -> Result<Notes, Failure> {
-    let (gate, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
+    let (authorizer, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
     let enough = async {
-        gate.pictures(pictures).await;
+        authorizer.pictures(pictures).await;
         orders.over.cancel();
         std::future::pending::<()>().await;
     };
-    let pulling = pull(source, transport, &settings, &gate, &orders);
+    let pulling = pull(source, transport, &settings, &authorizer, &orders);
     let ended = tokio::select! {
         ended = tokio::time::timeout(DEADLINE, pulling) => ended.expect("in time"),
         () = enough => unreachable!("it waits for the pull"),
     };
     ended?;
-    let notes = std::mem::take(&mut *gate.notes.lock().unwrap());
+    let notes = std::mem::take(&mut *authorizer.notes.lock().unwrap());
     assert_eq!(notes.ended, Some(Ended::Clean));
     Ok(notes)
 }
@@ -261,21 +261,21 @@ async fn a_source_that_dies_is_noticed() {
         "( {PICTURE} ! x264enc tune=zerolatency speed-preset=ultrafast ! rtph264pay name=pay0 pt=96 )"
     );
     let mut server = Server::start("tcp", &launch, "").await;
-    let (gate, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
+    let (authorizer, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
     let transport = RtspTransport::Tcp(server.line().await);
     let kill = async {
-        gate.pictures(20).await;
+        authorizer.pictures(20).await;
         server.child.kill().await.unwrap();
         std::future::pending::<()>().await;
     };
     let source = server_source(server.port);
     tokio::select! {
-        ended = tokio::time::timeout(DEADLINE, pull(source, transport, &settings, &gate, &orders)) => {
+        ended = tokio::time::timeout(DEADLINE, pull(source, transport, &settings, &authorizer, &orders)) => {
             let _ = ended.expect("it ends");
         }
         () = kill => unreachable!("it waits for the pull"),
     }
-    assert_eq!(gate.notes.lock().unwrap().ended, Some(Ended::Dropped));
+    assert_eq!(authorizer.notes.lock().unwrap().ended, Some(Ended::Dropped));
 }
 
 fn server_source(port: u16) -> Source {

@@ -101,12 +101,12 @@ impl Bridge {
             Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return,
             Line::Whole(line) => line,
             Line::TooLong => {
-                let trouble = BridgeError::TooLarge {
+                let error = BridgeError::TooLarge {
                     what: "the message",
                     max_bytes: self.parts.max_message,
                 };
-                let refusal = failure(&Value::Null, trouble.code(), &trouble.to_string());
-                return self.parts.output.send(&refusal).await;
+                let rejection = failure(&Value::Null, error.code(), &error.to_string());
+                return self.parts.output.send(&rejection).await;
             }
         };
         match Message::parse(&line) {
@@ -114,9 +114,9 @@ impl Bridge {
             Ok(Message::Cancelled(id)) => self.cancel(&id),
             Ok(Message::Notification(body)) => self.notify(body),
             Ok(Message::Answer) => eprintln!("sluice: an answer to no question is passed over"),
-            Err(refusal) => {
-                let refusal = failure(&refusal.id, refusal.code, refusal.text);
-                self.parts.output.send(&refusal).await;
+            Err(rejection) => {
+                let rejection = failure(&rejection.id, rejection.code, rejection.text);
+                self.parts.output.send(&rejection).await;
             }
         }
     }
@@ -124,16 +124,16 @@ impl Bridge {
     async fn begin(&mut self, request: Request) {
         // A result under this id would be taken for the other request's.
         if self.find(&request.id).is_some() {
-            let refusal = failure(
+            let rejection = failure(
                 &request.id,
                 Code::InvalidRequest,
                 &BridgeError::SameId.to_string(),
             );
-            return self.parts.output.send(&refusal).await;
+            return self.parts.output.send(&rejection).await;
         }
         if self.tasks.len() >= self.max_tasks {
-            let refusal = request.failed(&BridgeError::Busy(self.max_tasks));
-            return self.parts.output.send(&refusal).await;
+            let rejection = request.failed(&BridgeError::Busy(self.max_tasks));
+            return self.parts.output.send(&rejection).await;
         }
         let (parts, asked) = (self.parts.clone(), request.clone());
         let task = self.tasks.spawn(async move { parts.answer(asked).await });
@@ -150,8 +150,8 @@ impl Bridge {
         }
         let parts = self.parts.clone();
         self.tasks.spawn(async move {
-            if let Err(trouble) = parts.pass_on(&body).await {
-                eprintln!("sluice: a notification did not arrive: {trouble}");
+            if let Err(error) = parts.pass_on(&body).await {
+                eprintln!("sluice: a notification did not arrive: {error}");
             }
         });
     }
@@ -165,7 +165,7 @@ impl Bridge {
     }
 
     fn find(&self, id: &Value) -> Option<usize> {
-        (self.requests.iter()).position(|under_way| under_way.request.id == *id)
+        (self.requests.iter()).position(|in_flight| in_flight.request.id == *id)
     }
 
     /// A task that panicked has not answered.
@@ -174,13 +174,13 @@ impl Bridge {
             Ok((id, ())) => *id,
             Err(error) => error.id(),
         };
-        let Some(place) = (self.requests.iter()).position(|under_way| under_way.task.id() == id)
+        let Some(place) = (self.requests.iter()).position(|in_flight| in_flight.task.id() == id)
         else {
             return;
         };
-        let under_way = self.requests.swap_remove(place);
+        let in_flight = self.requests.swap_remove(place);
         if ended.is_err_and(|error| error.is_panic()) {
-            let answer = under_way.request.failed(&BridgeError::Internal);
+            let answer = in_flight.request.failed(&BridgeError::Internal);
             self.parts.output.send(&answer).await;
         }
     }
@@ -192,10 +192,10 @@ impl Parts {
         let answered = match Call::of(request.clone()) {
             Ok(Call::Plain(plain)) => self.relay(&plain, &plain.body, |_| {}).await,
             Ok(Call::File(call)) => self.run_file(&call).await,
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
-        if let Err(trouble) = answered {
-            self.output.send(&request.failed(&trouble)).await;
+        if let Err(error) = answered {
+            self.output.send(&request.failed(&error)).await;
         }
     }
 
@@ -250,7 +250,7 @@ impl Parts {
             }
             _ => {}
         }
-        // A refusal may have been made before the id was read.
+        // A rejection may have been made before the id was read.
         if answer["id"] != request.id {
             answer["id"] = request.id.clone();
             return self.output.send(&answer).await;

@@ -71,7 +71,7 @@ impl Endpoint {
         *self.agreed.lock().expect("no panic under this lock") = Some(version.to_owned());
     }
 
-    /// Sends a message. Answers of any status that hold messages are answers; everything else is told as trouble.
+    /// Sends a message. Answers of any status that hold messages are answers; everything else is told as error.
     pub(super) async fn post(&self, message: &Value) -> Result<Answers, BridgeError> {
         let agreed = self
             .agreed
@@ -137,7 +137,7 @@ impl Endpoint {
         broken(&self.service.url, error)
     }
 
-    /// A refusal that came before the protocol; `told` is the service's own sentence.
+    /// A rejection that came before the protocol; `told` is the service's own sentence.
     fn explain(&self, status: u16, told: Option<String>) -> BridgeError {
         let url = self.service.url.clone();
         match (status, told) {

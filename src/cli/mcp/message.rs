@@ -89,11 +89,11 @@ impl Request {
     }
 
     /// The answer when there is none of the service. A tool's failure is a result, so that the model reads what to do.
-    pub(super) fn failed(&self, trouble: &BridgeError) -> Value {
+    pub(super) fn failed(&self, error: &BridgeError) -> Value {
         if !self.is_tool_call() {
-            return failure(&self.id, trouble.code(), &trouble.to_string());
+            return failure(&self.id, error.code(), &error.to_string());
         }
-        let content = json!([{"type": "text", "text": trouble.to_string()}]);
+        let content = json!([{"type": "text", "text": error.to_string()}]);
         let mut result = json!({"content": content, "isError": true});
         if own_version(&self.body).is_some_and(is_per_request) {
             result["resultType"] = "complete".into();
@@ -212,12 +212,12 @@ mod tests {
             ),
         ] {
             let parsed = Message::parse(line.as_bytes());
-            let parsed = parsed.map_err(|refusal| (refusal.id, refusal.code));
+            let parsed = parsed.map_err(|rejection| (rejection.id, rejection.code));
             assert_eq!(parsed, expected, "{line}");
         }
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let refusal = Message::parse(deep.as_bytes()).unwrap_err();
-        assert_eq!(refusal.code, Code::Parse);
+        let rejection = Message::parse(deep.as_bytes()).unwrap_err();
+        assert_eq!(rejection.code, Code::Parse);
     }
 
     #[test]

@@ -224,7 +224,7 @@ mod tests {
                     );
                 }
                 (Ok(Call::File(call)), Ok(Some(path))) => assert_eq!(call.path, path),
-                (Err(trouble), Err(words)) => assert!(trouble.to_string().contains(words)),
+                (Err(error), Err(words)) => assert!(error.to_string().contains(words)),
                 (call, _) => panic!("{params}: {call:?}"),
             }
         }
@@ -280,8 +280,8 @@ mod tests {
         ] {
             match (upload_url(&answer), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(url, expected),
-                (Err(trouble), Err(words)) => {
-                    assert!(trouble.to_string().contains(words), "{trouble}")
+                (Err(error), Err(words)) => {
+                    assert!(error.to_string().contains(words), "{error}")
                 }
                 (read, _) => panic!("{answer}: {read:?}"),
             }

@@ -111,9 +111,9 @@ mod tests {
             ".*",
             "webhook.test",
         ] {
-            let refusal = text.parse::<Pattern>().unwrap_err();
-            assert!(refusal.contains(&format!("`{text}`")), "{refusal}");
-            assert!(refusal.contains("conversion.completed"), "{refusal}");
+            let rejection = text.parse::<Pattern>().unwrap_err();
+            assert!(rejection.contains(&format!("`{text}`")), "{rejection}");
+            assert!(rejection.contains("conversion.completed"), "{rejection}");
         }
     }
 }

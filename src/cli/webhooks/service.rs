@@ -1,4 +1,4 @@
-//! The stream of a service's events, and what its refusals mean.
+//! The stream of a service's events, and what its rejections mean.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Service {
         Ok(headers)
     }
 
-    /// A refusal in words; `told` is the service's own sentence.
+    /// A rejection in words; `told` is the service's own sentence.
     fn explain(&self, status: u16, told: Option<String>) -> Unfollowed {
         match (status, told) {
             (401, _) => Unfollowed::Refused(format!(
@@ -139,13 +139,13 @@ mod tests {
     fn what_cannot_be_sent_is_refused_by_name() {
         let mut service = service();
         assert_eq!(service.headers(Some("7f")).unwrap().len(), 3);
-        let refusal = service.headers(Some("7\n")).unwrap_err().to_string();
-        assert!(refusal.contains("cursor"), "{refusal}");
+        let rejection = service.headers(Some("7\n")).unwrap_err().to_string();
+        assert!(rejection.contains("cursor"), "{rejection}");
         service.key = Secret::new("svc_\r\nHost: x");
-        let refusal = service.headers(None).unwrap_err().to_string();
+        let rejection = service.headers(None).unwrap_err().to_string();
         assert!(
-            refusal.contains("API key") && !refusal.contains("Host"),
-            "{refusal}"
+            rejection.contains("API key") && !rejection.contains("Host"),
+            "{rejection}"
         );
     }
 }

@@ -53,14 +53,14 @@ impl Listing {
 fn until_refused(added: Result<(), ApiError>) -> ControlFlow<ApiError> {
     match added {
         Ok(()) => ControlFlow::Continue(()),
-        Err(refusal) => ControlFlow::Break(refusal),
+        Err(rejection) => ControlFlow::Break(rejection),
     }
 }
 
 fn accepted(all: ControlFlow<ApiError>) -> Result<(), ApiError> {
     match all {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(refusal) => Err(refusal),
+        ControlFlow::Break(rejection) => Err(rejection),
     }
 }
 

@@ -137,14 +137,14 @@ async fn answer(request: &HttpRequest, address: Address<'_>) -> HttpResponse {
     if state.suspensions.contains(key.account.id()) {
         return in_the_open(ApiError::AccountSuspended.error_response());
     }
-    let refusal = match deliver_for(state, request, &key, address).await {
+    let rejection = match deliver_for(state, request, &key, address).await {
         Ok(response) => return response,
-        Err(refusal) => refusal,
+        Err(rejection) => rejection,
     };
-    let mut response = in_the_open(refusal.error_response());
+    let mut response = in_the_open(rejection.error_response());
     let meter = state.images.meter();
     // Who has waited for the meter in vain does not wait for it again.
-    let quota = match refusal {
+    let quota = match rejection {
         ApiError::Unavailable { .. } => meter.published(key.account.id()),
         _ => meter.quota(&key.account).await,
     };
@@ -268,11 +268,11 @@ async fn spend(
     request: &HttpRequest,
     account: &Arc<Account>,
 ) -> Result<Spent, ApiError> {
-    let refusal = match state.images.meter().spend(account).await {
+    let rejection = match state.images.meter().spend(account).await {
         Ok(spent) => return Ok(spent),
-        Err(refusal) => refusal,
+        Err(rejection) => rejection,
     };
-    Err(match refusal {
+    Err(match rejection {
         Rejection::UsedUp(quota) => ApiError::DeliveriesUsedUp {
             limit: quota.limit.unwrap_or_default(),
             retry_after_s: until(quota.resets_at_s),

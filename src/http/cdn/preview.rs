@@ -63,8 +63,8 @@ pub(in crate::http) async fn preview(
 }
 
 /// Larger plans are the owner's business.
-fn for_reader(refusal: ApiError) -> ApiError {
-    match refusal {
+fn for_reader(rejection: ApiError) -> ApiError {
+    match rejection {
         ApiError::DeliveriesUsedUp {
             limit,
             retry_after_s,

@@ -105,8 +105,8 @@ mod tests {
             ("types=file.gone", "types has unknown names: `file.gone`"),
             ("after=newest", "after must be"),
         ] {
-            let refusal = Query::parse(odd).unwrap_err().to_string();
-            assert!(refusal.starts_with(error), "{refusal}");
+            let rejection = Query::parse(odd).unwrap_err().to_string();
+            assert!(rejection.starts_with(error), "{rejection}");
         }
     }
 }

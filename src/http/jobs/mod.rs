@@ -137,7 +137,7 @@ async fn stored_files(
     body: &Map<String, Value>,
     most: usize,
 ) -> Result<Vec<Material>, ApiError> {
-    let refusal = || {
+    let rejection = || {
         ApiError::Invalid(format!(
             "fileIds must be an array with the ids of at most {most} stored files"
         ))
@@ -145,12 +145,12 @@ async fn stored_files(
     let ids = match body.get("fileIds") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(ids)) if ids.len() <= most => ids,
-        Some(_) => return Err(refusal()),
+        Some(_) => return Err(rejection()),
     };
     let mut files = Vec::new();
     for id in ids {
         let id = id.as_str().and_then(|id| Uuid::try_parse(id).ok());
-        files.push(Material::stored(state, account_id, id.ok_or_else(refusal)?).await?);
+        files.push(Material::stored(state, account_id, id.ok_or_else(rejection)?).await?);
     }
     Ok(files)
 }

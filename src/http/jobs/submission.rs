@@ -397,16 +397,16 @@ pub(in crate::http) fn idempotency_key(request: &HttpRequest) -> Result<Option<S
 
 /// The words true and false, or a JSON boolean.
 pub(in crate::http) fn flag(params: &Params, name: &str) -> Result<Option<bool>, ApiError> {
-    let refusal = || Err(ApiError::Invalid(format!("{name} must be true or false")));
+    let rejection = || Err(ApiError::Invalid(format!("{name} must be true or false")));
     match params.get(name) {
         None => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
         Some(Value::String(word)) => match word.trim() {
             "true" => Ok(Some(true)),
             "false" => Ok(Some(false)),
-            _ => refusal(),
+            _ => rejection(),
         },
-        Some(_) => refusal(),
+        Some(_) => rejection(),
     }
 }
 

@@ -88,7 +88,8 @@ pub struct LiveInputHealth {
 
 /// What is wrong beside the encoder; viewers notice nothing of it.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes `Trouble`, which is what is sent")]
+#[schema(as = HealthTrouble)]
+#[expect(dead_code, reason = "describes `HealthIssue`, which is what is sent")]
 pub struct HealthIssueRecord {
     /// Why the broadcast is recorded no further.
     recording: Option<String>,

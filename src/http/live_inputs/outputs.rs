@@ -255,11 +255,11 @@ async fn checked(outbound: &Outbound, text: String) -> Result<String, ApiError> 
         let reason = "it is masked: give the whole address, with its secrets";
         return Err(invalid(reason.to_owned()));
     }
-    let url = OutputUrl::parse(&text).map_err(|fault| invalid(fault.to_string()))?;
+    let url = OutputUrl::parse(&text).map_err(|error| invalid(error.to_string()))?;
     let checked = match url.target(outbound) {
         Ok(target) => outbound.probe_peer(&target).await,
-        Err(refusal) => Err(refusal),
+        Err(rejection) => Err(rejection),
     };
-    checked.map_err(|refusal| invalid(refusal.to_string()))?;
+    checked.map_err(|rejection| invalid(rejection.to_string()))?;
     Ok(text)
 }

@@ -177,9 +177,9 @@ impl Record<'_> {
     }
 }
 
-/// Where an input is watched, below the request's own address; `leave` is the playback id or a token.
-pub(super) fn playback_url(reached: &Reached, leave: &str, name: &str) -> String {
-    format!("{}/live/v1/{leave}/{name}", reached.address.base)
+/// Where an input is watched, below the request's own address; `playback_id` is the playback id or a token.
+pub(super) fn playback_url(reached: &Reached, playback_id: &str, name: &str) -> String {
+    format!("{}/live/v1/{playback_id}/{name}", reached.address.base)
 }
 
 fn status_name(status: InputStatus) -> &'static str {

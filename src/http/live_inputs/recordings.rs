@@ -212,7 +212,7 @@ pub async fn clip(
         .playback(&input.playback_id)
         .ok_or(ApiError::NotFound("live input"))?;
     let clip = state.recordings.clip(&input, &playback, new).await;
-    let clip = clip.map_err(refusal)?;
+    let clip = clip.map_err(rejection)?;
     let file = record_of(&state, &reached, clip.file).await?;
     Ok(HttpResponse::Created().json(ClipAnswer {
         file,
@@ -232,7 +232,7 @@ fn named(given: Option<String>) -> Result<Option<String>, ApiError> {
     }))
 }
 
-fn refusal(error: ClipError) -> ApiError {
+fn rejection(error: ClipError) -> ApiError {
     match error {
         ClipError::Range(message) => ApiError::Invalid(message),
         ClipError::Idle | ClipError::CodecChange => ApiError::Conflict(error.to_string()),

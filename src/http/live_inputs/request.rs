@@ -108,7 +108,7 @@ fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
     };
     match PullUrl::parse(&text) {
         Ok(_) => Ok(Some(text)),
-        Err(fault) => Err(ApiError::Invalid(format!("pullUrl: {fault}"))),
+        Err(error) => Err(ApiError::Invalid(format!("pullUrl: {error}"))),
     }
 }
 
@@ -122,9 +122,9 @@ pub(super) async fn refuse_unreachable(
     };
     let checked = match pull_url.target(outbound) {
         Ok(target) => outbound.probe_peer(&target).await,
-        Err(refusal) => Err(refusal),
+        Err(rejection) => Err(rejection),
     };
-    checked.map_err(|refusal| ApiError::Invalid(format!("pullUrl: {refusal}")))
+    checked.map_err(|rejection| ApiError::Invalid(format!("pullUrl: {rejection}")))
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn refusal(body: serde_json::Value) -> String {
+    fn rejection(body: serde_json::Value) -> String {
         let new: NewLiveInputRequest = serde_json::from_value(body.clone()).unwrap();
         let change: ChangeLiveInput = serde_json::from_value(body).unwrap();
         let message = new.checked().unwrap_err().to_string();
@@ -166,9 +166,9 @@ mod tests {
             ),
         ];
         for (body, expected) in cases {
-            assert_eq!(refusal(body), expected);
+            assert_eq!(rejection(body), expected);
         }
-        let refused = refusal(json!({"pullUrl": "http://camera"}));
+        let refused = rejection(json!({"pullUrl": "http://camera"}));
         assert!(refused.starts_with("pullUrl: "), "{refused}");
     }
 

@@ -65,11 +65,11 @@ pub async fn admit(
             resets_in_s,
             ..
         }) => {
-            let refusal = ApiError::TooMany {
+            let rejection = ApiError::TooMany {
                 message: "the plan's requests per minute are used up",
                 retry_after_s: resets_in_s,
             };
-            request.into_response(refusal.error_response())
+            request.into_response(rejection.error_response())
         }
         _ => next.call(request).await?.map_into_boxed_body(),
     };

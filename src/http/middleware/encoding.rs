@@ -27,6 +27,6 @@ pub async fn refuse_encoded(
     if is_plain {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
-    let refusal = ApiError::UnsupportedType("send the body without Content-Encoding".to_owned());
-    Ok(request.into_response(refusal.error_response()))
+    let rejection = ApiError::UnsupportedType("send the body without Content-Encoding".to_owned());
+    Ok(request.into_response(rejection.error_response()))
 }

@@ -16,9 +16,9 @@ pub(super) fn is_asked(request: &HttpRequest) -> bool {
 
 /// The playlist of all that was recorded; 404 when the broadcast is not recorded, or nothing is there yet.
 pub(super) fn playlist(view: &View) -> Result<actix_web::web::Bytes, ApiError> {
-    view.shelf
-        .tape()
-        .and_then(|tape| tape.playlist(view.window.is_ended()))
+    view.segment_store
+        .recording_writer()
+        .and_then(|recording_writer| recording_writer.playlist(view.window.is_ended()))
         .ok_or(ApiError::NotFound("recording of the live stream"))
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn for_part(
     view: &View,
     (msn, part): (u64, u32),
 ) -> Result<Option<Body>, ApiError> {
-    let found = view.shelf.part(msn, part);
+    let found = view.segment_store.part(msn, part);
     let (next_msn, next_part) = view.window.next();
     let hinted = (msn, part) == (next_msn, next_part) || (msn, part) == (next_msn + 1, 0);
     if found.is_some() || !hinted || view.window.is_ended() {
@@ -85,7 +85,7 @@ pub(super) async fn for_part(
             .is_some_and(|view| view.window.is_ended() || view.window.has(msn, Some(part)))
     };
     until(access, longest(view), |now| other(now) || moved_on(now)).await?;
-    Ok(view.shelf.part(msn, part))
+    Ok(view.segment_store.part(msn, part))
 }
 
 /// The published state once it differs from what the page knows, or after `wait_s` seconds.

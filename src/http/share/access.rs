@@ -31,7 +31,7 @@ use crate::http::{context::AppState, error::ApiError, extract::Reached};
 const TOKEN: &str = "token";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// A reader who was let in by a link. Holds the link's leave: keep it, or an answer [bound](Self::bound) by it, as long as
+/// A reader who was let in by a link. Holds the link's guard: keep it, or an answer [bound](Self::bound) by it, as long as
 /// anything is sent.
 #[derive(Clone)]
 pub(crate) struct ShareAccess {
@@ -41,7 +41,7 @@ pub(crate) struct ShareAccess {
     pub(super) reached: Reached,
     /// Whether bytes are sent, and so anything is to be counted.
     pub(super) is_head: bool,
-    leave: Arc<RequestGuard>,
+    guard: Arc<RequestGuard>,
 }
 
 impl fmt::Debug for ShareAccess {
@@ -69,14 +69,14 @@ pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, Api
     let state = AppState::of(request);
     let token = request.match_info().get(TOKEN).unwrap_or_default();
     let token_hash = credentials::hash(token);
-    let leave = state.shares.gate.enter(&token_hash);
+    let guard = state.shares.open_requests.enter(&token_hash);
     let mut db = state.store.read().await?;
     let found = shares::by_token_hash(&mut db, &token_hash).await?;
     let found = found.filter(|share| !share.has_expired(now_ms()));
     let reached = Reached::of(request);
     let missed = found.is_none().then_some(token_hash.as_str());
-    let guesses = &state.shares.guesses;
-    let is_over = guesses.is_over(reached.client, missed, Instant::now());
+    let failed_tokens = &state.shares.failed_tokens;
+    let is_over = failed_tokens.is_over(reached.client, missed, Instant::now());
     let is_suspended = |share: &Share| state.suspensions.contains(share.account_id);
     let share = found.filter(|share| !is_over && !is_suspended(share));
     let access = ShareAccess {
@@ -84,7 +84,7 @@ pub(in crate::http) async fn enter(request: &HttpRequest) -> Result<Entered, Api
         token: token.to_owned(),
         reached,
         is_head: request.method() == Method::HEAD,
-        leave,
+        guard,
     };
     let is_open = match access.share.password_hash {
         None => true,
@@ -144,7 +144,7 @@ impl ShareAccess {
 
     /// Resolves when the link is revoked or expires, or its folder is gone.
     pub(in crate::http) fn withdrawn(&self) -> impl Future<Output = ()> + 'static {
-        open_requests::withdrawn(self.leave.clone(), self.share.expires_at)
+        open_requests::withdrawn(self.guard.clone(), self.share.expires_at)
     }
 
     /// The answer as it is sent under the link: it ends short when the link is withdrawn, and its address, which holds the

@@ -57,14 +57,15 @@ mod tests {
 
     #[test]
     fn a_guesser_learns_nothing_more_until_the_window_is_over() {
-        let (guesses, start) = (FailedTokens::new(3, WINDOW), Instant::now());
+        let (failed_tokens, start) = (FailedTokens::new(3, WINDOW), Instant::now());
         let (home, other) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         let guess = |number: u64, second| {
             let now = start + Duration::from_secs(second);
-            guesses.is_over(home, Some(&format!("{number:064x}")[48..]), now)
+            failed_tokens.is_over(home, Some(&format!("{number:064x}")[48..]), now)
         };
-        let knows =
-            |client, second| !guesses.is_over(client, None, start + Duration::from_secs(second));
+        let knows = |client, second| {
+            !failed_tokens.is_over(client, None, start + Duration::from_secs(second))
+        };
         for _ in 0..100 {
             assert!(!guess(1, 0), "the same dead link is one guess");
         }

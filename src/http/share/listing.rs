@@ -288,7 +288,7 @@ impl Record<'_> {
 
     /// Where a token is needed, the link gives one, as long as it holds itself.
     async fn stream_url(&self, stream: &Showing) -> Result<String, ApiError> {
-        let leave = match stream.access {
+        let playback_id = match stream.access {
             Access::Public => stream.playback_id.clone(),
             Access::Signed => {
                 let usual_s = stream.token_ttl_s.unwrap_or(USUAL_TTL_S);
@@ -304,7 +304,7 @@ impl Record<'_> {
             }
         };
         let base = &self.access.reached.address.base;
-        Ok(format!("{base}/video/v1/{leave}/master.m3u8"))
+        Ok(format!("{base}/video/v1/{playback_id}/master.m3u8"))
     }
 }
 

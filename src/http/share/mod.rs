@@ -44,8 +44,8 @@ const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
 /// What the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
 pub struct Shares {
-    gate: Arc<OpenRequests>,
-    guesses: FailedTokens,
+    open_requests: Arc<OpenRequests>,
+    failed_tokens: FailedTokens,
     attempts: Attempts,
     previews: Semaphore,
     counts: Counts,
@@ -55,8 +55,8 @@ pub struct Shares {
 impl Shares {
     pub fn new(settings: &config::Shares) -> Self {
         Self {
-            gate: Arc::default(),
-            guesses: FailedTokens::new(settings.guesses, settings.guess_window),
+            open_requests: Arc::default(),
+            failed_tokens: FailedTokens::new(settings.guesses, settings.guess_window),
             attempts: Attempts::new(
                 settings.password_attempts,
                 settings.network_password_attempts,
@@ -82,9 +82,9 @@ impl Shares {
     /// Folders were deleted, and that is committed: what runs under their links ends. A store that is busy is asked again: nobody
     /// else would end it.
     pub(super) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
-        for some in self.gate.entered().chunks(LOOKED_UP) {
+        for some in self.open_requests.entered().chunks(LOOKED_UP) {
             for token_hash in gone(store, some).await? {
-                self.gate.withdraw(&token_hash);
+                self.open_requests.withdraw(&token_hash);
             }
         }
         Ok(())

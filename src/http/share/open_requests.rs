@@ -29,7 +29,7 @@ pub(super) struct OpenRequests {
 /// Leave to send under one link; requests under way share it.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
-    gate: Arc<OpenRequests>,
+    open_requests: Arc<OpenRequests>,
     token_hash: String,
     withdrawn: CancellationToken,
 }
@@ -37,24 +37,24 @@ pub(super) struct RequestGuard {
 impl OpenRequests {
     pub(super) fn enter(self: &Arc<Self>, token_hash: &str) -> Arc<RequestGuard> {
         let mut inside = self.locked();
-        if let Some(leave) = inside.get(token_hash).and_then(Weak::upgrade) {
-            return leave;
+        if let Some(guard) = inside.get(token_hash).and_then(Weak::upgrade) {
+            return guard;
         }
-        let leave = Arc::new(RequestGuard {
-            gate: self.clone(),
+        let guard = Arc::new(RequestGuard {
+            open_requests: self.clone(),
             token_hash: token_hash.to_owned(),
             withdrawn: CancellationToken::new(),
         });
-        inside.insert(token_hash.to_owned(), Arc::downgrade(&leave));
-        leave
+        inside.insert(token_hash.to_owned(), Arc::downgrade(&guard));
+        guard
     }
 
     /// The link is worthless, and that is committed.
     pub(super) fn withdraw(&self, token_hash: &str) {
         // Let go of outside of the lock: the last one locks it, too.
-        let leave = self.locked().remove(token_hash).and_then(|it| it.upgrade());
-        if let Some(leave) = leave {
-            leave.withdrawn.cancel();
+        let guard = self.locked().remove(token_hash).and_then(|it| it.upgrade());
+        if let Some(guard) = guard {
+            guard.withdrawn.cancel();
         }
     }
 
@@ -70,7 +70,7 @@ impl OpenRequests {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut inside = self.gate.locked();
+        let mut inside = self.open_requests.locked();
         // Another one may have entered meanwhile.
         if inside
             .get(&self.token_hash)
@@ -82,7 +82,7 @@ impl Drop for RequestGuard {
 }
 
 /// Resolves when the link is revoked, its folder is gone, or at `expires_at` (milliseconds since 1970).
-pub(super) async fn withdrawn(leave: Arc<RequestGuard>, expires_at: Option<i64>) {
+pub(super) async fn withdrawn(guard: Arc<RequestGuard>, expires_at: Option<i64>) {
     let expired = async {
         match expires_at {
             Some(at) => {
@@ -95,7 +95,7 @@ pub(super) async fn withdrawn(leave: Arc<RequestGuard>, expires_at: Option<i64>)
         }
     };
     tokio::select! {
-        () = leave.withdrawn.cancelled() => {}
+        () = guard.withdrawn.cancelled() => {}
         () = expired => {}
     }
 }
@@ -113,7 +113,7 @@ pub(super) fn bound(
     })
 }
 
-/// A body under a leave.
+/// A body under a guard.
 struct Bound {
     body: BoxBody,
     withdrawn: Pin<Box<dyn Future<Output = ()>>>,
@@ -150,39 +150,43 @@ mod tests {
 
     #[tokio::test]
     async fn what_entered_is_withdrawn_and_what_enters_later_is_not() {
-        let gate = Arc::new(OpenRequests::default());
-        let (one, same, other) = (gate.enter("a"), gate.enter("a"), gate.enter("b"));
-        gate.withdraw("a");
+        let open_requests = Arc::new(OpenRequests::default());
+        let (one, same, other) = (
+            open_requests.enter("a"),
+            open_requests.enter("a"),
+            open_requests.enter("b"),
+        );
+        open_requests.withdraw("a");
         withdrawn(one, None).await;
         withdrawn(same, None).await;
         assert!(withdrawn(other.clone(), None).now_or_never().is_none());
-        let later = gate.enter("a");
+        let later = open_requests.enter("a");
         assert!(withdrawn(later.clone(), None).now_or_never().is_none());
         drop((other, later));
-        assert_eq!(gate.entered(), [""; 0], "nothing is kept");
+        assert_eq!(open_requests.entered(), [""; 0], "nothing is kept");
     }
 
     #[tokio::test]
     async fn a_link_is_withdrawn_at_its_end() {
-        let gate = Arc::new(OpenRequests::default());
+        let open_requests = Arc::new(OpenRequests::default());
         for (expires_at, is_over) in [(now_ms() - 1, true), (now_ms() + 60_000, false)] {
-            let ended = withdrawn(gate.enter("a"), Some(expires_at)).now_or_never();
+            let ended = withdrawn(open_requests.enter("a"), Some(expires_at)).now_or_never();
             assert_eq!(ended.is_some(), is_over);
         }
-        withdrawn(gate.enter("a"), Some(now_ms() + 20)).await;
+        withdrawn(open_requests.enter("a"), Some(now_ms() + 20)).await;
     }
 
     #[tokio::test]
     async fn a_withdrawn_body_ends_in_an_error() {
-        let (gate, chunk) = (Arc::new(OpenRequests::default()), Bytes::from_static(b"x"));
+        let (open_requests, chunk) = (Arc::new(OpenRequests::default()), Bytes::from_static(b"x"));
         let endless =
             futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()));
         let response = HttpResponse::Ok().streaming(endless);
-        let leave = gate.enter("a");
-        let mut body = bound(response, withdrawn(leave, None)).into_body();
+        let guard = open_requests.enter("a");
+        let mut body = bound(response, withdrawn(guard, None)).into_body();
         let mut next = async || std::future::poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).await;
         assert!(next().await.is_some_and(|chunk| chunk.is_ok()));
-        gate.withdraw("a");
+        open_requests.withdraw("a");
         assert!(next().await.is_some_and(|chunk| chunk.is_err()));
     }
 }

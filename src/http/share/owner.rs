@@ -143,7 +143,7 @@ pub async fn create(
             .write(move |tx| Box::pin(async move { shares::create(tx, new, now_ms()).await }))
             .await?;
         if let Some(replaced) = &made.replaced {
-            state.shares.gate.withdraw(&replaced.token_hash);
+            state.shares.open_requests.withdraw(&replaced.token_hash);
         }
         Ok(made)
     })
@@ -182,7 +182,7 @@ pub async fn revoke(
             .write(move |tx| Box::pin(async move { shares::delete(tx, account_id, id).await }))
             .await?;
         if let Some(share) = revoked {
-            state.shares.gate.withdraw(&share.token_hash);
+            state.shares.open_requests.withdraw(&share.token_hash);
         }
         Ok(())
     })

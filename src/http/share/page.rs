@@ -105,19 +105,19 @@ async fn take_password(
 }
 
 async fn read_password(state: &AppState, body: web::Payload) -> Result<Secret, ApiError> {
-    let refusal = || ApiError::Invalid("the form must hold a password".to_owned());
+    let rejection = || ApiError::Invalid("the form must hold a password".to_owned());
     let reading = body.to_bytes_limited(MAX_FORM_BYTES);
     let body = tokio::time::timeout(state.config.http.body_timeout, reading).await;
     let body = body
         .map_err(|_| {
             ApiError::Timeout("the password did not arrive in time; send the form again".to_owned())
         })?
-        .map_err(|_| refusal())?
-        .map_err(|_| refusal())?;
+        .map_err(|_| rejection())?
+        .map_err(|_| rejection())?;
     form_urlencoded::parse(&body)
         .find(|(name, _)| name == "password")
         .map(|(_, password)| Secret::new(password))
-        .ok_or_else(refusal)
+        .ok_or_else(rejection)
 }
 
 /// The page's address, relative to itself.

@@ -642,14 +642,14 @@ async fn a_direct_upload_becomes_one_file() {
     };
     let wrong_signature = signed.replace("signature=", "signature=AAAA");
     let later = signed.replace("expires=1", "expires=2");
-    let refusals = [
+    let rejections = [
         (wrong_signature.as_str(), PNG.to_vec(), 403),
         (later.as_str(), PNG.to_vec(), 403),
         (signed.split('?').next().unwrap(), PNG.to_vec(), 403),
         (&signed, PNG[1..].to_vec(), 400),
         (&signed, [PNG, b"x"].concat(), 413),
     ];
-    for (path, bytes, status) in refusals {
+    for (path, bytes, status) in rejections {
         let answer = site.send(put(path, &bytes)).await;
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(

@@ -316,8 +316,11 @@ fn the_document_names_schemes_tags_bodies_and_errors() {
         );
         let has_query = parameters.iter().any(|one| one["in"] == "query");
         if path.starts_with("/api/") || has_query || operation.get("requestBody").is_some() {
-            let refusal = &operation["responses"]["400"];
-            assert!(refusal.is_object(), "{method} {path} does not describe 400");
+            let rejection = &operation["responses"]["400"];
+            assert!(
+                rejection.is_object(),
+                "{method} {path} does not describe 400"
+            );
         }
     }
     assert_eq!(used.len(), tags.len(), "a listed tag has no operation");

@@ -128,7 +128,7 @@ async fn what_is_spoken_is_told_without_a_credential() {
                 .contains("upload-offset")
         );
     }
-    // A refusal must be readable for the page, too.
+    // A rejection must be readable for the page, too.
     let refused = request("POST", ALL)
         .insert_header(("origin", ORIGIN))
         .insert_header(("tus-resumable", "1.0.0"));

@@ -397,7 +397,7 @@ async fn deliveries_are_listed_by_page_and_filter() {
             "{query}"
         );
     }
-    let refusals = [
+    let rejections = [
         ("limit=0", "limit must be 1 to 100, got `0`"),
         ("limit=101", "limit must be 1 to 100, got `101`"),
         ("limit=ten", "limit must be 1 to 100, got `ten`"),
@@ -415,7 +415,7 @@ async fn deliveries_are_listed_by_page_and_filter() {
             "endpointId must be the id of a webhook, got `7`",
         ),
     ];
-    for (query, error) in refusals {
+    for (query, error) in rejections {
         let path = format!("/api/webhooks/deliveries?{query}");
         let answer = site.call("GET", &path, None).await;
         assert_eq!(answer.status, 400, "{query}: {answer:?}");

@@ -211,19 +211,19 @@ impl<'a> Metadata<'a> {
         let mut pairs: Vec<(&str, Vec<u8>)> = Vec::new();
         for pair in given.split(',').filter(|_| !given.trim().is_empty()) {
             let (key, value) = pair.trim().split_once(' ').unwrap_or((pair.trim(), ""));
-            let refusal = |what: &str| {
+            let rejection = |what: &str| {
                 let shown = field::shorten(pair);
                 ApiError::Invalid(format!("Upload-Metadata: {what} in `{shown}`"))
             };
             if key.is_empty() {
-                return Err(refusal("a key is missing"));
+                return Err(rejection("a key is missing"));
             }
             if pairs.iter().any(|(known, _)| *known == key) {
-                return Err(refusal("a key stands twice"));
+                return Err(rejection("a key stands twice"));
             }
             let value = BASE64
                 .decode(value.trim())
-                .map_err(|_| refusal("the value is not Base64"))?;
+                .map_err(|_| rejection("the value is not Base64"))?;
             pairs.push((key, value));
         }
         Ok(Self(pairs))

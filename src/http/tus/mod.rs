@@ -461,7 +461,7 @@ fn standing_in(mut response: HttpResponseBuilder, standing: &Standing) -> HttpRe
     response
 }
 
-/// A refusal is an answer like another: a page must be able to read it.
+/// A rejection is an answer like another: a page must be able to read it.
 fn answer(
     request: &HttpRequest,
     state: &AppState,

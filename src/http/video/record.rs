@@ -101,9 +101,9 @@ pub struct CaptionAnswer {
     pub(super) caption: CaptionRecord,
 }
 
-/// Where a stream is played, below the request's own address; `leave` is the playback id or a token.
-pub(super) fn playback_url(reached: &Reached, leave: &str, name: &str) -> String {
-    format!("{}/video/v1/{leave}/{name}", reached.address.base)
+/// Where a stream is played, below the request's own address; `playback_id` is the playback id or a token.
+pub(super) fn playback_url(reached: &Reached, playback_id: &str, name: &str) -> String {
+    format!("{}/video/v1/{playback_id}/{name}", reached.address.base)
 }
 
 /// A stream's captions in an answer.

@@ -194,7 +194,7 @@ async fn refuse_unreachable(state: &AppState, url: &str) -> Result<(), ApiError>
         .outbound
         .probe_url(url)
         .await
-        .map_err(|refusal| ApiError::Invalid(format!("url: {refusal}")))
+        .map_err(|rejection| ApiError::Invalid(format!("url: {rejection}")))
 }
 
 fn shown(endpoint: Endpoint) -> HttpResponse {

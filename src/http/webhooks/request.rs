@@ -94,22 +94,22 @@ impl ChangeWebhook {
 impl RecoverRequest {
     /// Milliseconds since 1970. A time to come is refused: it is mostly milliseconds given as seconds.
     pub(super) fn since_ms(&self, now_ms: i64) -> Result<i64, ApiError> {
-        let refusal = |problem: &str| {
+        let rejection = |problem: &str| {
             invalid(format!(
                 "since {problem}: give ISO 8601 such as 2026-11-20T12:00:00Z, or Unix seconds"
             ))
         };
         let time_ms = match &self.since {
-            serde_json::Value::Null => return Err(refusal("is missing")),
+            serde_json::Value::Null => return Err(rejection("is missing")),
             serde_json::Value::Number(seconds) => seconds.as_i64().and_then(unix_ms),
             serde_json::Value::String(text) => time_of(text),
             _ => None,
         };
         let shown = || shorten(&self.since.to_string());
         match time_ms {
-            None => Err(refusal(&format!("is no time, got {}", shown()))),
+            None => Err(rejection(&format!("is no time, got {}", shown()))),
             Some(time_ms) if time_ms > now_ms => {
-                Err(refusal(&format!("lies in the future, got {}", shown())))
+                Err(rejection(&format!("lies in the future, got {}", shown())))
             }
             Some(time_ms) => Ok(time_ms),
         }
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    fn refusal(body: serde_json::Value) -> String {
+    fn rejection(body: serde_json::Value) -> String {
         let new: NewWebhookRequest = serde_json::from_value(body).unwrap();
         new.checked().unwrap_err().to_string()
     }
@@ -257,7 +257,7 @@ mod tests {
             ),
         ];
         for (body, expected) in cases {
-            let message = refusal(body);
+            let message = rejection(body);
             assert!(message.contains(expected), "{message}");
             if expected.starts_with("eventTypes") {
                 assert!(message.contains("conversion.completed"), "{message}");

@@ -103,8 +103,8 @@ pub async fn save(
     reached: Reached,
     Body(request): Body<SaveWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = RequestContext::of(&state, &caller, &reached);
-    let saved = operations::create_or_replace(&asker, request).await?;
+    let context = RequestContext::of(&state, &caller, &reached);
+    let saved = operations::create_or_replace(&context, request).await?;
     let mut response = match saved.is_new {
         true => HttpResponse::Created(),
         false => HttpResponse::Ok(),
@@ -156,11 +156,11 @@ pub async fn change(
     id: web::Path<Uuid>,
     Body(request): Body<ChangeWorkflow>,
 ) -> Result<HttpResponse, ApiError> {
-    let (asker, is_active) = (
+    let (context, is_active) = (
         RequestContext::of(&state, &caller, &reached),
         request.checked()?,
     );
-    let workflow = operations::set_active(&asker, *id, is_active).await?;
+    let workflow = operations::set_active(&context, *id, is_active).await?;
     Ok(HttpResponse::Ok().json(WorkflowAnswer { workflow }))
 }
 
@@ -226,7 +226,7 @@ pub async fn version(
     path: web::Path<(Uuid, i64)>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, version) = path.into_inner();
-    let asker = RequestContext::of(&state, &caller, &reached);
-    let version = operations::version(&asker, id, version).await?;
+    let context = RequestContext::of(&state, &caller, &reached);
+    let version = operations::version(&context, id, version).await?;
     Ok(HttpResponse::Ok().json(VersionAnswer { version }))
 }

@@ -56,7 +56,7 @@ pub(super) struct Review {
 
 impl Review {
     pub(super) async fn of(
-        asker: &RequestContext<'_>,
+        context: &RequestContext<'_>,
         definition: &Value,
     ) -> Result<Self, ApiError> {
         let Checked {
@@ -65,8 +65,8 @@ impl Review {
         } = checked(definition.clone()).await?;
         let mut problems: Vec<_> = problems.into_iter().map(ProblemRecord::from).collect();
         if let Some(definition) = &definition {
-            problems.extend(missing(asker, definition).await?);
-            problems.extend(unreachable(asker.state, definition).await);
+            problems.extend(missing(context, definition).await?);
+            problems.extend(unreachable(context.state, definition).await);
         }
         // Stable: within a severity in the order of the definition.
         problems.sort_by_key(|problem| problem.severity);
@@ -93,7 +93,7 @@ impl Review {
     pub(super) fn accepted(self) -> Result<Definition, ApiError> {
         match self.definition {
             Some(definition) => Ok(definition),
-            None => Err(refusal(&self.problems)),
+            None => Err(rejection(&self.problems)),
         }
     }
 }
@@ -113,7 +113,7 @@ async fn checked(definition: Value) -> Result<Checked, ApiError> {
 }
 
 /// 400 for what cannot be saved: in the words of the first error.
-fn refusal(problems: &[ProblemRecord]) -> ApiError {
+fn rejection(problems: &[ProblemRecord]) -> ApiError {
     let first = problems.iter().find(|problem| problem.is_error());
     ApiError::InvalidDefinition {
         message: first
@@ -125,7 +125,7 @@ fn refusal(problems: &[ProblemRecord]) -> ApiError {
 
 /// 400 for a request that stands for no definition.
 pub(super) fn refused(problem: Problem) -> ApiError {
-    refusal(&[problem.into()])
+    rejection(&[problem.into()])
 }
 
 impl From<Review> for LintAnswer {
@@ -175,13 +175,13 @@ impl From<Problem> for ProblemRecord {
 
 /// What the definition names of the account and the account does not have.
 async fn missing(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     definition: &Definition,
 ) -> Result<Vec<ProblemRecord>, ApiError> {
-    let mut db = asker.state.store.read().await?;
+    let mut db = context.state.store.read().await?;
     let mut problems = Vec::new();
     if let Some(id) = definition.trigger_folder {
-        let lacks = folder_problem(&mut db, asker.account_id, id, None, "trigger.folderId");
+        let lacks = folder_problem(&mut db, context.account_id, id, None, "trigger.folderId");
         problems.extend(lacks.await?);
     }
     for node in &definition.nodes {
@@ -189,11 +189,11 @@ async fn missing(
             folder_id: Some(id),
         } = node.kind
         {
-            let lacks = folder_problem(&mut db, asker.account_id, id, Some(node), "folderId");
+            let lacks = folder_problem(&mut db, context.account_id, id, Some(node), "folderId");
             problems.extend(lacks.await?);
         }
         for (field, id) in node.stored_files() {
-            problems.extend(file_problem(&mut db, asker.account_id, id, node, field).await?);
+            problems.extend(file_problem(&mut db, context.account_id, id, node, field).await?);
         }
     }
     Ok(problems)

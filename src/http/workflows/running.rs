@@ -61,12 +61,12 @@ pub async fn run(
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&state, &caller, &reached);
     // Spares the client the sending of what nobody would run.
-    operations::refuse_paused(&asker, *id).await?;
-    let form = RunForm::read(&request, payload.into_inner(), &state, &asker.plan).await?;
-    let run = operations::run_upload(&asker, *id, form.part, form.source).await?;
-    inline(&asker, run).await
+    operations::refuse_paused(&context, *id).await?;
+    let form = RunForm::read(&request, payload.into_inner(), &state, &context.plan).await?;
+    let run = operations::run_upload(&context, *id, form.part, form.source).await?;
+    inline(&context, run).await
 }
 
 /// Run a workflow on a stored file
@@ -88,16 +88,16 @@ pub async fn run_file(
     id: web::Path<Uuid>,
     Body(request): Body<RunFile>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&state, &caller, &reached);
     let file_id = request.file_id()?;
-    let run = operations::run_file(&asker, *id, file_id, request.upload_source).await?;
-    inline(&asker, run).await
+    let run = operations::run_file(&context, *id, file_id, request.upload_source).await?;
+    inline(&context, run).await
 }
 
 /// 200 when the run ends in time, else 202.
-async fn inline(asker: &RequestContext<'_>, run: Run) -> Result<HttpResponse, ApiError> {
-    let patience = asker.state.config.workflows.inline_wait;
-    let answer = operations::awaited(asker, run, patience).await?;
+async fn inline(context: &RequestContext<'_>, run: Run) -> Result<HttpResponse, ApiError> {
+    let patience = context.state.config.workflows.inline_wait;
+    let answer = operations::awaited(context, run, patience).await?;
     let mut response = match answer.has_ended() {
         true => HttpResponse::Ok(),
         false => HttpResponse::Accepted(),
@@ -119,9 +119,9 @@ pub async fn runs(
     reached: Reached,
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = RequestContext::of(&state, &caller, &reached);
+    let context = RequestContext::of(&state, &caller, &reached);
     let limit = asked_limit(request.query_string())?;
-    let runs = operations::runs(&asker, *id, limit).await?;
+    let runs = operations::runs(&context, *id, limit).await?;
     Ok(HttpResponse::Ok().json(RunList { runs }))
 }
 
@@ -167,8 +167,8 @@ pub async fn retry(
     id: web::Path<Uuid>,
     Body(request): Body<RetryRun>,
 ) -> Result<HttpResponse, ApiError> {
-    let asker = RequestContext::of(&state, &caller, &reached);
-    let answer = operations::retry(&asker, *id, request.checked()?).await?;
+    let context = RequestContext::of(&state, &caller, &reached);
+    let answer = operations::retry(&context, *id, request.checked()?).await?;
     Ok(HttpResponse::Accepted().json(answer))
 }
 

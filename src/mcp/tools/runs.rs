@@ -155,31 +155,31 @@ fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, Refu
 async fn run(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let mut asked: RunWorkflow = arguments.read()?;
     let (input, source) = (asked.input()?, asked.upload_source.take());
     let run = match asked.wanted()? {
-        Wanted::Saved(id) => operations::run_on(&asker, id, input, source).await?,
-        Wanted::New(save) => run_new(&asker, *save, input, source).await?,
+        Wanted::Saved(id) => operations::run_on(&context, id, input, source).await?,
+        Wanted::New(save) => run_new(&context, *save, input, source).await?,
     };
-    answer(awaited(call, &asker, run).await?)
+    answer(awaited(call, &context, run).await?)
 }
 
 /// Saves a workflow and runs it. What cannot be run leaves no workflow behind.
 async fn run_new(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     save: SaveWorkflow,
     input: Input,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
-    operations::check_input(asker, &input).await?;
-    let id = operations::create_or_replace(asker, save)
+    operations::check_input(context, &input).await?;
+    let id = operations::create_or_replace(context, save)
         .await?
         .workflow
         .id;
-    let submitted = operations::run_on(asker, id, input, source).await;
+    let submitted = operations::run_on(context, id, input, source).await;
     if submitted.is_err()
-        && let Err(error) = operations::delete(asker, id).await
+        && let Err(error) = operations::delete(context, id).await
     {
         tracing::warn!(workflow = %id, %error, "a workflow that could not be run stays");
     }
@@ -187,11 +187,15 @@ async fn run_new(
 }
 
 /// The run as it is when it has ended, when `mcp.wait` is over, or when nobody waits for it any more.
-async fn awaited(call: &Call, asker: &RequestContext<'_>, run: Run) -> Result<RunAnswer, ApiError> {
-    let (id, patience) = (run.id, asker.state.config.mcp.wait);
+async fn awaited(
+    call: &Call,
+    context: &RequestContext<'_>,
+    run: Run,
+) -> Result<RunAnswer, ApiError> {
+    let (id, patience) = (run.id, context.state.config.mcp.wait);
     tokio::select! {
-        answer = operations::awaited(asker, run, patience) => answer,
-        () = call.abandoned() => operations::show_run(asker, id).await,
+        answer = operations::awaited(context, run, patience) => answer,
+        () = call.abandoned() => operations::show_run(context, id).await,
         never = tell(call, id) => match never {},
     }
 }
@@ -269,9 +273,9 @@ struct Show {
 async fn show(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let Show { run_id } = arguments.read()?;
-    answer(operations::show_run(&asker, run_id).await?)
+    answer(operations::show_run(&context, run_id).await?)
 }
 
 pub const LIST_WORKFLOW_RUNS: Tool = Tool {
@@ -317,14 +321,14 @@ struct List {
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let List { workflow_id, limit } = arguments.read()?;
     let limit = limit.unwrap_or(LISTED);
     if !(1..=MOST_LISTED).contains(&limit) {
         let text = format!("limit must be 1 to {MOST_LISTED}, got {limit}");
         return Err(Refused::Arguments(text));
     }
-    let runs = operations::runs(&asker, workflow_id, Some(limit)).await?;
+    let runs = operations::runs(&context, workflow_id, Some(limit)).await?;
     let mut runs = shown(runs)?;
     for run in runs.as_array_mut().into_iter().flatten() {
         // Fifty logs would fill a model's memory.

@@ -58,14 +58,14 @@ struct List {
 async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let asked: List = arguments.read()?;
     if let Some(id) = asked.id {
-        let workflow = operations::show(&asker, id).await?;
+        let workflow = operations::show(&context, id).await?;
         return Ok(json!({"workflows": [workflow], "nextCursor": null}));
     }
     let page = asked.page()?;
-    let rows = operations::list(&asker, page).await?;
+    let rows = operations::list(&context, page).await?;
     let next_cursor = next_cursor(&rows, page, |row| row.cursor());
     let lines: Result<Vec<Value>, ApiError> = rows
         .into_iter()
@@ -177,8 +177,8 @@ async fn update(call: &Call, arguments: Arguments) -> Outcome {
 async fn save(call: &Call, request: SaveWorkflow) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
-    let saved = operations::create_or_replace(&asker, request).await?;
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let saved = operations::create_or_replace(&context, request).await?;
     Ok(json!({ "workflow": saved.workflow }))
 }
 
@@ -212,9 +212,9 @@ struct SetActive {
 async fn set_active(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let SetActive { id, is_active } = arguments.read()?;
-    let workflow = operations::set_active(&asker, id, is_active).await?;
+    let workflow = operations::set_active(&context, id, is_active).await?;
     Ok(json!({ "workflow": workflow }))
 }
 
@@ -267,18 +267,18 @@ struct Delete {
 async fn delete(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.writer()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
     let Delete { id, confirm } = arguments.read()?;
-    let workflow = operations::show(&asker, id).await?;
-    let versions = operations::versions(&asker, id).await?.len();
-    let runs = operations::runs(&asker, id, None).await?;
+    let workflow = operations::show(&context, id).await?;
+    let versions = operations::versions(&context, id).await?.len();
+    let runs = operations::runs(&context, id, None).await?;
     let unfinished: Vec<Uuid> = runs
         .iter()
         .filter(|run| run.completed_at.is_none())
         .map(|run| run.id)
         .collect();
     if confirm {
-        operations::delete(&asker, id).await?;
+        operations::delete(&context, id).await?;
     }
     Ok(json!({
         "deleted": confirm,
@@ -321,6 +321,6 @@ pub const LINT_WORKFLOW: Tool = Tool {
 async fn lint(call: &Call, arguments: Arguments) -> Outcome {
     let agent = &call.agent;
     let caller = agent.reader()?;
-    let asker = RequestContext::agent(&agent.state, &caller, &agent.reached);
-    shown(operations::lint(&asker, arguments.read()?).await?)
+    let context = RequestContext::agent(&agent.state, &caller, &agent.reached);
+    shown(operations::lint(&context, arguments.read()?).await?)
 }

@@ -28,7 +28,7 @@ pub(super) struct BlobCopier {
     to: PathBuf,
     transfer: Transfer,
     progress: Progress,
-    /// The shelf whose new names are not flushed yet.
+    /// The prefix whose new names are not flushed yet.
     open_shelf: Option<PathBuf>,
     pub(super) brought: u64,
     pub(super) brought_bytes: u64,
@@ -183,13 +183,13 @@ impl BlobCopier {
         (self.transfer.watch)(self.progress);
     }
 
-    /// Blobs come in the order of their hashes: a shelf is done when the next one begins.
+    /// Blobs come in the order of their hashes: a prefix is done when the next one begins.
     fn open_shelf(&mut self, target: &Path) -> Result<(), Error> {
-        let shelf = target.parent().expect("a blob lies on a shelf");
-        if self.open_shelf.as_deref() != Some(shelf) {
+        let prefix = target.parent().expect("a blob lies on a prefix");
+        if self.open_shelf.as_deref() != Some(prefix) {
             self.flush_shelf()?;
-            folder::create_private(shelf)?;
-            self.open_shelf = Some(shelf.to_owned());
+            folder::create_private(prefix)?;
+            self.open_shelf = Some(prefix.to_owned());
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl BlobCopier {
     fn flush_shelf(&mut self) -> Result<(), Error> {
         self.open_shelf
             .take()
-            .map_or(Ok(()), |shelf| folder::sync_folder(&shelf))
+            .map_or(Ok(()), |prefix| folder::sync_folder(&prefix))
     }
 }
 

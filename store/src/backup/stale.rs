@@ -5,19 +5,19 @@ use std::path::Path;
 use super::{blob_copier::is_partial, index::BackupIndex, off_thread};
 use crate::{Error, blob::HashPrefix, copy, folder};
 
-/// Removes blobs that a backup's database does not name, and what a crash left half copied. One shelf at a time is in
+/// Removes blobs that a backup's database does not name, and what a crash left half copied. One prefix at a time is in
 /// memory; what is not of ours stays.
 pub(super) async fn remove(database: &Path, blobs: &Path) -> Result<(), Error> {
-    let mut catalogue = BackupIndex::open(database).await?;
-    for shelf in HashPrefix::all() {
-        let folder = blobs.join(shelf.to_string());
+    let mut index = BackupIndex::open(database).await?;
+    for prefix in HashPrefix::all() {
+        let folder = blobs.join(prefix.to_string());
         if !folder.exists() {
             continue;
         }
         let mut stale = Vec::new();
         for name in folder::names_in(&folder)? {
-            let is_stale = match shelf.blob(&name) {
-                Some(hash) => !catalogue.names(hash).await?,
+            let is_stale = match prefix.blob(&name) {
+                Some(hash) => !index.names(hash).await?,
                 None => is_partial(Path::new(&name)),
             };
             if is_stale {
@@ -31,5 +31,5 @@ pub(super) async fn remove(database: &Path, blobs: &Path) -> Result<(), Error> {
         })
         .await?;
     }
-    catalogue.close().await
+    index.close().await
 }

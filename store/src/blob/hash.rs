@@ -44,12 +44,15 @@ impl FromStr for BlobHash {
 
     /// 64 lower-case hexadecimal digits, as [`fmt::Display`] writes them.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refusal = || Error::Invalid(format!("expected 64 hexadecimal digits, got {text:?}"));
-        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| refusal())?;
+        let rejection = || Error::Invalid(format!("expected 64 hexadecimal digits, got {text:?}"));
+        let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| rejection())?;
         let mut digest = [0; 32];
         for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
             let (high, low) = (nibble(pair[0]), nibble(pair[1]));
-            *byte = high.zip(low).map(|(h, l)| h << 4 | l).ok_or_else(refusal)?;
+            *byte = high
+                .zip(low)
+                .map(|(h, l)| h << 4 | l)
+                .ok_or_else(rejection)?;
         }
         Ok(Self(digest))
     }

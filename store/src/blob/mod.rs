@@ -96,8 +96,8 @@ impl Blobs {
             ..
         } = &*self.shared;
         folder::create_private(blobs)?;
-        for shelf in HashPrefix::all() {
-            folder::create_private(&blobs.join(shelf.to_string()))?;
+        for prefix in HashPrefix::all() {
+            folder::create_private(&blobs.join(prefix.to_string()))?;
         }
         // A blob's name is durable only when the folder that holds it is.
         folder::sync_folder(blobs)?;
@@ -160,8 +160,8 @@ impl Blobs {
             }
             Err(error) => return Err(Error::write("cannot link", &place)(error)),
         }
-        let shelf = place.parent().expect("a blob lies on a shelf");
-        folder::sync_folder(shelf)
+        let prefix = place.parent().expect("a blob lies on a prefix");
+        folder::sync_folder(prefix)
     }
 
     /// Takes a blob's file out of its place to where it can be removed at leisure; `None` when there was none.
@@ -206,8 +206,8 @@ pub(crate) fn folder_in(dir: &Path) -> PathBuf {
 /// Where a blob lies in a folder of blobs.
 pub(crate) fn place_in(folder: &Path, hash: &BlobHash) -> PathBuf {
     let name = hash.to_string();
-    let (shelf, rest) = name.split_at(2);
-    folder.join(shelf).join(rest)
+    let (prefix, rest) = name.split_at(2);
+    folder.join(prefix).join(rest)
 }
 
 /// A blob's file on its way out.

@@ -1,4 +1,4 @@
-//! The shelves of the blob folder, and the names that lie on them: what a crash between rename and commit left behind is
+//! The prefixes of the blob folder, and the names that lie on them: what a crash between rename and commit left behind is
 //! found by looking through them, a few at a time.
 
 use std::{ffi::OsStr, fmt, fs, os::unix::fs::MetadataExt as _};
@@ -33,19 +33,19 @@ impl fmt::Display for HashPrefix {
 }
 
 impl Blobs {
-    /// The blobs of a shelf that got their names before a time. Other names than a blob's are left alone.
-    pub(crate) async fn on_shelf(
+    /// The blobs of a prefix that got their names before a time. Other names than a blob's are left alone.
+    pub(crate) async fn with_prefix(
         &self,
-        shelf: HashPrefix,
+        prefix: HashPrefix,
         before_ms: i64,
     ) -> Result<Vec<BlobHash>, Error> {
-        let folder = self.shared.blobs.join(shelf.to_string());
+        let folder = self.shared.blobs.join(prefix.to_string());
         self.blocking(move || {
             let entries = fs::read_dir(&folder).map_err(Error::file("cannot list", &folder))?;
             let old = entries
                 .filter_map(Result::ok)
                 .filter(|entry| placed_ms(entry).is_some_and(|placed| placed < before_ms))
-                .filter_map(|entry| shelf.blob(&entry.file_name()));
+                .filter_map(|entry| prefix.blob(&entry.file_name()));
             Ok(old.collect())
         })
         .await

@@ -105,9 +105,9 @@ async fn insert(
     month: Month,
     now_ms: i64,
 ) -> Result<Run, Error> {
-    let (is_admitted, refusal) = match begins {
+    let (is_admitted, rejection) = match begins {
         Begins::Queued { is_admitted } => (is_admitted, None),
-        Begins::Failed(refusal) => (false, Some(refusal)),
+        Begins::Failed(rejection) => (false, Some(rejection)),
     };
     query("UPDATE workflows SET run_count = run_count + 1, last_run_at = $2 WHERE id = $1")
         .bind(new.workflow_id)
@@ -140,10 +140,10 @@ async fn insert(
     .bind(new.source_file_id)
     .bind(Json(new.allowance))
     .bind(month)
-    .bind(refusal.as_ref().map(|refusal| &refusal.message))
-    .bind(refusal.as_ref().map(|refusal| refusal.code))
+    .bind(rejection.as_ref().map(|rejection| &rejection.message))
+    .bind(rejection.as_ref().map(|rejection| rejection.code))
     .bind(now_ms)
-    .bind(refusal.as_ref().map(|refusal| refusal.expires_at))
+    .bind(rejection.as_ref().map(|rejection| rejection.expires_at))
     .fetch_one(tx.sqlite())
     .await?)
 }
@@ -195,13 +195,13 @@ pub async fn triggered(
                 Submitted::Full => full(limits),
             },
         };
-        let refusal = Rejection {
+        let rejection = Rejection {
             code,
             message,
             expires_at: now_ms.saturating_add(limits.keep_ms),
         };
         let target = admission::target(tx, new.account_id, workflow_id).await?;
-        let (begins, month) = (Begins::Failed(refusal), Month::of(now_ms));
+        let (begins, month) = (Begins::Failed(rejection), Month::of(now_ms));
         runs.push(insert(tx, &new, &target, begins, month, now_ms).await?);
     }
     Ok(runs)

@@ -21,7 +21,7 @@ use crate::support::{NOW, add_account, settings, store, until};
 
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
-/// Sweeps that look at every shelf once.
+/// Sweeps that look at every prefix once.
 const ROUND: usize = 32;
 
 pub(crate) async fn seal(store: &Store, bytes: &[u8]) -> Sealed {

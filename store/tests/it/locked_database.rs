@@ -41,15 +41,18 @@ async fn a_lock_of_another_process_is_waited_out() {
         let refused = write.await.unwrap().unwrap_err();
         assert!(refused.is_retryable(), "{refused}");
     }
-    let trouble = store.trouble().expect("the lock is known");
-    assert!(trouble.reason.contains("locked"), "{trouble:?}");
+    let write_failure = store.write_failure().expect("the lock is known");
+    assert!(write_failure.reason.contains("locked"), "{write_failure:?}");
     assert_eq!(count_accounts(&store).await, 0, "reading goes on");
     assert!(add_account(&store, "still locked").await.is_err());
-    assert_eq!(store.trouble().expect("still").since_ms, trouble.since_ms);
+    assert_eq!(
+        store.write_failure().expect("still").since_ms,
+        write_failure.since_ms
+    );
 
     query("ROLLBACK").execute(&mut stranger).await.unwrap();
     until("the store has recovered by itself", async || {
-        store.trouble().is_none()
+        store.write_failure().is_none()
     })
     .await;
     add_account(&store, "free").await.unwrap();

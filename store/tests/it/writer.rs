@@ -103,7 +103,7 @@ async fn a_unit_that_fails_undoes_only_itself() {
         "the held unit, then the four together"
     );
     assert_eq!(count_accounts(&store).await, 2);
-    assert_eq!(store.trouble(), None);
+    assert_eq!(store.write_failure(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,9 +32,9 @@ fn drawings(count: usize) -> Form {
 }
 
 /// Where the answer sends people: a page of this service with the plan's numbers.
-async fn check_offer(tenant: &Tenant<'_>, refusal: &Value) -> Result<(), Failure> {
-    let url = refusal["upgradeUrl"].as_str();
-    let url = url.ok_or_else(|| format!("no upgradeUrl in {refusal}"))?;
+async fn check_offer(tenant: &Tenant<'_>, rejection: &Value) -> Result<(), Failure> {
+    let url = rejection["upgradeUrl"].as_str();
+    let url = url.ok_or_else(|| format!("no upgradeUrl in {rejection}"))?;
     assert_eq!(url, format!("{}/plans", tenant.server.base_url()));
     let page = tenant.api.fetch(url).await?.expect(200)?;
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
@@ -96,16 +96,16 @@ async fn media_operations_are_the_plan_s() -> Result<(), Failure> {
 
     tenant.command("set-plan", &["free"]).await?;
     let asked = tenant.api.post_form("/api/convert", drawings(1));
-    let refusal = asked.await?.expect(402)?.json()?;
-    assert_eq!(refusal["code"], "operations_used_up");
-    check_offer(&tenant, &refusal).await?;
+    let rejection = asked.await?.expect(402)?.json()?;
+    assert_eq!(rejection["code"], "operations_used_up");
+    check_offer(&tenant, &rejection).await?;
     let usage = tenant.usage().await?;
     assert_eq!(
         usage["operations"]["limit"].as_u64(),
         Some(OPERATIONS_PER_MONTH)
     );
     assert_eq!(usage["operations"]["remaining"], 0);
-    assert_eq!(usage["upgradeUrl"], refusal["upgradeUrl"]);
+    assert_eq!(usage["upgradeUrl"], rejection["upgradeUrl"]);
 
     tenant.command("set-plan", &["starter"]).await?;
     let asked = tenant.api.post_form("/api/jobs", drawings(1));
@@ -128,9 +128,9 @@ async fn deliveries_are_the_plan_s() -> Result<(), Failure> {
     assert_eq!(delivered.await?, DELIVERIES_PER_MONTH);
 
     let refused = deliver().await?.expect(429)?;
-    let refusal = refused.json()?;
-    assert_eq!(refusal["code"], "deliveries_used_up");
-    check_offer(&tenant, &refusal).await?;
+    let rejection = refused.json()?;
+    assert_eq!(rejection["code"], "deliveries_used_up");
+    check_offer(&tenant, &rejection).await?;
     let month = |answer: &Fetched, what: &str| -> Result<u64, Failure> {
         Ok(answer
             .header(&format!("x-service-cdn-{what}-month"))
@@ -161,11 +161,11 @@ async fn sizes_and_counts_of_uploads_are_the_plan_s() -> Result<(), Failure> {
     let api = &tenant.api;
 
     let many = drawings(FILES_PER_BATCH + 1);
-    let refusal = api.post_form("/api/jobs", many).await?.expect(400)?;
+    let rejection = api.post_form("/api/jobs", many).await?.expect(400)?;
     assert!(
-        refusal.text().contains("files_per_batch"),
+        rejection.text().contains("files_per_batch"),
         "{}",
-        refusal.text()
+        rejection.text()
     );
     let fitting = drawings(FILES_PER_BATCH);
     api.post_form("/api/jobs", fitting).await?.expect(202)?;
@@ -191,8 +191,8 @@ async fn sizes_and_counts_of_uploads_are_the_plan_s() -> Result<(), Failure> {
         let form = Form::new()
             .field("format", "png")
             .file("file", name, &bytes);
-        let refusal = api.post_form(path, form).await?.expect(413)?.json()?;
-        assert_eq!(refusal["code"], "too_large", "{name}: {refusal}");
+        let rejection = api.post_form(path, form).await?.expect(413)?.json()?;
+        assert_eq!(rejection["code"], "too_large", "{name}: {rejection}");
     }
     // One byte less is taken, and then found to be no image.
     let form = Form::new().field("format", "png");
@@ -209,12 +209,12 @@ async fn sizes_and_counts_of_uploads_are_the_plan_s() -> Result<(), Failure> {
         });
         api.call(Method::POST, "/api/uploads", Some(&upload)).await
     };
-    let (status, refusal) = announce(STORAGE_BYTES + 1).await?;
+    let (status, rejection) = announce(STORAGE_BYTES + 1).await?;
     assert_eq!(
-        (status.as_u16(), &refusal["code"]),
+        (status.as_u16(), &rejection["code"]),
         (413, &json!("storage_used_up"))
     );
-    check_offer(&tenant, &refusal).await?;
+    check_offer(&tenant, &rejection).await?;
     let (status, taken) = announce(STORAGE_BYTES).await?;
     assert_eq!(status, StatusCode::OK, "{taken}");
     tenant.command("set-plan", &["starter"]).await?;

@@ -129,14 +129,14 @@ async fn what_a_command_cannot_do_says_what_to_change() -> Result<(), Failure> {
         (&["keys", "add", "--name", ""], &["--name"]),
         (&["users", "add", "x", "--account", "none"], &["`none`"]),
     ] {
-        let refusal = beside(&server, arguments).fail().await?;
+        let rejection = beside(&server, arguments).fail().await?;
         for word in words {
-            assert!(refusal.contains(word), "{arguments:?}: {refusal}");
+            assert!(rejection.contains(word), "{arguments:?}: {rejection}");
         }
     }
     let folder = tempfile::tempdir()?;
     let early = sluice(&["keys", "add"]).data_dir(&folder.path().join("data"));
-    let refusal = early.fail().await?;
-    assert!(refusal.contains("start the service once"), "{refusal}");
+    let rejection = early.fail().await?;
+    assert!(rejection.contains("start the service once"), "{rejection}");
     Ok(())
 }

@@ -104,9 +104,9 @@ async fn nothing_of_a_suspended_account_is_served() -> Result<(), Failure> {
             (Method::GET, "/api/session"),
             (Method::POST, "/mcp"),
         ] {
-            let (status, refusal) = api.call(method, path, Some(&json!({"name": "x"}))).await?;
-            assert_eq!(status, StatusCode::FORBIDDEN, "{path}: {refusal}");
-            assert_eq!(refusal["code"], "account_suspended", "{path}");
+            let (status, rejection) = api.call(method, path, Some(&json!({"name": "x"}))).await?;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{path}: {rejection}");
+            assert_eq!(rejection["code"], "account_suspended", "{path}");
         }
         public.answer(&tenant, when_suspended).await?;
         let ended = encoder.wait(SOON).await?;

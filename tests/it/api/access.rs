@@ -192,7 +192,7 @@ async fn requests_are_counted_by_the_plan() -> Result<(), Failure> {
     assert!(remaining == 38 || remaining == 39, "{remaining}");
     let reset: i64 = text_of(answer.headers(), "x-ratelimit-reset").parse()?;
     assert!(reset > 1_700_000_000, "in Unix seconds");
-    let refused = eventually("a refusal", Duration::from_secs(20), async || {
+    let refused = eventually("a rejection", Duration::from_secs(20), async || {
         list()
             .send()
             .await

@@ -161,7 +161,7 @@ async fn convert_to(api: &Api, format: &str, name: &str, bytes: &[u8]) -> Result
     api.post_form("/api/convert", form).await
 }
 
-/// A result, or a refusal that says why.
+/// A result, or a rejection that says why.
 fn check_answer(name: &str, answer: &Fetched) -> Result<(), Failure> {
     let status = answer.status.as_u16();
     if !matches!(status, 200 | 400 | 413 | 415 | 422) {

@@ -1,4 +1,4 @@
-//! The HTTP port: refusals in JSON, and patience with an end.
+//! The HTTP port: rejections in JSON, and patience with an end.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ struct Walk {
     broadcast: String,
 }
 
-/// A text that is no leave for the input, and the code of its refusal.
+/// A text that is no leave for the input, and the code of its rejection.
 pub(super) struct Bad {
     pub what: &'static str,
     pub leave: String,

@@ -244,9 +244,9 @@ async fn previews_are_rendered_and_charged_to_the_owner() -> Result<(), Failure>
     for _ in 0..4 {
         let answer = shared.api.fetch(url).await?;
         if answer.status == 429 {
-            let refusal = answer.json()?;
-            assert_eq!(refusal["code"], "deliveries_used_up");
-            assert!(refusal["upgradeUrl"].is_null(), "{refusal}");
+            let rejection = answer.json()?;
+            assert_eq!(rejection["code"], "deliveries_used_up");
+            assert!(rejection["upgradeUrl"].is_null(), "{rejection}");
         }
         answers.insert(answer.status.as_u16());
     }

@@ -51,9 +51,9 @@ async fn an_owner_makes_shows_and_revokes_a_link() -> Result<(), Failure> {
         (json!({"password": "x".repeat(2_000)}), "password"),
     ] {
         let path = format!("/api/folders/{}/share", shared.folder);
-        let (status, refusal) = shared.api.call(Method::POST, &path, Some(&terms)).await?;
+        let (status, rejection) = shared.api.call(Method::POST, &path, Some(&terms)).await?;
         assert_eq!(status, 400, "{terms}");
-        assert!(text(&refusal["error"])?.contains(named), "{refusal}");
+        assert!(text(&rejection["error"])?.contains(named), "{rejection}");
     }
     let unknown = format!("/api/folders/{}/share", uuid());
     for method in [Method::GET, Method::POST, Method::DELETE] {

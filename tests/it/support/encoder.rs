@@ -159,7 +159,7 @@ impl Ffmpeg {
         self.signal(Signal::CONT)
     }
 
-    /// Waits for ffmpeg's own end: of the clip, or by a refusal.
+    /// Waits for ffmpeg's own end: of the clip, or by a rejection.
     pub async fn wait(&mut self, deadline: Duration) -> Result<ExitStatus, Failure> {
         match timeout(deadline, self.child.wait()).await {
             Ok(status) => Ok(status?),

@@ -218,10 +218,10 @@ async fn mistakes_are_told_in_plain_words() -> Result<(), Failure> {
         (&["--url", &url, "--since", "yesterday"], "yesterday"),
         (&["--url", &url, "--since", "7fffffff"], "leave --since out"),
     ] {
-        let refusal = listen(arguments).fail().await?;
-        assert!(refusal.starts_with("sluice: "), "{refusal}");
-        assert!(refusal.contains(words), "{arguments:?}: {refusal}");
-        assert!(!refusal.contains(API_KEY), "{refusal}");
+        let rejection = listen(arguments).fail().await?;
+        assert!(rejection.starts_with("sluice: "), "{rejection}");
+        assert!(rejection.contains(words), "{arguments:?}: {rejection}");
+        assert!(!rejection.contains(API_KEY), "{rejection}");
     }
     for (arguments, words) in [
         (["--events", "file.upload"], "file.uploaded"),
@@ -240,8 +240,8 @@ async fn https_is_followed_when_the_certificate_is_known() -> Result<(), Failure
     let server = Settings::new().tls().start().await?;
     let port = server.addresses().http.port();
     let url = format!("https://localhost:{port}/");
-    let refusal = listen(&["--url", &url]).fail().await?;
-    assert!(refusal.contains("no TLS with"), "{refusal}");
+    let rejection = listen(&["--url", &url]).fail().await?;
+    assert!(rejection.contains("no TLS with"), "{rejection}");
     let certificate = server.data_dir().with_file_name("cert.pem");
     let call = listen(&["--url", &url]);
     let call = call.env(

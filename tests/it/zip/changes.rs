@@ -75,8 +75,8 @@ async fn archives_have_bounds_and_belong_to_somebody() -> Result<(), Failure> {
         let unknown = fetch(&api, unknown, &[]).await?;
         assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     }
-    let (status, refusal) = api.call(Method::POST, &path(&album), None).await?;
-    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{refusal}");
+    let (status, rejection) = api.call(Method::POST, &path(&album), None).await?;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{rejection}");
 
     // One is under way until its reader lets go of it.
     let address = format!("{}{}", server.base_url(), path(&album));

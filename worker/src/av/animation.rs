@@ -141,7 +141,7 @@ impl FrameSequence {
         vips::check_animation(width, height, ticks.unwrap_or(1), limits)?;
 
         let mut pictures = FrameReader::open(input, facts)?;
-        let mut developer = FrameConverter::of(facts);
+        let mut converter = FrameConverter::of(facts);
         let mut reel = Self {
             rasters: Vec::new(),
             starts: Vec::new(),
@@ -155,7 +155,7 @@ impl FrameSequence {
             if picture.at_s != last_s {
                 last_s = picture.at_s;
                 vips::check_animation(width, height, reel.rasters.len() as u32 + 1, limits)?;
-                let raster = developer.develop(&picture.sample, Some(reduction.size))?;
+                let raster = converter.develop(&picture.sample, Some(reduction.size))?;
                 reel.rasters.push(raster);
                 reel.starts.push(reel.ticks);
             }

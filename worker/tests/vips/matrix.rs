@@ -319,15 +319,15 @@ fn lossless_targets_give_every_pixel_back() {
 
 #[test]
 fn a_studio_sends_tasks_where_they_belong() {
-    let mut studio = ImageProcessor::new();
+    let mut processor = ImageProcessor::new();
     let jpeg = written(&quarters(64, 48), Format::Jpg);
     let task = Task::Render(Box::new(request(Format::Jpg, Format::Webp)));
-    let (done, outputs) = studio.perform(&task, &[&jpeg], &LIMITS).unwrap();
+    let (done, outputs) = processor.perform(&task, &[&jpeg], &LIMITS).unwrap();
     assert_eq!(done.outputs[0].bytes, outputs[0].len() as u64);
     let task = Task::Inspect {
         format: Format::Jpg,
     };
-    let (done, outputs) = studio.perform(&task, &[&jpeg], &LIMITS).unwrap();
+    let (done, outputs) = processor.perform(&task, &[&jpeg], &LIMITS).unwrap();
     assert!(outputs.is_empty());
     let image = done.image.unwrap();
     assert_eq!((image.width, image.height, image.bands), (64, 48, 3));

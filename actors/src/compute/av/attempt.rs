@@ -23,7 +23,7 @@ use crate::compute::{
     caller::Watch,
     output::Target,
     pool_state::PoolState,
-    recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, abandoned, refusal},
+    recovery::{self, ATTEMPTS, AfterFailure, ProcessUnavailable, abandoned, rejection},
     settings::Sandbox,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Terms {
     pub(super) board: PoolState,
     /// Reports since the start.
     pub(super) told: AtomicU64,
-    setback: Mutex<Option<ProcessUnavailable>>,
+    unavailable: Mutex<Option<ProcessUnavailable>>,
 }
 
 /// A process, counted while it is up.
@@ -62,7 +62,7 @@ impl Terms {
             settings,
             board: PoolState::default(),
             told: AtomicU64::new(0),
-            setback: Mutex::new(None),
+            unavailable: Mutex::new(None),
         }
     }
 
@@ -135,9 +135,9 @@ impl Terms {
                 let bytes = target.collect(limits.max_output_bytes)?;
                 Ok(Some(Finished { done, bytes }))
             }
-            Err(trouble) => {
+            Err(error) => {
                 let overtime = || self.overtime(began.elapsed(), share.get());
-                match recovery::judge(trouble, &self.board, RING, overtime) {
+                match recovery::judge(error, &self.board, RING, overtime) {
                     AfterFailure::TryAgain => Ok(None),
                     AfterFailure::Give(error) => Err(error),
                 }
@@ -175,10 +175,10 @@ impl Terms {
 
     /// A process that is ready. Fails at once while the last start that failed is not long ago.
     fn start(&self, watch: Option<&Watch>) -> Result<Counted<'_>, Error> {
-        if let Some(setback) = &*self.setback()
-            && setback.left().is_none_or(|left| !left.is_zero())
+        if let Some(unavailable) = &*self.unavailable()
+            && unavailable.left().is_none_or(|left| !left.is_zero())
         {
-            return Err(setback.error());
+            return Err(unavailable.error());
         }
         let cancelled = watch.map(AsFd::as_fd);
         match WorkerProcess::start_for(&self.launch, cancelled) {
@@ -186,33 +186,33 @@ impl Terms {
             Err(StartError::Cancelled) => Err(abandoned()),
             Err(error) => {
                 self.board.not_started(error.to_string());
-                let mut setback = self.setback();
-                let suffered = ProcessUnavailable::after(setback.as_ref(), &error, RING);
-                Err(setback.insert(suffered).error())
+                let mut unavailable = self.unavailable();
+                let now = ProcessUnavailable::after(unavailable.as_ref(), &error, RING);
+                Err(unavailable.insert(now).error())
             }
         }
     }
 
     fn accept(&self, process: WorkerProcess) -> Result<Counted<'_>, Error> {
         let layers = process.layers().clone();
-        if let Some(reason) = refusal(self.sandbox, &layers) {
+        if let Some(reason) = rejection(self.sandbox, &layers) {
             warn!(reason, "video and audio are not processed");
             self.board.refused(layers, reason.clone());
             return Err(self
-                .setback()
+                .unavailable()
                 .insert(ProcessUnavailable::for_good(reason))
                 .error());
         }
         self.board.started(layers);
-        *self.setback() = None;
+        *self.unavailable() = None;
         Ok(Counted {
             process,
             board: &self.board,
         })
     }
 
-    fn setback(&self) -> MutexGuard<'_, Option<ProcessUnavailable>> {
-        self.setback.lock().expect("no panic under this lock")
+    fn unavailable(&self) -> MutexGuard<'_, Option<ProcessUnavailable>> {
+        self.unavailable.lock().expect("no panic under this lock")
     }
 }
 

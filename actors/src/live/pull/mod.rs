@@ -41,7 +41,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// What the loop is started with, again after each restart.
 #[derive(Clone)]
 pub struct Args {
-    pub gate: LiveAuthorizer,
+    pub authorizer: LiveAuthorizer,
     pub directory: Arc<Directory>,
     pub outbound: Outbound,
     pub settings: Arc<RtspSettings>,
@@ -162,11 +162,11 @@ fn note(args: &Args, input_id: Uuid, trouble: Option<String>) {
 
 /// One try; errors are in words for the person who gave the address.
 async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> Result<(), String> {
-    let pull_url = PullUrl::parse(url).map_err(|fault| fault.to_string())?;
+    let pull_url = PullUrl::parse(url).map_err(|error| error.to_string())?;
     let outbound = &args.outbound;
     let target = pull_url
         .target(outbound)
-        .map_err(|refusal| refusal.to_string())?;
+        .map_err(|rejection| rejection.to_string())?;
     let addresses = outbound.addresses_of(&target).await.map_err(told)?;
     let Some(address) = addresses.first().copied() else {
         return Err("its name has no address".to_owned());
@@ -176,16 +176,24 @@ async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> R
         credentials: pull_url.credentials.clone(),
         remote: SocketAddr::new(address, pull_url.port()),
     };
-    let gate = args.gate.pulled(input_id);
+    let authorizer = args.authorizer.pulled(input_id);
     let line = outbound.connect_to(&target).await.map_err(told)?;
     info!(input = %input_id, source = %source.remote, "a source is pulled");
     let over_tcp = RtspTransport::Tcp(line);
-    match pull(source.clone(), over_tcp, &args.settings, &gate, orders).await {
+    match pull(
+        source.clone(),
+        over_tcp,
+        &args.settings,
+        &authorizer,
+        orders,
+    )
+    .await
+    {
         Ok(()) => Ok(()),
         Err(Failure::WantsUdp) => {
             let source = udp_source(outbound, &pull_url, &target, source, &addresses)?;
             let udp: RtspTransport<tokio::net::TcpStream> = RtspTransport::Udp;
-            let pulled = pull(source, udp, &args.settings, &gate, orders).await;
+            let pulled = pull(source, udp, &args.settings, &authorizer, orders).await;
             pulled.map_err(|failure| failure.to_string())
         }
         Err(failure) => Err(failure.to_string()),

@@ -132,7 +132,7 @@ mod tests {
             ),
             ("rtsp://u@10.0.0.1", "rtsp://10.0.0.1", login("u", ""), 554),
         ] {
-            let pull = PullUrl::parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            let pull = PullUrl::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             let seen = (pull.url.as_str(), pull.credentials.clone(), pull.port());
             assert_eq!(seen, (url, credentials, port), "{text}");
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_no_source_is_refused() {
-        for (text, fault) in [
+        for (text, error) in [
             ("http://cam/live", PullUrlError::Scheme),
             ("rtsp:///live", PullUrlError::Syntax),
             ("rtsp://cam:0/", PullUrlError::Syntax),
@@ -150,7 +150,7 @@ mod tests {
                 PullUrlError::Malformed(Malformed::Character),
             ),
         ] {
-            assert_eq!(PullUrl::parse(text).err(), Some(fault), "{text}");
+            assert_eq!(PullUrl::parse(text).err(), Some(error), "{text}");
         }
         let long = format!("rtsp://cam/{}", "x".repeat(address::MAX_BYTES));
         assert_eq!(

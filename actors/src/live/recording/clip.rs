@@ -86,13 +86,13 @@ impl Recordings {
         let _permit = services.clips.try_acquire().map_err(|_| ClipError::Busy)?;
         let view = playback.now().view.clone().ok_or(ClipError::Idle)?;
         let gathering = view.clone();
-        let reel = blocking(move || Ok(gather(&gathering))).await?;
+        let segments = blocking(move || Ok(gather(&gathering))).await?;
         let newest = view.window.segments().next_back();
         let edge_90k = newest.map_or(0, |it| it.start_90k + i64::from(it.duration_90k));
         let most_s = services.settings.max_clip.as_secs();
-        let (start_90k, end_90k) = range(&reel, edge_90k, &new, most_s)?;
-        let reel = Arc::new(reel);
-        let source = reel.clone();
+        let (start_90k, end_90k) = range(&segments, edge_90k, &new, most_s)?;
+        let segments = Arc::new(segments);
+        let source = segments.clone();
         let cut = blocking(move || source.clip(start_90k, end_90k)).await?;
         let cut = cut.map_err(|CodecChange| ClipError::CodecChange)?;
         let mut cut = cut.ok_or_else(|| {
@@ -102,7 +102,7 @@ impl Recordings {
             .await?
             .plan;
         let limit_bytes = (services.allowances)(&plan).storage_bytes;
-        let blob = sealed(&services.store, reel, &mut cut).await?;
+        let blob = sealed(&services.store, segments, &mut cut).await?;
         let (start_s, end_s) = (cut.start_90k as f64 / 90e3, cut.end_90k as f64 / 90e3);
         let wanted = new
             .filename
@@ -173,27 +173,32 @@ fn clock(seconds: f64) -> String {
 
 /// All that can be cut: what is recorded, and behind it what is listed.
 fn gather(view: &View) -> SegmentList {
-    let mut reel = SegmentList::default();
+    let mut segments = SegmentList::default();
     let mut takes = BTreeMap::new();
-    if let Some(tape) = view.shelf.tape() {
-        for segment in tape.segments() {
-            let path = tape.folder().join(names::segment_name(segment.msn));
+    if let Some(recording_writer) = view.segment_store.recording_writer() {
+        for segment in recording_writer.segments() {
+            let path = recording_writer
+                .folder()
+                .join(names::segment_name(segment.msn));
             takes.insert(segment.msn, (segment, Medium::File(path)));
         }
         for number in takes.values().map(|(segment, _)| segment.init) {
-            if !reel.inits.contains_key(&number)
-                && let Some(info) = tape.info(number)
-                && let Ok(bytes) = std::fs::read(tape.folder().join(names::init_name(number)))
+            if !segments.inits.contains_key(&number)
+                && let Some(info) = recording_writer.info(number)
+                && let Ok(bytes) =
+                    std::fs::read(recording_writer.folder().join(names::init_name(number)))
             {
                 let bytes = bytes.into();
-                reel.inits.insert(number, InitBytes { info, bytes });
+                segments.inits.insert(number, InitBytes { info, bytes });
             }
         }
     }
     for init in view.window.inits() {
-        if let Some(bytes) = view.shelf.init(init.number) {
+        if let Some(bytes) = view.segment_store.init(init.number) {
             let info = init.info.clone();
-            reel.inits.insert(init.number, InitBytes { info, bytes });
+            segments
+                .inits
+                .insert(init.number, InitBytes { info, bytes });
         }
     }
     for segment in view.window.segments() {
@@ -203,23 +208,26 @@ fn gather(view: &View) -> SegmentList {
                 .or_insert_with(|| (SegmentEntry::from(segment), medium));
         }
     }
-    reel.takes = takes
+    segments.takes = takes
         .into_values()
         .map(|(segment, medium)| Take { segment, medium })
         .collect();
-    reel
+    segments
 }
 
 /// The bytes of a listed segment, of an open one as far as it has come.
 fn listed(view: &View, segment: &Segment) -> Option<Medium> {
     if segment.closed
-        && let Some(Body::File { path, .. }) = view.shelf.segment(segment.msn)
+        && let Some(Body::File { path, .. }) = view.segment_store.segment(segment.msn)
     {
         return Some(Medium::File(path));
     }
     let mut whole = Vec::with_capacity(usize::try_from(segment.len).ok()?);
     for index in 0..segment.parts.len() {
-        match view.shelf.part(segment.msn, u32::try_from(index).ok()?)? {
+        match view
+            .segment_store
+            .part(segment.msn, u32::try_from(index).ok()?)?
+        {
             Body::Memory(pieces) => pieces.iter().for_each(|it| whole.extend_from_slice(it)),
             Body::File { path, .. } => return Some(Medium::File(path)),
         }
@@ -229,16 +237,16 @@ fn listed(view: &View, segment: &Segment) -> Option<Medium> {
 
 /// Start and end on the broadcast's timeline, checked.
 fn range(
-    reel: &SegmentList,
+    segments: &SegmentList,
     edge_90k: i64,
     new: &NewClip,
     most_s: u64,
 ) -> Result<(i64, i64), ClipError> {
-    let first = reel.takes.first().ok_or(ClipError::Idle)?;
+    let first = segments.takes.first().ok_or(ClipError::Idle)?;
     let place = |moment: Moment| match moment {
         Moment::Seconds(seconds) if seconds < 0.0 => edge_90k + (seconds * 90e3) as i64,
         Moment::Seconds(seconds) => (seconds * 90e3) as i64,
-        Moment::Wall(unix_ms) => on_timeline(reel, unix_ms),
+        Moment::Wall(unix_ms) => on_timeline(segments, unix_ms),
     };
     let start_90k = place(new.start);
     let end_90k = new.end.map_or(i64::MAX, place);
@@ -268,10 +276,10 @@ fn range(
 }
 
 /// Where the clock on the wall showed this.
-fn on_timeline(reel: &SegmentList, unix_ms: i64) -> i64 {
-    let after = reel
+fn on_timeline(segments: &SegmentList, unix_ms: i64) -> i64 {
+    let after = segments
         .takes
         .partition_point(|take| take.segment.program_date_time_ms <= unix_ms);
-    let segment = &reel.takes[after.saturating_sub(1)].segment;
+    let segment = &segments.takes[after.saturating_sub(1)].segment;
     segment.start_90k + (unix_ms - segment.program_date_time_ms) * 90
 }

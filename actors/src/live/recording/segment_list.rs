@@ -90,7 +90,7 @@ impl SegmentList {
     /// What a folder holds. `NotFound` when there is no index in it.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let index = std::fs::read(folder.join(INDEX))?;
-        let mut reel = Self::default();
+        let mut list = Self::default();
         let mut segments = BTreeMap::new();
         for entry in record::decode(&index) {
             match entry {
@@ -100,7 +100,7 @@ impl SegmentList {
                             info: Arc::new(info),
                             bytes: bytes.into(),
                         };
-                        reel.inits.insert(number, init);
+                        list.inits.insert(number, init);
                     }
                 }
                 Entry::Segment(segment) => drop(segments.insert(segment.msn, segment)),
@@ -111,8 +111,8 @@ impl SegmentList {
             medium: Medium::File(folder.join(names::segment_name(segment.msn))),
             segment,
         };
-        reel.takes = segments.into_values().map(take).collect();
-        Ok(reel)
+        list.takes = segments.into_values().map(take).collect();
+        Ok(list)
     }
 
     /// The file that begins with the take `from`: as far as codecs and tracks hold. `None` without any media.
@@ -292,7 +292,7 @@ impl Scales {
 
 /// A file as it grows.
 struct Splice<'r> {
-    reel: &'r SegmentList,
+    segments: &'r SegmentList,
     movie: Movie,
     pieces: Vec<Piece>,
     signature: Option<String>,
@@ -302,9 +302,9 @@ struct Splice<'r> {
 }
 
 impl<'r> Splice<'r> {
-    fn new(reel: &'r SegmentList) -> Self {
+    fn new(segments: &'r SegmentList) -> Self {
         Self {
-            reel,
+            segments,
             movie: Movie::new(),
             pieces: Vec::new(),
             signature: None,
@@ -322,7 +322,7 @@ impl<'r> Splice<'r> {
         if self.described == Some(init) {
             return true;
         }
-        let Some(InitBytes { info, bytes }) = self.reel.inits.get(&init) else {
+        let Some(InitBytes { info, bytes }) = self.segments.inits.get(&init) else {
             return true;
         };
         let new = signature(&info.codecs);
@@ -432,7 +432,7 @@ impl<'m> Source<'m> {
 
 /// The bytes of a file behind its header, a batch at a time.
 pub(super) struct Payload {
-    reel: Arc<SegmentList>,
+    segments: Arc<SegmentList>,
     pieces: std::vec::IntoIter<Piece>,
     open: Option<(usize, Opened)>,
     left: Option<Piece>,
@@ -444,9 +444,9 @@ enum Opened {
 }
 
 impl Payload {
-    pub(super) fn new(reel: Arc<SegmentList>, cut: &mut Cut) -> Self {
+    pub(super) fn new(segments: Arc<SegmentList>, cut: &mut Cut) -> Self {
         Self {
-            reel,
+            segments,
             pieces: std::mem::take(&mut cut.pieces).into_iter(),
             open: None,
             left: None,
@@ -478,7 +478,7 @@ impl Payload {
 
     fn read(&mut self, take: usize, at: u64, into: &mut [u8]) -> io::Result<()> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != take) {
-            let opened = match &self.reel.takes[take].medium {
+            let opened = match &self.segments.takes[take].medium {
                 Medium::File(path) => Opened::File(File::open(path)?),
                 Medium::Memory(bytes) => Opened::Memory(bytes.clone()),
             };

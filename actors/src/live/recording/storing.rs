@@ -9,13 +9,13 @@ use super::segment_list::{Cut, Payload, SegmentList};
 /// Writes the file of a cut; the cut is of no use for another one afterwards.
 pub(super) async fn sealed(
     store: &Store,
-    reel: Arc<SegmentList>,
+    segments: Arc<SegmentList>,
     cut: &mut Cut,
 ) -> Result<Sealed, StoreError> {
     let mut spool = store.blobs().spool().await?;
     let header = std::mem::take(&mut cut.header.bytes);
     spool.write(header.into()).await?;
-    let mut payload = Payload::new(reel, cut);
+    let mut payload = Payload::new(segments, cut);
     loop {
         let (returned, batch) = blocking(move || {
             let batch = payload.batch()?;

@@ -64,13 +64,13 @@ impl RowTask for RecordingTask {
         &self.lease
     }
 
-    async fn walk(&self) -> Result<(), OwnerError> {
-        let walked = tokio::select! {
+    async fn work(&self) -> Result<(), OwnerError> {
+        let worked = tokio::select! {
             biased;
-            walked = walk(&self.services, &self.lease) => walked,
+            worked = work(&self.services, &self.lease) => worked,
             () = self.services.draining.cancelled() => return Err(OwnerError::Drained),
         };
-        let error = match walked {
+        let error = match worked {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -107,7 +107,7 @@ fn waited_for(error: &StoreError) -> Option<Failure> {
     })
 }
 
-async fn walk(services: &Services, lease: &Lease) -> Result<(), StoreError> {
+async fn work(services: &Services, lease: &Lease) -> Result<(), StoreError> {
     let mut reader = services.store.read().await?;
     let recording = recordings::by_id(&mut reader, lease.id).await?;
     let done = recordings::files(&mut reader, lease.id).await?.len();
@@ -157,16 +157,16 @@ async fn store_files(
     done: usize,
 ) -> Result<(), StoreError> {
     let folder = services.folder.join(&recording.broadcast);
-    let reel = Arc::new(blocking(move || SegmentList::open(&folder)).await?);
+    let segments = Arc::new(blocking(move || SegmentList::open(&folder)).await?);
     let (mut from, mut number) = (Some(0), 0);
     while let Some(first) = from {
-        let source = reel.clone();
+        let source = segments.clone();
         let Some(mut cut) = blocking(move || source.cut(first)).await? else {
             break;
         };
         from = cut.next;
         if number >= done {
-            let blob = sealed(&services.store, reel.clone(), &mut cut).await?;
+            let blob = sealed(&services.store, segments.clone(), &mut cut).await?;
             store_file(services, lease, recording, number, cut, blob).await?;
         }
         number += 1;

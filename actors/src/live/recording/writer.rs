@@ -35,7 +35,7 @@ use super::super::{
 /// The index's name inside a recording's folder.
 pub(super) const INDEX: &str = "recording.index";
 
-/// What tapes need of the process.
+/// What writer_context need of the process.
 #[derive(Clone)]
 pub(in crate::live) struct WriterContext {
     /// `{data_dir}/recordings`
@@ -79,7 +79,7 @@ struct Init {
     len: u64,
 }
 
-/// What the disk thread does for a tape, after what it tells of was written.
+/// What the disk thread does for a recording_writer, after what it tells of was written.
 #[derive(Debug)]
 pub(in crate::live) enum WriterJob {
     Init(u32),
@@ -116,20 +116,20 @@ impl RecordingWriter {
         header: &Header,
         first_lost: Option<u64>,
     ) -> Option<Self> {
-        let tape = Self::new(site, input_id, header);
-        let index = fs::read(tape.folder.join(INDEX)).ok()?;
+        let recording_writer = Self::new(site, input_id, header);
+        let index = fs::read(recording_writer.folder.join(INDEX)).ok()?;
         let mut segments = BTreeMap::new();
-        let mut known = tape.known();
+        let mut known = recording_writer.known();
         for entry in record::decode(&index) {
             match entry {
                 Entry::Init { number, info } => {
-                    let path = tape.folder.join(names::init_name(number));
+                    let path = recording_writer.folder.join(names::init_name(number));
                     let len = fs::metadata(path).map_or(0, |file| file.len());
                     let info = Arc::new(info);
                     known.inits.insert(number, Init { info, len });
                 }
                 Entry::Segment(segment) => drop(segments.insert(segment.msn, segment)),
-                Entry::Stopped { reason } => drop(tape.stopped.set(reason)),
+                Entry::Stopped { reason } => drop(recording_writer.stopped.set(reason)),
                 Entry::Begun { .. } | Entry::Ended => {}
             }
         }
@@ -139,7 +139,7 @@ impl RecordingWriter {
         let closed = kept.filter(SegmentEntry::is_closed);
         closed.for_each(|segment| known.list(segment));
         drop(known);
-        Some(tape)
+        Some(recording_writer)
     }
 
     /// Why nothing more is recorded; `None`: all is well.

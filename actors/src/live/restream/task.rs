@@ -122,7 +122,7 @@ impl Work {
 
     /// One connection to the target, from its beginning to its end.
     async fn try_once(&self) -> Result<End, String> {
-        let url = OutputUrl::parse(&self.url).map_err(|fault| fault.to_string())?;
+        let url = OutputUrl::parse(&self.url).map_err(|error| error.to_string())?;
         self.progress.enter(OutputStatus::Connecting);
         let opened = tokio::select! {
             biased;

@@ -195,7 +195,7 @@ mod tests {
             ),
             ("RTMP://[::1]:19/live/k", 19, rtmp_way("live", "k")),
         ] {
-            let url = OutputUrl::parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            let url = OutputUrl::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(url.port(), port, "{text}");
             assert!(*url.way() == way, "{text}");
         }
@@ -208,7 +208,7 @@ mod tests {
             ("srt://h:1?mode=caller&streamid=#!::r=a", "#!::r=a"),
             ("srt://h:1/?streamid=%23!::r=a&latency=200", "#!::r=a"),
         ] {
-            let url = OutputUrl::parse(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            let url = OutputUrl::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             let Scheme::Srt(options) = url.way() else {
                 panic!("{text}");
             };
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_refused() {
-        for (text, fault) in [
+        for (text, error) in [
             ("http://h/live/key", OutputUrlError::Scheme),
             ("rtmp:///live/key", OutputUrlError::Syntax),
             ("rtmp://h:0/live/key", OutputUrlError::Syntax),
@@ -235,7 +235,7 @@ mod tests {
             ("rtmp://u:p@h/live/key", OutputUrlError::UserInformation),
             ("srt://h?streamid=a", OutputUrlError::NoPort),
         ] {
-            assert_eq!(OutputUrl::parse(text).err(), Some(fault), "{text}");
+            assert_eq!(OutputUrl::parse(text).err(), Some(error), "{text}");
         }
         let long = format!("rtmp://h/live/{}", "x".repeat(address::MAX_BYTES));
         assert_eq!(

@@ -31,7 +31,7 @@ pub(super) struct Calls<'a> {
     args: &'a Args,
     orders: mpsc::Sender<ToGateway>,
     routes: HashMap<SessionId, Route>,
-    refusals: RefusalLog,
+    rejections: RefusalLog,
 }
 
 /// Refusals that are logged in a minute; encoders with a wrong setting try again for ever.
@@ -46,7 +46,7 @@ struct RefusalLog {
 }
 
 impl RefusalLog {
-    /// Whether a refusal is logged now, and how many were not since the last that was.
+    /// Whether a rejection is logged now, and how many were not since the last that was.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let is_over = |from: Instant| now.duration_since(from) >= Duration::from_secs(60);
         if self.minute_from.is_none_or(is_over) {
@@ -75,7 +75,7 @@ impl<'a> Calls<'a> {
             args,
             orders,
             routes: HashMap::new(),
-            refusals: RefusalLog::default(),
+            rejections: RefusalLog::default(),
         }
     }
 
@@ -115,13 +115,13 @@ impl<'a> Calls<'a> {
             } => {
                 let reject = Reject::from_code(code);
                 let reason = reject.map_or("an unknown reason", Reject::reason);
-                if let Some(suppressed) = self.refusals.admit(Instant::now()) {
+                if let Some(suppressed) = self.rejections.admit(Instant::now()) {
                     let input = input.map(Uuid::from_bytes).map(tracing::field::display);
                     info!(%remote, input, code, reason, suppressed, "an SRT caller was refused");
                 }
                 if let (Some(input), Some(Reject::Conflict)) = (input, reject) {
                     self.args
-                        .gate
+                        .authorizer
                         .note_conflict(Uuid::from_bytes(input), remote);
                 }
             }
@@ -142,14 +142,14 @@ impl<'a> Calls<'a> {
             arrivals: receiver,
             ended: ended.clone(),
         };
-        let (gate, stop, orders) = (
-            self.args.gate.clone(),
+        let (authorizer, stop, orders) = (
+            self.args.authorizer.clone(),
             self.args.stop.clone(),
             self.orders.clone(),
         );
         self.args.sessions.spawn(async move {
-            if let Err(refusal) = serve(caller, &gate, stop).await {
-                debug!(%remote, reason = refusal.message(), "an SRT connection is closed again");
+            if let Err(rejection) = serve(caller, &authorizer, stop).await {
+                debug!(%remote, reason = rejection.message(), "an SRT connection is closed again");
             }
             // One that the peer has closed is unknown to the gateway by now, and is no error.
             let _ = orders.send(ToGateway::Close(session)).await;

@@ -25,7 +25,7 @@ pub(super) async fn run(
     socket: OwnedWriteHalf,
     mut orders: mpsc::Receiver<ToGateway>,
 ) -> io::Result<()> {
-    let mut teller = GatewayPublisher {
+    let mut publisher = GatewayPublisher {
         changes: args.directory.follow(),
         args,
         socket,
@@ -33,27 +33,27 @@ pub(super) async fn run(
         told: HashMap::new(),
         conflicts: HashMap::new(),
     };
-    teller.tell_table();
-    ToGateway::Serve.encode(&mut teller.out);
-    let gate = teller.args.gate.clone();
+    publisher.tell_table();
+    ToGateway::Serve.encode(&mut publisher.out);
+    let authorizer = publisher.args.authorizer.clone();
     let mut look = interval(LOOK_AT_CONFLICTS);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        teller.flush().await?;
+        publisher.flush().await?;
         tokio::select! {
             order = orders.recv() => match order {
-                Some(order) => order.encode(&mut teller.out),
+                Some(order) => order.encode(&mut publisher.out),
                 None => return Ok(()),
             },
-            changed = teller.changes.changed() => match changed {
-                Ok(()) => teller.tell_table(),
+            changed = publisher.changes.changed() => match changed {
+                Ok(()) => publisher.tell_table(),
                 Err(_) => return Ok(()),
             },
             // Given up for a change: whoever may publish is told at once, however long the answer takes.
             contested = async {
                 look.tick().await;
-                gate.contested().await
-            } => teller.tell_conflicts(contested),
+                authorizer.contested().await
+            } => publisher.tell_conflicts(contested),
         }
     }
 }

@@ -61,7 +61,7 @@ const RED_AFTER: u32 = 3;
 #[derive(Clone)]
 pub struct Args {
     pub udp: Arc<UdpSocket>,
-    pub gate: LiveAuthorizer,
+    pub authorizer: LiveAuthorizer,
     pub directory: Arc<Directory>,
     pub passphrases: Passphrases,
     pub settings: Arc<SrtSettings>,

@@ -77,7 +77,7 @@ fn each_panic_of_an_accept_loop_is_noticed() {
     drop(gone);
     let args = listener::Args {
         socket: socket.clone(),
-        gate: LiveAuthorizer::new(LiveInputs::prepare().actor_ref().clone()),
+        authorizer: LiveAuthorizer::new(LiveInputs::prepare().actor_ref().clone()),
         settings: Arc::new(RtmpSettings::default()),
         tls: None,
         read_beat: Duration::ZERO,

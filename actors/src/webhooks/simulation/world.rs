@@ -325,11 +325,11 @@ impl World {
         }
         let now_ms = self.now_ms();
         let late = std::mem::take(&mut self.reported);
-        let ladder = RetrySchedule::new(&self.settings);
+        let schedule = RetrySchedule::new(&self.settings);
         let mut records = plan.records.clone();
         records.extend(
             late.iter()
-                .map(|ended| ended.record(&ladder, self.dice.fraction())),
+                .map(|ended| ended.record(&schedule, self.dice.fraction())),
         );
         let climbed: Vec<u32> = records.iter().map(|one| self.failures(one)).collect();
         let recorded = self.table.record(&records);

@@ -77,10 +77,10 @@ impl RunTraversal<'_> {
     }
 
     /// Ends the run because of the node that comes next.
-    pub(super) async fn fail(&mut self, fault: StepFailure) -> Result<(), OwnerError> {
+    pub(super) async fn fail(&mut self, failure: StepFailure) -> Result<(), OwnerError> {
         let definition = self.definition.clone();
         let Some(node) = self.path.next(&definition) else {
-            return Err(OwnerError::Broken(fault.message));
+            return Err(OwnerError::Broken(failure.message));
         };
         let failed = Step {
             started_at: Some(self.began_at),
@@ -89,7 +89,7 @@ impl RunTraversal<'_> {
                 self.position(),
                 node,
                 StepStatus::Failed,
-                fault.message.clone(),
+                failure.message.clone(),
             )
         };
         let mut rest = vec![failed];
@@ -97,13 +97,13 @@ impl RunTraversal<'_> {
         let ending = Ending::Failed {
             gate: self.gate(),
             node: node.id.clone(),
-            code: fault.code,
-            message: format!("step `{}` ({}): {}", node.title, node.id, fault.message),
+            code: failure.code,
+            message: format!("step `{}` ({}): {}", node.title, node.id, failure.message),
             rest,
         };
         self.write(Some(ending)).await.map_err(|halt| match halt {
             RunError::Stop(stop) => stop,
-            RunError::Failed(fault) => OwnerError::Broken(fault.message),
+            RunError::Failed(failure) => OwnerError::Broken(failure.message),
         })
     }
 

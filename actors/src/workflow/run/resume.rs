@@ -23,7 +23,7 @@ impl<'s> RunTraversal<'s> {
         let definition = definition::load(&mut reader, &run).await?;
         let steps = definition::done(workflows::steps(&mut reader, run.id).await?);
         drop(reader);
-        let mut walk = Self {
+        let mut traversal = Self {
             buffer: Buffer::input(&run)?,
             services,
             lease,
@@ -34,9 +34,9 @@ impl<'s> RunTraversal<'s> {
             facts_left: MOST_FACTS.saturating_sub(bytes_of_facts(&steps)),
             unwritten: Unwritten::default(),
         };
-        walk.resume(steps).await?;
-        walk.publish();
-        Ok(walk)
+        traversal.resume(steps).await?;
+        traversal.publish();
+        Ok(traversal)
     }
 
     /// Takes the newest buffer that is as journalled, and makes again what was made of it since.
@@ -76,7 +76,7 @@ impl<'s> RunTraversal<'s> {
             }
             _ => Ok(()),
         };
-        redone.map_err(|setback| match setback {
+        redone.map_err(|error| match error {
             StepError::Stop(stop) => stop,
             StepError::Failed(failure) => OwnerError::Broken(format!(
                 "step `{}` was done before and cannot be done again: {}",

@@ -102,7 +102,7 @@ impl RunTraversal<'_> {
     }
 
     pub(super) fn publish(&self) {
-        let progress = Progress::under_way(&self.definition, &self.path);
+        let progress = Progress::in_flight(&self.definition, &self.path);
         self.services.followers.publish(self.run.id, progress);
     }
 }

@@ -182,15 +182,15 @@ async fn runs_are_cancelled_in_every_state() {
     let site = Site::with(settings).await;
     let workflow = site.save(photos()).await;
     site.workers.hold("webp");
-    let under_way = site.submit(&workflow, "a.png", "a").await;
+    let in_flight = site.submit(&workflow, "a.png", "a").await;
     let waiting = site.submit(&workflow, "b.png", "b").await;
-    site.until_journalled(&under_way, 2).await;
+    site.until_journalled(&in_flight, 2).await;
     site.until("it is in the step", |site| {
         site.workers.running.load(SeqCst) == 1
     })
     .await;
     assert!(!site.run(waiting.id).await.is_admitted);
-    for (run, done) in [(&waiting, 0), (&under_way, 2)] {
+    for (run, done) in [(&waiting, 0), (&in_flight, 2)] {
         let waited = site.workflows.wait(run.id, Instant::now() + PATIENCE);
         let cancelled = site.workflows.cancel(site.account, run.id);
         let (waited, cancelled) = tokio::join!(waited, cancelled);
@@ -225,7 +225,7 @@ async fn runs_are_cancelled_in_every_state() {
     // The workflow has room again.
     site.workers.release();
     site.completed(&workflow, "c.png", "c").await;
-    let ended = site.workflows.cancel(site.account, under_way.id).await;
+    let ended = site.workflows.cancel(site.account, in_flight.id).await;
     assert!(ended.is_err());
 }
 

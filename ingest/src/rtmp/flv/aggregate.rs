@@ -91,7 +91,7 @@ mod tests {
                 Ok(Some(tag)) => tags.push((tag.timestamp_ms, tag.kind, tag.body.len())),
                 Ok(None) => return (tags, true),
                 Err(_) => {
-                    assert_eq!(aggregate.next_tag(), Ok(None), "nothing after damage");
+                    assert_eq!(aggregate.next_tag(), Ok(None), "nothing after corruption");
                     return (tags, false);
                 }
             }

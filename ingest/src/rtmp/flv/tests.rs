@@ -36,8 +36,10 @@ fn outcome(result: Result<(), Corruption>, units: &[Unit]) -> String {
         ),
         Unit::Audio(a) => format!("audio {} {}", a.pts_90k, a.data.len()),
     });
-    let damage = result.err().map(|damage| format!("damage: {damage}"));
-    units.chain(damage).collect::<Vec<_>>().join("; ")
+    let corruption = result
+        .err()
+        .map(|corruption| format!("corruption: {corruption}"));
+    units.chain(corruption).collect::<Vec<_>>().join("; ")
 }
 
 fn configured() -> Demuxer {
@@ -59,12 +61,12 @@ fn video_bodies() {
         (
             "empty",
             Bytes::new(),
-            "damage: video tag ends before its declared length",
+            "corruption: video tag ends before its declared length",
         ),
         (
             "legacy head only",
             body(&[0x17], ""),
-            "damage: video tag ends before its declared length",
+            "corruption: video tag ends before its declared length",
         ),
         (
             "legacy key frame",
@@ -102,27 +104,27 @@ fn video_bodies() {
         (
             "unknown packet type",
             body(&[0x27, 9, 0, 0, 0], ""),
-            "damage: video packet type 9 is not known",
+            "corruption: video packet type 9 is not known",
         ),
         (
             "Sorenson",
             body(&[0x22, 1], ""),
-            "damage: video codec Sorenson H.263 is not carried: choose H.264, HEVC or AV1",
+            "corruption: video codec Sorenson H.263 is not carried: choose H.264, HEVC or AV1",
         ),
         (
             "VP9",
             body(b"\x91vp09", "00"),
-            "damage: video codec VP9 is not carried: choose H.264, HEVC or AV1",
+            "corruption: video codec VP9 is not carried: choose H.264, HEVC or AV1",
         ),
         (
             "unprintable codec",
             body(b"\x91\x00\x1b[0", "00"),
-            "damage: video codec \\x00\\x1b[0 is not carried: choose H.264, HEVC or AV1",
+            "corruption: video codec \\x00\\x1b[0 is not carried: choose H.264, HEVC or AV1",
         ),
         (
             "HEVC without configuration",
             body(b"\xA3hvc1", IDR),
-            "damage: video came without its codec configuration",
+            "corruption: video came without its codec configuration",
         ),
         (
             "enhanced frame",
@@ -150,12 +152,12 @@ fn video_bodies() {
         (
             "ModEx cut off",
             body(&[0xA7, 0xFF, 0xFF, 0xFF, 0], ""),
-            "damage: video tag ends before its declared length",
+            "corruption: video tag ends before its declared length",
         ),
         (
             "ModEx without end",
             Bytes::from(vec![0xA7; 300_000]),
-            "damage: video tag ends before its declared length",
+            "corruption: video tag ends before its declared length",
         ),
         (
             "one track in a multitrack body",
@@ -165,7 +167,7 @@ fn video_bodies() {
         (
             "many tracks of an unknown form",
             body(&[0x96, 0x31, 0], ""),
-            "damage: video packet type 3 is not known",
+            "corruption: video packet type 3 is not known",
         ),
     ];
     for (name, body, expected) in cases {
@@ -181,12 +183,12 @@ fn audio_bodies() {
         (
             "empty",
             Bytes::new(),
-            "damage: audio tag ends before its declared length",
+            "corruption: audio tag ends before its declared length",
         ),
         (
             "AAC head only",
             body(&[0xAF], ""),
-            "damage: audio tag ends before its declared length",
+            "corruption: audio tag ends before its declared length",
         ),
         ("AAC", body(&[0xAF, 1], "2110"), "audio 900 2"),
         ("empty AAC", body(&[0xAF, 1], ""), ""),
@@ -194,31 +196,31 @@ fn audio_bodies() {
         (
             "Speex",
             body(&[0xB6], "00"),
-            "damage: audio codec Speex is not carried: choose AAC",
+            "corruption: audio codec Speex is not carried: choose AAC",
         ),
         ("enhanced AAC", body(b"\x91mp4a", "2110"), "audio 900 2"),
         (
             "AC-3",
             body(b"\x90ac-3", "00"),
-            "damage: audio codec AC-3 is not carried: choose AAC",
+            "corruption: audio codec AC-3 is not carried: choose AAC",
         ),
         (
             "FLAC",
             body(b"\x90fLaC", "00"),
-            "damage: audio codec FLAC is not carried: choose AAC",
+            "corruption: audio codec FLAC is not carried: choose AAC",
         ),
         ("Opus", body(b"\x90Opus", OPUS_HEAD), "config opus"),
         ("channel order", body(b"\x94mp4a", "01020000"), ""),
         (
             "Opus without configuration",
             body(b"\x91Opus", "fc"),
-            "damage: audio came without its codec configuration",
+            "corruption: audio came without its codec configuration",
         ),
         ("MP3", body(&[0x2F], "fffb9064"), "config mp3; audio 900 4"),
         (
             "MP3 too short",
             body(&[0x2F], "fffb"),
-            "damage: MP3 frame ends before its declared length",
+            "corruption: MP3 frame ends before its declared length",
         ),
     ];
     for (name, body, expected) in cases {
@@ -251,13 +253,13 @@ fn the_first_track_is_carried_and_others_are_named() {
     let mut demuxer = configured();
     let mut units = Vec::new();
     let result = demuxer.video(10, two_tracks(1), &mut units);
-    let expected = "video 900 0 6 key; damage: only the first video track is carried";
+    let expected = "video 900 0 6 key; corruption: only the first video track is carried";
     assert_eq!(outcome(result, &units), expected);
 
     units.clear();
     let second_alone = body(b"\x96\x03avc1\x01", SLICE);
     let result = demuxer.video(10, second_alone, &mut units);
-    let expected = "damage: only the first video track is carried";
+    let expected = "corruption: only the first video track is carried";
     assert_eq!(outcome(result, &units), expected);
 
     units.clear();
@@ -268,7 +270,7 @@ fn the_first_track_is_carried_and_others_are_named() {
     units.clear();
     let lying = body(b"\x96\x13avc1\x00\xFF\xFF\xFF", SLICE);
     let result = demuxer.video(10, lying, &mut units);
-    assert!(outcome(result, &units).starts_with("damage: video tag ends"));
+    assert!(outcome(result, &units).starts_with("corruption: video tag ends"));
 }
 
 #[test]

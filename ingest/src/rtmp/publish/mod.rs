@@ -1,7 +1,7 @@
 //! Publishing to another server: what an encoder does, with units that are there already.
 //!
 //! [`Publisher`] is the thin driver between a socket and the state machine. It reads beside what it sends, so that pings are
-//! answered and a refusal is heard; every wait has a bound.
+//! answered and a rejection is heard; every wait has a bound.
 
 mod session;
 mod tag;

@@ -4,7 +4,7 @@
 //! Handshake ──▶ Connecting ──_result──▶ Creating ──_result──▶ Asking ──Publish.Start──▶ Publishing
 //! ```
 //!
-//! The server is as foreign as any peer: what it sends is read within bounds, and what it says of a refusal is shown
+//! The server is as foreign as any peer: what it sends is read within bounds, and what it says of a rejection is shown
 //! without the words that are secret.
 
 use std::{fmt, sync::Arc};
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn refusals_are_told_without_the_key() {
-        let refusals: [(Vec<u8>, &str); 3] = [
+        let rejections: [(Vec<u8>, &str); 3] = [
             (
                 status("error", "NetStream.Publish.BadName", "secret-key is taken"),
                 "it refused the stream: •••• is taken",
@@ -513,9 +513,9 @@ mod tests {
                 "it ended the stream: it said close",
             ),
         ];
-        for (bytes, expected) in refusals {
-            let refusal = hand(&mut shaken(), &bytes).unwrap_err();
-            assert_eq!(refusal.to_string(), expected);
+        for (bytes, expected) in rejections {
+            let rejection = hand(&mut shaken(), &bytes).unwrap_err();
+            assert_eq!(rejection.to_string(), expected);
         }
         let shown = format!("{:?}", target());
         let is_hidden = !shown.contains("secret-key") && !shown.contains("veiled");

@@ -234,7 +234,7 @@ fn devices_and_the_links_of_proc_are_refused() {
 #[test]
 fn what_is_exchanged_after_the_look_is_not_read() {
     for access in BOTH {
-        for (other, refusal) in [
+        for (other, rejection) in [
             ("link", "symbolic link"),
             ("pipe", "a pipe"),
             ("sub", "a folder"),
@@ -247,7 +247,7 @@ fn what_is_exchanged_after_the_look_is_not_read() {
             };
             let refused = machine.roots().open_with("a.jpg", access, exchange);
             let refused = refused.expect_err(other).to_string();
-            assert!(refused.contains(refusal), "{other}: {refused}");
+            assert!(refused.contains(rejection), "{other}: {refused}");
         }
         let machine = Machine::new();
         let at = |name: &str| machine.path(name);
@@ -307,17 +307,17 @@ fn no_race_leads_out() {
             }
         });
         let mut texts = BTreeSet::new();
-        let mut refusals = 0;
+        let mut rejections = 0;
         for turn in 0..4_000 {
             for path in ["a.jpg", "sub/b.jpg"] {
                 match machine.roots().open_with(path, BOTH[turn % 2], || {}) {
                     Ok(file) => drop(texts.insert(text(file))),
-                    Err(_) => refusals += 1,
+                    Err(_) => rejections += 1,
                 }
             }
         }
         is_over.store(true, SeqCst);
         assert_eq!(texts, ["below", "inside"].map(str::to_owned).into());
-        assert!(refusals > 0, "there was no race");
+        assert!(rejections > 0, "there was no race");
     });
 }

@@ -56,7 +56,7 @@ async fn a_signed_stream_plays_with_its_token_alone() {
         head.split('.').nth(1).unwrap()
     );
     for name in ADDRESSES {
-        for (leave, status, code) in [
+        for (playback_id, status, code) in [
             (id, 403, "playback_token_required"),
             (token, 200, ""),
             (&expired, 403, "playback_token_expired"),
@@ -65,10 +65,12 @@ async fn a_signed_stream_plays_with_its_token_alone() {
             (head, 403, "playback_token_invalid"),
             (&token[..20], 403, "playback_token_invalid"),
         ] {
-            let answer = site.play("GET", &format!("{leave}/{name}"), &[]).await;
-            assert_eq!(answer.status, status, "{leave}/{name}");
+            let answer = site
+                .play("GET", &format!("{playback_id}/{name}"), &[])
+                .await;
+            assert_eq!(answer.status, status, "{playback_id}/{name}");
             if status == 403 {
-                assert_eq!(answer.json()["code"], code, "{leave}/{name}");
+                assert_eq!(answer.json()["code"], code, "{playback_id}/{name}");
                 assert_eq!(answer.header("cache-control"), "no-store");
                 assert_eq!(answer.header("access-control-allow-origin"), "*");
             } else {
@@ -212,8 +214,8 @@ async fn domains_are_those_of_the_stream_and_of_the_token() {
         (alone, &[], 403, ""),
     ];
     for name in ["master.m3u8", "480p/1.m4s", "poster.jpg"] {
-        for (leave, headers, status, cors) in cases {
-            let address = format!("{leave}/{name}");
+        for (playback_id, headers, status, cors) in cases {
+            let address = format!("{playback_id}/{name}");
             let answer = site.play("GET", &address, headers).await;
             assert_eq!(answer.status, status, "{name} {headers:?}");
             assert_eq!(

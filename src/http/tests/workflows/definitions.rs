@@ -226,7 +226,7 @@ async fn each_save_makes_a_version_and_crossing_ones_are_told() {
 }
 
 /// What a save answers to a definition that cannot be saved.
-async fn refusal(site: &Site, definition: &Value) -> Value {
+async fn rejection(site: &Site, definition: &Value) -> Value {
     let answer = site
         .save(json!({"name": "x", "definition": definition}))
         .await;
@@ -301,7 +301,7 @@ async fn what_the_account_does_not_have_is_named_with_its_node() {
         ),
     ];
     for (definition, node, code, said) in cases {
-        let refused = refusal(&site, &definition).await;
+        let refused = rejection(&site, &definition).await;
         assert_eq!(refused["code"], "invalid_definition", "{refused}");
         let problem = &refused["detail"][0];
         assert_eq!(

@@ -15,7 +15,7 @@ fn map(given: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-fn refusal<T: std::fmt::Debug>(parsed: Result<T, ApiError>) -> String {
+fn rejection<T: std::fmt::Debug>(parsed: Result<T, ApiError>) -> String {
     parsed.unwrap_err().to_string()
 }
 
@@ -50,14 +50,14 @@ fn numbers_are_digits_that_fit() {
         "9e9",
         "1,2",
     ] {
-        let refused = refusal(number(&map(&[("upload-offset", odd)]), OFFSET));
+        let refused = rejection(number(&map(&[("upload-offset", odd)]), OFFSET));
         assert!(
             refused.starts_with("upload-offset must be"),
             "{odd:?}: {refused}"
         );
     }
     let twice = map(&[("upload-offset", "1"), ("upload-offset", "1")]);
-    assert!(refusal(number(&twice, OFFSET)).contains("twice"));
+    assert!(rejection(number(&twice, OFFSET)).contains("twice"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn odd_metadata_is_refused_by_what_is_wrong_with_it() {
     ];
     for (given, expected) in cases {
         let headers = map(&[("upload-length", "1"), ("upload-metadata", given)]);
-        let refused = refusal(Creation::parse(&headers));
+        let refused = rejection(Creation::parse(&headers));
         assert!(refused.contains(expected), "{given:?}: {refused}");
     }
 }
@@ -155,7 +155,7 @@ fn bytes_come_with_their_type_and_offset() {
     ]))
     .unwrap();
     assert_eq!((chunk.offset, chunk.content_length), (7, Some(3)));
-    assert!(refusal(Chunk::parse(&map(&[typed]))).contains("Upload-Offset"));
+    assert!(rejection(Chunk::parse(&map(&[typed]))).contains("Upload-Offset"));
     let untyped = Chunk::parse(&map(&[("upload-offset", "7")]));
     assert!(matches!(untyped, Err(ApiError::UnsupportedType(_))));
 

@@ -297,7 +297,7 @@ where
     let (cors, admitted) = playback_access::admit(request, playback_id, find(request)).await;
     let answered = match admitted {
         Ok(viewer) => handler(&viewer).await,
-        Err(refusal) => Err(refusal),
+        Err(rejection) => Err(rejection),
     };
     site::answer(answered, &cors)
 }
@@ -309,7 +309,7 @@ fn find(request: &HttpRequest) -> impl AsyncFnOnce(&str) -> Result<Arc<Playback>
 
 /// A preflight: it names the origins that the answer itself would name.
 async fn preflight(request: HttpRequest) -> HttpResponse {
-    let leave = request.match_info().get("playback_id").unwrap_or_default();
-    let (cors, _) = playback_access::admit(&request, leave, find(&request)).await;
+    let playback_id = request.match_info().get("playback_id").unwrap_or_default();
+    let (cors, _) = playback_access::admit(&request, playback_id, find(&request)).await;
     site::preflight(&cors)
 }

@@ -1,6 +1,6 @@
 //! What can be done with workflows and their runs, for REST and for agents alike: plain functions over whoever asks.
 //!
-//! They answer with records, so that a handler or a tool only has to write them down. Every refusal is an [`ApiError`] whose
+//! They answer with records, so that a handler or a tool only has to write them down. Every rejection is an [`ApiError`] whose
 //! text says what to change.
 
 mod runs;
@@ -74,26 +74,29 @@ impl<'a> RequestContext<'a> {
 
 /// The account's workflows, newest first.
 pub(crate) async fn list(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     page: Page,
 ) -> Result<Vec<Workflow>, ApiError> {
-    let mut db = asker.state.store.read().await?;
-    Ok(workflows::list(&mut db, asker.account_id, page).await?)
+    let mut db = context.state.store.read().await?;
+    Ok(workflows::list(&mut db, context.account_id, page).await?)
 }
 
 /// `NotFound` for one that is unknown or another account's.
-pub(crate) async fn show(asker: &RequestContext<'_>, id: Uuid) -> Result<WorkflowRecord, ApiError> {
-    WorkflowRecord::of(find(asker, id).await?)
+pub(crate) async fn show(
+    context: &RequestContext<'_>,
+    id: Uuid,
+) -> Result<WorkflowRecord, ApiError> {
+    WorkflowRecord::of(find(context, id).await?)
 }
 
 /// Pauses or resumes a workflow.
 pub(crate) async fn set_active(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     id: Uuid,
     is_active: bool,
 ) -> Result<WorkflowRecord, ApiError> {
-    let account_id = asker.account_id;
-    let changed = asker.state.store.write(move |tx| {
+    let account_id = context.account_id;
+    let changed = context.state.store.write(move |tx| {
         Box::pin(
             async move { workflows::set_active(tx, account_id, id, is_active, now_ms()).await },
         )
@@ -102,20 +105,24 @@ pub(crate) async fn set_active(
 }
 
 /// Deletes a workflow with its versions and runs; unfinished ones are cancelled. What they stored stays.
-pub(crate) async fn delete(asker: &RequestContext<'_>, id: Uuid) -> Result<(), ApiError> {
-    asker.state.workflows.delete(asker.account_id, id).await?;
-    asker.state.webhooks.nudge();
+pub(crate) async fn delete(context: &RequestContext<'_>, id: Uuid) -> Result<(), ApiError> {
+    context
+        .state
+        .workflows
+        .delete(context.account_id, id)
+        .await?;
+    context.state.webhooks.nudge();
     Ok(())
 }
 
 /// Another webhook secret, which the record shows; for `webhooks.secret_overlap` the one before signs too.
 pub(crate) async fn rotate_secret(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     id: Uuid,
 ) -> Result<WorkflowRecord, ApiError> {
-    let account_id = asker.account_id;
-    let overlap_ms = duration_ms(asker.state.config.webhooks.secret_overlap);
-    let rotated = asker.state.store.write(move |tx| {
+    let account_id = context.account_id;
+    let overlap_ms = duration_ms(context.state.config.webhooks.secret_overlap);
+    let rotated = context.state.store.write(move |tx| {
         Box::pin(
             async move { workflows::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await },
         )
@@ -125,22 +132,22 @@ pub(crate) async fn rotate_secret(
 
 /// The versions that are kept, newest first.
 pub(crate) async fn versions(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     id: Uuid,
 ) -> Result<Vec<VersionRecord>, ApiError> {
-    let mut db = asker.state.store.read().await?;
-    let kept = workflows::versions(&mut db, asker.account_id, id, MOST_VERSIONS).await?;
+    let mut db = context.state.store.read().await?;
+    let kept = workflows::versions(&mut db, context.account_id, id, MOST_VERSIONS).await?;
     Ok(kept.into_iter().map(VersionRecord::from).collect())
 }
 
 /// One of [`versions`], with its definition.
 pub(crate) async fn version(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     id: Uuid,
     version: i64,
 ) -> Result<WholeVersion, ApiError> {
-    let workflow = find(asker, id).await?;
-    let mut db = asker.state.store.read().await?;
+    let workflow = find(context, id).await?;
+    let mut db = context.state.store.read().await?;
     let definition = workflows::definition_of(&mut db, workflow.id, version).await?;
     Ok(WholeVersion {
         version,
@@ -148,7 +155,7 @@ pub(crate) async fn version(
     })
 }
 
-async fn find(asker: &RequestContext<'_>, id: Uuid) -> Result<Workflow, ApiError> {
-    let mut db = asker.state.store.read().await?;
-    Ok(workflows::get(&mut db, asker.account_id, id).await?)
+async fn find(context: &RequestContext<'_>, id: Uuid) -> Result<Workflow, ApiError> {
+    let mut db = context.state.store.read().await?;
+    Ok(workflows::get(&mut db, context.account_id, id).await?)
 }

@@ -36,10 +36,10 @@ const LISTED_RUNS: u32 = 50;
 
 /// 404 and 409 for a workflow that would not run, before anything large is read for it.
 pub(crate) async fn refuse_paused(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     workflow_id: Uuid,
 ) -> Result<(), ApiError> {
-    match find(asker, workflow_id).await?.is_active {
+    match find(context, workflow_id).await?.is_active {
         true => Ok(()),
         false => Err(paused()),
     }
@@ -50,14 +50,14 @@ pub(crate) async fn refuse_paused(
 /// 402 when the month's operations are used up, 404, 409 for a paused workflow, 413 for a file beyond the plan's size, 503
 /// when `workflows.max_queued` runs of the account wait.
 pub(crate) async fn run_upload(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     workflow_id: Uuid,
     part: Part,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
     let mime_type = mime_type(part.spool.head(), &part.filename);
     // Before it is flushed to the disk.
-    input_limit(&asker.plan, mime_type).check(&part.filename, part.spool.len())?;
+    input_limit(&context.plan, mime_type).check(&part.filename, part.spool.len())?;
     let upload = part.spool.seal().await?;
     let blob = *upload.blob();
     let input = RunInput {
@@ -66,20 +66,24 @@ pub(crate) async fn run_upload(
         size: i64::try_from(blob.size).unwrap_or(i64::MAX),
         mime_type: mime_type.to_owned(),
     };
-    let request = asker.run(workflow_id, input, source, asker.client.source())?;
-    let submitted = asker.state.workflows.submit(request, Some(upload)).await?;
-    asker.accepted(submitted)
+    let request = context.run(workflow_id, input, source, context.client.source())?;
+    let submitted = context
+        .state
+        .workflows
+        .submit(request, Some(upload))
+        .await?;
+    context.accepted(submitted)
 }
 
-/// Runs a workflow on a stored file; refusals as [`run_upload`]'s.
+/// Runs a workflow on a stored file; rejections as [`run_upload`]'s.
 pub(crate) async fn run_file(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     workflow_id: Uuid,
     file_id: Uuid,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
-    let mut db = asker.state.store.read().await?;
-    let file = files::get(&mut db, asker.account_id, file_id).await?;
+    let mut db = context.state.store.read().await?;
+    let file = files::get(&mut db, context.account_id, file_id).await?;
     drop(db);
     let input = RunInput {
         blob: file.blob,
@@ -87,7 +91,7 @@ pub(crate) async fn run_file(
         size: file.size_bytes,
         mime_type: file.mime_type,
     };
-    let trigger = match asker.client {
+    let trigger = match context.client {
         Client::Mcp => Trigger::Mcp,
         Client::Api | Client::Dashboard => Trigger::File,
     };
@@ -95,30 +99,30 @@ pub(crate) async fn run_file(
         trigger,
         generation: file.generation,
         source_file_id: Some(file.id),
-        ..asker.run(workflow_id, input, source, "storage")?
+        ..context.run(workflow_id, input, source, "storage")?
     };
-    let submitted = asker.state.workflows.submit(request, None).await?;
-    asker.accepted(submitted)
+    let submitted = context.state.workflows.submit(request, None).await?;
+    context.accepted(submitted)
 }
 
 /// Runs a workflow on the bytes that were put to the `signedUrl` of a direct upload; the upload is used up by it, and no file
 /// is made. Refusals as [`run_upload`]'s; 400 for an address of something else, 409 while the bytes are missing.
 pub(crate) async fn run_taken_upload(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     workflow_id: Uuid,
     upload_url: &str,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
-    let upload = by_signed_url(asker.state, asker.account_id, upload_url).await?;
-    let (account_id, upload_id) = (asker.account_id, upload.id);
-    let request = asker.run(
+    let upload = by_signed_url(context.state, context.account_id, upload_url).await?;
+    let (account_id, upload_id) = (context.account_id, upload.id);
+    let request = context.run(
         workflow_id,
         bytes_of(upload)?,
         source,
-        asker.client.source(),
+        context.client.source(),
     )?;
-    let engine = asker.state.workflows.clone();
-    let submitted = asker.state.store.write(move |tx| {
+    let engine = context.state.workflows.clone();
+    let submitted = context.state.store.write(move |tx| {
         Box::pin(async move {
             let blob = request.input.blob;
             let submitted = engine.submit_in(tx, request, None).await?;
@@ -130,8 +134,8 @@ pub(crate) async fn run_taken_upload(
         })
     });
     let submitted = submitted.await?;
-    asker.state.workflows.announce();
-    asker.accepted(submitted)
+    context.state.workflows.announce();
+    context.accepted(submitted)
 }
 
 /// A file that a run is asked for by name.
@@ -144,14 +148,17 @@ pub(crate) enum Input {
 }
 
 /// 400, 403, 404 or 409 for an input that is not there, before anything is done for it.
-pub(crate) async fn check_input(asker: &RequestContext<'_>, input: &Input) -> Result<(), ApiError> {
+pub(crate) async fn check_input(
+    context: &RequestContext<'_>,
+    input: &Input,
+) -> Result<(), ApiError> {
     match input {
         Input::File(id) => {
-            let mut db = asker.state.store.read().await?;
-            files::get(&mut db, asker.account_id, *id).await?;
+            let mut db = context.state.store.read().await?;
+            files::get(&mut db, context.account_id, *id).await?;
         }
         Input::Upload(url) => {
-            bytes_of(by_signed_url(asker.state, asker.account_id, url).await?)?;
+            bytes_of(by_signed_url(context.state, context.account_id, url).await?)?;
         }
     }
     Ok(())
@@ -159,14 +166,14 @@ pub(crate) async fn check_input(asker: &RequestContext<'_>, input: &Input) -> Re
 
 /// [`run_file`] or [`run_taken_upload`].
 pub(crate) async fn run_on(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     workflow_id: Uuid,
     input: Input,
     source: Option<String>,
 ) -> Result<Run, ApiError> {
     match input {
-        Input::File(id) => run_file(asker, workflow_id, id, source).await,
-        Input::Upload(url) => run_taken_upload(asker, workflow_id, &url, source).await,
+        Input::File(id) => run_file(context, workflow_id, id, source).await,
+        Input::Upload(url) => run_taken_upload(context, workflow_id, &url, source).await,
     }
 }
 
@@ -197,79 +204,79 @@ fn check_unchanged(is_same: bool) -> Result<(), sluice_store::Error> {
 /// The run once it has ended, or as it is when `patience` is over or the service stops. The run goes on whatever becomes of
 /// the request.
 pub(crate) async fn awaited(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     run: Run,
     patience: Duration,
 ) -> Result<RunAnswer, ApiError> {
     let deadline = Instant::now() + patience;
     let run = tokio::select! {
         // The run is safe whether the store can be read or not, and who does not learn of it would ask for it twice.
-        ended = asker.state.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
-        () = asker.state.closing.cancelled() => run,
+        ended = context.state.workflows.wait(run.id, deadline) => ended.unwrap_or(run),
+        () = context.state.closing.cancelled() => run,
     };
-    run_record::answer(asker.state, asker.reached, run).await
+    run_record::answer(context.state, context.reached, run).await
 }
 
 /// A run of the account, with its log and outputs.
 pub(crate) async fn show_run(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     run_id: Uuid,
 ) -> Result<RunAnswer, ApiError> {
-    let mut db = asker.state.store.read().await?;
-    let run = workflows::get_run(&mut db, asker.account_id, run_id).await?;
+    let mut db = context.state.store.read().await?;
+    let run = workflows::get_run(&mut db, context.account_id, run_id).await?;
     drop(db);
-    run_record::answer(asker.state, asker.reached, run).await
+    run_record::answer(context.state, context.reached, run).await
 }
 
 /// The newest runs of a workflow, 50 of them when `limit` does not say.
 pub(crate) async fn runs(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     workflow_id: Uuid,
     limit: Option<u32>,
 ) -> Result<Vec<RunRecord>, ApiError> {
-    let workflow = find(asker, workflow_id).await?;
+    let workflow = find(context, workflow_id).await?;
     let limit = limit.unwrap_or(LISTED_RUNS);
-    let mut db = asker.state.store.read().await?;
-    let runs = workflows::list_runs(&mut db, asker.account_id, workflow.id, limit).await?;
+    let mut db = context.state.store.read().await?;
+    let runs = workflows::list_runs(&mut db, context.account_id, workflow.id, limit).await?;
     drop(db);
-    run_record::records(asker.state, asker.reached, runs).await
+    run_record::records(context.state, context.reached, runs).await
 }
 
 /// Queues a run again that failed or was cancelled; it is charged again, and steps that are done stay done. 409 for another
-/// one, for one whose input has expired, and when the workflow is paused; else refusals as [`run_upload`]'s.
+/// one, for one whose input has expired, and when the workflow is paused; else rejections as [`run_upload`]'s.
 pub(crate) async fn retry(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     run_id: Uuid,
     version: RetryVersion,
 ) -> Result<RunAnswer, ApiError> {
-    let mut db = asker.state.store.read().await?;
-    let run = workflows::get_run(&mut db, asker.account_id, run_id).await?;
+    let mut db = context.state.store.read().await?;
+    let run = workflows::get_run(&mut db, context.account_id, run_id).await?;
     drop(db);
-    let limit = input_limit(&asker.plan, &run.input_mime);
+    let limit = input_limit(&context.plan, &run.input_mime);
     limit.check(&run.input_filename, run.input_size.unsigned_abs())?;
-    let allowance = allowance(&asker.plan, &run.input_mime);
-    let engine = &asker.state.workflows;
+    let allowance = allowance(&context.plan, &run.input_mime);
+    let engine = &context.state.workflows;
     let retried = engine
-        .retry(asker.account_id, run_id, version, Lane::Batch, allowance)
+        .retry(context.account_id, run_id, version, Lane::Batch, allowance)
         .await?;
     match retried {
-        Retried::Queued(run) => run_record::answer(asker.state, asker.reached, *run).await,
-        Retried::UsedUp { used } => Err(asker.used_up(used)),
+        Retried::Queued(run) => run_record::answer(context.state, context.reached, *run).await,
+        Retried::UsedUp { used } => Err(context.used_up(used)),
         Retried::Full => Err(full()),
     }
 }
 
 /// Cancels a run that waits or is worked on; its charge is given back, what it stored stays. 409 when it has ended.
 pub(crate) async fn cancel(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     run_id: Uuid,
 ) -> Result<RunAnswer, ApiError> {
-    let cancelled = asker
+    let cancelled = context
         .state
         .workflows
-        .cancel(asker.account_id, run_id)
+        .cancel(context.account_id, run_id)
         .await?;
-    run_record::answer(asker.state, asker.reached, cancelled).await
+    run_record::answer(context.state, context.reached, cancelled).await
 }
 
 impl Client {

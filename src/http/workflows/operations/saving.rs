@@ -31,24 +31,27 @@ pub(crate) struct Saved {
 /// 400 with every problem of its definition, 404 for an unknown id, 409 with the present `version` when the request names
 /// another one, 413 for a definition beyond `workflows.max_definition`.
 pub(crate) async fn create_or_replace(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
     match request.id {
-        Some(id) => replace(asker, id, request).await,
-        None => create(asker, request).await,
+        Some(id) => replace(context, id, request).await,
+        None => create(context, request).await,
     }
 }
 
-async fn create(asker: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
+async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
     let name = request
         .checked_name()?
         .ok_or_else(|| ApiError::Invalid("name is missing: 1 to 80 characters".to_owned()))?;
     let is_active = request.is_active.unwrap_or(true);
     let draft = draft(request)?.ok_or_else(|| refused(nothing()))?;
-    let new = draft.reviewed(asker, name, is_active).await?;
-    let (account_id, most) = (asker.account_id, asker.state.config.workflows.max_workflows);
-    let made = asker.state.store.write(move |tx| {
+    let new = draft.reviewed(context, name, is_active).await?;
+    let (account_id, most) = (
+        context.account_id,
+        context.state.config.workflows.max_workflows,
+    );
+    let made = context.state.store.write(move |tx| {
         Box::pin(async move { stored::create(tx, account_id, new, most, now_ms()).await })
     });
     Ok(Saved {
@@ -58,11 +61,11 @@ async fn create(asker: &RequestContext<'_>, request: SaveWorkflow) -> Result<Sav
 }
 
 async fn replace(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     id: Uuid,
     request: SaveWorkflow,
 ) -> Result<Saved, ApiError> {
-    let present = find(asker, id).await?;
+    let present = find(context, id).await?;
     let name = request
         .checked_name()?
         .unwrap_or_else(|| present.name.clone());
@@ -77,10 +80,10 @@ async fn replace(
         Some(draft) => draft,
         None => Draft::of_present(&present)?,
     };
-    let new = draft.reviewed(asker, name, is_active).await?;
-    let account_id = asker.account_id;
-    let keep = asker.state.config.workflows.keep_versions;
-    let replaced = asker.state.store.write(move |tx| {
+    let new = draft.reviewed(context, name, is_active).await?;
+    let account_id = context.account_id;
+    let keep = context.state.config.workflows.keep_versions;
+    let replaced = context.state.store.write(move |tx| {
         Box::pin(
             async move { stored::replace(tx, account_id, id, new, known, keep, now_ms()).await },
         )
@@ -90,7 +93,7 @@ async fn replace(
         Replaced::Crossed { version } => return Err(ApiError::Crossed { version }),
     };
     // A receiver that was given up begins again with a save.
-    asker.state.webhooks.nudge();
+    context.state.webhooks.nudge();
     Ok(Saved {
         workflow: WorkflowRecord::of(*replaced)?,
         is_new: false,
@@ -110,14 +113,14 @@ fn refuse_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
 
 /// The problems of what a save of the request would store, warnings among them; nothing is stored. 413 as for a save.
 pub(crate) async fn lint(
-    asker: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     request: LintWorkflow,
 ) -> Result<LintAnswer, ApiError> {
     let review = match Draft::of(request.into_save()) {
         Ok(Some(draft)) => {
-            let review = Review::of(asker, &draft.definition).await?;
+            let review = Review::of(context, &draft.definition).await?;
             if review.is_accepted() {
-                refuse_too_large(asker, &draft.definition.to_string())?;
+                refuse_too_large(context, &draft.definition.to_string())?;
             }
             review
         }
@@ -189,13 +192,13 @@ impl Draft {
     /// What the store keeps of it, once nothing forbids that.
     async fn reviewed(
         self,
-        asker: &RequestContext<'_>,
+        context: &RequestContext<'_>,
         name: String,
         is_active: bool,
     ) -> Result<NewWorkflow, ApiError> {
         let text = self.definition.to_string();
-        let checked = Review::of(asker, &self.definition).await?.accepted()?;
-        refuse_too_large(asker, &text)?;
+        let checked = Review::of(context, &self.definition).await?.accepted()?;
+        refuse_too_large(context, &text)?;
         let short = self.short.unwrap_or_default();
         Ok(NewWorkflow {
             name,
@@ -230,8 +233,8 @@ fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form stands for nothing")
 }
 
-fn refuse_too_large(asker: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
-    let most = asker.state.config.workflows.max_definition.as_u64();
+fn refuse_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
+    let most = context.state.config.workflows.max_definition.as_u64();
     let length = definition.len() as u64;
     match length <= most {
         true => Ok(()),

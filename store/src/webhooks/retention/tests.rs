@@ -17,7 +17,7 @@ const BY_AGE: Retention = Retention {
 };
 
 /// A store with an account and three endpoints, whose ids are 1, 2 and 3 sixteen times over.
-struct Shelf {
+struct Fixture {
     world: World,
 }
 
@@ -25,12 +25,12 @@ const ACTIVE: u8 = 1;
 const SUSPENDED: u8 = 2;
 const PAUSED: u8 = 3;
 
-impl Shelf {
+impl Fixture {
     async fn new() -> Self {
-        let shelf = Self {
+        let fixture = Self {
             world: World::new().await,
         };
-        shelf
+        fixture
             .run(
                 "INSERT INTO webhook_endpoints (id, account_id, url, event_types, status, secret, created_at, updated_at)
                  SELECT unhex(replace(hex(zeroblob(16)), '00', '0' || column1)), (SELECT id FROM accounts), 'http://a/', '[]',
@@ -38,7 +38,7 @@ impl Shelf {
                  FROM (VALUES (1, 'active'), (2, 'suspended'), (3, 'paused'))",
             )
             .await;
-        shelf
+        fixture
     }
 
     async fn run(&self, statements: impl Into<String>) {
@@ -134,21 +134,21 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn what_is_older_than_the_time_goes_unless_it_waits_for_an_endpoint_in_use() {
-    let shelf = Shelf::new().await;
+    let fixture = Fixture::new().await;
     for (event_type, age_days) in [("old", 31), ("young", 29)] {
-        shelf.event(event_type, age_days).await;
+        fixture.event(event_type, age_days).await;
         for (endpoint, name) in [(ACTIVE, "a"), (SUSPENDED, "s"), (PAUSED, "p")] {
             for status in ["pending", "delivering", "retrying", "delivered", "failed"] {
                 let event_type = format!("{event_type}-{name}");
-                shelf
+                fixture
                     .delivery(&event_type, endpoint, status, age_days)
                     .await;
             }
         }
     }
-    let before = shelf.left().await;
-    shelf.sweep(BY_AGE).await;
-    let gone: BTreeSet<String> = before.difference(&shelf.left().await).cloned().collect();
+    let before = fixture.left().await;
+    fixture.sweep(BY_AGE).await;
+    let gone: BTreeSet<String> = before.difference(&fixture.left().await).cloned().collect();
     assert_eq!(
         gone,
         set(&[
@@ -166,17 +166,17 @@ async fn what_is_older_than_the_time_goes_unless_it_waits_for_an_endpoint_in_use
         ])
     );
     let events =
-        shelf.texts("SELECT event_type FROM events WHERE event_type LIKE 'old%' ORDER BY 1");
+        fixture.texts("SELECT event_type FROM events WHERE event_type LIKE 'old%' ORDER BY 1");
     let kept = ["old-a", "old-a", "old-a", "old-p", "old-s"];
     assert_eq!(events.await, kept, "those that a delivery names");
-    shelf.sweep(BY_AGE).await;
+    fixture.sweep(BY_AGE).await;
 }
 
 #[tokio::test]
 async fn what_was_asked_for_once_more_is_not_dropped() {
-    let shelf = Shelf::new().await;
-    shelf.delivery("again", PAUSED, "pending", 31).await;
-    shelf
+    let fixture = Fixture::new().await;
+    fixture.delivery("again", PAUSED, "pending", 31).await;
+    fixture
         .run("UPDATE webhook_deliveries SET is_replay = 1")
         .await;
     for keep_bytes in [u64::MAX, 0] {
@@ -184,38 +184,38 @@ async fn what_was_asked_for_once_more_is_not_dropped() {
             keep: KEEP,
             keep_bytes,
         };
-        shelf.sweep(retention).await;
-        assert_eq!(shelf.left().await, set(&["event:again", "pending:again"]));
+        fixture.sweep(retention).await;
+        assert_eq!(fixture.left().await, set(&["event:again", "pending:again"]));
     }
 }
 
 /// Asks for one byte less again and again, and looks at what went.
 #[tokio::test]
 async fn for_its_bytes_the_oldest_of_least_worth_goes_first() {
-    let shelf = Shelf::new().await;
-    shelf.delivery("s-old", SUSPENDED, "pending", 20).await;
-    shelf.delivery("f-old", ACTIVE, "failed", 19).await;
-    shelf.event("e-old", 18).await;
-    shelf.delivery("d-old", PAUSED, "delivered", 17).await;
-    shelf.delivery("p", PAUSED, "retrying", 16).await;
-    shelf.event("e-mid", 15).await;
-    shelf.delivery("d-new", ACTIVE, "delivered", 14).await;
-    shelf.delivery("f-new", SUSPENDED, "failed", 13).await;
-    shelf.event("e-new", 12).await;
-    shelf.delivery("s-new", SUSPENDED, "retrying", 11).await;
-    shelf
+    let fixture = Fixture::new().await;
+    fixture.delivery("s-old", SUSPENDED, "pending", 20).await;
+    fixture.delivery("f-old", ACTIVE, "failed", 19).await;
+    fixture.event("e-old", 18).await;
+    fixture.delivery("d-old", PAUSED, "delivered", 17).await;
+    fixture.delivery("p", PAUSED, "retrying", 16).await;
+    fixture.event("e-mid", 15).await;
+    fixture.delivery("d-new", ACTIVE, "delivered", 14).await;
+    fixture.delivery("f-new", SUSPENDED, "failed", 13).await;
+    fixture.event("e-new", 12).await;
+    fixture.delivery("s-new", SUSPENDED, "retrying", 11).await;
+    fixture
         .delivery("in-flight", SUSPENDED, "delivering", 10)
         .await;
-    shelf.delivery("in-use", ACTIVE, "pending", 9).await;
+    fixture.delivery("in-use", ACTIVE, "pending", 9).await;
     let mut went = Vec::new();
-    let mut left = shelf.left().await;
+    let mut left = fixture.left().await;
     loop {
         let retention = Retention {
             keep: KEEP,
-            keep_bytes: shelf.bytes().await - 1,
+            keep_bytes: fixture.bytes().await - 1,
         };
-        shelf.sweep(retention).await;
-        let now = shelf.left().await;
+        fixture.sweep(retention).await;
+        let now = fixture.left().await;
         let gone: Vec<_> = left.difference(&now).cloned().collect();
         if gone.is_empty() {
             break;
@@ -250,8 +250,8 @@ async fn for_its_bytes_the_oldest_of_least_worth_goes_first() {
 /// More than a page of them, of two endpoints, with others between.
 #[tokio::test]
 async fn as_a_last_resort_what_waits_goes_in_the_order_of_the_events() {
-    let shelf = Shelf::new().await;
-    shelf
+    let fixture = Fixture::new().await;
+    fixture
         .run(format!(
             "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 900)
              INSERT INTO events (id, account_id, event_type, is_listed, deliveries, created_at, body)
@@ -261,37 +261,37 @@ async fn as_a_last_resort_what_waits_goes_in_the_order_of_the_events() {
                  'pending', created_at, created_at FROM events"
         ))
         .await;
-    let each = shelf.bytes().await / 900;
+    let each = fixture.bytes().await / 900;
     let keep_bytes = each * 500;
     let retention = Retention {
         keep: KEEP,
         keep_bytes,
     };
-    shelf.sweep(retention).await;
-    let bytes = shelf.bytes().await;
+    fixture.sweep(retention).await;
+    let bytes = fixture.bytes().await;
     assert!(keep_bytes - each < bytes && bytes <= keep_bytes, "{bytes}");
     // 400 of two endpoints: the first 600 of all three.
-    let rest = shelf.texts("SELECT event_type FROM webhook_deliveries WHERE endpoint_id <> unhex('01010101010101010101010101010101') ORDER BY seq LIMIT 1");
+    let rest = fixture.texts("SELECT event_type FROM webhook_deliveries WHERE endpoint_id <> unhex('01010101010101010101010101010101') ORDER BY seq LIMIT 1");
     assert_eq!(rest.await, ["601"]);
-    let in_use = shelf.texts("SELECT '' || count(*) FROM webhook_deliveries WHERE endpoint_id = unhex('01010101010101010101010101010101')");
+    let in_use = fixture.texts("SELECT '' || count(*) FROM webhook_deliveries WHERE endpoint_id = unhex('01010101010101010101010101010101')");
     assert_eq!(in_use.await, ["300"]);
 }
 
 /// Of a delivery that was probed for days, a turn takes no more attempts than it may.
 #[tokio::test]
 async fn a_turn_counts_attempts_too() {
-    let shelf = Shelf::new().await;
+    let fixture = Fixture::new().await;
     for event_type in ["a", "b"] {
-        shelf.delivery(event_type, ACTIVE, "failed", 40).await;
+        fixture.delivery(event_type, ACTIVE, "failed", 40).await;
     }
-    shelf
+    fixture
         .run(
             "WITH RECURSIVE n (n) AS (SELECT 3 UNION ALL SELECT n + 1 FROM n WHERE n < 20)
              INSERT INTO webhook_attempts (delivery_seq, number, status, is_probe, started_at)
              SELECT seq, n, 'failed', 1, 0 FROM webhook_deliveries, n",
         )
         .await;
-    let turns = shelf.world.write(|tx| {
+    let turns = fixture.world.write(|tx| {
         Box::pin(async move {
             let mut turns = Vec::new();
             for _ in 0..5 {
@@ -301,28 +301,28 @@ async fn a_turn_counts_attempts_too() {
         })
     });
     assert_eq!(turns.await.unwrap(), [16, 18, 10, 0, 0]);
-    shelf.sweep(BY_AGE).await;
-    assert_eq!(shelf.bytes().await, 0);
+    fixture.sweep(BY_AGE).await;
+    assert_eq!(fixture.bytes().await, 0);
 }
 
 #[tokio::test]
 async fn the_feed_knows_how_far_it_was_cut() {
-    let shelf = Shelf::new().await;
+    let fixture = Fixture::new().await;
     let dropped = async || {
-        let mut db = shelf.world.read().await;
-        events::dropped_up_to(&mut db, shelf.world.account)
+        let mut db = fixture.world.read().await;
+        events::dropped_up_to(&mut db, fixture.world.account)
             .await
             .unwrap()
     };
     for (event_type, age_days) in [("a", 33), ("b", 32), ("test", 31), ("young", 1)] {
-        shelf.event(event_type, age_days).await;
+        fixture.event(event_type, age_days).await;
     }
-    shelf
+    fixture
         .run("UPDATE events SET is_listed = 0 WHERE event_type = 'test'")
         .await;
     assert_eq!(dropped().await, 0);
-    shelf.sweep(BY_AGE).await;
-    assert_eq!(shelf.left().await, set(&["event:young"]));
+    fixture.sweep(BY_AGE).await;
+    assert_eq!(fixture.left().await, set(&["event:young"]));
     assert_eq!(
         dropped().await,
         2,
@@ -332,9 +332,9 @@ async fn the_feed_knows_how_far_it_was_cut() {
 
 #[tokio::test]
 async fn numbers_are_forgotten_when_nobody_goes_on_counting() {
-    let shelf = Shelf::new().await;
+    let fixture = Fixture::new().await;
     let (kept, gone) = (Uuid::now_v7(), Uuid::now_v7());
-    shelf
+    fixture
         .run(format!(
             "INSERT INTO live_inputs (id, account_id, name, input_slug, playback_id, reconnect_window_s, record_mode, latency,
                  stream_key_hash, stream_key_prefix, created_at, updated_at)
@@ -349,14 +349,14 @@ async fn numbers_are_forgotten_when_nobody_goes_on_counting() {
         (format!("live-input:{gone}"), 91),
         ("live-input:x".to_owned(), 91),
     ] {
-        shelf
+        fixture
             .run(format!(
                 "INSERT INTO event_sequences (resource, last, updated_at) VALUES ('{resource}', 7, {NOW} - {age_days} * {DAY})"
             ))
             .await;
     }
-    shelf.sweep(BY_AGE).await;
-    let left = shelf.texts("SELECT resource FROM event_sequences ORDER BY resource");
+    fixture.sweep(BY_AGE).await;
+    let left = fixture.texts("SELECT resource FROM event_sequences ORDER BY resource");
     assert_eq!(
         left.await,
         ["job:2".to_owned(), format!("live-input:{kept}")]
@@ -365,21 +365,21 @@ async fn numbers_are_forgotten_when_nobody_goes_on_counting() {
 
 #[tokio::test]
 async fn a_deleted_endpoint_goes_when_no_delivery_tells_of_it() {
-    let shelf = Shelf::new().await;
-    shelf.delivery("old", ACTIVE, "failed", 31).await;
-    shelf.delivery("young", SUSPENDED, "failed", 29).await;
-    shelf.delivery("waiting", SUSPENDED, "pending", 1).await;
-    shelf
+    let fixture = Fixture::new().await;
+    fixture.delivery("old", ACTIVE, "failed", 31).await;
+    fixture.delivery("young", SUSPENDED, "failed", 29).await;
+    fixture.delivery("waiting", SUSPENDED, "pending", 1).await;
+    fixture
         .delivery("in-flight", SUSPENDED, "delivering", 1)
         .await;
-    shelf
+    fixture
         .run("UPDATE webhook_endpoints SET deleted_at = 1 WHERE status <> 'paused'")
         .await;
-    shelf.sweep(BY_AGE).await;
-    shelf.sweep(BY_AGE).await;
+    fixture.sweep(BY_AGE).await;
+    fixture.sweep(BY_AGE).await;
     let statuses = "SELECT status FROM webhook_endpoints ORDER BY id";
-    assert_eq!(shelf.texts(statuses).await, ["suspended", "paused"]);
-    let rows = shelf.texts(
+    assert_eq!(fixture.texts(statuses).await, ["suspended", "paused"]);
+    let rows = fixture.texts(
         "SELECT status || ':' || event_type || ':' || error FROM webhook_deliveries ORDER BY seq",
     );
     assert_eq!(
@@ -390,18 +390,18 @@ async fn a_deleted_endpoint_goes_when_no_delivery_tells_of_it() {
             "delivering:in-flight:é"
         ]
     );
-    shelf
+    fixture
         .run(format!("UPDATE webhook_deliveries SET status = 'failed', lease_owner = NULL, ended_at = {NOW} - 40 * {DAY}"))
         .await;
-    shelf.sweep(BY_AGE).await;
-    shelf.sweep(BY_AGE).await;
-    assert_eq!(shelf.texts(statuses).await, ["paused"]);
+    fixture.sweep(BY_AGE).await;
+    fixture.sweep(BY_AGE).await;
+    assert_eq!(fixture.texts(statuses).await, ["paused"]);
 }
 
 /// One that looked at every delivery would hold the writer for as long as there are many.
 #[tokio::test]
 async fn statements_go_by_indexes() {
-    let shelf = Shelf::new().await;
+    let fixture = Fixture::new().await;
     for statement in [
         FIRST_END,
         ENDED_BEFORE,
@@ -411,7 +411,7 @@ async fn statements_go_by_indexes() {
     ] {
         let explained = format!("EXPLAIN QUERY PLAN {statement}");
         let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(sqlx::AssertSqlSafe(explained))
-            .fetch_all(shelf.world.read().await.sqlite())
+            .fetch_all(fixture.world.read().await.sqlite())
             .await
             .unwrap();
         for (_, _, _, step) in plan {

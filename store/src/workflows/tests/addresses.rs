@@ -92,33 +92,33 @@ async fn they_are_not_among_the_accounts_webhooks() {
     let mut reader = bench.world.read().await;
     let listed = webhooks::list(&mut reader, account, Page::first(9)).await;
     assert_eq!(listed.unwrap(), []);
-    let mut refusals = vec![webhooks::get(&mut reader, account, id).await.map(drop)];
+    let mut rejections = vec![webhooks::get(&mut reader, account, id).await.map(drop)];
     drop(reader);
-    refusals.push(
+    rejections.push(
         bench
             .write(move |tx| Box::pin(webhooks::delete(tx, account, id, NOW)))
             .await
             .map(drop),
     );
-    refusals.push(
+    rejections.push(
         bench
             .write(move |tx| Box::pin(webhooks::rotate_secret(tx, account, id, 0, NOW)))
             .await
             .map(drop),
     );
-    refusals.push(
+    rejections.push(
         bench
             .write(move |tx| Box::pin(webhooks::test(tx, account, id, NOW)))
             .await
             .map(drop),
     );
-    refusals.push(
+    rejections.push(
         bench
             .write(move |tx| Box::pin(webhooks::recover(tx, account, id, 0, 9, NOW)))
             .await
             .map(drop),
     );
-    for (verb, refused) in refusals.into_iter().enumerate() {
+    for (verb, refused) in rejections.into_iter().enumerate() {
         let is_refused = matches!(refused, Err(Error::NotFound("webhook")));
         assert!(is_refused, "verb {verb}: {refused:?}");
     }

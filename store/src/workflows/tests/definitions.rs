@@ -212,7 +212,7 @@ async fn what_is_not_the_accounts_is_not_found() {
         (account, deleted.id),
     ] {
         let mut reader = bench.world.read().await;
-        let refusals = [
+        let rejections = [
             get(&mut reader, account, id).await.map(drop),
             versions(&mut reader, account, id, 9).await.map(drop),
             bench
@@ -232,7 +232,7 @@ async fn what_is_not_the_accounts_is_not_found() {
                 .await
                 .map(drop),
         ];
-        for (verb, refused) in refusals.into_iter().enumerate() {
+        for (verb, refused) in rejections.into_iter().enumerate() {
             let is_refused = matches!(refused, Err(Error::NotFound("workflow")));
             assert!(is_refused, "verb {verb}: {refused:?}");
         }

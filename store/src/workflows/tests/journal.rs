@@ -120,7 +120,7 @@ async fn an_owner_that_was_replaced_writes_nothing() {
     let new = bench.claim().await.leases.remove(0);
     assert!(new.fence > old.fence);
     let steps = || vec![step(0, StepStatus::Completed)];
-    let refusals = [
+    let rejections = [
         bench.record_steps(&old, steps()).await,
         bench
             .complete(
@@ -134,7 +134,7 @@ async fn an_owner_that_was_replaced_writes_nothing() {
             .map(drop),
         bench.fail(&old, steps()).await.map(drop),
     ];
-    for refused in refusals {
+    for refused in rejections {
         assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     }
     assert_eq!(bench.steps(run.id).await, []);

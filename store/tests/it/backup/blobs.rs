@@ -99,13 +99,13 @@ fn place_of(dir: &Path, hash: &BlobHash) -> PathBuf {
 /// What lies in a folder of blobs, by name.
 fn blobs_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for shelf in fs::read_dir(dir.join("blobs")).into_iter().flatten() {
-        let shelf = shelf.unwrap();
-        for file in fs::read_dir(shelf.path()).unwrap() {
+    for prefix in fs::read_dir(dir.join("blobs")).into_iter().flatten() {
+        let prefix = prefix.unwrap();
+        for file in fs::read_dir(prefix.path()).unwrap() {
             let file = file.unwrap();
             let name = format!(
                 "{}{}",
-                shelf.file_name().display(),
+                prefix.file_name().display(),
                 file.file_name().display()
             );
             found.insert(name, fs::read(file.path()).unwrap());

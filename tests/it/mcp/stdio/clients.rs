@@ -49,10 +49,10 @@ async fn an_agent_makes_a_workflow_and_runs_it_on_a_local_photograph_in_one_call
         assert_eq!(path["type"], "string", "{agent:?}");
         check_run(agent, &server, &done[1]).await?;
         assert_eq!(done[2]["isError"], true, "{agent:?}: {}", done[2]);
-        let refusal = done[2]["content"][0]["text"].as_str().unwrap_or_default();
+        let rejection = done[2]["content"][0]["text"].as_str().unwrap_or_default();
         assert!(
-            refusal.contains("in none of the folders"),
-            "{agent:?}: {refusal}"
+            rejection.contains("in none of the folders"),
+            "{agent:?}: {rejection}"
         );
         let made = &done[3]["structuredContent"]["workflows"][0];
         assert_eq!(made["name"], "Product photos", "{agent:?}: {made}");

@@ -53,16 +53,16 @@ async fn every_refusal_is_an_answer_that_says_what_to_do() -> Result<(), Failure
     let mut talk = Talk::start(bridge_for(&receiver))?;
     let json = "application/json";
     let events = "text/event-stream";
-    let refusal = |status| reply(status, json, r#"{"error":"said so"}"#);
+    let rejection = |status| reply(status, json, r#"{"error":"said so"}"#);
     for (behaviour, words) in [
         (Behaviour::status(200), "has no agent tools"),
         (reply(200, "text/html", "<html>"), "is --url the address"),
-        (refusal(401), "SLUICE_API_KEY"),
-        (refusal(404), "mcp.enabled"),
-        (refusal(403), "403: said so"),
-        (refusal(413), "413: said so"),
-        (refusal(429), "429: said so"),
-        (refusal(503), "503: said so"),
+        (rejection(401), "SLUICE_API_KEY"),
+        (rejection(404), "mcp.enabled"),
+        (rejection(403), "403: said so"),
+        (rejection(413), "413: said so"),
+        (rejection(429), "429: said so"),
+        (rejection(503), "503: said so"),
         (Behaviour::status(502), "answers 502"),
         (
             Behaviour::redirect("http://127.0.0.1:1/mcp"),
@@ -215,7 +215,7 @@ async fn messages_go_through_as_they_are_with_the_headers_of_their_version() -> 
     assert_eq!(heard.len(), 2, "{heard:?}");
     assert_eq!(heard[0]["params"], json!({"progress": 1}));
     assert_eq!(heard[1]["result"]["y"], "a");
-    // A refusal by the protocol is an answer, whatever its status.
+    // A rejection by the protocol is an answer, whatever its status.
     receiver.behave(reply(
         400,
         "application/json",

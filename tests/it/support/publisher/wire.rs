@@ -177,7 +177,7 @@ async fn create_stream(
     }
 }
 
-/// Waits for `NetStream.Publish.Start`; any other status of the publish is a refusal.
+/// Waits for `NetStream.Publish.Start`; any other status of the publish is a rejection.
 async fn permission(answers: &mut Answers<OwnedReadHalf>) -> Result<(), PublishError> {
     loop {
         let message = answers.next().await?;

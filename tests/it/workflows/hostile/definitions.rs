@@ -70,7 +70,7 @@ fn many_nodes(count: usize) -> Value {
     chain((1..count).map(step).collect())
 }
 
-/// What is wrong, the definition, and what the refusal must name.
+/// What is wrong, the definition, and what the rejection must name.
 fn wrong() -> Vec<(&'static str, Value, &'static str)> {
     let regex = |pattern: &str| branch_on(rule("filename", "matches", pattern));
     let kind = |kind: &str| changed(|it| it["nodes"][2]["data"]["kind"] = json!(kind));

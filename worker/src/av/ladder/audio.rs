@@ -33,7 +33,7 @@ pub(super) fn perform(
     input: &Input,
     facts: &MediaFacts,
     cuts: SegmentBoundaries,
-    shelf: &Arc<RenditionFile>,
+    rendition_file: &Arc<RenditionFile>,
     tells: bool,
 ) -> Result<(), Failure> {
     let want = Want {
@@ -53,12 +53,12 @@ pub(super) fn perform(
         priming: if audio.copy { 0 } else { PRIMING_FRAMES },
         next_90k: 0,
         clock: None,
-        shelf: shelf.clone(),
+        rendition_file: rendition_file.clone(),
         segmenter: None,
         sample_rate: 1,
         frame_samples: 1,
     }));
-    let work = shelf.work();
+    let work = rendition_file.work();
     let sink = sink_to(maker.clone(), work.clone());
     let chain: Vec<&gst::Element> = chain.iter().chain([&sink]).collect();
     graph.add_chain(&chain)?;
@@ -72,7 +72,7 @@ pub(super) fn perform(
     drop(graph);
     let mut maker = maker.lock().unwrap_or_else(PoisonError::into_inner);
     let last = maker.segmenter.take().and_then(AudioSegmenter::finish);
-    last.map_or(Ok(()), |segment| shelf.store(&segment))
+    last.map_or(Ok(()), |segment| rendition_file.store(&segment))
 }
 
 /// Frames as they are, without a header each.
@@ -115,7 +115,7 @@ struct Maker {
     next_90k: i64,
     /// Of encoded sound: where it begins, and the frames since.
     clock: Option<(i64, i64)>,
-    shelf: Arc<RenditionFile>,
+    rendition_file: Arc<RenditionFile>,
     segmenter: Option<AudioSegmenter>,
     /// Samples per second, and of a frame.
     sample_rate: i64,
@@ -142,7 +142,7 @@ impl Maker {
         self.frame_samples = i64::from(config.samples_per_frame);
         let segmenter = AudioSegmenter::new(config, self.cuts.clone());
         let (init, info) = segmenter.init();
-        self.shelf.begin(&init, info, self.copied)?;
+        self.rendition_file.begin(&init, info, self.copied)?;
         self.segmenter = Some(segmenter);
         Ok(())
     }
@@ -167,6 +167,6 @@ impl Taker for Maker {
             None => Vec::new(),
         };
         made.iter()
-            .try_for_each(|segment| self.shelf.store(segment))
+            .try_for_each(|segment| self.rendition_file.store(segment))
     }
 }

@@ -138,9 +138,9 @@ impl Copied {
         input: &Input,
         facts: &MediaFacts,
         first: u32,
-        shelves: &[Arc<RenditionFile>],
+        rendition_files: &[Arc<RenditionFile>],
     ) -> Result<(), Failure> {
-        let shelf = shelves
+        let rendition_file = rendition_files
             .first()
             .ok_or_else(|| internal("a copied rendition has no file"))?;
         let config = VideoConfig::parse(VideoCodec::Avc, self.record.clone())
@@ -157,16 +157,16 @@ impl Copied {
         };
         let segmenter = VideoSegmenter::new(rendition, first);
         let (init, info) = segmenter.init();
-        shelf.begin(&init, info, true)?;
+        rendition_file.begin(&init, info, true)?;
         let copier = Arc::new(Mutex::new(Copier {
             from_90k: self.found.cuts.start_90k(first),
             is_first: true,
             has_begun: false,
             nal_length_size,
-            shelf: shelf.clone(),
+            rendition_file: rendition_file.clone(),
             segmenter: Some(segmenter),
         }));
-        let work = shelf.work();
+        let work = rendition_file.work();
         read(input, facts, copier.clone(), work, &mut |report| {
             work.tell(report);
         })?;
@@ -177,7 +177,7 @@ impl Copied {
                 .map_err(|_| refused("the times of its pictures do not follow one another"))?,
             None => None,
         };
-        last.map_or(Ok(()), |segment| shelf.store(&segment))
+        last.map_or(Ok(()), |segment| rendition_file.store(&segment))
     }
 }
 
@@ -188,7 +188,7 @@ struct Copier {
     /// Pictures from `from_90k` on have come.
     has_begun: bool,
     nal_length_size: usize,
-    shelf: Arc<RenditionFile>,
+    rendition_file: Arc<RenditionFile>,
     segmenter: Option<VideoSegmenter>,
 }
 
@@ -211,7 +211,7 @@ impl Taker for Copier {
         let made = segmenter
             .push(picture)
             .map_err(|_| refused("the times of its pictures do not follow one another"))?;
-        made.map_or(Ok(()), |segment| self.shelf.store(&segment))
+        made.map_or(Ok(()), |segment| self.rendition_file.store(&segment))
     }
 }
 

@@ -23,14 +23,14 @@ pub(super) struct Drawing(Arc<Mutex<State>>);
 struct State {
     /// `None`: a picture could not be drawn, or all is done.
     board: Option<StoryboardCanvas>,
-    developer: FrameConverter,
+    converter: FrameConverter,
 }
 
 impl Drawing {
     pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
         Ok(Self(Arc::new(Mutex::new(State {
             board: Some(StoryboardCanvas::new(sheet, facts, limits)?),
-            developer: FrameConverter::upright(),
+            converter: FrameConverter::upright(),
         }))))
     }
 
@@ -69,7 +69,7 @@ impl State {
         {
             let picture = match drawn.take() {
                 Some(picture) => picture,
-                None => match develop(&mut self.developer, pad, buffer, board.cell()) {
+                None => match develop(&mut self.converter, pad, buffer, board.cell()) {
                     Ok(picture) => picture,
                     // Whoever asked takes the pictures from the source then.
                     Err(_) => {
@@ -85,7 +85,7 @@ impl State {
 }
 
 fn develop(
-    developer: &mut FrameConverter,
+    converter: &mut FrameConverter,
     pad: &gst::Pad,
     buffer: &gst::Buffer,
     cell: (u32, u32),
@@ -94,5 +94,5 @@ fn develop(
         .current_caps()
         .ok_or_else(|| refused("a decoded picture has no form"))?;
     let sample = gst::Sample::builder().buffer(buffer).caps(&caps).build();
-    developer.develop(&sample, Some(cell))
+    converter.develop(&sample, Some(cell))
 }

@@ -52,8 +52,8 @@ pub fn perform(
     let sheet = ladder.sheet.as_ref();
     let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
     let (work, reports) = Work::new();
-    let mut shelves = RenditionFile::open_all(outputs, limits, &work)?;
-    let sound_shelf = ladder.audio.and_then(|_| shelves.pop());
+    let mut rendition_files = RenditionFile::open_all(outputs, limits, &work)?;
+    let sound_shelf = ladder.audio.and_then(|_| rendition_files.pop());
     let plan = video::plan(ladder, input, &facts, tell)?;
     let cuts = match &plan {
         Some(plan) => plan.cuts(),
@@ -62,21 +62,32 @@ pub fn perform(
     thread::scope(|scope| {
         if let Some(plan) = plan {
             let part = work.part();
-            let (facts, shelves, drawing) = (&facts, &shelves, drawing.as_ref());
-            scope.spawn(move || part.end(plan.perform(ladder, input, facts, shelves, drawing)));
+            let (facts, rendition_files, drawing) = (&facts, &rendition_files, drawing.as_ref());
+            scope.spawn(move || {
+                part.end(plan.perform(ladder, input, facts, rendition_files, drawing))
+            });
         }
-        if let (Some(audio), Some(shelf)) = (ladder.audio, &sound_shelf) {
+        if let (Some(audio), Some(rendition_file)) = (ladder.audio, &sound_shelf) {
             let part = work.part();
             let facts = &facts;
             let tells = ladder.video.is_empty();
-            scope.spawn(move || part.end(audio::perform(audio, input, facts, cuts, shelf, tells)));
+            scope.spawn(move || {
+                part.end(audio::perform(
+                    audio,
+                    input,
+                    facts,
+                    cuts,
+                    rendition_file,
+                    tells,
+                ))
+            });
         }
         reports.pass_on(tell);
     });
     work.failure().map_or(Ok(()), Err)?;
-    shelves.extend(sound_shelf);
-    check_length(&facts, &shelves)?;
-    let mut done = done(ladder, facts, &shelves);
+    rendition_files.extend(sound_shelf);
+    check_length(&facts, &rendition_files)?;
+    let mut done = done(ladder, facts, &rendition_files);
     if let (Some(sheet), Some(board)) = (sheet, drawing.and_then(|it| it.take())) {
         let (facts, bytes): (Vec<_>, _) = board.finish(sheet)?.into_iter().unzip();
         serve::write_all(bytes, board_files, limits.max_output_bytes, MAX_OUTPUT)?;
@@ -86,16 +97,16 @@ pub fn perform(
 }
 
 /// Fails when no rendition reaches the end of its source.
-fn check_length(facts: &MediaFacts, shelves: &[Arc<RenditionFile>]) -> Result<(), Failure> {
+fn check_length(facts: &MediaFacts, rendition_files: &[Arc<RenditionFile>]) -> Result<(), Failure> {
     let Some(source_ms) = facts.duration_ms else {
         return Ok(());
     };
     let source_90k = i64::try_from(source_ms)
         .unwrap_or(i64::MAX / 90)
         .saturating_mul(90);
-    let made_90k = shelves
+    let made_90k = rendition_files
         .iter()
-        .map(|shelf| shelf.end_90k())
+        .map(|rendition_file| rendition_file.end_90k())
         .max()
         .unwrap_or(0);
     let least_90k = source_90k - (source_90k / SHORTER_BY).max(SHORTER_BY_90K);
@@ -112,19 +123,22 @@ fn check_length(facts: &MediaFacts, shelves: &[Arc<RenditionFile>]) -> Result<()
     ))
 }
 
-fn done(ladder: &Ladder, facts: MediaFacts, shelves: &[Arc<RenditionFile>]) -> Done {
-    let outputs = shelves.iter().enumerate().map(|(index, shelf)| {
-        let rung = ladder.video.get(index);
-        OutputFacts {
-            width: rung.map(|rung| rung.width),
-            height: rung.map(|rung| rung.height),
-            duration_ms: u64::try_from(shelf.end_90k() / 90).ok(),
-            ..OutputFacts::of(
-                Some(Format::Mp4),
-                usize::try_from(shelf.length()).unwrap_or(usize::MAX),
-            )
-        }
-    });
+fn done(ladder: &Ladder, facts: MediaFacts, rendition_files: &[Arc<RenditionFile>]) -> Done {
+    let outputs = rendition_files
+        .iter()
+        .enumerate()
+        .map(|(index, rendition_file)| {
+            let rung = ladder.video.get(index);
+            OutputFacts {
+                width: rung.map(|rung| rung.width),
+                height: rung.map(|rung| rung.height),
+                duration_ms: u64::try_from(rendition_file.end_90k() / 90).ok(),
+                ..OutputFacts::of(
+                    Some(Format::Mp4),
+                    usize::try_from(rendition_file.length()).unwrap_or(usize::MAX),
+                )
+            }
+        });
     Done {
         outputs: outputs.collect(),
         media: Some(facts),

@@ -89,7 +89,7 @@ impl Plan {
         ladder: &Ladder,
         input: &Input,
         facts: &MediaFacts,
-        shelves: &[Arc<RenditionFile>],
+        rendition_files: &[Arc<RenditionFile>],
         drawing: Option<&Drawing>,
     ) -> Result<(), Failure> {
         let first = match ladder.resume {
@@ -98,11 +98,11 @@ impl Plan {
             None => 0,
         };
         match self {
-            Self::Copy(copied) => copied.perform(input, facts, first, shelves),
+            Self::Copy(copied) => copied.perform(input, facts, first, rendition_files),
             Self::Encode(rhythm) => {
                 let drawing = drawing.filter(|_| first == 0);
                 let source = Source { input, facts };
-                encode(&rhythm, first, ladder, source, shelves, drawing)
+                encode(&rhythm, first, ladder, source, rendition_files, drawing)
             }
         }
     }
@@ -120,7 +120,7 @@ fn encode(
     first: u32,
     ladder: &Ladder,
     Source { input, facts }: Source<'_>,
-    shelves: &[Arc<RenditionFile>],
+    rendition_files: &[Arc<RenditionFile>],
     drawing: Option<&Drawing>,
 ) -> Result<(), Failure> {
     let clock = FrameClock::new(rhythm.rate);
@@ -139,12 +139,14 @@ fn encode(
         }
     }
     let mut makers = Vec::with_capacity(ladder.video.len());
-    for (rung, shelf) in ladder.video.iter().zip(shelves) {
-        makers.push(add_rung(&graph, &tee, rung, shelf, rhythm, first)?);
+    for (rung, rendition_file) in ladder.video.iter().zip(rendition_files) {
+        makers.push(add_rung(&graph, &tee, rung, rendition_file, rhythm, first)?);
     }
     let whole_s = facts.duration_s().unwrap_or(0.0);
     let start_s = start_90k as f64 / 90_000.0;
-    let work = shelves.first().map(|shelf| shelf.work().clone());
+    let work = rendition_files
+        .first()
+        .map(|rendition_file| rendition_file.work().clone());
     drive::run(&graph, (whole_s - start_s).max(0.0), &mut |report| {
         if let (Some(work), Report::Working { share }) = (&work, report) {
             work.tell(Report::Working {
@@ -216,7 +218,7 @@ fn add_rung(
     graph: &Graph,
     tee: &gst::Element,
     rung: &LadderVideo,
-    shelf: &Arc<RenditionFile>,
+    rendition_file: &Arc<RenditionFile>,
     rhythm: &Rhythm,
     first: u32,
 ) -> Result<Arc<Mutex<Maker>>, Failure> {
@@ -229,14 +231,14 @@ fn add_rung(
     queue.set_property("max-size-buffers", WAITING_PICTURES);
     queue.set_property("max-size-bytes", 0_u32);
     queue.set_property("max-size-time", 0_u64);
-    let maker = Arc::new(Mutex::new(Maker::new(rhythm, first, shelf)));
+    let maker = Arc::new(Mutex::new(Maker::new(rhythm, first, rendition_file)));
     let chain = [
         queue,
         make(scaler::FACTORY)?,
         filter(&size)?,
         encoder::h264(rung, rhythm.groups)?,
         filter(&encoder::h264_caps(rung))?,
-        sink_to(maker.clone(), shelf.work().clone()),
+        sink_to(maker.clone(), rendition_file.work().clone()),
     ];
     graph.add_chain(&chain.iter().collect::<Vec<_>>())?;
     tee.link(&chain[0])
@@ -254,12 +256,12 @@ struct Maker {
     offset: u64,
     /// Behind the last picture so far.
     next: u64,
-    shelf: Arc<RenditionFile>,
+    rendition_file: Arc<RenditionFile>,
     segmenter: Option<VideoSegmenter>,
 }
 
 impl Maker {
-    fn new(rhythm: &Rhythm, first: u32, shelf: &Arc<RenditionFile>) -> Self {
+    fn new(rhythm: &Rhythm, first: u32, rendition_file: &Arc<RenditionFile>) -> Self {
         let clock = FrameClock::new(rhythm.rate);
         let offset = clock.nearest(rhythm.cuts.start_90k(first));
         Self {
@@ -269,7 +271,7 @@ impl Maker {
             first,
             offset,
             next: offset,
-            shelf: shelf.clone(),
+            rendition_file: rendition_file.clone(),
             segmenter: None,
         }
     }
@@ -287,7 +289,7 @@ impl Maker {
             };
             let segmenter = VideoSegmenter::new(rendition, self.first);
             let (init, info) = segmenter.init();
-            self.shelf.begin(&init, info, false)?;
+            self.rendition_file.begin(&init, info, false)?;
             self.segmenter = Some(segmenter);
         }
         Ok(self.segmenter.as_mut().expect("it was just made"))
@@ -301,7 +303,7 @@ impl Maker {
                 .map_err(|_| refused("the times of its pictures do not follow one another"))?,
             None => None,
         };
-        last.map_or(Ok(()), |segment| self.shelf.store(&segment))
+        last.map_or(Ok(()), |segment| self.rendition_file.store(&segment))
     }
 }
 
@@ -321,6 +323,6 @@ impl Taker for Maker {
             .segmenter(caps)?
             .push(picture)
             .map_err(|_| refused("the times of its pictures do not follow one another"))?;
-        made.map_or(Ok(()), |segment| self.shelf.store(&segment))
+        made.map_or(Ok(()), |segment| self.rendition_file.store(&segment))
     }
 }

@@ -41,10 +41,10 @@ fn draw(
     tell: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
     let mut pictures = FrameReader::open(input, facts)?;
-    let mut developer = FrameConverter::of(facts);
+    let mut converter = FrameConverter::of(facts);
     while let Some(at_s) = board.next_s() {
         let picture = pictures.at(at_s, tell)?.ok_or_else(still::no_picture)?;
-        board.paste(&developer.develop(&picture.sample, Some(board.cell()))?);
+        board.paste(&converter.develop(&picture.sample, Some(board.cell()))?);
         tell(Report::Working {
             share: board.next as f32 / (board.grid.cells + 1) as f32,
         });

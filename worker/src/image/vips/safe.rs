@@ -4,7 +4,7 @@
 //! results are copied out and freed by the allocator that made them; a failure carries no text, because libvips' error
 //! buffer is one for the whole process and names files. Operations get only the options that are set here, by their
 //! names in libvips 8.14, so that the library's age does not matter (the crate's own calls pass options of 8.18).
-//! Arguments go through `GValue`s, which check types: a wrong name or type is a refusal. Whatever may make, run or free an
+//! Arguments go through `GValue`s, which check types: a wrong name or type is a rejection. Whatever may make, run or free an
 //! operation holds the lock of [`alone`].
 #![allow(
     unsafe_code,

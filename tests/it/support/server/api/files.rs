@@ -92,7 +92,7 @@ impl Fetched {
         String::from_utf8_lossy(beginning).into_owned()
     }
 
-    /// A result, or a refusal with its code that tells nothing of this machine.
+    /// A result, or a rejection with its code that tells nothing of this machine.
     pub fn check_typed(&self) -> Result<(), Failure> {
         if self.status == StatusCode::OK {
             return Ok(());

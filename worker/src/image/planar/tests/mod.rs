@@ -2,4 +2,4 @@
 
 mod material;
 mod paths;
-mod refusals;
+mod rejections;

@@ -7,9 +7,9 @@ use super::material::{Jpeg, LIMITS, SAMPLINGS, render};
 use crate::image::{ImageProcessor, Raster, vips};
 
 /// What both paths make of a JPEG, and the mean difference per sample.
-fn compare(studio: &mut ImageProcessor, jpeg: &[u8], render: &Render, what: &str) -> f64 {
+fn compare(processor: &mut ImageProcessor, jpeg: &[u8], render: &Render, what: &str) -> f64 {
     let [planar, other] =
-        [Path::Planar, Path::Vips].map(|path| drawn(studio, jpeg, render, path, what));
+        [Path::Planar, Path::Vips].map(|path| drawn(processor, jpeg, render, path, what));
     assert_eq!(
         (planar.width, planar.height),
         (other.width, other.height),
@@ -25,7 +25,7 @@ fn compare(studio: &mut ImageProcessor, jpeg: &[u8], render: &Render, what: &str
 }
 
 fn drawn(
-    studio: &mut ImageProcessor,
+    processor: &mut ImageProcessor,
     jpeg: &[u8],
     render: &Render,
     path: Path,
@@ -37,7 +37,7 @@ fn drawn(
     };
     let format = render.output.format;
     let task = Task::Render(Box::new(render));
-    let (done, outputs) = studio
+    let (done, outputs) = processor
         .perform(&task, &[jpeg], &LIMITS)
         .unwrap_or_else(|failure| panic!("{what} by {path:?}: {failure}"));
     let facts = &done.outputs[0];
@@ -53,14 +53,20 @@ fn drawn(
     raster
 }
 
-fn assert_alike(studio: &mut ImageProcessor, jpeg: &[u8], render: &Render, most: f64, what: &str) {
-    let difference = compare(studio, jpeg, render, what);
+fn assert_alike(
+    processor: &mut ImageProcessor,
+    jpeg: &[u8],
+    render: &Render,
+    most: f64,
+    what: &str,
+) {
+    let difference = compare(processor, jpeg, render, what);
     assert!(difference <= most, "{what}: {difference:.2} levels");
 }
 
 #[test]
 fn every_sampling_plain_and_progressive_to_every_format() {
-    let studio = &mut ImageProcessor::new();
+    let processor = &mut ImageProcessor::new();
     for sampling in SAMPLINGS {
         for progressive in [false, true] {
             let made = Jpeg {
@@ -73,7 +79,7 @@ fn every_sampling_plain_and_progressive_to_every_format() {
                 for width in [0, 105, 61, 40] {
                     let render = render(format, width, 0, Fit::Inside);
                     assert_alike(
-                        studio,
+                        processor,
                         &jpeg,
                         &render,
                         2.5,
@@ -87,7 +93,7 @@ fn every_sampling_plain_and_progressive_to_every_format() {
 
 #[test]
 fn odd_sizes_at_every_scale_of_the_decoder() {
-    let studio = &mut ImageProcessor::new();
+    let processor = &mut ImageProcessor::new();
     for side in 1..=33 {
         for sampling in SAMPLINGS {
             let made = Jpeg {
@@ -103,7 +109,7 @@ fn odd_sizes_at_every_scale_of_the_decoder() {
                 let render = render(Format::Jpg, width, 0, Fit::Inside);
                 // Chroma of a few samples is rounded differently; a shift of one pixel would cost ten levels.
                 assert_alike(
-                    studio,
+                    processor,
                     &jpeg,
                     &render,
                     5.0,
@@ -116,7 +122,7 @@ fn odd_sizes_at_every_scale_of_the_decoder() {
 
 #[test]
 fn all_orientations_with_all_turns() {
-    let studio = &mut ImageProcessor::new();
+    let processor = &mut ImageProcessor::new();
     for orientation in 0..=9 {
         let made = Jpeg {
             orientation,
@@ -139,7 +145,7 @@ fn all_orientations_with_all_turns() {
                     ..render(Format::Jpg, 35, 33, Fit::Cover)
                 };
                 let what = format!("{orientation} {rotate} {flip} {flop} {auto_orient}");
-                assert_alike(studio, &jpeg, &render, 2.5, &what);
+                assert_alike(processor, &jpeg, &render, 2.5, &what);
             }
         }
     }
@@ -149,7 +155,7 @@ fn all_orientations_with_all_turns() {
 /// sharp filter comes to them.
 #[test]
 fn tiny_targets_are_the_means_of_what_they_cover() {
-    let studio = &mut ImageProcessor::new();
+    let processor = &mut ImageProcessor::new();
     for orientation in [1, 3, 6, 8] {
         let made = Jpeg {
             orientation,
@@ -161,7 +167,7 @@ fn tiny_targets_are_the_means_of_what_they_cover() {
             let what = format!("{orientation} {width} × {height}");
             let mut fill = render(Format::Jpg, width, height, Fit::Fill);
             fill.output.quality = 100;
-            let tiny = drawn(studio, &jpeg, &fill, Path::Planar, &what);
+            let tiny = drawn(processor, &jpeg, &fill, Path::Planar, &what);
             assert_eq!((tiny.width, tiny.height), (width, height), "{what}");
             let means = means(&source, width, height);
             for (found, mean) in tiny.pixels.iter().zip(means) {
@@ -190,7 +196,7 @@ fn means(source: &Raster, width: u32, height: u32) -> Vec<f64> {
 
 #[test]
 fn crops_and_covers_with_a_focal_point() {
-    let studio = &mut ImageProcessor::new();
+    let processor = &mut ImageProcessor::new();
     let crop = |left, top, width, height| {
         Some(Crop {
             left,
@@ -212,7 +218,7 @@ fn crops_and_covers_with_a_focal_point() {
                 let resize = render.resize.as_mut().expect("it is asked for");
                 resize.gravity = Gravity::Point { x, y };
                 let what = format!("{orientation} {cut:?} {x} {y}");
-                assert_alike(studio, &jpeg, &render, 3.0, &what);
+                assert_alike(processor, &jpeg, &render, 3.0, &what);
             }
         }
     }
@@ -220,11 +226,11 @@ fn crops_and_covers_with_a_focal_point() {
 
 #[test]
 fn full_chroma_from_quality_90_on() {
-    let studio = &mut ImageProcessor::new();
+    let processor = &mut ImageProcessor::new();
     let jpeg = Jpeg::new(161, 119).bytes();
     for format in [Format::Jpg, Format::Webp, Format::Avif] {
         let mut render = render(format, 81, 0, Fit::Inside);
         render.output.quality = 92;
-        assert_alike(studio, &jpeg, &render, 2.0, &format!("{format:?}"));
+        assert_alike(processor, &jpeg, &render, 2.0, &format!("{format:?}"));
     }
 }

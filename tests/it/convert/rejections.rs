@@ -1,4 +1,4 @@
-//! What is refused, and that a refusal costs nothing.
+//! What is refused, and that a rejection costs nothing.
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;

@@ -17,31 +17,31 @@ pub(super) struct Asked {
     pub filename: Option<String>,
 }
 
-/// What became of a request, whose refusal is told first.
+/// What became of a request, whose rejection is told first.
 pub(super) async fn told<T>(
     state: &AppState,
     account_id: Uuid,
     asked: Asked,
     outcome: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
-    if let Err(refusal) = &outcome {
-        tell(state, account_id, asked, refusal).await;
+    if let Err(rejection) = &outcome {
+        tell(state, account_id, asked, rejection).await;
     }
     outcome
 }
 
 /// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
-/// refusal, whatever becomes of this.
-async fn tell(state: &AppState, account_id: Uuid, asked: Asked, refusal: &ApiError) {
-    if !is_told(refusal.status_code()) {
+/// rejection, whatever becomes of this.
+async fn tell(state: &AppState, account_id: Uuid, asked: Asked, rejection: &ApiError) {
+    if !is_told(rejection.status_code()) {
         return;
     }
     let event = Event::MediaToolFailed(MediaToolFailed {
         tool: asked.tool.map(str::to_owned),
         job_id: None,
         filename: asked.filename,
-        error: error_text(&refusal.to_string()),
-        code: refusal.code().map(str::to_owned),
+        error: error_text(&rejection.to_string()),
+        code: rejection.code().map(str::to_owned),
         results: Results::default(),
         failures: Failures::default(),
     });

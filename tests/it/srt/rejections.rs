@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{transmit::Transmit, wire::refusal};
+use super::{transmit::Transmit, wire::rejection};
 use crate::support::{
     Failure,
     encoder::Publish,
@@ -45,7 +45,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     const UNSECURE: u32 = 11;
     // The gateway hears of an input a moment after its owner, who is answered first.
     eventually("the gateway knows the last one", SOON, async || {
-        let refused = refusal(address, &published(&fresh)).await.ok()?;
+        let refused = rejection(address, &published(&fresh)).await.ok()?;
         (refused == Some(UNSECURE)).then_some(())
     })
     .await?;
@@ -62,7 +62,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         ("what is this?".to_owned(), 1400),
         (published(&input), UNSECURE),
     ] {
-        assert_eq!(refusal(address, &id).await?, Some(code), "{id}");
+        assert_eq!(rejection(address, &id).await?, Some(code), "{id}");
     }
 
     // What a person at the encoder reads of it.
@@ -83,7 +83,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
     // The operator reads who was refused and why.
     let told =
         |line: &str| line.contains("a wrong passphrase, or none") && line.contains(&input.id);
-    eventually("the refusal in the log", SOON, async || {
+    eventually("the rejection in the log", SOON, async || {
         server.log().lines().any(told).then_some(())
     })
     .await?;
@@ -140,7 +140,7 @@ async fn a_displaced_encoder_is_refused_while_the_newer_one_sends() -> Result<()
     let address = server.addresses().srt.ok_or("no SRT listener")?;
     let id = format!("publish:{}", input.obs_stream_key.replace('.', ":"));
     eventually("1409", SOON, async || {
-        let code = refusal(address, &id).await.ok()?;
+        let code = rejection(address, &id).await.ok()?;
         (code == Some(1409)).then_some(())
     })
     .await?;
@@ -168,6 +168,6 @@ async fn the_number_of_connections_is_bounded() -> Result<(), Failure> {
     api.wait_status(&one.id, "live", SOON).await?;
     let address = server.addresses().srt.ok_or("no SRT listener")?;
     let id = format!("publish:{}", two.obs_stream_key.replace('.', ":"));
-    assert_eq!(refusal(address, &id).await?, Some(1402));
+    assert_eq!(rejection(address, &id).await?, Some(1402));
     Ok(())
 }
