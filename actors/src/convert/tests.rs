@@ -51,7 +51,7 @@ struct Fake {
     /// The texts of the tasks that ran to their end.
     done: Mutex<Vec<String>>,
     /// Tasks with the text `wait` take a permit.
-    gate: Semaphore,
+    permits: Semaphore,
     running: AtomicUsize,
     /// So many tasks are refused as busy first.
     busy: AtomicUsize,
@@ -61,7 +61,7 @@ impl Default for Fake {
     fn default() -> Self {
         Self {
             done: Mutex::default(),
-            gate: Semaphore::new(0),
+            permits: Semaphore::new(0),
             running: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
         }
@@ -96,7 +96,7 @@ impl Fake {
     async fn do_half(&self, follow: &Follow) {
         for report in [Report::Waiting { place: 2 }, Report::Working { share: 0.5 }] {
             follow.tell_from_async(report).await;
-            self.gate.acquire().await.unwrap().forget();
+            self.permits.acquire().await.unwrap().forget();
         }
     }
 }
@@ -141,7 +141,7 @@ impl Performer for Fake {
             _ => {}
         }
         match text.as_str() {
-            "wait" => self.gate.acquire().await.unwrap().forget(),
+            "wait" => self.permits.acquire().await.unwrap().forget(),
             "half" => self.do_half(&assignment.follow).await,
             "die" => panic!("a test asked for this panic"),
             "broken" => {
@@ -362,7 +362,7 @@ async fn a_killed_batch_goes_on_at_its_first_unfinished_file() {
     })
     .await;
     site.kill_and_start().await;
-    site.workers.gate.add_permits(2);
+    site.workers.permits.add_permits(2);
     let job = site.end_of(&job).await;
     assert_eq!((job.state, job.completed_files), (JobState::Completed, 4));
     assert_eq!(site.used().await, 4, "charged once");
@@ -393,7 +393,7 @@ async fn an_orderly_stop_frees_the_lease_for_the_next_process() {
     site.until("it is ended", |site| site.workers.running.load(SeqCst) == 0)
         .await;
     let (conversions, _root) = start(&site.store, &site.workers);
-    site.workers.gate.add_permits(1);
+    site.workers.permits.add_permits(1);
     let job = conversions
         .wait(job.id, Instant::now() + PATIENCE)
         .await
@@ -481,7 +481,7 @@ async fn each_conversion_has_an_actor_of_its_own_and_a_panic_ends_only_that_one(
     .await;
     assert_eq!(site.workers.running.load(SeqCst), 2);
 
-    site.workers.gate.add_permits(2);
+    site.workers.permits.add_permits(2);
     for job in [first, second] {
         assert_eq!(site.end_of(&job).await.state, JobState::Completed);
     }
@@ -585,7 +585,7 @@ async fn an_input_that_is_gone_fails_its_file_only() {
     let name = input.blob.to_string();
     let shelf = site.folder.path().join("blobs").join(&name[..2]);
     std::fs::remove_file(shelf.join(&name[2..])).unwrap();
-    site.workers.gate.add_permits(2);
+    site.workers.permits.add_permits(2);
     let job = site.end_of(&job).await;
     assert_eq!((job.completed_files, job.failed_files), (2, 1));
     let failed = site.items(&job).await.pop().unwrap();
@@ -601,7 +601,7 @@ async fn a_job_that_keeps_failing_for_no_passing_reason_is_given_up() {
     let blobs = site.folder.path().join("blobs");
     std::fs::rename(&blobs, site.folder.path().join("elsewhere")).unwrap();
     std::fs::write(&blobs, "no folder").unwrap();
-    site.workers.gate.add_permits(1);
+    site.workers.permits.add_permits(1);
     let job = site.end_of(&job).await;
     assert_eq!(
         (job.state, job.error_code.as_deref()),
@@ -655,7 +655,7 @@ async fn followers_see_each_step_and_waiters_leave_at_their_deadline() {
         done = progress.completed_files;
         if done == allowed {
             allowed += 1;
-            site.workers.gate.add_permits(1);
+            site.workers.permits.add_permits(1);
         }
     }
     assert!(seen.contains(&50) && seen.ends_with(&[100]), "{seen:?}");

@@ -45,7 +45,7 @@ struct Fake {
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
     /// Posts to `wait` and `going` take a permit.
-    scheduler: Semaphore,
+    permits: Semaphore,
     /// What `moody` does.
     is_down: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl Default for Fake {
             seen: Mutex::default(),
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
-            scheduler: Semaphore::new(0),
+            permits: Semaphore::new(0),
             is_down: AtomicBool::new(false),
         }
     }
@@ -79,11 +79,11 @@ impl Fake {
         self.seen.lock().unwrap().push(body);
         let status = match url.rsplit('/').next().unwrap() {
             "wait" => {
-                self.scheduler.acquire().await.unwrap().forget();
+                self.permits.acquire().await.unwrap().forget();
                 200
             }
             "going" => {
-                self.scheduler.acquire().await.unwrap().forget();
+                self.permits.acquire().await.unwrap().forget();
                 410
             }
             "moody" if self.is_down.load(SeqCst) => 503,
@@ -384,7 +384,7 @@ async fn what_a_killed_process_had_in_flight_is_interrupted_and_made_again() {
     site.until_in_flight(1).await;
     site.delivery(&endpoint, DeliveryStatus::Delivering).await;
     site.kill_and_start().await;
-    site.fake.scheduler.add_permits(1);
+    site.fake.permits.add_permits(1);
     let delivered = site.delivery(&endpoint, DeliveryStatus::Delivered).await;
     use AttemptStatus::{Delivered, Interrupted};
     let attempts = site.attempts(&delivered).await;
@@ -404,7 +404,7 @@ async fn an_actor_that_panics_interrupts_its_own_attempts_and_goes_on() {
         site.webhooks.statistics().interrupted == 1
     })
     .await;
-    site.fake.scheduler.add_permits(1);
+    site.fake.permits.add_permits(1);
     let delivered = site.delivery(&endpoint, DeliveryStatus::Delivered).await;
     use AttemptStatus::{Delivered, Interrupted};
     let attempts = site.attempts(&delivered).await;
@@ -427,7 +427,7 @@ async fn an_actor_does_not_go_on_with_its_predecessors_turn() {
     sender.tell(FallBehind).await.unwrap();
     site.until("its attempt is made again", |site| site.seen().len() == 2)
         .await;
-    site.fake.scheduler.add_permits(5);
+    site.fake.permits.add_permits(5);
     site.until("the other one is made", |site| site.seen().len() == 3)
         .await;
     site.until("nothing is in flight", |site| {
@@ -503,7 +503,7 @@ async fn what_was_begun_before_the_owner_decided_does_not_undo_it() {
             .await;
         changed.unwrap();
     };
-    site.fake.scheduler.add_permits(1);
+    site.fake.permits.add_permits(1);
     failed(1).await;
     site.endpoint_is(&endpoint, EndpointStatus::Paused).await;
     patch(EndpointPatch {
@@ -511,7 +511,7 @@ async fn what_was_begun_before_the_owner_decided_does_not_undo_it() {
         ..EndpointPatch::default()
     })
     .await;
-    site.fake.scheduler.add_permits(1);
+    site.fake.permits.add_permits(1);
     failed(2).await;
     site.endpoint_is(&endpoint, EndpointStatus::Active).await;
     patch(EndpointPatch {
@@ -519,7 +519,7 @@ async fn what_was_begun_before_the_owner_decided_does_not_undo_it() {
         ..EndpointPatch::default()
     })
     .await;
-    site.fake.scheduler.add_permits(1);
+    site.fake.permits.add_permits(1);
     failed(3).await;
     // The health follows the record by a turn at most; an event that arrives has seen it.
     site.event(4).await;
@@ -583,7 +583,7 @@ async fn places_are_bounded_and_a_hanging_endpoint_leaves_some() {
     site.delivery(&healthy, DeliveryStatus::Delivered).await;
     assert_eq!(site.fake.in_flight.load(SeqCst), 2, "the hanging one's");
     assert!(site.fake.most_in_flight.load(SeqCst) <= 4);
-    site.fake.scheduler.add_permits(100);
+    site.fake.permits.add_permits(100);
     let deadline = Instant::now() + PATIENCE;
     let is_left = |delivery: &Delivery| delivery.status != DeliveryStatus::Delivered;
     while site.deliveries(&hanging).await.iter().any(is_left) {
@@ -603,7 +603,7 @@ async fn at_the_end_what_is_in_flight_is_recorded_and_nothing_more_is_claimed() 
     site.event(2).await;
     let webhooks = site.webhooks.clone();
     let closing = AbortOnDropHandle::new(tokio::spawn(async move { webhooks.close().await }));
-    site.fake.scheduler.add_permits(5);
+    site.fake.permits.add_permits(5);
     tokio::time::timeout(PATIENCE, closing)
         .await
         .unwrap()

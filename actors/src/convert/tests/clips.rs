@@ -68,13 +68,13 @@ async fn a_running_file_counts_with_what_is_done_of_it() {
         progress.completed_files == 1 && progress.queue_place == Some(2)
     })
     .await;
-    site.workers.gate.add_permits(1);
+    site.workers.permits.add_permits(1);
     let half = until("it works", |progress| progress.percent() > 50).await;
     assert_eq!((half.percent(), half.queue_place), (75, None));
     let row = jobs::by_id(&mut site.store.read().await.unwrap(), job.id).await;
     let row = row.unwrap();
     assert_eq!(site.conversions.progress(&row).percent(), 75);
-    site.workers.gate.add_permits(1);
+    site.workers.permits.add_permits(1);
     let end = until("it has ended", |progress| progress.state.has_ended()).await;
     assert_eq!((end.percent(), end.queue_place), (100, None));
 }

@@ -128,11 +128,11 @@ async fn a_killed_job_tells_nothing_twice() {
     })
     .await;
     site.kill_and_start().await;
-    site.workers.gate.add_permits(1);
+    site.workers.permits.add_permits(1);
     site.until("one more is done", |site| site.done().len() >= 3)
         .await;
     site.kill_and_start().await;
-    site.workers.gate.add_permits(2);
+    site.workers.permits.add_permits(2);
     let job = site.end_of(&job).await;
     let told = site.told_of(&job).await;
     assert_eq!(told.len(), 6, "{told:?}");
@@ -169,7 +169,7 @@ async fn a_cancelled_job_tells_its_end_once() {
         site.until("both run", |site| site.workers.running.load(SeqCst) == 2)
             .await;
         site.conversions.cancel(site.account, job.id).await.unwrap();
-        site.workers.gate.add_permits(2);
+        site.workers.permits.add_permits(2);
         site.until("nothing runs", |site| {
             site.workers.running.load(SeqCst) == 0
         })
@@ -189,7 +189,7 @@ async fn a_cancelled_job_tells_its_end_once() {
             (&last["error"], &last["code"]),
             (&json!("the job was cancelled"), &json!("cancelled"))
         );
-        site.workers.gate.forget_permits(2);
+        site.workers.permits.forget_permits(2);
     }
 }
 
