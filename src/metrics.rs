@@ -15,7 +15,7 @@ use prometheus_client::{
 /// The counters of the image workers at the moment of a scrape.
 pub use sluice_actors::compute::PoolStatus;
 use sluice_actors::{
-    cdn::CdnStatistics, convert::Counts, live::restream::OutputStatus, video as streams,
+    cdn::CdnStatistics, convert::JobTotals, live::restream::OutputStatus, video as streams,
     webhooks::WebhookStatistics, workflow,
 };
 /// The counters of the store at the moment of a scrape.
@@ -287,7 +287,7 @@ impl Metrics {
     }
 
     /// Notes what has become of conversions, before a scrape.
-    pub fn conversions(&self, jobs: &[(JobState, i64)], files: &Counts) {
+    pub fn conversions(&self, jobs: &[(JobState, i64)], files: &JobTotals) {
         for state in JobState::ALL {
             let count = jobs.iter().find(|(counted, _)| *counted == state);
             let status = state.as_str();
@@ -344,12 +344,12 @@ impl Metrics {
     }
 
     /// Notes what has become of workflow runs and what waits, before a scrape.
-    pub fn workflows(&self, unfinished: &RunCounts, ended: &workflow::Counts) {
+    pub fn workflows(&self, unfinished: &RunCounts, ended: &workflow::RunTotals) {
         self.workflows.show(unfinished, ended);
     }
 
     /// Notes what has become of video streams and what waits, before a scrape.
-    pub fn streams(&self, unfinished: &StreamCounts, ended: &streams::Counts) {
+    pub fn streams(&self, unfinished: &StreamCounts, ended: &streams::StreamTotals) {
         self.video.show_streams(unfinished, ended);
     }
 
@@ -439,7 +439,7 @@ mod tests {
             },
             ..PoolStatus::default()
         };
-        let files = Counts {
+        let files = JobTotals {
             converted: 7,
             failed: [("timed_out".to_owned(), 1)].into(),
         };
@@ -448,7 +448,7 @@ mod tests {
             pending: 3,
             processing: 1,
         };
-        let ended = streams::Counts {
+        let ended = streams::StreamTotals {
             ready: 4,
             failed: [("undecodable".to_owned(), 2), ("timed_out".to_owned(), 1)].into(),
         };

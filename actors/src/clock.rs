@@ -11,7 +11,7 @@ use sluice_store::now_ms;
 
 /// Milliseconds since 1970 as schedules count them.
 #[derive(Debug)]
-pub struct Clock(Mutex<Reading>);
+pub struct SystemClock(Mutex<Reading>);
 
 /// What a clock showed last, and when.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Reading {
     }
 }
 
-impl Default for Clock {
+impl Default for SystemClock {
     fn default() -> Self {
         Self(Mutex::new(Reading {
             shown_ms: now_ms(),
@@ -42,7 +42,7 @@ impl Default for Clock {
     }
 }
 
-impl Clock {
+impl SystemClock {
     /// Never less than an earlier answer of this clock.
     pub fn now_ms(&self) -> i64 {
         let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn it_shows_the_time() {
-        let clock = Clock::default();
+        let clock = SystemClock::default();
         let shown = clock.now_ms();
         assert!((shown - now_ms()).abs() < 60_000, "{shown}");
         assert!(clock.now_ms() >= shown);

@@ -11,7 +11,7 @@ use crate::{
         chunk::{ChunkLimits, ChunkReader},
         flv,
         message::kind,
-        session::{Progress, Session},
+        session::{DecodeState, ServerSession},
     },
     srt::{
         message::{FromGateway, ToGateway},
@@ -88,7 +88,7 @@ fn flv_tags(bytes: &[u8]) {
 
 /// Reads everything that an encoder sends, from the first byte on, in pieces.
 fn rtmp_session(bytes: &[u8]) {
-    let mut session = Session::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
+    let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
     let mut input = BytesMut::new();
     let mut units = Vec::new();
     for piece in bytes.chunks(1009) {
@@ -100,10 +100,10 @@ fn rtmp_session(bytes: &[u8]) {
             assert!(units.len() <= 2 * 256, "a turn is bounded");
             session.output().clear();
             match progress {
-                Ok(Progress::Asked(_)) => session.admit(Duration::ZERO),
-                Ok(Progress::Paused) => {}
-                Ok(Progress::Starved) => break,
-                Ok(Progress::Ended) | Err(_) => return,
+                Ok(DecodeState::Asked(_)) => session.admit(Duration::ZERO),
+                Ok(DecodeState::Paused) => {}
+                Ok(DecodeState::Starved) => break,
+                Ok(DecodeState::Ended) | Err(_) => return,
             }
         }
     }

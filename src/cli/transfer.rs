@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytesize::ByteSize;
-use sluice_store::backup::{Carried, CarriedStreams, Progress, Transfer};
+use sluice_store::backup::{BackupProgress, Carried, CarriedStreams, Transfer};
 
 /// Between two updates of the line; a terminal far away is slow.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
@@ -23,7 +23,7 @@ pub(super) fn transfer(verify: bool) -> Transfer {
         };
     }
     let mut shown: Option<Instant> = None;
-    let watch = move |progress: Progress| {
+    let watch = move |progress: BackupProgress| {
         let is_over = progress.count == progress.total_count;
         if is_over || shown.is_none_or(|at| at.elapsed() >= SHOWN_EVERY) {
             shown = Some(Instant::now());
@@ -42,7 +42,7 @@ pub(super) fn transfer(verify: bool) -> Transfer {
     }
 }
 
-fn line(progress: &Progress) -> String {
+fn line(progress: &BackupProgress) -> String {
     format!(
         "{} of {} files, {} of {}",
         progress.count,
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn progress_is_told_in_files_and_bytes() {
-        let progress = Progress {
+        let progress = BackupProgress {
             count: 12,
             bytes: 3 << 20,
             total_count: 340,

@@ -16,7 +16,7 @@ use super::{
     context::AppState,
     error::ApiError,
     filename,
-    range::{Asked, pieces_of},
+    range::{RangeRequest, pieces_of},
 };
 
 /// Bytes that are stored, and what is said about them.
@@ -74,8 +74,8 @@ pub(super) async fn respond_as(
             .finish());
     }
     let asked = match if_range_holds(request, &tag, &modified_text) {
-        true => Asked::of(request, bytes.size_bytes),
-        false => Asked::Whole,
+        true => RangeRequest::of(request, bytes.size_bytes),
+        false => RangeRequest::Whole,
     };
     let mut response = HttpResponse::Ok();
     let (start, len) = asked.begin(&mut response, bytes.size_bytes)?;

@@ -167,7 +167,7 @@ pub struct AppState {
     /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
     pub(crate) live_changes: Mutex<()>,
     /// Places for archives that are sent.
-    pub(super) archives: archive::Places,
+    pub(super) archives: archive::ArchiveLimiter,
     /// Permits for viewers that wait for a part or a state.
     pub(super) waiting_viewers: Semaphore,
     /// Places for clients that follow events.
@@ -215,7 +215,7 @@ impl AppState {
             live_changes: Mutex::new(()),
             followers: Followers::new(config.webhooks.max_followers),
             calls: mcp::Calls::new(config.mcp.max_calls),
-            archives: archive::Places::new(&config.archive),
+            archives: archive::ArchiveLimiter::new(&config.archive),
             uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
             turns: Arc::default(),
             waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
@@ -223,7 +223,7 @@ impl AppState {
             config,
             store,
             live,
-            components: components,
+            components,
             compute: media.compute,
             conversions: media.conversions,
             images: media.images,

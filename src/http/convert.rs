@@ -10,7 +10,7 @@ use super::{
     context::AppState,
     error::ApiError,
     extract::{Caller, Reached, Write},
-    jobs::{self, Accepted, AllFailed, Asking, ConversionAnswer, Wanted},
+    jobs::{self, Accepted, AllFailed, ConversionAnswer, JobRequest, Submitter},
 };
 
 /// Files and what to make of them. Each field also exists as a list under its plural (`formats`, `compressions` …): a JSON
@@ -142,9 +142,9 @@ async fn at_once(
     reached: &Reached,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asking = Asking::new(state, caller, reached);
+    let asking = Submitter::new(state, caller, reached);
     let sent = asking.form(request, payload.into_inner()).await?;
-    let wanted = Wanted {
+    let wanted = JobRequest {
         row: operation::row(tool).expect("convert and compress are rows"),
         job_type,
         params: sent.params,

@@ -63,14 +63,14 @@ pub(super) trait Work: Sized {
     async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
 
     /// How far it is at first, then at every change; whatever is waited for may be given up and asked for again.
-    async fn next(&mut self) -> Result<Told, ApiError>;
+    async fn next(&mut self) -> Result<StreamedState, ApiError>;
 
     /// What it has come to in the end.
     async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError>;
 }
 
 /// How far a piece of [`Work`] is.
-pub(super) struct Told {
+pub(super) struct StreamedState {
     pub progress: Value,
     pub has_ended: bool,
 }

@@ -17,7 +17,7 @@ use super::{
     events::Query,
     extract, filename,
     playback_token::TokenKeys,
-    range::{self, Asked},
+    range::{self, RangeRequest},
     signing::{self, Signer},
     tus::{ChunkHeaders, CreationHeaders},
 };
@@ -42,7 +42,7 @@ fn range_header(bytes: &[u8]) {
     let Ok(header) = std::str::from_utf8(header) else {
         return;
     };
-    if let Asked::Range { start, len } = range::parse(header, total) {
+    if let RangeRequest::Range { start, len } = range::parse(header, total) {
         assert!(len > 0 && start + len <= total);
     }
 }

@@ -61,7 +61,7 @@ struct Queued {
 
 /// Leave to hash one password.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct HashPermit {
     _permits: [Option<OwnedSemaphorePermit>; 3],
     _queued: Queued,
 }
@@ -81,7 +81,7 @@ impl PasswordChecks {
         &self,
         purpose: PasswordUse,
         client: Option<IpAddr>,
-    ) -> Result<Turn, ApiError> {
+    ) -> Result<HashPermit, ApiError> {
         let network = (purpose, client.map(client_network));
         let (queued, one) = self.queue(network).ok_or(ApiError::TooMany {
             message: "too many passwords are being checked for this address: send them one after the other",
@@ -95,7 +95,7 @@ impl PasswordChecks {
             [one, link, permit(Some(self.all.clone())).await]
         };
         let permits = tokio::time::timeout(PATIENCE, permits).await;
-        Ok(Turn {
+        Ok(HashPermit {
             _permits: permits.map_err(|_| ApiError::Unavailable {
                 what: "the check of passwords",
                 retry_after_s: 5,
@@ -127,7 +127,7 @@ async fn permit(semaphore: Option<Arc<Semaphore>>) -> Option<OwnedSemaphorePermi
     semaphore?.acquire_owned().await.ok()
 }
 
-impl Turn {
+impl HashPermit {
     /// Runs `work` on the blocking pool. The turn ends with the work, also when this future is dropped.
     pub(super) async fn run<T: Send + 'static>(
         self,

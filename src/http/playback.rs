@@ -29,7 +29,7 @@ use super::{
     cdn,
     context::AppState,
     error::ApiError,
-    playback_access::{self, Keeping, LiveStream},
+    playback_access::{self, CacheLifetime, LiveStream},
     site,
     table::on,
 };
@@ -92,8 +92,11 @@ pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) 
         let view = listed(&access.playback().now())?;
         // An id of its own makes it this viewer's playlist.
         let (query, keeping) = match AppState::of(&request).config.live.count_viewers {
-            true => (format!("?{PLAY}={}", PlayId::random()), Keeping::Never),
-            false => (String::new(), Keeping::Moment),
+            true => (
+                format!("?{PLAY}={}", PlayId::random()),
+                CacheLifetime::Never,
+            ),
+            false => (String::new(), CacheLifetime::Moment),
         };
         let query = match dvr::is_asked(&request) {
             true => dvr::passed_on(&view, &query)?,
@@ -172,7 +175,7 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
         count(&access, directives.play);
         if directives.dvr {
             let whole = dvr::playlist(&*listed(&access.playback().now())?)?;
-            return Ok(playlist(&access, Keeping::Moment, whole));
+            return Ok(playlist(&access, CacheLifetime::Moment, whole));
         }
         let view = match Reload::parse(directives.msn, directives.part)? {
             None => listed(&access.playback().now())?,
@@ -182,7 +185,7 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
         count(&access, directives.play);
         Ok(playlist(
             &access,
-            Keeping::Moment,
+            CacheLifetime::Moment,
             view.media_playlist(skip),
         ))
     })
@@ -231,7 +234,7 @@ pub async fn media(
             .or_else(recorded)
             .ok_or(ApiError::NotFound("segment"))?;
         // It never changes under its name.
-        let cache = access.cache_control(Keeping::Settled);
+        let cache = access.cache_control(CacheLifetime::Settled);
         body::respond(&request, found, content_type, cache).await
     })
     .await
@@ -250,7 +253,7 @@ pub async fn media(
 pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let entry = cdn::poster(AppState::of(&request), access.playback()).await?;
-        let cache = access.cache_control(Keeping::Seconds(cdn::GOOD_FOR_S));
+        let cache = access.cache_control(CacheLifetime::Seconds(cdn::GOOD_FOR_S));
         Ok(body::picture(&request, &entry, cache))
     })
     .await
@@ -391,7 +394,7 @@ fn listed(now: &Published) -> Result<Arc<View>, ApiError> {
 }
 
 /// Playlists change with every part; a second in an upstream cache is enough to fold a crowd into one request.
-fn playlist(access: &Access, keeping: Keeping, text: web::Bytes) -> HttpResponse {
+fn playlist(access: &Access, keeping: CacheLifetime, text: web::Bytes) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, PLAYLIST_TYPE))
         .insert_header((header::CACHE_CONTROL, access.cache_control(keeping)))

@@ -20,7 +20,7 @@ use super::{
 
 /// What an owner says of who may watch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms<'a> {
+pub(super) struct AccessTerms<'a> {
     pub playback_id: &'a str,
     pub account_id: Uuid,
     /// A token is needed.
@@ -31,7 +31,7 @@ pub(super) struct Terms<'a> {
 
 /// What can be watched.
 pub(super) trait Watched {
-    fn terms(&self) -> Terms<'_>;
+    fn terms(&self) -> AccessTerms<'_>;
 }
 
 /// A live input, with its terms as they are at this moment.
@@ -49,8 +49,8 @@ impl LiveStream {
 }
 
 impl Watched for LiveStream {
-    fn terms(&self) -> Terms<'_> {
-        Terms {
+    fn terms(&self) -> AccessTerms<'_> {
+        AccessTerms {
             playback_id: &self.playback.playback_id,
             account_id: self.playback.account_id,
             is_signed: self.policy.signed,
@@ -60,8 +60,8 @@ impl Watched for LiveStream {
 }
 
 impl Watched for Arc<video::Playback> {
-    fn terms(&self) -> Terms<'_> {
-        Terms {
+    fn terms(&self) -> AccessTerms<'_> {
+        AccessTerms {
             playback_id: &self.stream.playback_id,
             account_id: self.stream.account_id,
             is_signed: self.stream.access == Access::Signed,
@@ -80,7 +80,7 @@ pub(super) struct Viewer<W> {
 
 /// How long an answer is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(super) enum CacheLifetime {
     /// Its bytes never change.
     Forever,
     Hour,
@@ -96,15 +96,15 @@ pub(super) enum Keeping {
 
 impl<W> Viewer<W> {
     /// The `Cache-Control`. What needs a token is kept by the viewer's own browser alone, and no longer than the token holds.
-    pub fn cache_control(&self, keeping: Keeping) -> String {
+    pub fn cache_control(&self, keeping: CacheLifetime) -> String {
         let (kept_s, more) = match keeping {
-            Keeping::Forever => (31_536_000, ", immutable"),
-            Keeping::Settled => (3_600, ", immutable"),
-            Keeping::Hour => (3_600, ""),
-            Keeping::Minute => (60, ""),
-            Keeping::Seconds(seconds) => (i64::from(seconds), ""),
-            Keeping::Moment => (1, ""),
-            Keeping::Never => return "no-store".to_owned(),
+            CacheLifetime::Forever => (31_536_000, ", immutable"),
+            CacheLifetime::Settled => (3_600, ", immutable"),
+            CacheLifetime::Hour => (3_600, ""),
+            CacheLifetime::Minute => (60, ""),
+            CacheLifetime::Seconds(seconds) => (i64::from(seconds), ""),
+            CacheLifetime::Moment => (1, ""),
+            CacheLifetime::Never => return "no-store".to_owned(),
         };
         match self.left_s {
             None => format!("public, max-age={kept_s}{more}"),
@@ -199,7 +199,7 @@ fn wrong_token() -> ApiError {
 /// The sites of the stream, and of the token where it names some.
 fn check_site(
     request: &HttpRequest,
-    terms: &Terms<'_>,
+    terms: &AccessTerms<'_>,
     token: Option<&VerifiedClaims>,
 ) -> (Cors, Result<(), ApiError>) {
     let (cors, allowed) = site::check(request, terms.allowed_domains);
@@ -229,23 +229,31 @@ mod tests {
     fn what_needs_a_token_is_kept_by_nobody_else_and_no_longer() {
         let cases = [
             (
-                Keeping::Forever,
+                CacheLifetime::Forever,
                 "public, max-age=31536000, immutable",
                 "private, max-age=90, immutable",
             ),
             (
-                Keeping::Settled,
+                CacheLifetime::Settled,
                 "public, max-age=3600, immutable",
                 "private, max-age=90, immutable",
             ),
-            (Keeping::Minute, "public, max-age=60", "private, max-age=60"),
             (
-                Keeping::Seconds(5),
+                CacheLifetime::Minute,
+                "public, max-age=60",
+                "private, max-age=60",
+            ),
+            (
+                CacheLifetime::Seconds(5),
                 "public, max-age=5",
                 "private, max-age=5",
             ),
-            (Keeping::Moment, "public, max-age=1", "private, max-age=1"),
-            (Keeping::Never, "no-store", "no-store"),
+            (
+                CacheLifetime::Moment,
+                "public, max-age=1",
+                "private, max-age=1",
+            ),
+            (CacheLifetime::Never, "no-store", "no-store"),
         ];
         for (keeping, open, with_token) in cases {
             assert_eq!(viewer(None).cache_control(keeping), open);

@@ -16,13 +16,13 @@ const PIECE: u64 = 256 * 1024;
 
 /// What a request wants of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RangeRequest {
     Whole,
     Range { start: u64, len: u64 },
     Unsatisfiable,
 }
 
-impl Asked {
+impl RangeRequest {
     /// By the request's `Range`, of a resource with `total` bytes.
     pub(super) fn of(request: &HttpRequest, total: u64) -> Self {
         request
@@ -54,12 +54,12 @@ impl Asked {
 }
 
 /// One byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
-pub(super) fn parse(range: &str, total: u64) -> Asked {
+pub(super) fn parse(range: &str, total: u64) -> RangeRequest {
     let Some((first, last)) = range
         .strip_prefix("bytes=")
         .and_then(|range| range.split_once('-'))
     else {
-        return Asked::Whole;
+        return RangeRequest::Whole;
     };
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let (start, end) = match (number(first), number(last)) {
@@ -67,16 +67,16 @@ pub(super) fn parse(range: &str, total: u64) -> Asked {
         (Some(start), None) if last.trim().is_empty() => (start, total.saturating_sub(1)),
         (None, Some(suffix)) if first.trim().is_empty() => {
             if suffix == 0 {
-                return Asked::Unsatisfiable;
+                return RangeRequest::Unsatisfiable;
             }
             (total.saturating_sub(suffix), total.saturating_sub(1))
         }
-        _ => return Asked::Whole,
+        _ => return RangeRequest::Whole,
     };
     if start >= total {
-        return Asked::Unsatisfiable;
+        return RangeRequest::Unsatisfiable;
     }
-    Asked::Range {
+    RangeRequest::Range {
         start,
         len: end - start + 1,
     }
@@ -139,17 +139,21 @@ mod tests {
         ];
         for (text, expected) in cases {
             let range = match parse(text, 100) {
-                Asked::Range { start, len } => Some((start, len)),
-                Asked::Whole => None,
-                Asked::Unsatisfiable => panic!("{text} is satisfiable"),
+                RangeRequest::Range { start, len } => Some((start, len)),
+                RangeRequest::Whole => None,
+                RangeRequest::Unsatisfiable => panic!("{text} is satisfiable"),
             };
             assert_eq!(range, expected, "{text}");
         }
         for text in ["bytes=100-", "bytes=500-600", "bytes=-0"] {
-            assert_eq!(parse(text, 100), Asked::Unsatisfiable, "{text}");
+            assert_eq!(parse(text, 100), RangeRequest::Unsatisfiable, "{text}");
         }
         for text in ["bytes=0-", "bytes=-1"] {
-            assert_eq!(parse(text, 0), Asked::Unsatisfiable, "{text} of nothing");
+            assert_eq!(
+                parse(text, 0),
+                RangeRequest::Unsatisfiable,
+                "{text} of nothing"
+            );
         }
     }
 

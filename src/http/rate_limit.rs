@@ -15,7 +15,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// Where an account stands in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RateLimitState {
     /// Requests a minute; 0: no bound.
     pub limit: u32,
     pub remaining: u32,
@@ -46,11 +46,11 @@ impl RateLimit {
     }
 
     /// Counts one request of `account` against `limit` requests a minute (0: no bound).
-    pub fn count(&self, account: Uuid, limit: u32, now: Instant) -> Standing {
+    pub fn count(&self, account: Uuid, limit: u32, now: Instant) -> RateLimitState {
         let elapsed = now.saturating_duration_since(self.started);
         let resets_in_s = (WINDOW.as_secs() - elapsed.as_secs() % WINDOW.as_secs()).max(1);
         if limit == 0 {
-            return Standing {
+            return RateLimitState {
                 limit,
                 remaining: 0,
                 resets_in_s,
@@ -66,7 +66,7 @@ impl RateLimit {
         let used = counts.by_account.entry(account).or_default();
         let allowed = *used < limit;
         *used = used.saturating_add(1).min(limit);
-        Standing {
+        RateLimitState {
             limit,
             remaining: limit - *used,
             resets_in_s,
@@ -85,7 +85,7 @@ mod tests {
         let limits = RateLimit::new(start);
         let account = Uuid::now_v7();
         let at = |seconds| limits.count(account, 2, start + Duration::from_secs(seconds));
-        let standing = |remaining, resets_in_s, allowed| Standing {
+        let standing = |remaining, resets_in_s, allowed| RateLimitState {
             limit: 2,
             remaining,
             resets_in_s,

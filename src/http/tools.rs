@@ -17,9 +17,9 @@ use super::{
     context::AppState,
     error::ApiError,
     extract::{Body, Caller, Reached, Write},
-    jobs::{self, Accepted, Asking, ConversionAnswer, Material, Sent, Wanted, flag},
+    jobs::{self, Accepted, ConversionAnswer, JobRequest, Material, Sent, Submitter, flag},
 };
-use rejection::Asked;
+use rejection::RejectedCall;
 
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
     let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
@@ -80,8 +80,8 @@ pub async fn on_upload(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let row = known(&tool)?;
-    let asking = Asking::new(&state, &caller, &reached);
-    let mut asked = Asked {
+    let asking = Submitter::new(&state, &caller, &reached);
+    let mut asked = RejectedCall {
         tool: Some(row.tool),
         filename: None,
     };
@@ -93,7 +93,7 @@ pub async fn on_upload(
             mark,
         } = asking.form(&request, payload.into_inner()).await?;
         asked.filename = files.first().map(|file| file.filename().to_owned());
-        let wanted = Wanted {
+        let wanted = JobRequest {
             row,
             job_type: JobType::Tool,
             is_waited_for: !flag(&params, "async")?.unwrap_or(false),
@@ -132,8 +132,8 @@ pub async fn on_file(
     id: web::Path<Uuid>,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asking = Asking::new(&state, &caller, &reached);
-    let mut asked = Asked::default();
+    let asking = Submitter::new(&state, &caller, &reached);
+    let mut asked = RejectedCall::default();
     let submitted = async {
         let Body(body) =
             Body::<ToolOnFile>::from_request(&request, &mut payload.into_inner()).await?;
@@ -145,7 +145,7 @@ pub async fn on_file(
             Material::Stored { file, .. } => file.folder_id,
             Material::Uploaded(_) => None,
         };
-        let wanted = Wanted {
+        let wanted = JobRequest {
             row,
             job_type: JobType::Tool,
             params: Params::from_json(&body.params),
@@ -170,7 +170,7 @@ struct ToolJob {
     is_waited_for: bool,
 }
 
-async fn submit(asking: &Asking<'_>, wanted: Wanted) -> Result<ToolJob, ApiError> {
+async fn submit(asking: &Submitter<'_>, wanted: JobRequest) -> Result<ToolJob, ApiError> {
     let is_waited_for = wanted.is_waited_for;
     let (job, _) = asking.submit(wanted).await?;
     Ok(ToolJob { job, is_waited_for })

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::tools::{Refused, Tool};
+use super::tools::{CallError, Tool};
 use crate::http::{extract, field};
 
 /// What a client sent for a tool, checked against the tool's own schema for names alone; values are checked as they are
@@ -13,7 +13,7 @@ pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Refuses names that the tool does not have: a wrong name would else be an argument without effect.
-    pub fn of(tool: &Tool, given: Map<String, Value>) -> Result<Self, Refused> {
+    pub fn of(tool: &Tool, given: Map<String, Value>) -> Result<Self, CallError> {
         let schema = tool.input();
         let known = schema["properties"]
             .as_object()
@@ -31,7 +31,7 @@ impl Arguments {
                 (_, true) => "it takes none".to_owned(),
                 (_, false) => format!("use {}", names.join(", ")),
             };
-            return Err(Refused::Arguments(format!(
+            return Err(CallError::Arguments(format!(
                 "{} has no argument `{shown}`: {advice}",
                 tool.name
             )));
@@ -40,7 +40,7 @@ impl Arguments {
     }
 
     /// Reads them; the rejection names the one that is missing or wrong.
-    pub fn read<T: DeserializeOwned>(self) -> Result<T, Refused> {
-        extract::from_object(self.0).map_err(|error| Refused::Arguments(error.to_string()))
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, CallError> {
+        extract::from_object(self.0).map_err(|error| CallError::Arguments(error.to_string()))
     }
 }

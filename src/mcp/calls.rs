@@ -19,11 +19,11 @@ pub type Client = (Uuid, Option<IpAddr>);
 pub struct Calls {
     places: Arc<Semaphore>,
     most_of_account: usize,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<CallSlots>>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct CallSlots {
     next: u64,
     calls: Vec<Listed>,
 }
@@ -39,10 +39,10 @@ struct Listed {
 
 /// The place of one call; dropping it leaves it to another.
 #[derive(Debug)]
-pub struct Place {
+pub struct CallPermit {
     number: u64,
     given_up: CancellationToken,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<CallSlots>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -56,7 +56,12 @@ impl Calls {
     }
 
     /// `None` when all places are taken, or as many as the account may have.
-    pub fn begin(&self, account_id: Uuid, client: Client, request: RequestId) -> Option<Place> {
+    pub fn begin(
+        &self,
+        account_id: Uuid,
+        client: Client,
+        request: RequestId,
+    ) -> Option<CallPermit> {
         let given_up = CancellationToken::new();
         let mut taken = self.taken.lock().expect("no panic under this lock");
         let own = |call: &&Listed| call.account_id == account_id;
@@ -73,7 +78,7 @@ impl Calls {
             request,
             given_up: given_up.clone(),
         });
-        Some(Place {
+        Some(CallPermit {
             number,
             given_up,
             taken: self.taken.clone(),
@@ -92,14 +97,14 @@ impl Calls {
     }
 }
 
-impl Place {
+impl CallPermit {
     /// Comes when the client has given the call up.
     pub async fn given_up(&self) {
         self.given_up.cancelled().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().expect("no panic under this lock");
         taken.calls.retain(|call| call.number != self.number);
@@ -122,9 +127,9 @@ mod tests {
                 let client = (Uuid::from_u128(account), None);
                 calls.begin(Uuid::from_u128(account), client, RequestId::Number(1))
             };
-            let taken: Vec<Place> = (0..most).filter_map(|_| begin(1)).collect();
+            let taken: Vec<CallPermit> = (0..most).filter_map(|_| begin(1)).collect();
             assert_eq!(taken.len(), own, "of {most}");
-            let left: Vec<Place> = (0..most).filter_map(|_| begin(2)).collect();
+            let left: Vec<CallPermit> = (0..most).filter_map(|_| begin(2)).collect();
             assert_eq!(left.len(), others, "of {most}");
             drop(taken);
             assert!(begin(1).is_some(), "of {most}");

@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::{
     Agent,
     arguments::Arguments,
-    calls::Place,
-    tools::{self, Refused, Tool},
+    calls::CallPermit,
+    tools::{self, CallError, Tool},
 };
 
 /// What a model reads before it sees the tools.
@@ -33,7 +33,7 @@ it with get_workflow_run.";
 pub struct Call {
     pub agent: Agent,
     pub context: RequestContext<RoleServer>,
-    place: Place,
+    place: CallPermit,
 }
 
 impl Call {
@@ -102,8 +102,8 @@ impl ServerHandler for Server {
         };
         match perform(tool, &call, request.arguments.unwrap_or_default()).await {
             Ok(answer) => Ok(CallToolResult::structured(answer).into()),
-            Err(Refused::Arguments(text)) => wrong_arguments(text, version),
-            Err(Refused::Api(error)) => Ok(told(&error.told()).into()),
+            Err(CallError::Arguments(text)) => wrong_arguments(text, version),
+            Err(CallError::Api(error)) => Ok(told(&error.told()).into()),
         }
     }
 
@@ -135,7 +135,7 @@ async fn perform(
     tool: &Tool,
     call: &Call,
     given: serde_json::Map<String, Value>,
-) -> Result<Value, Refused> {
+) -> Result<Value, CallError> {
     if !tool.only_reads() {
         call.agent.writer()?;
     }

@@ -6,7 +6,7 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
     registry::Registry,
 };
-use sluice_actors::{compute::VideoStatus, video::Counts};
+use sluice_actors::{compute::VideoStatus, video::StreamTotals};
 use sluice_store::video::StreamCounts;
 
 use super::{Failed, Status, count, signed};
@@ -82,7 +82,7 @@ impl Video {
     }
 
     /// Notes what has become of streams, before a scrape.
-    pub(super) fn show_streams(&self, unfinished: &StreamCounts, ended: &Counts) {
+    pub(super) fn show_streams(&self, unfinished: &StreamCounts, ended: &StreamTotals) {
         for (status, count) in [
             ("pending", unfinished.pending),
             ("processing", unfinished.processing),

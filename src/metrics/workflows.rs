@@ -4,7 +4,7 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
     registry::Registry,
 };
-use sluice_actors::workflow::Counts;
+use sluice_actors::workflow::RunTotals;
 use sluice_store::workflows::RunCounts;
 
 use super::{Failed, Status, signed};
@@ -41,7 +41,7 @@ impl Workflows {
         );
     }
 
-    pub(super) fn show(&self, unfinished: &RunCounts, ended: &Counts) {
+    pub(super) fn show(&self, unfinished: &RunCounts, ended: &RunTotals) {
         for (status, count) in [
             ("waiting", unfinished.waiting),
             ("queued", unfinished.queued),

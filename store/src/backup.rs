@@ -49,12 +49,12 @@ pub struct Transfer {
     /// Reads every blob and compares it with its checksum. Otherwise only what is copied is, and of the rest the length.
     pub verify: bool,
     /// Called for each piece that was copied and each blob that is done, on a thread that may block.
-    pub watch: Box<dyn FnMut(Progress) + Send>,
+    pub watch: Box<dyn FnMut(BackupProgress) + Send>,
 }
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct BackupProgress {
     pub count: u64,
     pub bytes: u64,
     pub total_count: u64,

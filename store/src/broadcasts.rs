@@ -17,7 +17,7 @@ pub enum BroadcastState {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Broadcast {
+pub struct BroadcastRow {
     /// Lower-case hexadecimal, part of every media name.
     pub id: String,
     pub input_id: Uuid,
@@ -35,7 +35,7 @@ pub async fn begin(
     input_id: Uuid,
     fence: i64,
     started_at: i64,
-) -> Result<Broadcast, Error> {
+) -> Result<BroadcastRow, Error> {
     check_fence(tx, input_id, fence).await?;
     let broadcast = query_as(
         "INSERT INTO broadcasts (id, input_id, state, started_at, fence) VALUES ($1, $2, 'live', $3, $4)
@@ -51,7 +51,12 @@ pub async fn begin(
 }
 
 /// Notes the end; `ended_at` is the time of the last media. Errors as [`begin`].
-pub async fn end(tx: &mut Tx<'_>, id: &str, fence: i64, ended_at: i64) -> Result<Broadcast, Error> {
+pub async fn end(
+    tx: &mut Tx<'_>,
+    id: &str,
+    fence: i64,
+    ended_at: i64,
+) -> Result<BroadcastRow, Error> {
     let broadcast = get(tx, id).await?;
     check_fence(tx, broadcast.input_id, fence).await?;
     let ended = query_as("UPDATE broadcasts SET state = 'ended', ended_at = $2, fence = $3 WHERE id = $1 RETURNING *")
@@ -63,7 +68,7 @@ pub async fn end(tx: &mut Tx<'_>, id: &str, fence: i64, ended_at: i64) -> Result
     Ok(ended)
 }
 
-pub async fn get(db: &mut impl Connection, id: &str) -> Result<Broadcast, Error> {
+pub async fn get(db: &mut impl Connection, id: &str) -> Result<BroadcastRow, Error> {
     query_as("SELECT * FROM broadcasts WHERE id = $1")
         .bind(id)
         .fetch_optional(db.sqlite())
@@ -72,7 +77,7 @@ pub async fn get(db: &mut impl Connection, id: &str) -> Result<Broadcast, Error>
 }
 
 /// Broadcasts that have not ended, for the start of the service.
-pub async fn live(db: &mut impl Connection) -> Result<Vec<Broadcast>, Error> {
+pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> {
     Ok(
         query_as("SELECT * FROM broadcasts WHERE state = 'live' ORDER BY started_at, id")
             .fetch_all(db.sqlite())

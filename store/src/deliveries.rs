@@ -16,7 +16,7 @@ const BLOCK_SHARE: u64 = 100;
 
 /// Where an account's meter stands in its current month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct MeterState {
     pub month: Month,
     /// Deliveries taken out of the cap, delivered or not.
     pub taken: u64,
@@ -39,7 +39,7 @@ pub async fn take(
     limit: u64,
     held: Option<(Month, u64)>,
     now_ms: i64,
-) -> Result<Standing, Error> {
+) -> Result<MeterState, Error> {
     let month = current_month(tx, account_id, now_ms).await?;
     let taken = taken_in(tx, account_id, month).await?;
     let held = held
@@ -47,7 +47,7 @@ pub async fn take(
         .map_or(0, |(_, held)| held);
     let granted = block_of(limit.saturating_sub(taken)).saturating_sub(held);
     let taken = add(tx, account_id, month, signed(granted)).await?;
-    Ok(Standing {
+    Ok(MeterState {
         month,
         taken,
         granted,
@@ -60,10 +60,10 @@ pub async fn count(
     account_id: Uuid,
     delivered: u64,
     now_ms: i64,
-) -> Result<Standing, Error> {
+) -> Result<MeterState, Error> {
     let month = current_month(tx, account_id, now_ms).await?;
     let taken = add(tx, account_id, month, signed(delivered)).await?;
-    Ok(Standing {
+    Ok(MeterState {
         month,
         taken,
         granted: delivered,
@@ -91,9 +91,9 @@ pub async fn standing(
     db: &mut impl Connection,
     account_id: Uuid,
     now_ms: i64,
-) -> Result<Standing, Error> {
+) -> Result<MeterState, Error> {
     let month = current_month(db, account_id, now_ms).await?;
-    Ok(Standing {
+    Ok(MeterState {
         month,
         taken: taken_in(db, account_id, month).await?,
         granted: 0,

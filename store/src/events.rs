@@ -21,7 +21,7 @@ pub struct NewEvent {
     pub also: Vec<Uuid>,
     /// What it is about, such as `job:<uuid>`; the events about one resource are numbered.
     pub resource: String,
-    pub place: Place,
+    pub place: EventPosition,
     /// The payload. `sequence` is added to it.
     pub data: Map<String, Value>,
 }
@@ -40,7 +40,7 @@ pub enum Audience {
 
 /// The event's place among those about its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum EventPosition {
     /// There is no other: its `sequence` is 1, and nothing is remembered.
     Only,
     Next,
@@ -148,12 +148,12 @@ fn envelope(
 async fn next_in_sequence(
     tx: &mut Tx<'_>,
     resource: &str,
-    place: Place,
+    place: EventPosition,
     now_ms: i64,
 ) -> Result<i64, Error> {
     let number = match place {
-        Place::Only => 1,
-        Place::Next => {
+        EventPosition::Only => 1,
+        EventPosition::Next => {
             query_scalar(
                 "INSERT INTO event_sequences (resource, last, updated_at) VALUES ($1, 1, $2)
                  ON CONFLICT (resource) DO UPDATE SET last = last + 1, updated_at = excluded.updated_at RETURNING last",
@@ -163,7 +163,7 @@ async fn next_in_sequence(
             .fetch_one(tx.sqlite())
             .await?
         }
-        Place::Last => {
+        EventPosition::Last => {
             let last: Option<i64> =
                 query_scalar("DELETE FROM event_sequences WHERE resource = $1 RETURNING last")
                     .bind(resource)

@@ -21,12 +21,12 @@ pub struct Idempotency {
 
 /// What a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum IdempotentResult {
     Job(Uuid),
     Stream(Uuid),
 }
 
-impl Made {
+impl IdempotentResult {
     fn job(self) -> Option<Uuid> {
         match self {
             Self::Job(id) => Some(id),
@@ -73,7 +73,7 @@ async fn find(
     account_id: Uuid,
     wanted: &Idempotency,
     now_ms: i64,
-) -> Result<Option<Made>, Error> {
+) -> Result<Option<IdempotentResult>, Error> {
     let kept: Option<(Vec<u8>, Option<Uuid>, Option<Uuid>)> = query_as(
         "SELECT fingerprint, job_id, stream_id FROM idempotency_keys
          WHERE account_id = $1 AND key = $2 AND expires_at > $3",
@@ -86,7 +86,9 @@ async fn find(
     match kept {
         None => Ok(None),
         Some((fingerprint, ..)) if fingerprint != wanted.fingerprint => Err(used_otherwise()),
-        Some((_, job, stream)) => Ok(job.map(Made::Job).or(stream.map(Made::Stream))),
+        Some((_, job, stream)) => Ok(job
+            .map(IdempotentResult::Job)
+            .or(stream.map(IdempotentResult::Stream))),
     }
 }
 
@@ -101,7 +103,7 @@ pub(crate) async fn remember(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     wanted: &Idempotency,
-    made: Made,
+    made: IdempotentResult,
     now_ms: i64,
 ) -> Result<(), Error> {
     query(

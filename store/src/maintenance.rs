@@ -98,7 +98,7 @@ async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
 }
 
 /// What a turn of the writer did.
-pub(crate) struct Turn {
+pub(crate) struct SweepResult {
     pub rows: u64,
     pub is_last: bool,
 }
@@ -112,7 +112,7 @@ where
         let delete = delete.clone();
         Box::pin(async move {
             let rows = delete(tx, most).await?;
-            Ok(Turn {
+            Ok(SweepResult {
                 rows,
                 is_last: rows < u64::from(most),
             })
@@ -124,7 +124,7 @@ where
 /// Repeats work on as many rows as fit a turn until it says that it is done; returns how many rows there were.
 pub(crate) async fn turns<W>(store: &Store, work: W) -> Result<u64, Error>
 where
-    W: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, Turn> + Clone + Send + 'static,
+    W: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, SweepResult> + Clone + Send + 'static,
 {
     let mut rows = FIRST_ROWS;
     let mut total = 0;

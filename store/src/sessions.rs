@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Session {
+pub struct SignInSession {
     pub token_hash: String,
     pub user_id: Uuid,
     pub csrf_hash: String,
@@ -18,7 +18,7 @@ pub struct Session {
     pub expires_at: i64,
 }
 
-impl Session {
+impl SignInSession {
     /// Whether less than half of the lifetime is left, so that a slide is worth a write.
     pub fn is_due_to_slide(&self, now_ms: i64, lifetime_ms: i64) -> bool {
         self.expires_at - now_ms < lifetime_ms / 2
@@ -36,7 +36,7 @@ pub async fn create(
     user_id: Uuid,
     lifetime_ms: i64,
     now_ms: i64,
-) -> Result<(Session, Secret), Error> {
+) -> Result<(SignInSession, Secret), Error> {
     let token = credentials::session_token();
     let session = query_as(
         "INSERT INTO sessions (token_hash, user_id, csrf_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5) RETURNING *",
@@ -56,11 +56,11 @@ pub async fn authenticate(
     db: &mut impl Connection,
     token: &str,
     now_ms: i64,
-) -> Result<Option<(Session, User)>, Error> {
+) -> Result<Option<(SignInSession, User)>, Error> {
     if !credentials::is_session_token(token) {
         return Ok(None);
     }
-    let session: Option<Session> =
+    let session: Option<SignInSession> =
         query_as("SELECT * FROM sessions WHERE token_hash = $1 AND expires_at > $2")
             .bind(credentials::hash(token))
             .bind(now_ms)

@@ -62,14 +62,14 @@ pub struct NewShare {
 
 /// A share that was made, and the one whose place it took.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct ShareChange {
     pub share: Share,
     pub replaced: Option<Share>,
 }
 
 /// Makes a share; the folder's earlier one is worthless from here on. `Error::NotFound` for a folder that the account does not
 /// have.
-pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<Made, Error> {
+pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<ShareChange, Error> {
     let replaced = delete(tx, new.account_id, new.folder_id).await?;
     let share = query_as(
         "INSERT INTO shares (id, account_id, folder_id, token_hash, password_hash, download_limit, allow_download, created_at,
@@ -87,7 +87,7 @@ pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<Made,
     .bind(new.expires_at)
     .fetch_one(tx.sqlite())
     .await?;
-    Ok(Made { share, replaced })
+    Ok(ShareChange { share, replaced })
 }
 
 /// The folder's share, unless it has expired. `Error::NotFound` for a folder that the account does not have.

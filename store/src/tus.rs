@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     Connection, Error, Store, Tx,
-    blob::{BlobHash, Progress},
+    blob::{BlobHash, PartialState},
     files::{self, Facts, File, NewFile, Role},
     folders,
     maintenance::in_turns,
@@ -71,8 +71,8 @@ impl TusUpload {
     }
 
     /// What is safe of its bytes.
-    pub fn progress(&self) -> Progress {
-        Progress {
+    pub fn progress(&self) -> PartialState {
+        PartialState {
             length: self.offset(),
             crc32: self.crc32,
             sha256: self.sha256_state.clone(),
@@ -326,7 +326,7 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
 pub async fn advance(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
-    progress: &Progress,
+    progress: &PartialState,
     step: Step,
     now_ms: i64,
 ) -> Result<(), Error> {
@@ -355,7 +355,7 @@ pub async fn advance(
 
 /// What became of the bytes, when all are there.
 #[derive(Clone, Debug)]
-pub struct Arrived {
+pub struct Completion {
     /// Recorded in the same transaction.
     pub blob: BlobHash,
     pub size_bytes: u64,
@@ -368,7 +368,7 @@ pub struct Arrived {
 pub async fn complete(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
-    arrived: Arrived,
+    arrived: Completion,
     storage_bytes: u64,
     now_ms: i64,
 ) -> Result<File, Error> {

@@ -172,7 +172,7 @@ pub async fn complete(
 
 /// What an upload brought, for a use that makes no file of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct UploadContent {
     /// Recorded; named by nothing unless a row of the same transaction does.
     pub blob: BlobHash,
     pub filename: String,
@@ -182,7 +182,7 @@ pub struct Taken {
 }
 
 /// Uses the upload up, once. `Error::Conflict` while the bytes are missing, and when it was completed or taken before.
-pub async fn take(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Taken, Error> {
+pub async fn take(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<UploadContent, Error> {
     let upload = by_id(tx, id).await?;
     if upload.account_id != account_id {
         return Err(Error::NotFound("upload"));
@@ -197,7 +197,7 @@ pub async fn take(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Taken, 
         .bind(id)
         .execute(tx.sqlite())
         .await?;
-    Ok(Taken {
+    Ok(UploadContent {
         blob,
         filename: upload.filename,
         mime_type,

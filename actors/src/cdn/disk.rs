@@ -20,7 +20,7 @@ use tracing::debug;
 use uuid::Uuid;
 
 use self::index::{Index, Slot};
-use super::{entry::Entry, source::Source};
+use super::{entry::Entry, source::ImageSource};
 
 /// A variant larger than this share of the tier is not kept: one in so many.
 const LARGEST_SHARE: u64 = 8;
@@ -102,7 +102,7 @@ impl Disk {
     }
 
     /// Reads a variant; `None` when it is not there, damaged, or made from another state of the source.
-    pub(super) fn get(&self, source: &Source, request: &str) -> Option<Entry> {
+    pub(super) fn get(&self, source: &ImageSource, request: &str) -> Option<Entry> {
         let name = name_of(source.id, request);
         if !self.locked().touch(&name) {
             return None;
@@ -118,7 +118,12 @@ impl Disk {
     }
 
     /// Keeps a variant, unless its source is stale by then; returns what had to go for it.
-    pub(super) fn put(&self, source: &Source, request: &str, entry: &Entry) -> io::Result<Dropped> {
+    pub(super) fn put(
+        &self,
+        source: &ImageSource,
+        request: &str,
+        entry: &Entry,
+    ) -> io::Result<Dropped> {
         let image = file::compose(source, request, entry);
         let bytes = image.len() as u64;
         if bytes > self.most / LARGEST_SHARE {

@@ -18,9 +18,9 @@ use sluice_store::now_ms;
 use uuid::Uuid;
 
 use super::{
-    Services, mezzanine,
+    ImageServices, mezzanine,
     render::{self, Problem},
-    source::{KnownLiveVariants, LiveFrame, Source},
+    source::{ImageSource, KnownLiveVariants, LiveFrame},
 };
 use crate::live::{Body, Playback, View};
 
@@ -65,7 +65,7 @@ struct Slot {
 struct Kept {
     of: KeyFrame,
     made_ms: i64,
-    made: Result<Arc<Source>, Failure>,
+    made: Result<Arc<ImageSource>, Failure>,
 }
 
 /// Names a key frame: the part that begins with it.
@@ -149,9 +149,9 @@ impl Slot {
 
 /// See [`super::Images::live_frame`].
 pub(super) async fn newest(
-    services: &Services,
+    services: &ImageServices,
     playback: &Playback,
-) -> Result<Arc<Source>, NoFrame> {
+) -> Result<Arc<ImageSource>, NoFrame> {
     let view = playback.now().listed().ok_or(NoFrame::NotOnAir)?;
     let newest = KeyFrame::newest(&view).ok_or(NoFrame::NoPicture)?;
     let now_ms = now_ms();
@@ -193,7 +193,7 @@ pub(super) async fn newest(
 }
 
 async fn wait_for<'s>(
-    services: &Services,
+    services: &ImageServices,
     slot: &'s Slot,
 ) -> Result<tokio::sync::MutexGuard<'s, ()>, NoFrame> {
     let patience = services.settings.render_wait;
@@ -201,26 +201,26 @@ async fn wait_for<'s>(
     Ok(turn.map_err(|_| Problem::Busy)?)
 }
 
-fn outcome(kept: Kept) -> Result<Arc<Source>, NoFrame> {
+fn outcome(kept: Kept) -> Result<Arc<ImageSource>, NoFrame> {
     kept.made
         .map_err(|failure| NoFrame::Problem(Problem::Failed(failure)))
 }
 
 /// Puts a picture in place of the one before, whose variants go.
 fn keep(
-    services: &Services,
+    services: &ImageServices,
     playback: &Playback,
     slot: &Slot,
     of: KeyFrame,
     picture: Bytes,
-) -> Arc<Source> {
+) -> Arc<ImageSource> {
     let made_ms = now_ms();
     let frame = LiveFrame {
         picture,
         known_variants: slot.known_variants.clone(),
     };
     let (input_id, account_id) = (playback.input_id, playback.account_id);
-    let source = Arc::new(Source::of_frame(input_id, account_id, frame, made_ms));
+    let source = Arc::new(ImageSource::of_frame(input_id, account_id, frame, made_ms));
     let kept = Kept {
         of,
         made_ms,
@@ -239,7 +239,7 @@ fn keep(
 }
 
 async fn decode(
-    services: &Services,
+    services: &ImageServices,
     account_id: Uuid,
     view: &View,
     of: &KeyFrame,
@@ -313,7 +313,7 @@ mod tests {
             picture: Bytes::from_static(b"picture"),
             known_variants: slot.known_variants.clone(),
         };
-        let source = Source::of_frame(Uuid::nil(), Uuid::nil(), frame, 1_000);
+        let source = ImageSource::of_frame(Uuid::nil(), Uuid::nil(), frame, 1_000);
         *slot.kept.lock().unwrap() = Some(Kept {
             of: key_frame(1),
             made_ms: 1_000,

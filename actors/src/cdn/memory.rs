@@ -9,7 +9,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::{entry::Entry, source::Source};
+use super::{entry::Entry, source::ImageSource};
 
 /// Parts with a lock each.
 const PARTS: usize = 8;
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// Publishes a variant, unless its source is stale or it is larger than a part.
-    pub(super) fn put(&self, source: &Source, request: &Arc<str>, entry: Arc<Entry>) {
+    pub(super) fn put(&self, source: &ImageSource, request: &Arc<str>, entry: Arc<Entry>) {
         if entry.weight() > self.most {
             return;
         }

@@ -1,7 +1,7 @@
 //! Image delivery: published variants, single flight, memory and disk tiers.
 //!
 //! A variant that is in memory is answered without any message. Else one message goes to the shard of the file, which
-//! takes the variant from disk or renders it once for all who ask. A change of the file marks its [`Source`] as stale and
+//! takes the variant from disk or renders it once for all who ask. A change of the file marks its [`ImageSource`] as stale and
 //! then empties the tiers; what is rendered from a stale source is neither kept nor answered.
 //!
 //! ```text
@@ -41,10 +41,10 @@ use uuid::Uuid;
 pub use entry::Entry;
 pub use key::Key;
 pub use live_frame::NoFrame;
-pub use render::{Problem, Renderer, Wanted};
+pub use render::{Problem, Renderer, VariantJob};
 pub use settings::CdnSettings;
 pub use shard::Fetched;
-pub use source::Source;
+pub use source::ImageSource;
 
 use self::{
     directory::Directory,
@@ -79,14 +79,14 @@ const SCAN_PATIENCE: Duration = Duration::from_secs(2);
 /// The handle of image delivery for the façade. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct Images {
-    services: Arc<Services>,
+    services: Arc<ImageServices>,
     directory: Arc<Directory>,
     meter: Meter,
     shards: Arc<Vec<ActorHandle<CdnCache>>>,
 }
 
 /// What the shards share, and what survives them.
-pub(crate) struct Services {
+pub(crate) struct ImageServices {
     settings: CdnSettings,
     store: Store,
     renderer: Arc<dyn Renderer>,
@@ -119,9 +119,9 @@ pub struct CdnStatistics {
     pub disk_bytes: u64,
 }
 
-impl fmt::Debug for Services {
+impl fmt::Debug for ImageServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Services").finish_non_exhaustive()
+        f.debug_struct("ImageServices").finish_non_exhaustive()
     }
 }
 
@@ -131,7 +131,7 @@ impl fmt::Debug for Images {
     }
 }
 
-impl Services {
+impl ImageServices {
     fn count(&self, which: impl FnOnce(&Counters) -> &AtomicU64) {
         which(&self.counters).fetch_add(1, Relaxed);
     }
@@ -146,7 +146,7 @@ impl Images {
         caps: Caps,
         still_every: Duration,
     ) -> Self {
-        let services = Services {
+        let services = ImageServices {
             sources: Sources::new(settings.known_files),
             frames: LiveFrames::new(still_every),
             memory: Memory::new(settings.memory.as_u64()),
@@ -248,7 +248,7 @@ impl Images {
     }
 
     /// Facts of a file; `None` when there is none. Whose it is, is for the caller to check.
-    pub async fn source(&self, file_id: Uuid) -> Result<Option<Arc<Source>>, Error> {
+    pub async fn source(&self, file_id: Uuid) -> Result<Option<Arc<ImageSource>>, Error> {
         Ok(self
             .services
             .sources
@@ -257,21 +257,21 @@ impl Images {
     }
 
     /// The newest picture of a live input, decoded at most once in `live.still_every`, as a source of variants.
-    pub async fn live_frame(&self, playback: &Playback) -> Result<Arc<Source>, NoFrame> {
+    pub async fn live_frame(&self, playback: &Playback) -> Result<Arc<ImageSource>, NoFrame> {
         live_frame::newest(&self.services, playback).await
     }
 
     /// The variant, from disk or rendered once for all who ask; waits at most `cdn.render_wait`.
-    pub async fn fetch(&self, wanted: Wanted, key: Arc<Key>) -> Result<Fetched, Problem> {
+    pub async fn fetch(&self, wanted: VariantJob, key: Arc<Key>) -> Result<Fetched, Problem> {
         self.ask(wanted, Some(key)).await
     }
 
     /// The same for what the service itself offers: no key's limit of new variants holds.
-    pub async fn fetch_own(&self, wanted: Wanted) -> Result<Fetched, Problem> {
+    pub async fn fetch_own(&self, wanted: VariantJob) -> Result<Fetched, Problem> {
         self.ask(wanted, None).await
     }
 
-    async fn ask(&self, wanted: Wanted, key: Option<Arc<Key>>) -> Result<Fetched, Problem> {
+    async fn ask(&self, wanted: VariantJob, key: Option<Arc<Key>>) -> Result<Fetched, Problem> {
         let (answer, outcome) = oneshot::channel();
         let shard = self.shard(wanted.source.id).get().ok_or(Problem::Busy)?;
         let fetch = Fetch {
@@ -323,7 +323,7 @@ impl Images {
 }
 
 /// Looks at the disk tier, and removes what belongs to files that are gone: a crash may have cut their purge short.
-async fn scan(services: &Services) {
+async fn scan(services: &ImageServices) {
     let files = match disk::blocking(&services.disk, Disk::scan).await {
         Some(Ok(files)) => files,
         Some(Err(error)) => {

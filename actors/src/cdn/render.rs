@@ -15,11 +15,11 @@ use tracing::{debug, warn};
 use uuid::Uuid;
 
 use super::{
-    Services,
+    ImageServices,
     disk::{self, name_of},
     entry::Entry,
     mezzanine,
-    source::{Material, Source},
+    source::{ImageSource, Material},
 };
 use crate::compute::{self, Assignment, Compute, Finished, Follow, Lane, Output};
 
@@ -49,8 +49,8 @@ impl Renderer for Compute {
 
 /// One request for a variant, as far as it determines the variant.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    pub source: Arc<Source>,
+pub struct VariantJob {
+    pub source: Arc<ImageSource>,
     pub request: Arc<VariantRequest>,
     pub accept: AcceptClass,
     /// [`VariantRequest::cache_key`]
@@ -97,7 +97,10 @@ impl From<sluice_store::Error> for Problem {
 }
 
 /// Renders what is wanted, without asking any tier for it.
-pub(super) async fn render(services: &Services, wanted: &Wanted) -> Result<Entry, Problem> {
+pub(super) async fn render(
+    services: &ImageServices,
+    wanted: &VariantJob,
+) -> Result<Entry, Problem> {
     let source = &wanted.source;
     let facts = facts(services, source, &wanted.request).await?;
     let resolved = wanted.request.resolve(wanted.accept, &facts)?;
@@ -120,7 +123,7 @@ pub(super) async fn render(services: &Services, wanted: &Wanted) -> Result<Entry
     Ok(entry(source, resolved.mime, body))
 }
 
-fn entry(source: &Source, content_type: &str, body: Bytes) -> Entry {
+fn entry(source: &ImageSource, content_type: &str, body: Bytes) -> Entry {
     Entry::new(
         source.id,
         source.account_id,
@@ -132,8 +135,8 @@ fn entry(source: &Source, content_type: &str, body: Bytes) -> Entry {
 
 /// What the request must know of the source. A JPEG has neither alpha nor frames; others are looked at, once.
 async fn facts(
-    services: &Services,
-    source: &Source,
+    services: &ImageServices,
+    source: &ImageSource,
     request: &VariantRequest,
 ) -> Result<SourceFacts, Problem> {
     let format = source.format.ok_or_else(|| {
@@ -165,8 +168,8 @@ async fn facts(
 }
 
 async fn inspect<'s>(
-    services: &Services,
-    source: &'s Source,
+    services: &ImageServices,
+    source: &'s ImageSource,
     format: Format,
 ) -> Result<&'s ImageFacts, Problem> {
     source
@@ -183,7 +186,7 @@ fn no_facts() -> Problem {
 }
 
 /// `format=json`: what is known of the source, in the words of the API.
-fn describe(source: &Source, inspected: &ImageFacts) -> Bytes {
+fn describe(source: &ImageSource, inspected: &ImageFacts) -> Bytes {
     let (width, height) = inspected.shown_size();
     let focal_point = source.focal_point.map(|(x, y)| json!({"x": x, "y": y}));
     let facts = json!({
@@ -202,7 +205,7 @@ fn describe(source: &Source, inspected: &ImageFacts) -> Bytes {
 }
 
 /// The same of a clip, whose width and height are those of its upright picture.
-fn describe_clip(source: &Source, probed: &MediaFacts) -> Bytes {
+fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
     let picture = probed.picture();
     let (width, height) = picture.map(|track| track.shown_size()).unzip();
     let facts = json!({
@@ -222,8 +225,8 @@ fn describe_clip(source: &Source, probed: &MediaFacts) -> Bytes {
 
 /// A picture, from the mezzanine where that serves, else from the source.
 async fn picture(
-    services: &Services,
-    source: &Arc<Source>,
+    services: &ImageServices,
+    source: &Arc<ImageSource>,
     wanted: Render,
 ) -> Result<Bytes, Problem> {
     if let Some(facts) = source.inspected.get()
@@ -243,8 +246,8 @@ async fn picture(
 
 /// The clip's picture at that time. A sound shows its cover, and without one it is nothing that can be delivered.
 async fn frame_of(
-    services: &Services,
-    source: &Arc<Source>,
+    services: &ImageServices,
+    source: &Arc<ImageSource>,
     at_ms: u32,
 ) -> Result<Arc<Entry>, Problem> {
     let is_sound = source.format.map(Format::class) == Some(Class::Audio);
@@ -264,8 +267,8 @@ async fn frame_of(
 
 /// A mezzanine under its name: kept, or made now by one request while the others of the file wait.
 async fn mezzanine_of(
-    services: &Services,
-    source: &Arc<Source>,
+    services: &ImageServices,
+    source: &Arc<ImageSource>,
     request: &str,
     format: Format,
     make: Task,
@@ -288,8 +291,8 @@ async fn mezzanine_of(
 
 /// From the disk tier, published in memory.
 pub(super) async fn load(
-    services: &Services,
-    source: &Arc<Source>,
+    services: &ImageServices,
+    source: &Arc<ImageSource>,
     request: &Arc<str>,
 ) -> Option<Arc<Entry>> {
     if source.is_live() || !services.disk.holds(&name_of(source.id, request)) {
@@ -305,8 +308,8 @@ pub(super) async fn load(
 
 /// Onto the disk tier, unless the disk is nearly full; a failure costs another render and nothing else.
 pub(super) async fn keep(
-    services: &Services,
-    source: &Arc<Source>,
+    services: &ImageServices,
+    source: &Arc<ImageSource>,
     request: &Arc<str>,
     entry: &Arc<Entry>,
 ) {
@@ -333,11 +336,19 @@ pub(super) async fn keep(
 }
 
 /// The only output of a task on the source.
-async fn perform(services: &Services, source: &Source, task: Task) -> Result<Bytes, Problem> {
+async fn perform(
+    services: &ImageServices,
+    source: &ImageSource,
+    task: Task,
+) -> Result<Bytes, Problem> {
     only_output(run(services, source, task).await?)
 }
 
-async fn run(services: &Services, source: &Source, task: Task) -> Result<Finished, Problem> {
+async fn run(
+    services: &ImageServices,
+    source: &ImageSource,
+    task: Task,
+) -> Result<Finished, Problem> {
     let input = match &source.material {
         Material::Stored(blob) => services.store.blobs().open(blob).await?,
         Material::Live(frame) => in_memory(&frame.picture)?,
@@ -346,7 +357,7 @@ async fn run(services: &Services, source: &Source, task: Task) -> Result<Finishe
 }
 
 pub(super) async fn assign(
-    services: &Services,
+    services: &ImageServices,
     account_id: Uuid,
     task: Task,
     input: File,

@@ -1,7 +1,7 @@
 //! `CdnCache`: one of the shards that make variants. A file belongs to one shard, by its id.
 //!
 //! Equal requests that come while a variant is made wait for that one; whoever leaves cancels nobody else. Failures are
-//! remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`Services`]). May be lost: those who wait,
+//! remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`ImageServices`]). May be lost: those who wait,
 //! who are told to come again, and the remembered failures. Mailbox 1024; when it is full, 503 with Retry-After.
 
 use std::{
@@ -24,11 +24,11 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    Services,
+    ImageServices,
     disk::name_of,
     entry::Entry,
     key::Key,
-    render::{self, Problem, Wanted},
+    render::{self, Problem, VariantJob},
     source::Material,
 };
 
@@ -52,7 +52,7 @@ type VariantKey = (Uuid, Arc<str>);
 /// The actor; see the module documentation.
 #[derive(Debug)]
 pub(super) struct CdnCache {
-    services: Arc<Services>,
+    services: Arc<ImageServices>,
     flights: HashMap<VariantKey, PendingRender>,
     failures: HashMap<VariantKey, (Failure, Instant)>,
     flown: u64,
@@ -62,7 +62,7 @@ pub(super) struct CdnCache {
 #[derive(Debug)]
 struct PendingRender {
     number: u64,
-    wanted: Wanted,
+    wanted: VariantJob,
     waiting: Vec<oneshot::Sender<Outcome>>,
 }
 
@@ -77,7 +77,7 @@ impl PendingRender {
 /// Give the variant, or make it.
 #[derive(Debug)]
 pub(super) struct Fetch {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: VariantJob,
     /// `None`: the request stands under no limit of new variants.
     pub(super) key: Option<Arc<Key>>,
     pub(super) answer: oneshot::Sender<Outcome>,
@@ -96,10 +96,10 @@ struct RenderFinished {
 struct FlushDue;
 
 impl Actor for CdnCache {
-    type Args = Arc<Services>;
+    type Args = Arc<ImageServices>;
     type Error = Infallible;
 
-    async fn on_start(services: Arc<Services>, _: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(services: Arc<ImageServices>, _: ActorRef<Self>) -> Result<Self, Infallible> {
         Ok(Self {
             services,
             flights: HashMap::new(),
@@ -139,7 +139,7 @@ impl Message<Fetch> for CdnCache {
 
 impl CdnCache {
     /// What needs no flight.
-    fn known(&mut self, variant: &VariantKey, wanted: &Wanted) -> Option<Outcome> {
+    fn known(&mut self, variant: &VariantKey, wanted: &VariantJob) -> Option<Outcome> {
         if !wanted.source.is_current() {
             return Some(Err(Problem::Stale));
         }
@@ -158,7 +158,7 @@ impl CdnCache {
     }
 
     /// What is on disk is not new, and neither is what a live input gave before.
-    fn admit(&self, wanted: &Wanted, key: Option<&Key>) -> Result<(), Problem> {
+    fn admit(&self, wanted: &VariantJob, key: Option<&Key>) -> Result<(), Problem> {
         let Some(key) = key else { return Ok(()) };
         if let Material::Live(frame) = &wanted.source.material
             && frame.known_variants.knows(&wanted.cache_key)
@@ -179,7 +179,7 @@ impl CdnCache {
     fn start(
         &mut self,
         key: VariantKey,
-        wanted: Wanted,
+        wanted: VariantJob,
         answer: oneshot::Sender<Outcome>,
         me: &ActorRef<Self>,
     ) {
@@ -216,7 +216,7 @@ impl CdnCache {
     }
 
     /// Publishes what was rendered; the row and the disk tier follow.
-    fn publish(&self, wanted: &Wanted, fetched: &Fetched, me: &ActorRef<Self>) {
+    fn publish(&self, wanted: &VariantJob, fetched: &Fetched, me: &ActorRef<Self>) {
         let (services, source) = (self.services.clone(), wanted.source.clone());
         let (request, entry) = (wanted.cache_key.clone(), fetched.entry.clone());
         services.memory.put(&source, &request, entry.clone());
@@ -239,7 +239,7 @@ impl CdnCache {
 }
 
 /// From disk, else rendered.
-async fn fly(services: &Services, wanted: &Wanted) -> Outcome {
+async fn fly(services: &ImageServices, wanted: &VariantJob) -> Outcome {
     if let Some(entry) = render::load(services, &wanted.source, &wanted.cache_key).await {
         return Ok(Fetched {
             entry,

@@ -1,7 +1,7 @@
 //! Facts of the files that are delivered: read from the store once, kept in a bounded cache, dropped when a file changes.
 //!
-//! A [`Source`] that was dropped is *stale* for ever. Whatever is rendered from it may be answered to nobody and kept
-//! nowhere: the tiers ask [`Source::is_current`] under their own locks, and a purge marks the source first and empties
+//! A [`ImageSource`] that was dropped is *stale* for ever. Whatever is rendered from it may be answered to nobody and kept
+//! nowhere: the tiers ask [`ImageSource::is_current`] under their own locks, and a purge marks the source first and empties
 //! the tiers after that.
 
 use std::{
@@ -64,7 +64,7 @@ impl KnownLiveVariants {
 
 /// A stored file, or the picture of a live input, as delivery sees it.
 #[derive(Debug)]
-pub struct Source {
+pub struct ImageSource {
     pub id: Uuid,
     pub account_id: Uuid,
     pub(super) material: Material,
@@ -82,7 +82,7 @@ pub struct Source {
     stale: AtomicBool,
 }
 
-impl Source {
+impl ImageSource {
     fn new(file: File) -> Self {
         Self {
             focal_point: file.focal_point(),
@@ -163,7 +163,7 @@ pub(super) struct Sources {
 
 #[derive(Debug, Default)]
 struct Known {
-    by_id: HashMap<Uuid, Option<Arc<Source>>>,
+    by_id: HashMap<Uuid, Option<Arc<ImageSource>>>,
     /// Oldest first.
     order: VecDeque<Uuid>,
 }
@@ -179,14 +179,18 @@ impl Sources {
     }
 
     /// The file's facts; `None` when there is no such file.
-    pub(super) async fn get(&self, store: &Store, id: Uuid) -> Result<Option<Arc<Source>>, Error> {
+    pub(super) async fn get(
+        &self,
+        store: &Store,
+        id: Uuid,
+    ) -> Result<Option<Arc<ImageSource>>, Error> {
         loop {
             if let Some(known) = self.locked().by_id.get(&id) {
                 return Ok(known.clone());
             }
             let epoch = self.epoch.load(SeqCst);
             let file = files::by_id(&mut store.read().await?, id).await?;
-            let source = file.map(|file| Arc::new(Source::new(file)));
+            let source = file.map(|file| Arc::new(ImageSource::new(file)));
             if let Some(kept) = self.keep(id, source, epoch) {
                 return Ok(kept);
             }
@@ -197,9 +201,9 @@ impl Sources {
     fn keep(
         &self,
         id: Uuid,
-        source: Option<Arc<Source>>,
+        source: Option<Arc<ImageSource>>,
         epoch: u64,
-    ) -> Option<Option<Arc<Source>>> {
+    ) -> Option<Option<Arc<ImageSource>>> {
         let mut known = self.locked();
         if self.epoch.load(SeqCst) != epoch {
             return None;
@@ -232,7 +236,7 @@ impl Sources {
     }
 }
 
-fn mark(source: Option<Arc<Source>>) {
+fn mark(source: Option<Arc<ImageSource>>) {
     if let Some(source) = source {
         source.expire();
     }

@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, Wanted};
+use super::{CdnSettings, Fetched, Images, Key, Problem, Renderer, VariantJob};
 use crate::{
     component::ComponentStatuses,
     compute::{self, Assignment, ComputeSettings, Finished, Lane},
@@ -175,10 +175,10 @@ impl Site {
         }
     }
 
-    async fn wanted(&self, query: &str) -> Wanted {
+    async fn wanted(&self, query: &str) -> VariantJob {
         let accept = AcceptClass::default();
         let request = VariantRequest::parse(query, &VariantSettings::default()).unwrap();
-        Wanted {
+        VariantJob {
             source: self.images.source(self.file_id).await.unwrap().unwrap(),
             cache_key: request.cache_key(accept).into(),
             request: Arc::new(request),

@@ -28,7 +28,7 @@ use super::{
     settings::Sandbox,
     status::VideoStatus,
 };
-use attempt::{Terms, task_of};
+use attempt::{AvRing, task_of};
 use demand::Demand;
 use process_queue::{ProcessQueue, Supply};
 
@@ -42,7 +42,7 @@ const WARM_UP_AFTER: Duration = Duration::from_secs(10);
 /// The ring. Clones share it.
 #[derive(Clone)]
 pub(super) struct Ring {
-    terms: Arc<Terms>,
+    terms: Arc<AvRing>,
     line: ProcessQueue,
 }
 
@@ -64,7 +64,7 @@ impl Ring {
         };
         let launch = launch(settings, program, registry);
         Self {
-            terms: Arc::new(Terms::new(launch, sandbox, settings.clone())),
+            terms: Arc::new(AvRing::new(launch, sandbox, settings.clone())),
             line: ProcessQueue::new(supply),
         }
     }

@@ -40,7 +40,7 @@ pub use status::{PoolStatus, QueueStatus, VideoStatus};
 use admission::{AdmissionQueue, Ticket};
 use caller::Caller;
 use pool_state::PoolState;
-use worker::{ImageWorker, Perform, Terms};
+use worker::{ImageRing, ImageWorker, Perform};
 
 /// A worker that has not loaded its codecs by then never will; a busy machine takes its time.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -69,7 +69,7 @@ impl Compute {
         let threads = settings.worker_count();
         let board = Arc::new(PoolState::default());
         let av = av::Ring::new(video, settings.sandbox, program.clone(), registry);
-        let terms = Arc::new(Terms {
+        let terms = Arc::new(ImageRing {
             launch: launch(settings, program),
             sandbox: settings.sandbox,
             timeout: settings.timeout,

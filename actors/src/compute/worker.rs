@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What all threads of a pool agree on.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct ImageRing {
     pub(super) launch: Launch,
     pub(super) sandbox: Sandbox,
     pub(super) timeout: Duration,
@@ -44,7 +44,7 @@ pub(super) struct Terms {
     pub(super) board: Arc<PoolState>,
 }
 
-impl Terms {
+impl ImageRing {
     /// How long a task may last, and the setting that says so.
     fn timeout_of(&self, task: &Task) -> (&'static str, Duration) {
         match task.reads_document() && self.document_timeout < self.timeout {
@@ -68,7 +68,7 @@ impl Message for Perform {
 
 /// The actor of one thread.
 pub(super) struct ImageWorker {
-    terms: Arc<Terms>,
+    terms: Arc<ImageRing>,
     process: Option<WorkerProcess>,
     /// Processes that this thread has had.
     had: u32,
@@ -76,7 +76,7 @@ pub(super) struct ImageWorker {
 }
 
 impl ImageWorker {
-    pub(super) fn new(terms: Arc<Terms>) -> Self {
+    pub(super) fn new(terms: Arc<ImageRing>) -> Self {
         Self {
             terms,
             process: None,

@@ -18,8 +18,8 @@ use sluice_store::{
 };
 
 use super::{
-    Services, batch,
-    item::{self, Outcome},
+    ConversionServices, batch,
+    item::{self, ItemOutcome},
     pack,
 };
 use crate::durable::{
@@ -30,7 +30,7 @@ use crate::durable::{
 
 /// Puts the members of an archive in its item's place, when the operation is done on members; else leaves it as it is.
 pub(super) async fn open(
-    services: &Services,
+    services: &ConversionServices,
     lease: &Lease,
     job: &Job,
     archive: Item,
@@ -53,7 +53,7 @@ pub(super) async fn open(
     match charge {
         Charge::Charged(_) => Ok(()),
         Charge::UsedUp { used } => {
-            let rejection = Outcome::Failed {
+            let rejection = ItemOutcome::Failed {
                 code: "operations_used_up".to_owned(),
                 message: format!(
                     "the archive has more files than the month has media operations left: {used} of {} are used",
@@ -67,7 +67,7 @@ pub(super) async fn open(
 
 /// One item for each member; `None` when the item is no archive to be opened.
 async fn members_of(
-    services: &Services,
+    services: &ConversionServices,
     job: &Job,
     archive: &Item,
 ) -> Result<Option<Vec<NewItem>>, StepError> {
@@ -148,7 +148,10 @@ fn check(job: &Job, archive: &Item, members: &[Member]) -> Result<(), Failure> {
 }
 
 /// All results of a job in one archive.
-pub(super) async fn of_results(services: &Services, job: &Job) -> Result<Sealed, OwnerError> {
+pub(super) async fn of_results(
+    services: &ConversionServices,
+    job: &Job,
+) -> Result<Sealed, OwnerError> {
     let items = jobs::items(&mut services.store.read().await?, job.id).await?;
     let results = items
         .into_iter()
@@ -164,9 +167,9 @@ pub(super) async fn of_results(services: &Services, job: &Job) -> Result<Sealed,
 
 /// The files of an item as they are, in one archive.
 pub(super) async fn of_inputs(
-    services: &Services,
+    services: &ConversionServices,
     inputs: &[Input],
-) -> Result<Outcome, StoreError> {
+) -> Result<ItemOutcome, StoreError> {
     let files = inputs
         .iter()
         .map(|input| (input.blob, input.filename.clone()))
@@ -182,7 +185,7 @@ pub(super) async fn of_inputs(
         applied_quality: None,
         path: None,
     };
-    Ok(Outcome::Made {
+    Ok(ItemOutcome::Made {
         result,
         filename: "archive.zip".to_owned(),
         format: Format::Zip,
@@ -192,7 +195,10 @@ pub(super) async fn of_inputs(
 }
 
 /// Copies blobs into a stored archive.
-async fn packed(services: &Services, files: Vec<(BlobHash, String)>) -> Result<Sealed, StoreError> {
+async fn packed(
+    services: &ConversionServices,
+    files: Vec<(BlobHash, String)>,
+) -> Result<Sealed, StoreError> {
     begin().await?;
     let mut spool = services.store.blobs().spool().await?;
     let mut entries = Vec::with_capacity(files.len());

@@ -17,9 +17,9 @@ use sluice_store::{
 };
 
 use super::{
-    Services, archive, events,
-    item::{self, Outcome},
-    progress::Progress,
+    ConversionServices, archive, events,
+    item::{self, ItemOutcome},
+    progress::JobProgress,
 };
 use crate::durable::{
     outcome_counters::count_failure,
@@ -32,7 +32,7 @@ pub(crate) type ConversionBatch = RowOwner<Batch>;
 
 /// The work on one job.
 pub(crate) struct Batch {
-    pub(super) services: Arc<Services>,
+    pub(super) services: Arc<ConversionServices>,
     pub(super) lease: Lease,
 }
 
@@ -52,9 +52,9 @@ impl RowTask for Batch {
 }
 
 /// Archives are opened, files converted, results packed, and the job ended.
-async fn work(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
+async fn work(services: &ConversionServices, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
-    services.followers.publish(job.id, Progress::of(&job));
+    services.followers.publish(job.id, JobProgress::of(&job));
     // Interactive work is no archive: that was looked at when it was made.
     if job.lane == Lane::Batch {
         for item in pending(services, &job).await? {
@@ -70,14 +70,14 @@ async fn work(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
     finish(services, lease).await
 }
 
-async fn pending(services: &Services, job: &Job) -> Result<Vec<Item>, OwnerError> {
+async fn pending(services: &ConversionServices, job: &Job) -> Result<Vec<Item>, OwnerError> {
     let mut items = jobs::items(&mut services.store.read().await?, job.id).await?;
     items.retain(|item| item.state == ItemState::Pending);
     Ok(items)
 }
 
 async fn convert(
-    services: &Services,
+    services: &ConversionServices,
     lease: &Lease,
     job: &Job,
     item: Item,
@@ -88,18 +88,18 @@ async fn convert(
 
 /// Writes what became of a file and publishes it; with a job's last file, its end.
 pub(super) async fn record(
-    services: &Services,
+    services: &ConversionServices,
     lease: &Lease,
     job: &Job,
     item: &Item,
-    outcome: Outcome,
+    outcome: ItemOutcome,
 ) -> Result<(), OwnerError> {
     let outcome = Arc::new(outcome);
     let written = with_patience(|| write(services, lease, job, item, outcome.clone())).await;
     let (job, failure) = match written {
         Ok(job) => (job, outcome.code()),
         Err(error @ StoreError::OverQuota { .. }) => {
-            let rejection = Outcome::Failed {
+            let rejection = ItemOutcome::Failed {
                 code: "storage_used_up".to_owned(),
                 message: error.to_string(),
             };
@@ -115,16 +115,16 @@ pub(super) async fn record(
         None => counts.converted += 1,
         Some(code) => count_failure(&mut counts.failed, &code),
     });
-    services.followers.publish(job.id, Progress::of(&job));
+    services.followers.publish(job.id, JobProgress::of(&job));
     Ok(())
 }
 
 async fn write(
-    services: &Services,
+    services: &ConversionServices,
     lease: &Lease,
     job: &Job,
     item: &Item,
-    outcome: Arc<Outcome>,
+    outcome: Arc<ItemOutcome>,
 ) -> Result<Job, StoreError> {
     let (lease, job, item) = (lease.clone(), job.clone(), item.clone());
     let keep_ms = services.keep_ms();
@@ -146,7 +146,7 @@ async fn write(
 }
 
 /// Ends the job, unless its last file did; packs the results first where that was asked for.
-async fn finish(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
+async fn finish(services: &ConversionServices, lease: &Lease) -> Result<(), OwnerError> {
     let job = jobs::by_id(&mut services.store.read().await?, lease.id).await?;
     if job.state.has_ended() {
         return Ok(());
@@ -169,7 +169,7 @@ async fn finish(services: &Services, lease: &Lease) -> Result<(), OwnerError> {
             })
         })
         .await?;
-    services.followers.publish(job.id, Progress::of(&job));
+    services.followers.publish(job.id, JobProgress::of(&job));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::{fs::File, slice, sync::Arc};
 
 use sluice_media::{
     format::Format,
-    operation::{Operation, Source},
+    operation::{Operation, OperationInput},
     task::{Done, Failure, FailureCode, OutputFacts, Task},
 };
 use sluice_store::{
@@ -17,7 +17,7 @@ use sluice_store::{
     work::Lease,
 };
 
-use super::{Services, archive};
+use super::{ConversionServices, archive};
 use crate::{
     compute::{Follow, count_outputs},
     durable::{
@@ -30,7 +30,7 @@ use crate::{
 
 /// What became of a file.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum ItemOutcome {
     Made {
         result: Sealed,
         filename: String,
@@ -54,7 +54,7 @@ pub(super) struct Attached {
     mime_type: &'static str,
 }
 
-impl From<Failure> for Outcome {
+impl From<Failure> for ItemOutcome {
     fn from(failure: Failure) -> Self {
         Self::Failed {
             code: code_of(failure.code),
@@ -65,10 +65,10 @@ impl From<Failure> for Outcome {
 
 /// Does an item's operation, whatever comes of it.
 pub(super) async fn perform(
-    services: &Services,
+    services: &ConversionServices,
     job: &Job,
     item: &Item,
-) -> Result<Outcome, OwnerError> {
+) -> Result<ItemOutcome, OwnerError> {
     match made(services, job, item).await {
         Ok(outcome) => Ok(outcome),
         Err(StepError::Failed(failure)) => Ok(failure.into()),
@@ -76,7 +76,11 @@ pub(super) async fn perform(
     }
 }
 
-async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, StepError> {
+async fn made(
+    services: &ConversionServices,
+    job: &Job,
+    item: &Item,
+) -> Result<ItemOutcome, StepError> {
     let operation = operation_of(item)?;
     let inputs = inputs_of(services, item).await?;
     if operation.is_packing() {
@@ -86,7 +90,7 @@ async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, St
     for input in &inputs {
         opened.push(Opened::open(services, job, input).await?);
     }
-    let sources: Vec<Source> = opened.iter().map(|input| input.source.clone()).collect();
+    let sources: Vec<OperationInput> = opened.iter().map(|input| input.source.clone()).collect();
     let task = operation.task(&sources)?;
     let inputs = opened.iter().map(|input| input.file.clone()).collect();
     let mut spools = Vec::new();
@@ -98,7 +102,7 @@ async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, St
     let done = run(services, job, task, inputs, &mut spools, (follow, pixels)).await?;
     let mut spools = spools.into_iter();
     let Some(spool) = spools.next() else {
-        return Ok(Outcome::Told(done.facts()));
+        return Ok(ItemOutcome::Told(done.facts()));
     };
     let facts = first_output(done)?;
     let (filename, format) = operation.output(&sources[0]);
@@ -110,7 +114,7 @@ async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, St
         })),
         None => None,
     };
-    Ok(Outcome::Made {
+    Ok(ItemOutcome::Made {
         result: spool.seal().await?,
         filename,
         format,
@@ -120,7 +124,11 @@ async fn made(services: &Services, job: &Job, item: &Item) -> Result<Outcome, St
 }
 
 /// Pixels of a picture of a stored source, as its row has them.
-async fn pixels_of(services: &Services, job: &Job, item: &Item) -> Result<Option<u64>, StoreError> {
+async fn pixels_of(
+    services: &ConversionServices,
+    job: &Job,
+    item: &Item,
+) -> Result<Option<u64>, StoreError> {
     let Some(id) = item.source_file_id else {
         return Ok(None);
     };
@@ -146,20 +154,27 @@ pub(super) fn operation_of(item: &Item) -> Result<Operation, Failure> {
 }
 
 /// What an item reads.
-pub(super) async fn inputs_of(services: &Services, item: &Item) -> Result<Vec<Input>, StoreError> {
+pub(super) async fn inputs_of(
+    services: &ConversionServices,
+    item: &Item,
+) -> Result<Vec<Input>, StoreError> {
     jobs::inputs(&mut services.store.read().await?, item.id).await
 }
 
 /// An input with its format by its bytes.
 struct Opened {
-    source: Source,
+    source: OperationInput,
     file: Arc<File>,
     /// The unpacked member of an archive, which is gone with this.
     _member: Option<Spool>,
 }
 
 impl Opened {
-    async fn open(services: &Services, job: &Job, input: &Input) -> Result<Self, StepError> {
+    async fn open(
+        services: &ConversionServices,
+        job: &Job,
+        input: &Input,
+    ) -> Result<Self, StepError> {
         let blob = Arc::new(services.store.blobs().open(&input.blob).await?);
         let (file, member) = match input.member {
             None => (blob, None),
@@ -173,7 +188,7 @@ impl Opened {
         };
         let format = known_format(&file, &input.filename)?;
         Ok(Self {
-            source: Source::new(format, input.filename.clone()),
+            source: OperationInput::new(format, input.filename.clone()),
             file,
             _member: member,
         })
@@ -182,7 +197,7 @@ impl Opened {
 
 /// Runs a task of a job in a worker, which writes to the spools.
 pub(super) async fn run(
-    services: &Services,
+    services: &ConversionServices,
     job: &Job,
     task: Task,
     inputs: Vec<Arc<File>>,
@@ -201,7 +216,7 @@ pub(super) async fn run(
     workers::run(&*services.workers, job.lane, order).await
 }
 
-impl Outcome {
+impl ItemOutcome {
     /// The error code of a failure.
     pub(super) fn code(&self) -> Option<String> {
         match self {

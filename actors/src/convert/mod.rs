@@ -40,31 +40,31 @@ use crate::{
 use batch::{Batch, ConversionBatch};
 
 pub use crate::durable::workers::Workers;
-pub use progress::{Counts, Progress};
+pub use progress::{JobProgress, JobTotals};
 pub use settings::ConvertSettings;
 
 /// Somebody who follows a job.
-pub type Follower = progress_channels::Follower<Progress>;
+pub type Follower = progress_channels::Follower<JobProgress>;
 
 /// The handle of conversion jobs for the façade. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct Conversions {
-    services: Arc<Services>,
+    services: Arc<ConversionServices>,
     registry: RegistryHandle<Conversion>,
 }
 
 /// What all batches share.
-struct Services {
+struct ConversionServices {
     settings: ConvertSettings,
     store: Store,
     workers: Arc<dyn Workers>,
     /// Makes a safe name of what an archive calls its member.
     clean: fn(&str) -> String,
-    followers: Followers<Progress>,
-    counters: OutcomeCounters<Counts>,
+    followers: Followers<JobProgress>,
+    counters: OutcomeCounters<JobTotals>,
 }
 
-impl Services {
+impl ConversionServices {
     fn keep_ms(&self) -> i64 {
         duration_ms(self.settings.keep_results)
     }
@@ -97,7 +97,7 @@ impl Conversions {
         clean: fn(&str) -> String,
     ) -> Self {
         Self {
-            services: Arc::new(Services {
+            services: Arc::new(ConversionServices {
                 followers: Followers::new(
                     store.clone(),
                     settings.max_followers,
@@ -157,7 +157,7 @@ impl Conversions {
             })
             .await?;
         self.registry.withdraw(id);
-        let progress = Progress::of(&job);
+        let progress = JobProgress::of(&job);
         self.services.followers.publish(job.id, progress);
         Ok(job)
     }
@@ -174,8 +174,8 @@ impl Conversions {
     }
 
     /// How far a job is: as its row has it, and what its running files add.
-    pub fn progress(&self, job: &Job) -> Progress {
-        self.services.followers.seen(job.id, Progress::of(job))
+    pub fn progress(&self, job: &Job) -> JobProgress {
+        self.services.followers.seen(job.id, JobProgress::of(job))
     }
 
     /// Why no job would get anywhere at present, in words for the operator.
@@ -184,14 +184,14 @@ impl Conversions {
     }
 
     /// What has come of files since the start.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> JobTotals {
         self.services.counters.now()
     }
 }
 
 /// Conversion jobs, as their registry sees them.
 #[derive(Clone)]
-pub(crate) struct Conversion(Arc<Services>);
+pub(crate) struct Conversion(Arc<ConversionServices>);
 
 impl Entity for Conversion {
     const KIND: &'static str = jobs::KIND;

@@ -18,7 +18,7 @@ const NEARLY_ALL: u8 = 99;
 
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct JobProgress {
     pub state: JobState,
     pub total_files: u32,
     pub completed_files: u32,
@@ -28,7 +28,7 @@ pub struct Progress {
     percent: u8,
 }
 
-impl Progress {
+impl JobProgress {
     /// As the row has it.
     pub fn of(job: &Job) -> Self {
         let progress = Self {
@@ -65,7 +65,7 @@ impl Progress {
     }
 }
 
-impl Report for Progress {
+impl Report for JobProgress {
     async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
         Ok(Self::of(&jobs::by_id(&mut store.read().await?, id).await?))
     }
@@ -99,7 +99,7 @@ impl Report for Progress {
 
 /// Files by what became of them since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct JobTotals {
     pub converted: u64,
     /// By error code.
     pub failed: BTreeMap<String, u64>,
@@ -123,8 +123,8 @@ mod tests {
         total_files: u32,
         completed_files: u32,
         failed_files: u32,
-    ) -> Progress {
-        let progress = Progress {
+    ) -> JobProgress {
+        let progress = JobProgress {
             state,
             total_files,
             completed_files,
@@ -132,7 +132,7 @@ mod tests {
             queue_place: None,
             percent: 0,
         };
-        Progress {
+        JobProgress {
             percent: progress.mean(0),
             ..progress
         }

@@ -214,9 +214,9 @@ mod tests {
 
     /// What was told of a row: its own number, and the shares.
     #[derive(Clone, Debug, PartialEq)]
-    struct Told(u32, TaskShares);
+    struct PublishedProgress(u32, TaskShares);
 
-    impl Report for Told {
+    impl Report for PublishedProgress {
         async fn look(_: &Store, _: Uuid) -> Result<Self, Error> {
             Err(Error::NotFound("row"))
         }
@@ -234,8 +234,8 @@ mod tests {
         }
     }
 
-    fn row(number: u32) -> Told {
-        Told(number, TaskShares::default())
+    fn row(number: u32) -> PublishedProgress {
+        PublishedProgress(number, TaskShares::default())
     }
 
     fn working(share: f32) -> av::Report {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn tasks_add_up_and_a_place_counts_while_nothing_works() {
-        let (in_flight, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
         let attended = in_flight.attend(id);
         in_flight.know(id, row(1));
         let (one, two) = (Uuid::now_v7(), Uuid::now_v7());
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn places_are_told_at_once_and_shares_at_their_time() {
-        let (in_flight, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
         let task = Uuid::now_v7();
         assert_eq!(in_flight.hear(id, task, &working(0.1)), None, "unattended");
         let _attended = in_flight.attend(id);
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_row_that_changes_hands_stays() {
-        let (in_flight, id) = (InFlight::<Told>::default(), Uuid::now_v7());
+        let (in_flight, id) = (InFlight::<PublishedProgress>::default(), Uuid::now_v7());
         let (before, after) = (in_flight.attend(id), in_flight.attend(id));
         drop(before);
         assert_eq!(in_flight.rows().len(), 1);

@@ -15,7 +15,7 @@ mod workflow;
 use serde_json::{Map, Value};
 use sluice_store::{
     Error, Tx,
-    events::{self as outbox, Audience, NewEvent, Place},
+    events::{self as outbox, Audience, EventPosition, NewEvent},
     files::File,
 };
 use uuid::Uuid;
@@ -167,36 +167,40 @@ impl Event {
     }
 
     /// The resource that it is about, and its place among the events about that.
-    fn subject(&self) -> (String, Place) {
+    fn subject(&self) -> (String, EventPosition) {
         match self {
-            Self::FileUploaded(file) => (format!("file:{}", file.file_id), Place::Only),
-            Self::ConversionStarted(job) => (format!("job:{}", job.job_id), Place::Next),
-            Self::ConversionProgress(job) => (format!("job:{}", job.job_id), Place::Next),
-            Self::ConversionCompleted(job) => (format!("job:{}", job.job_id), Place::Last),
-            Self::ConversionFailed(job) => (format!("job:{}", job.job_id), Place::Last),
-            Self::MediaToolCompleted(job) => (format!("job:{}", job.job_id), Place::Only),
+            Self::FileUploaded(file) => (format!("file:{}", file.file_id), EventPosition::Only),
+            Self::ConversionStarted(job) => (format!("job:{}", job.job_id), EventPosition::Next),
+            Self::ConversionProgress(job) => (format!("job:{}", job.job_id), EventPosition::Next),
+            Self::ConversionCompleted(job) => (format!("job:{}", job.job_id), EventPosition::Last),
+            Self::ConversionFailed(job) => (format!("job:{}", job.job_id), EventPosition::Last),
+            Self::MediaToolCompleted(job) => (format!("job:{}", job.job_id), EventPosition::Only),
             Self::MediaToolFailed(job) => match job.job_id {
-                Some(job_id) => (format!("job:{job_id}"), Place::Only),
-                None => (format!("rejection:{}", Uuid::now_v7()), Place::Only),
+                Some(job_id) => (format!("job:{job_id}"), EventPosition::Only),
+                None => (format!("rejection:{}", Uuid::now_v7()), EventPosition::Only),
             },
             Self::VideoStreamStarted(stream) => {
-                (format!("stream:{}", stream.stream_id), Place::Next)
+                (format!("stream:{}", stream.stream_id), EventPosition::Next)
             }
             Self::VideoStreamReady(stream) | Self::VideoStreamFailed(stream) => {
-                (format!("stream:{}", stream.stream_id), Place::Last)
+                (format!("stream:{}", stream.stream_id), EventPosition::Last)
             }
-            Self::WorkflowCompleted(run) => (format!("run:{}", run.run_id), Place::Last),
+            Self::WorkflowCompleted(run) => (format!("run:{}", run.run_id), EventPosition::Last),
             // It may be tried again.
-            Self::WorkflowFailed(run) => (format!("run:{}", run.run_id), Place::Next),
-            Self::LiveInputConnected(live) => (of_live_input(live.live_input_id), Place::Next),
+            Self::WorkflowFailed(run) => (format!("run:{}", run.run_id), EventPosition::Next),
+            Self::LiveInputConnected(live) => {
+                (of_live_input(live.live_input_id), EventPosition::Next)
+            }
             Self::LiveInputDisconnected(live) => {
                 let place = match live.reason {
-                    Parting::Deleted => Place::Last,
-                    _ => Place::Next,
+                    Parting::Deleted => EventPosition::Last,
+                    _ => EventPosition::Next,
                 };
                 (of_live_input(live.connection.live_input_id), place)
             }
-            Self::LiveInputRecordingReady(live) => (of_live_input(live.live_input_id), Place::Next),
+            Self::LiveInputRecordingReady(live) => {
+                (of_live_input(live.live_input_id), EventPosition::Next)
+            }
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Broadcast {
     packager: Packager,
     segment_store: Arc<SegmentStore>,
     outputs: Vec<Output>,
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingParts>,
     /// Segments that left the list, with the time (Unix milliseconds) until which they may be fetched.
     retired: VecDeque<(i64, u64)>,
     /// Closed segments whose files the folder still has, for a recording that has to catch up.
@@ -54,7 +54,7 @@ pub(super) struct Broadcast {
 
 /// What waits for the disk before viewers may see it.
 #[derive(Debug)]
-struct Pending {
+struct PendingParts {
     job: u64,
     since_ms: i64,
     outputs: Vec<Output>,
@@ -190,7 +190,7 @@ impl Broadcast {
         self.settle(now_ms, closed);
         self.window.end(ended_ms);
         let job = self.note(&Record::Ended { at_ms: ended_ms });
-        self.pending.push_back(Pending {
+        self.pending.push_back(PendingParts {
             job,
             since_ms: now_ms,
             outputs: Vec::new(),
@@ -236,7 +236,7 @@ impl Broadcast {
                 self.retire(now_ms);
             }
         }
-        self.pending.push_back(Pending {
+        self.pending.push_back(PendingParts {
             job,
             since_ms: now_ms,
             outputs,

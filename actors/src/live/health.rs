@@ -5,7 +5,7 @@ use serde::Serialize;
 use sluice_ingest::publish::LinkStatistics;
 use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
 
-use super::{broadcast::Broadcast, session::Session};
+use super::{broadcast::Broadcast, session::Publisher};
 
 /// What an input does now, as shown in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,7 +74,7 @@ pub struct Health {
 
 /// What a live input knows of itself.
 pub(super) struct Facts<'a> {
-    pub session: Option<&'a Session>,
+    pub session: Option<&'a Publisher>,
     pub broadcast: &'a Broadcast,
     pub measured: Measured,
     pub viewers: Option<u64>,

@@ -22,13 +22,13 @@ use sluice_store::live_inputs::{LiveInput as InputRow, RecordMode};
 use tracing::{error, info, warn};
 
 use super::{
-    Health, LiveInputs, Phase, Playback, Services, View,
+    Health, LiveInputs, LiveServices, Phase, Playback, View,
     broadcast::Broadcast,
     health::Facts,
     inputs::{Quiet, is_low_latency},
     ledger::Entry,
     recording::RecordingWriter,
-    session::{Session, Ticket},
+    session::{Publisher, Ticket},
     unix_ms,
 };
 use crate::events::Parting;
@@ -50,7 +50,7 @@ const SHOWN_CONFLICTS: usize = 3;
 
 /// What a live input is started with.
 pub(super) struct Args {
-    pub services: Arc<Services>,
+    pub services: Arc<LiveServices>,
     pub row: Arc<InputRow>,
     pub playback: Arc<Playback>,
     pub owner: WeakActorRef<LiveInputs>,
@@ -65,7 +65,7 @@ pub(super) struct LiveInput {
     phase: Phase,
     /// End of the reconnect window, or of the time an ended playlist stays.
     deadline_ms: Option<i64>,
-    session: Option<Session>,
+    session: Option<Publisher>,
     meter: Meter,
     /// Of the newest session, running or not.
     generation: u64,
@@ -258,7 +258,7 @@ impl LiveInput {
         }
     }
 
-    fn note_connected(&self, session: &Session) {
+    fn note_connected(&self, session: &Publisher) {
         let Some(broadcast) = &self.broadcast else {
             return;
         };
@@ -266,7 +266,7 @@ impl LiveInput {
         self.args.services.ledger.note(Entry::Connected(connection));
     }
 
-    fn note_disconnected(&self, session: &Session, reason: Parting) {
+    fn note_disconnected(&self, session: &Publisher, reason: Parting) {
         self.args.services.ledger.note(Entry::Disconnected {
             input_id: self.args.row.id,
             connection_id: session.id,
@@ -425,7 +425,7 @@ impl Message<Begin> for LiveInput {
         } else {
             Phase::Starting
         };
-        let session = Session::new(begin.ticket, begin.request, now_ms);
+        let session = Publisher::new(begin.ticket, begin.request, now_ms);
         self.note_connected(&session);
         self.session = Some(session);
         self.catch_up();
@@ -618,7 +618,7 @@ impl Message<Tick> for LiveInput {
 impl LiveInput {
     /// Whether the session is over although nobody said so: the mailbox was full, or a taker-over never began.
     fn has_lost_its_end(&self, now_ms: i64) -> bool {
-        let ended_for_ms = |session: &Session| session.ticket.ended_for_ms(now_ms);
+        let ended_for_ms = |session: &Publisher| session.ticket.ended_for_ms(now_ms);
         self.session
             .as_ref()
             .and_then(ended_for_ms)

@@ -25,7 +25,7 @@ use tracing::{error, info, warn};
 use uuid::Uuid;
 
 use super::{
-    Phase, Services,
+    LiveServices, Phase,
     admission::{CurrentPublisher, Displaced, Identity, would_flap},
     disk::Job,
     input::{self, LiveInput, Revoke},
@@ -47,7 +47,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// What `LiveInputs` is started with, again after each restart.
 #[derive(Clone, Debug)]
 pub struct Args {
-    pub services: Arc<Services>,
+    pub services: Arc<LiveServices>,
     pub directory: Arc<Directory>,
 }
 
@@ -565,13 +565,13 @@ impl Message<Crash> for LiveInputs {
 
 /// Makes this actor panic.
 #[cfg(test)]
-pub(super) struct Fall;
+pub(super) struct Panic;
 
 #[cfg(test)]
-impl Message<Fall> for LiveInputs {
+impl Message<Panic> for LiveInputs {
     type Reply = ();
 
-    async fn handle(&mut self, _: Fall, _: &mut Context<Self, ()>) {
+    async fn handle(&mut self, _: Panic, _: &mut Context<Self, ()>) {
         panic!("asked to panic");
     }
 }

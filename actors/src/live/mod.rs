@@ -155,7 +155,7 @@ impl Live {
 }
 
 /// What the live branch needs of the process; shared by all its actors.
-pub struct Services {
+pub struct LiveServices {
     settings: LiveSettings,
     /// `{data_dir}/live`
     folder: PathBuf,
@@ -166,9 +166,9 @@ pub struct Services {
     writer_context: recording::WriterContext,
 }
 
-impl std::fmt::Debug for Services {
+impl std::fmt::Debug for LiveServices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Services")
+        f.debug_struct("LiveServices")
             .field("folder", &self.folder)
             .finish_non_exhaustive()
     }
@@ -177,7 +177,7 @@ impl std::fmt::Debug for Services {
 /// The live branch before its actors run: every input is known, and what was on air is served again.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    services: Arc<Services>,
+    services: Arc<LiveServices>,
     directory: Arc<Directory>,
     /// Broadcasts that go on.
     recovered: Vec<String>,
@@ -197,7 +197,7 @@ impl Branch {
             store: store.clone(),
             ledger: ledger.clone(),
         };
-        let services = Services {
+        let services = LiveServices {
             settings,
             folder,
             store,

@@ -20,7 +20,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::{
-    LiveSettings, Phase, Services, View,
+    LiveServices, LiveSettings, Phase, View,
     disk::{Disk, JOURNAL},
     playback::Directory,
     recording::RecordingWriter,
@@ -32,7 +32,7 @@ use super::{
 const SKIP_AFTER_POWER_LOSS: u64 = 32;
 
 /// Publishes every broadcast found below `services.folder`, and deletes folders that belong to nothing.
-pub(super) fn recover(services: &Services, directory: &Directory) -> io::Result<()> {
+pub(super) fn recover(services: &LiveServices, directory: &Directory) -> io::Result<()> {
     fs::create_dir_all(&services.folder)?;
     for folder in folders(&services.folder)? {
         let input_id = folder
@@ -133,7 +133,7 @@ fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSetting
 fn view(
     mut recovered: Recovered,
     folder: &Path,
-    services: &Services,
+    services: &LiveServices,
     input_id: Uuid,
 ) -> io::Result<Option<View>> {
     list_what_is_there(&mut recovered.window, folder, &services.settings);

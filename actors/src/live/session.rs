@@ -110,7 +110,7 @@ impl Ticket {
 }
 
 /// The publisher of this moment, as its input knows it.
-pub(super) struct Session {
+pub(super) struct Publisher {
     /// Of this connection in events.
     pub id: Uuid,
     pub ticket: Arc<Ticket>,
@@ -119,7 +119,7 @@ pub(super) struct Session {
     pub connected_ms: i64,
 }
 
-impl Session {
+impl Publisher {
     pub fn new(ticket: Arc<Ticket>, request: PublishRequest, connected_ms: i64) -> Self {
         Self {
             id: Uuid::now_v7(),

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
 };
 
-use sluice_store::{Month, deliveries::Standing};
+use sluice_store::{Month, deliveries::MeterState};
 
 /// Bits of [`Period::state`] that hold what was used; the others hold the rest of the block. A block has at most 1 000,
 /// and deliveries that are taken back add to the rest no more than are under way.
@@ -70,7 +70,7 @@ impl Period {
     }
 
     /// As the store answered; `returned` went back to the store after that.
-    pub(super) fn new(cap: u64, standing: &Standing, returned: u64) -> Self {
+    pub(super) fn new(cap: u64, standing: &MeterState, returned: u64) -> Self {
         let used = standing.taken - standing.granted.min(standing.taken);
         let used = used.saturating_sub(returned) & USED;
         let block = if cap == 0 { 0 } else { standing.granted };
@@ -99,7 +99,7 @@ impl Period {
     }
 
     /// Adds a block.
-    pub(super) fn grant(&self, standing: &Standing) {
+    pub(super) fn grant(&self, standing: &MeterState) {
         if self.cap == 0 {
             return;
         }
@@ -235,7 +235,7 @@ mod tests {
     fn period(cap: u64, taken: u64, granted: u64) -> Arc<Period> {
         Arc::new(Period::new(
             cap,
-            &Standing {
+            &MeterState {
                 month: Month::of(NOW),
                 taken,
                 granted,

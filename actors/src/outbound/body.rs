@@ -14,12 +14,12 @@ type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 /// The body of a request. Its length is known beforehand and goes out as `Content-Length`.
 pub struct Body {
-    source: Source,
+    source: BodySource,
     /// Bytes still to be sent.
     left: u64,
 }
 
-enum Source {
+enum BodySource {
     /// Empty once it was handed over.
     Whole(Bytes),
     Pieces(Pieces),
@@ -33,7 +33,7 @@ impl Body {
         length: u64,
     ) -> Self {
         Self {
-            source: Source::Pieces(Box::pin(stream)),
+            source: BodySource::Pieces(Box::pin(stream)),
             left: length,
         }
     }
@@ -52,7 +52,7 @@ impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
         Self {
             left: bytes.len() as u64,
-            source: Source::Whole(bytes),
+            source: BodySource::Whole(bytes),
         }
     }
 }
@@ -69,8 +69,8 @@ impl hyper::body::Body for Body {
             return Poll::Ready(None);
         }
         let piece = match &mut self.source {
-            Source::Whole(bytes) => Some(Ok(std::mem::take(bytes))),
-            Source::Pieces(stream) => ready!(stream.as_mut().poll_next(context)),
+            BodySource::Whole(bytes) => Some(Ok(std::mem::take(bytes))),
+            BodySource::Pieces(stream) => ready!(stream.as_mut().poll_next(context)),
         };
         let is_short = || io::Error::new(io::ErrorKind::UnexpectedEof, "there is less to send");
         let piece = piece.unwrap_or_else(|| Err(is_short()));

@@ -108,7 +108,7 @@ impl Site {
             store,
             account,
             errand,
-            handle: handle,
+            handle,
             root,
         }
     }

@@ -24,10 +24,10 @@ use sluice_store::{
 };
 
 use super::{
-    Services, events,
+    VideoServices, events,
     files::lengths,
     playback::{Playback, Track},
-    progress::Progress,
+    progress::StreamProgress,
 };
 use crate::{
     compute::Follow,
@@ -44,7 +44,7 @@ pub(crate) type VideoAsset = RowOwner<AssetTask>;
 
 /// The work on one stream.
 pub(crate) struct AssetTask {
-    pub(super) services: Arc<Services>,
+    pub(super) services: Arc<VideoServices>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
     pub(super) _at_work: WorkGuard,
@@ -81,7 +81,7 @@ impl RowTask for AssetTask {
     }
 }
 
-async fn work(services: &Services, lease: &Lease) -> Result<(), AssetError> {
+async fn work(services: &VideoServices, lease: &Lease) -> Result<(), AssetError> {
     let mut asset = Asset::open(services, lease).await?;
     asset.plan().await?;
     asset.take_poster().await?;
@@ -136,17 +136,17 @@ impl From<StoreError> for AssetError {
 
 /// A stream that is worked on.
 pub(super) struct Asset<'s> {
-    pub(super) services: &'s Services,
+    pub(super) services: &'s VideoServices,
     pub(super) lease: &'s Lease,
     pub(super) folder: Folder,
     pub(super) source: Arc<File>,
     /// As its rows have it, and as players shall see it.
     pub(super) playback: Playback,
-    pub(super) progress: Progress,
+    pub(super) progress: StreamProgress,
 }
 
 impl<'s> Asset<'s> {
-    async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, AssetError> {
+    async fn open(services: &'s VideoServices, lease: &'s Lease) -> Result<Self, AssetError> {
         ensure_room(services)?;
         let stream = video::by_id(&mut services.store.read().await?, lease.id).await?;
         let blob = stream
@@ -157,7 +157,7 @@ impl<'s> Asset<'s> {
             lease,
             folder: Folder::of(&services.store, stream.id),
             source: Arc::new(services.store.blobs().open(&blob).await?),
-            progress: Progress::of(&stream),
+            progress: StreamProgress::of(&stream),
             playback: Playback::load(&services.store, stream).await?,
         };
         asset.tell();
@@ -267,7 +267,7 @@ pub(super) fn file_of(track: &Track) -> MediaFile {
 }
 
 /// Waits while the disk is below `store.min_free`.
-pub(super) fn ensure_room(services: &Services) -> Result<(), OwnerError> {
+pub(super) fn ensure_room(services: &VideoServices) -> Result<(), OwnerError> {
     match services.store.disk_space()?.is_low() {
         true => Err(StoreError::Full.into()),
         false => Ok(()),
@@ -311,7 +311,7 @@ fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
 
 /// Ends the stream as failed, with one event, and takes away what was made of it.
 async fn fail(
-    services: &Services,
+    services: &VideoServices,
     lease: &Lease,
     failure: video::Failure,
 ) -> Result<(), OwnerError> {

@@ -46,40 +46,40 @@ use playback::Playbacks;
 use progress::LatestProgress;
 
 pub use playback::{Playback, Track};
-pub use progress::{Counts, Progress};
+pub use progress::{StreamProgress, StreamTotals};
 pub use settings::StreamSettings;
 
 /// Of a segment, in seconds, where nothing else is asked.
 pub const SEGMENT_DURATION_S: u32 = 6;
 
 /// Somebody who follows a stream.
-pub type Follower = progress_channels::Follower<Progress>;
+pub type Follower = progress_channels::Follower<StreamProgress>;
 
 /// The handle of video streams for the façade and for workflows. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct VideoStreams {
-    services: Arc<Services>,
+    services: Arc<VideoServices>,
 }
 
 /// What all assets share.
-struct Services {
+struct VideoServices {
     settings: StreamSettings,
     store: Store,
     workers: Arc<dyn Workers>,
     /// `http.base_url`, for what is told of streams; empty: unknown.
     base_url: String,
-    followers: Followers<Progress>,
+    followers: Followers<StreamProgress>,
     latest: LatestProgress,
     playbacks: Playbacks,
-    counters: OutcomeCounters<Counts>,
+    counters: OutcomeCounters<StreamTotals>,
     /// Assets stop where they are when it ends.
     shutdown: ShutdownTracker,
     registry: RegistryHandle<Video>,
 }
 
-impl Services {
+impl VideoServices {
     /// Tells how far a stream is.
-    fn tell(&self, id: Uuid, progress: Progress) {
+    fn tell(&self, id: Uuid, progress: StreamProgress) {
         self.latest.set(id, &progress);
         self.followers.publish(id, progress);
     }
@@ -115,7 +115,7 @@ impl VideoStreams {
         base_url: String,
     ) -> Self {
         Self {
-            services: Arc::new(Services {
+            services: Arc::new(VideoServices {
                 followers: Followers::new(
                     store.clone(),
                     settings.max_followers,
@@ -279,8 +279,8 @@ impl VideoStreams {
     }
 
     /// How far a stream is at this moment.
-    pub fn progress(&self, stream: &Stream) -> Progress {
-        let at_rest = Progress::of(stream);
+    pub fn progress(&self, stream: &Stream) -> StreamProgress {
+        let at_rest = StreamProgress::of(stream);
         match stream.status.has_ended() {
             true => at_rest,
             false => self.services.latest.get(stream.id).unwrap_or(at_rest),
@@ -298,7 +298,7 @@ impl VideoStreams {
     }
 
     /// What has come of streams since the start.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> StreamTotals {
         self.services.counters.now()
     }
 
@@ -316,7 +316,7 @@ impl VideoStreams {
 
 /// Video streams, as their registry sees them.
 #[derive(Clone)]
-pub(crate) struct Video(Arc<Services>);
+pub(crate) struct Video(Arc<VideoServices>);
 
 impl Entity for Video {
     const KIND: &'static str = video::KIND;
@@ -356,11 +356,11 @@ impl Entity for Video {
     }
 }
 
-impl Services {
+impl VideoServices {
     /// The stream has ended.
     fn ended(&self, stream: &Stream) {
         self.playbacks.forget(&stream.playback_id);
-        self.tell(stream.id, Progress::of(stream));
+        self.tell(stream.id, StreamProgress::of(stream));
         self.counters.note(|counts| counts.ended(stream));
     }
 }

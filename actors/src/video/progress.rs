@@ -15,7 +15,7 @@ use crate::durable::{outcome_counters::count_failure, progress_channels::Report}
 
 /// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct StreamProgress {
     pub status: StreamStatus,
     /// Of 100.
     pub percent: u8,
@@ -24,7 +24,7 @@ pub struct Progress {
     pub queue_place: Option<u32>,
 }
 
-impl Progress {
+impl StreamProgress {
     /// As the row has it.
     pub fn of(stream: &Stream) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Progress {
     }
 }
 
-impl Report for Progress {
+impl Report for StreamProgress {
     async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
         Ok(Self::of(&video::by_id(&mut store.read().await?, id).await?))
     }
@@ -52,17 +52,17 @@ impl Report for Progress {
 
 /// The streams that are worked on, which are further than their rows say.
 #[derive(Debug, Default)]
-pub(super) struct LatestProgress(Mutex<HashMap<Uuid, Progress>>);
+pub(super) struct LatestProgress(Mutex<HashMap<Uuid, StreamProgress>>);
 
 impl LatestProgress {
-    pub(super) fn set(&self, id: Uuid, progress: &Progress) {
+    pub(super) fn set(&self, id: Uuid, progress: &StreamProgress) {
         match progress.status.has_ended() {
             true => self.remove(id),
             false => drop(self.streams().insert(id, *progress)),
         }
     }
 
-    pub(super) fn get(&self, id: Uuid) -> Option<Progress> {
+    pub(super) fn get(&self, id: Uuid) -> Option<StreamProgress> {
         self.streams().get(&id).copied()
     }
 
@@ -70,20 +70,20 @@ impl LatestProgress {
         self.streams().remove(&id);
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<Uuid, Progress>> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<Uuid, StreamProgress>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Streams by what became of them since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct StreamTotals {
     pub ready: u64,
     /// By error code.
     pub failed: BTreeMap<String, u64>,
 }
 
-impl Counts {
+impl StreamTotals {
     /// A stream has just ended.
     pub(super) fn ended(&mut self, stream: &Stream) {
         match stream.status {

@@ -14,11 +14,11 @@ use uuid::Uuid;
 
 use super::{
     preview,
-    schedule::{self, Ending},
+    schedule::{self, AttemptResult},
     signature,
 };
 use crate::{
-    clock::Clock,
+    clock::SystemClock,
     outbound::{Answer, Error, HeaderName, HeaderValue, Outbound, Post},
 };
 
@@ -49,27 +49,27 @@ pub struct Attempt {
 
 /// How much of a receiver's time and answer is taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct AttemptLimits {
     pub timeout: Duration,
     pub max_answer: usize,
 }
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     pub ended_at: i64,
-    pub ending: Ending,
+    pub ending: AttemptResult,
     pub http_status: Option<u16>,
     pub response_preview: Option<String>,
     pub error: Option<String>,
 }
 
-impl Outcome {
+impl AttemptOutcome {
     /// An attempt that ended without an answer.
     pub fn without_answer(error: impl Into<String>, ended_at: i64) -> Self {
         Self {
             ended_at,
-            ending: Ending::Failure { retry_after: None },
+            ending: AttemptResult::Failure { retry_after: None },
             http_status: None,
             response_preview: None,
             error: Some(error.into()),
@@ -79,7 +79,12 @@ impl Outcome {
 
 impl Attempt {
     /// Carries it out; comes back within the timeout and a moment.
-    pub async fn perform(&self, carrier: &dyn Carrier, terms: Terms, clock: &Clock) -> Outcome {
+    pub async fn perform(
+        &self,
+        carrier: &dyn Carrier,
+        terms: AttemptLimits,
+        clock: &SystemClock,
+    ) -> AttemptOutcome {
         let wall_ms = now_ms();
         let secrets = self.secrets(wall_ms);
         let post = Post {
@@ -94,7 +99,7 @@ impl Attempt {
         match answer {
             Ok(Ok(answer)) => read(&answer, &secrets, now_ms(), ended_at),
             Ok(Err(error)) => no_answer(&error, &secrets, ended_at),
-            Err(_) => Outcome::without_answer("the attempt did not end in time", ended_at),
+            Err(_) => AttemptOutcome::without_answer("the attempt did not end in time", ended_at),
         }
     }
 
@@ -130,9 +135,9 @@ pub fn headers(
         .collect()
 }
 
-fn read(answer: &Answer, secrets: &[&str], wall_ms: i64, ended_at: i64) -> Outcome {
+fn read(answer: &Answer, secrets: &[&str], wall_ms: i64, ended_at: i64) -> AttemptOutcome {
     let (ending, error) = meaning(answer.status, || asked_pause(answer, wall_ms));
-    Outcome {
+    AttemptOutcome {
         ended_at,
         ending,
         http_status: Some(answer.status),
@@ -141,18 +146,19 @@ fn read(answer: &Answer, secrets: &[&str], wall_ms: i64, ended_at: i64) -> Outco
     }
 }
 
-fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> Outcome {
+fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> AttemptOutcome {
     let status = error.status();
     let ending = match status.map(|status| meaning(status, || None).0) {
-        Some(told @ (Ending::Success | Ending::Gone)) => told,
-        _ => Ending::Failure { retry_after: None },
+        Some(told @ (AttemptResult::Success | AttemptResult::Gone)) => told,
+        _ => AttemptResult::Failure { retry_after: None },
     };
-    Outcome {
+    AttemptOutcome {
         ended_at,
         ending,
         http_status: status,
         response_preview: None,
-        error: (ending != Ending::Success).then(|| preview::clean(&error.to_string(), secrets)),
+        error: (ending != AttemptResult::Success)
+            .then(|| preview::clean(&error.to_string(), secrets)),
     }
 }
 
@@ -160,10 +166,10 @@ fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> Outcome {
 fn meaning(
     status: u16,
     retry_after: impl FnOnce() -> Option<Duration>,
-) -> (Ending, Option<String>) {
-    let failure = |retry_after| Ending::Failure { retry_after };
+) -> (AttemptResult, Option<String>) {
+    let failure = |retry_after| AttemptResult::Failure { retry_after };
     match status {
-        200..=299 => (Ending::Success, None),
+        200..=299 => (AttemptResult::Success, None),
         300..=399 => (
             failure(retry_after()),
             Some(format!(
@@ -171,7 +177,7 @@ fn meaning(
             )),
         ),
         410 => (
-            Ending::Gone,
+            AttemptResult::Gone,
             Some("the receiver answered 410 Gone".to_owned()),
         ),
         _ => (

@@ -20,13 +20,13 @@ use std::{
 };
 
 use sluice_store::webhooks::{
-    Attempted, Claimed, EndpointHealth, EndpointStatus, Lane, Wanted, What,
+    Attempted, ClaimRequest, Claimed, EndpointHealth, EndpointStatus, Lane, What,
 };
 use uuid::Uuid;
 
 use super::{
     WebhookSettings,
-    attempt::Outcome,
+    attempt::AttemptOutcome,
     health::{self, Change, Rules},
     schedule::{Purpose, RetrySchedule, after},
     scheduler::{Bounds, Candidate, Grant, Load, Scheduler},
@@ -70,12 +70,12 @@ pub struct Ended {
     pub purpose: Purpose,
     /// Of the endpoint, as it was when the attempt was begun.
     pub revision: i64,
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
 }
 
 impl Ended {
     /// `revision`: of the endpoint that it was sent to.
-    pub fn of(claimed: &Claimed, revision: i64, outcome: Outcome) -> Self {
+    pub fn of(claimed: &Claimed, revision: i64, outcome: AttemptOutcome) -> Self {
         Self {
             revision,
             delivery_id: claimed.delivery_id,
@@ -111,7 +111,7 @@ pub struct Plan {
     pub news: Vec<News>,
     /// Endpoints whose waiting deliveries are put into the order of their events before any of them is claimed.
     pub releasing: Vec<Uuid>,
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<ClaimRequest>,
     /// What is due later than this was scheduled by another clock, and is due.
     pub horizon_ms: i64,
     /// When something becomes due that is not due now.
@@ -311,7 +311,7 @@ impl Dispatcher {
         let mut health = lane.endpoint.health();
         for ended in outcomes {
             let failures = health.consecutive_failures;
-            let Outcome {
+            let AttemptOutcome {
                 ending, ended_at, ..
             } = ended.outcome;
             if ended.revision != lane.endpoint.revision {
@@ -409,7 +409,7 @@ fn purpose(claimed: &Claimed) -> Purpose {
 }
 
 /// Divides an endpoint's places between what is due and what somebody asked for.
-fn wanted(grant: Grant, due: Due, replays_first: bool) -> impl Iterator<Item = Wanted> {
+fn wanted(grant: Grant, due: Due, replays_first: bool) -> impl Iterator<Item = ClaimRequest> {
     let places = u32::try_from(grant.places).unwrap_or(u32::MAX);
     let (more, less) = (places.div_ceil(2), places / 2);
     let (replays, regular) = match (due.replay, due.regular.is_some()) {
@@ -426,7 +426,7 @@ fn wanted(grant: Grant, due: Due, replays_first: bool) -> impl Iterator<Item = W
         .into_iter()
         .flatten()
         .filter(|(rows, _)| *rows > 0)
-        .map(move |(rows, what)| Wanted {
+        .map(move |(rows, what)| ClaimRequest {
             endpoint_id: grant.endpoint_id,
             rows,
             what,

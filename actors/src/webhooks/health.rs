@@ -21,7 +21,7 @@ use sluice_store::{
 
 use super::{
     WebhookSettings,
-    schedule::{Ending, Purpose, after},
+    schedule::{AttemptResult, Purpose, after},
 };
 
 /// Failures in a row before an endpoint rests at all.
@@ -64,13 +64,13 @@ impl Rules {
         &self,
         mut health: EndpointHealth,
         purpose: Purpose,
-        ending: Ending,
+        ending: AttemptResult,
         ended_at: i64,
     ) -> (EndpointHealth, Option<Change>) {
         let change = match ending {
-            Ending::Success => self.succeeded(&mut health, ended_at),
-            Ending::Failure { .. } => self.failed(&mut health, purpose, ended_at),
-            Ending::Gone => {
+            AttemptResult::Success => self.succeeded(&mut health, ended_at),
+            AttemptResult::Failure { .. } => self.failed(&mut health, purpose, ended_at),
+            AttemptResult::Gone => {
                 note_failure(&mut health, ended_at);
                 paused(&mut health)
             }
@@ -156,10 +156,10 @@ impl Rules {
 }
 
 /// The health after an attempt that says when an endpoint answered, and nothing else.
-pub fn noted(mut health: EndpointHealth, ending: Ending, ended_at: i64) -> EndpointHealth {
+pub fn noted(mut health: EndpointHealth, ending: AttemptResult, ended_at: i64) -> EndpointHealth {
     let last = match ending {
-        Ending::Success => &mut health.last_success_at,
-        Ending::Failure { .. } | Ending::Gone => &mut health.last_failure_at,
+        AttemptResult::Success => &mut health.last_success_at,
+        AttemptResult::Failure { .. } | AttemptResult::Gone => &mut health.last_failure_at,
     };
     *last = (*last).max(Some(ended_at));
     health

@@ -44,13 +44,13 @@ use tracing::warn;
 use uuid::Uuid;
 
 use self::{
-    attempt::{Carrier, Terms},
+    attempt::{AttemptLimits, Carrier},
     counters::WebhookCounters,
     schedule::RetrySchedule,
     sender::{MAILBOX, Nudge, Sender},
 };
 use crate::{
-    clock::Clock,
+    clock::SystemClock,
     component::{ActorHandle, Component},
     outbound::Outbound,
 };
@@ -67,17 +67,17 @@ const STOP_MARGIN: Duration = Duration::from_secs(3);
 /// The handle of webhooks for the façade. Clones share it; it exists before the actor runs.
 #[derive(Clone)]
 pub struct Webhooks {
-    services: Arc<Services>,
+    services: Arc<WebhookServices>,
     handle: ActorHandle<Sender>,
 }
 
 /// What survives the actor.
-struct Services {
+struct WebhookServices {
     settings: WebhookSettings,
     store: Store,
     carrier: Arc<dyn Carrier>,
     schedule: RetrySchedule,
-    clock: Clock,
+    clock: SystemClock,
     /// Of this process's leases.
     owner: Uuid,
     counters: WebhookCounters,
@@ -91,9 +91,9 @@ struct Services {
     closed: CancellationToken,
 }
 
-impl Services {
-    fn terms(&self) -> Terms {
-        Terms {
+impl WebhookServices {
+    fn terms(&self) -> AttemptLimits {
+        AttemptLimits {
             timeout: self.settings.timeout,
             max_answer: usize::try_from(self.settings.max_answer.as_u64()).unwrap_or(usize::MAX),
         }
@@ -120,12 +120,12 @@ impl Webhooks {
     /// With another carrier than the guarded connector, for tests.
     fn over(settings: WebhookSettings, store: Store, carrier: Arc<dyn Carrier>) -> Self {
         Self {
-            services: Arc::new(Services {
+            services: Arc::new(WebhookServices {
                 schedule: RetrySchedule::new(&settings),
                 settings,
                 store,
                 carrier,
-                clock: Clock::default(),
+                clock: SystemClock::default(),
                 owner: Uuid::now_v7(),
                 counters: WebhookCounters::default(),
                 incarnation: AtomicU64::new(0),

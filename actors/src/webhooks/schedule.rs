@@ -25,7 +25,7 @@ const DATE_FORMS: [&str; 3] = [
 
 /// How an attempt ended, as far as anything is decided by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum AttemptResult {
     /// 2xx.
     Success,
     Failure {
@@ -73,12 +73,12 @@ impl RetrySchedule {
     }
 
     /// What becomes of a delivery. `draw`: a random number from 0 up to 1.
-    pub fn next(&self, purpose: Purpose, ending: Ending, ended_at: i64, draw: f64) -> Next {
+    pub fn next(&self, purpose: Purpose, ending: AttemptResult, ended_at: i64, draw: f64) -> Next {
         match (ending, purpose) {
-            (Ending::Success, _) => Next::Delivered,
-            (Ending::Gone, _) | (_, Purpose::Replay) => Next::Failed,
+            (AttemptResult::Success, _) => Next::Delivered,
+            (AttemptResult::Gone, _) | (_, Purpose::Replay) => Next::Failed,
             (_, Purpose::Probe) => Next::Wait,
-            (Ending::Failure { retry_after }, Purpose::Delivery { failures }) => {
+            (AttemptResult::Failure { retry_after }, Purpose::Delivery { failures }) => {
                 let rung = usize::try_from(failures).unwrap_or(usize::MAX);
                 let Some(pause) = self.pauses.get(rung) else {
                     return Next::Failed;
@@ -130,8 +130,8 @@ mod tests {
         RetrySchedule::new(&WebhookSettings::default())
     }
 
-    fn failure(retry_after: Option<u64>) -> Ending {
-        Ending::Failure {
+    fn failure(retry_after: Option<u64>) -> AttemptResult {
+        AttemptResult::Failure {
             retry_after: retry_after.map(Duration::from_secs),
         }
     }
@@ -147,13 +147,13 @@ mod tests {
         let cases = [
             (Purpose::Probe, failure(None), Wait),
             (Purpose::Probe, failure(Some(99_999_999)), Wait),
-            (Purpose::Probe, Ending::Gone, Failed),
-            (Purpose::Probe, Ending::Success, Delivered),
+            (Purpose::Probe, AttemptResult::Gone, Failed),
+            (Purpose::Probe, AttemptResult::Success, Delivered),
             (Purpose::Replay, failure(Some(1)), Failed),
-            (Purpose::Replay, Ending::Gone, Failed),
-            (Purpose::Replay, Ending::Success, Delivered),
-            (delivery(0), Ending::Gone, Failed),
-            (delivery(5), Ending::Success, Delivered),
+            (Purpose::Replay, AttemptResult::Gone, Failed),
+            (Purpose::Replay, AttemptResult::Success, Delivered),
+            (delivery(0), AttemptResult::Gone, Failed),
+            (delivery(5), AttemptResult::Success, Delivered),
             (delivery(0), failure(None), at(5)),
             (delivery(1), failure(None), at(30)),
             (delivery(4), failure(None), at(1_800)),

@@ -36,11 +36,11 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{
-    Services,
-    attempt::{Attempt, Outcome},
+    WebhookServices,
+    attempt::{Attempt, AttemptOutcome},
     dispatcher::{Dispatcher, Ended, News, Plan, REWIND_ROWS},
     health::Change,
-    schedule::{Ending, after},
+    schedule::{AttemptResult, after},
 };
 
 pub(super) const MAILBOX: usize = 64;
@@ -51,13 +51,13 @@ const INTERRUPT_ROWS: u32 = 500;
 
 /// The actor; see the module documentation.
 pub(super) struct Sender {
-    services: Arc<Services>,
+    services: Arc<WebhookServices>,
     incarnation: u64,
     dispatcher: Dispatcher,
     /// Aborted when this is dropped.
     attempts: JoinSet<()>,
     /// Outcomes on their way to the dispatcher; one for each place at most.
-    reports: Reports,
+    reports: AttemptResults,
     /// The plan that is being carried out, and whom it sends to.
     planned: Option<(Arc<Plan>, Receivers)>,
     turn: Option<AbortOnDropHandle<()>>,
@@ -72,22 +72,25 @@ pub(super) struct Sender {
 }
 
 /// Attempts push to its end, and only the actor takes from its front.
-type Reports = Arc<Mutex<Vec<Ended>>>;
+type AttemptResults = Arc<Mutex<Vec<Ended>>>;
 
 type Receivers = HashMap<Uuid, Arc<Endpoint>>;
 
 impl Actor for Sender {
-    type Args = Arc<Services>;
+    type Args = Arc<WebhookServices>;
     type Error = Infallible;
 
-    async fn on_start(services: Arc<Services>, me: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(
+        services: Arc<WebhookServices>,
+        me: ActorRef<Self>,
+    ) -> Result<Self, Infallible> {
         let pacer = tokio::spawn(pace(me, services.store.newest_event()));
         services.counters.in_flight.store(0, Relaxed);
         Ok(Self {
             incarnation: services.incarnation.fetch_add(1, Relaxed) + 1,
             dispatcher: Dispatcher::new(&services.settings),
             attempts: JoinSet::new(),
-            reports: Reports::default(),
+            reports: AttemptResults::default(),
             planned: None,
             turn: None,
             asked_again: false,
@@ -113,7 +116,7 @@ impl Sender {
             let receivers = self.dispatcher.receivers();
             tokio::spawn(async move {
                 let lanes = look(&services, &receivers).await;
-                let _ = me.tell(Looked(of, lanes)).await;
+                let _ = me.tell(ScanFinished(of, lanes)).await;
             })
         } else {
             tokio::spawn(async move {
@@ -170,7 +173,7 @@ impl Sender {
         let (incarnation, reports) = (self.incarnation, self.reports.clone());
         self.turn = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             let done = carry_out(&services, incarnation, plan, reports).await;
-            let _ = me.tell(CarriedOut(incarnation, done)).await;
+            let _ = me.tell(PlanWritten(incarnation, done)).await;
         })));
     }
 
@@ -221,19 +224,19 @@ impl Sender {
 }
 
 /// Carries an attempt out; a fault of ours in it is a failed attempt.
-async fn attempt_outcome(services: &Services, attempt: &Attempt) -> Outcome {
+async fn attempt_outcome(services: &WebhookServices, attempt: &Attempt) -> AttemptOutcome {
     let performing = attempt.perform(&*services.carrier, services.terms(), &services.clock);
     let outcome = AssertUnwindSafe(performing).catch_unwind().await;
     let outcome = outcome.unwrap_or_else(|_| {
         error!(endpoint = %attempt.endpoint.id, "an attempt panicked");
-        Outcome::without_answer(
+        AttemptOutcome::without_answer(
             "the service failed at this attempt",
             services.clock.now_ms(),
         )
     });
     let counter = match outcome.ending {
-        Ending::Success => &services.counters.delivered,
-        Ending::Failure { .. } | Ending::Gone => &services.counters.failed,
+        AttemptResult::Success => &services.counters.delivered,
+        AttemptResult::Failure { .. } | AttemptResult::Gone => &services.counters.failed,
     };
     counter.fetch_add(1, Relaxed);
     debug!(
@@ -246,7 +249,7 @@ async fn attempt_outcome(services: &Services, attempt: &Attempt) -> Outcome {
     outcome
 }
 
-async fn look(services: &Services, receivers: &[Uuid]) -> Result<Vec<Lane>, Error> {
+async fn look(services: &WebhookServices, receivers: &[Uuid]) -> Result<Vec<Lane>, Error> {
     let mut db = services.store.read().await?;
     webhooks::lanes(&mut db, receivers).await
 }
@@ -259,7 +262,7 @@ struct Recovered {
 }
 
 /// Notes attempts that no sender makes any more, and at the start of the process mends due times.
-async fn recover(services: &Services) -> Result<Recovered, Error> {
+async fn recover(services: &WebhookServices) -> Result<Recovered, Error> {
     // What an actor of this process claimed, or else whatever an earlier process left.
     let of = services.has_started.load(Relaxed).then_some(services.owner);
     let now_ms = services.clock.now_ms();
@@ -292,10 +295,10 @@ struct Done {
 
 /// Nothing is written for an actor that has a successor, which would not know of it.
 async fn carry_out(
-    services: &Arc<Services>,
+    services: &Arc<WebhookServices>,
     incarnation: u64,
     plan: Arc<Plan>,
-    reports: Reports,
+    reports: AttemptResults,
 ) -> Result<Done, Error> {
     let of = services.clone();
     services
@@ -316,7 +319,7 @@ async fn carry_out(
 }
 
 /// They stay among the reports until the transaction is committed.
-fn late_records(services: &Services, reports: &Reports) -> Vec<Attempted> {
+fn late_records(services: &WebhookServices, reports: &AttemptResults) -> Vec<Attempted> {
     let reports = locked(reports);
     let records = reports
         .iter()
@@ -326,7 +329,7 @@ fn late_records(services: &Services, reports: &Reports) -> Vec<Attempted> {
 
 async fn write(
     tx: &mut Tx<'_>,
-    services: &Services,
+    services: &WebhookServices,
     plan: &Plan,
     late: &[Attempted],
 ) -> Result<Vec<Claimed>, Error> {
@@ -482,12 +485,16 @@ impl Message<Interrupted> for Sender {
 }
 
 /// Whom there is something for.
-struct Looked(u64, Result<Vec<Lane>, Error>);
+struct ScanFinished(u64, Result<Vec<Lane>, Error>);
 
-impl Message<Looked> for Sender {
+impl Message<ScanFinished> for Sender {
     type Reply = ();
 
-    async fn handle(&mut self, Looked(of, lanes): Looked, context: &mut Context<Self, ()>) {
+    async fn handle(
+        &mut self,
+        ScanFinished(of, lanes): ScanFinished,
+        context: &mut Context<Self, ()>,
+    ) {
         if of != self.incarnation {
             return;
         }
@@ -500,12 +507,16 @@ impl Message<Looked> for Sender {
 }
 
 /// The plan was written.
-struct CarriedOut(u64, Result<Done, Error>);
+struct PlanWritten(u64, Result<Done, Error>);
 
-impl Message<CarriedOut> for Sender {
+impl Message<PlanWritten> for Sender {
     type Reply = ();
 
-    async fn handle(&mut self, CarriedOut(of, done): CarriedOut, context: &mut Context<Self, ()>) {
+    async fn handle(
+        &mut self,
+        PlanWritten(of, done): PlanWritten,
+        context: &mut Context<Self, ()>,
+    ) {
         if of != self.incarnation {
             return;
         }
@@ -530,13 +541,13 @@ impl Message<CarriedOut> for Sender {
 
 /// Makes the actor begin a turn, and panic when what that has to say waits in the mailbox.
 #[cfg(test)]
-pub(super) struct FallBehind;
+pub(super) struct Panic;
 
 #[cfg(test)]
-impl Message<FallBehind> for Sender {
+impl Message<Panic> for Sender {
     type Reply = ();
 
-    async fn handle(&mut self, _: FallBehind, context: &mut Context<Self, ()>) {
+    async fn handle(&mut self, _: Panic, context: &mut Context<Self, ()>) {
         self.begin(&context.actor_ref().clone());
         while self.turn.as_ref().is_some_and(|turn| !turn.is_finished()) {
             tokio::task::yield_now().await;

@@ -14,7 +14,7 @@ use kameo::actor::ActorRef;
 use serde_json::{Map, json};
 use sluice_store::{
     Page, Store,
-    events::{self, Audience, NewEvent, Place},
+    events::{self, Audience, EventPosition, NewEvent},
     now_ms,
     webhooks::{
         self as rows, Attempt, AttemptStatus, Delivery, DeliveryFilter, DeliveryStatus, Endpoint,
@@ -30,7 +30,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use uuid::Uuid;
 
-use super::{Webhooks, attempt::Carrier, sender::FallBehind, settings::WebhookSettings, signature};
+use super::{Webhooks, attempt::Carrier, sender::Panic, settings::WebhookSettings, signature};
 use crate::{
     component::ComponentStatuses,
     fixtures::{PATIENCE, account, open_store, until},
@@ -177,7 +177,7 @@ impl Site {
             audience: Audience::Everyone,
             also: Vec::new(),
             resource: format!("file:{number}"),
-            place: Place::Only,
+            place: EventPosition::Only,
             data: Map::from_iter([("number".to_owned(), json!(number))]),
         };
         let event = self
@@ -399,7 +399,7 @@ async fn an_actor_that_panics_interrupts_its_own_attempts_and_goes_on() {
     site.event(1).await;
     site.until_in_flight(1).await;
     let sender = site.webhooks.handle.get().unwrap();
-    sender.tell(FallBehind).await.unwrap();
+    sender.tell(Panic).await.unwrap();
     site.until("its attempts are ended", |site| {
         site.webhooks.statistics().interrupted == 1
     })
@@ -424,7 +424,7 @@ async fn an_actor_does_not_go_on_with_its_predecessors_turn() {
     site.until_in_flight(1).await;
     site.event(2).await;
     let sender = site.webhooks.handle.get().unwrap();
-    sender.tell(FallBehind).await.unwrap();
+    sender.tell(Panic).await.unwrap();
     site.until("its attempt is made again", |site| site.seen().len() == 2)
         .await;
     site.fake.permits.add_permits(5);

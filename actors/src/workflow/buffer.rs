@@ -2,15 +2,15 @@
 
 use std::{fs::File, sync::Arc};
 
-use sluice_media::{format::Format, operation::Source, task::OutputFacts, workflow::Facts};
+use sluice_media::{format::Format, operation::OperationInput, task::OutputFacts, workflow::Facts};
 use sluice_store::{
     Error as StoreError,
     blob::{BlobHash, Scratched, Sealed},
     files,
-    workflows::{Place as JournalledPlace, Run, StepOutput},
+    workflows::{BufferLocation as JournalledPlace, Run, StepOutput},
 };
 
-use super::Services;
+use super::WorkflowServices;
 use crate::durable::{input::known_format, step_error::StepError};
 
 /// A file on its way through the nodes.
@@ -70,7 +70,7 @@ impl Buffer {
 
     /// What a journalled step made; `None` when it is gone or differs.
     pub(super) async fn journalled(
-        services: &Services,
+        services: &WorkflowServices,
         run: &Run,
         position: u32,
         output: &StepOutput,
@@ -126,7 +126,10 @@ impl Buffer {
     }
 
     /// Opened for reading; read at positions, since others read it too.
-    pub(super) async fn file(&mut self, services: &Services) -> Result<Arc<File>, StoreError> {
+    pub(super) async fn file(
+        &mut self,
+        services: &WorkflowServices,
+    ) -> Result<Arc<File>, StoreError> {
         if let Some(file) = &self.file {
             return Ok(file.clone());
         }
@@ -143,11 +146,11 @@ impl Buffer {
     /// As an operation reads it.
     pub(super) async fn source(
         &mut self,
-        services: &Services,
-    ) -> Result<(Source, Arc<File>), StepError> {
+        services: &WorkflowServices,
+    ) -> Result<(OperationInput, Arc<File>), StepError> {
         let file = self.file(services).await?;
         let format = known_format(&file, &self.filename)?;
-        Ok((Source::new(format, self.filename.clone()), file))
+        Ok((OperationInput::new(format, self.filename.clone()), file))
     }
 
     /// Of one picture, where they are known.

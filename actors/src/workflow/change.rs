@@ -12,7 +12,7 @@ use sluice_store::{
     now_ms,
     video::{self, NewStream, Submitted},
     work::{self, Lease},
-    workflows::{self, Completion, Failure, NewOutput, Run, Step, Terms, TriggerLimits},
+    workflows::{self, Completion, EndingTerms, Failure, NewOutput, Run, Step, TriggerLimits},
 };
 
 use super::{events, trigger};
@@ -22,19 +22,19 @@ use crate::durable::stored::{self, UnstoredResult, note_lineage};
 pub(super) struct Change {
     pub(super) lease: Lease,
     pub(super) run: Arc<Run>,
-    pub(super) terms: Terms,
+    pub(super) terms: EndingTerms,
     pub(super) triggers: TriggerLimits,
     pub(super) steps: Vec<Step>,
     /// A blob that is to be recorded.
     pub(super) sealed: Option<Arc<Sealed>>,
-    pub(super) keep: Option<Keep>,
-    pub(super) cast: Option<Cast>,
-    pub(super) ending: Option<Ending>,
+    pub(super) keep: Option<StoredFile>,
+    pub(super) cast: Option<NewVideoStream>,
+    pub(super) ending: Option<RunEnding>,
 }
 
 /// A file that a storage step makes.
 #[derive(Clone, Debug)]
-pub(super) struct Keep {
+pub(super) struct StoredFile {
     /// Which one of the change's steps stores it.
     pub(super) step: usize,
     pub(super) file: NewFile,
@@ -44,7 +44,7 @@ pub(super) struct Keep {
 
 /// A video stream that a step makes.
 #[derive(Clone, Debug)]
-pub(super) struct Cast {
+pub(super) struct NewVideoStream {
     /// Which one of the change's steps makes it.
     pub(super) step: usize,
     pub(super) stream: NewStream,
@@ -52,7 +52,7 @@ pub(super) struct Cast {
 
 /// How the run ends.
 #[derive(Clone)]
-pub(super) enum Ending {
+pub(super) enum RunEnding {
     Completed {
         gate: Option<bool>,
         /// Its last buffer, of a run that stored none, and what made it.
@@ -128,7 +128,7 @@ impl Change {
         })
     }
 
-    fn keeping(&self, keep: &Keep) -> UnstoredResult {
+    fn keeping(&self, keep: &StoredFile) -> UnstoredResult {
         UnstoredResult {
             account_id: self.run.account_id,
             file: keep.file.clone(),
@@ -141,12 +141,12 @@ impl Change {
     async fn end(
         &self,
         tx: &mut Tx<'_>,
-        ending: Ending,
+        ending: RunEnding,
         mut steps: Vec<Step>,
         now: i64,
     ) -> Result<Run, Error> {
         match ending {
-            Ending::Completed {
+            RunEnding::Completed {
                 gate,
                 output,
                 left_out,
@@ -168,7 +168,7 @@ impl Change {
                 }
                 Ok(run)
             }
-            Ending::Failed {
+            RunEnding::Failed {
                 gate,
                 node,
                 code,

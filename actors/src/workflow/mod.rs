@@ -28,7 +28,7 @@ use sluice_store::{
     now_ms,
     work::{Lane, Lease},
     workflows::{
-        self, NewRun, Retried, Retry, Run, RunInput, RunStatus, Submitted, Terms, Trigger,
+        self, EndingTerms, NewRun, Retried, Retry, Run, RunInput, RunStatus, Submitted, Trigger,
         TriggerLimits,
     },
 };
@@ -53,11 +53,11 @@ use crate::{
 };
 use run::{RunTask, WorkflowRun};
 
-pub use progress::{Counts, Progress};
+pub use progress::{RunProgress, RunTotals};
 pub use settings::WorkflowSettings;
 
 /// Somebody who follows a run.
-pub type Follower = progress_channels::Follower<Progress>;
+pub type Follower = progress_channels::Follower<RunProgress>;
 
 /// Runs of a deleted workflow that one transaction cancels.
 const CANCELLED_AT_ONCE: u32 = 100;
@@ -65,27 +65,27 @@ const CANCELLED_AT_ONCE: u32 = 100;
 /// The handle of workflow runs for the façade. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct Workflows {
-    services: Arc<Services>,
+    services: Arc<WorkflowServices>,
 }
 
 /// What all runs share.
-struct Services {
+struct WorkflowServices {
     settings: WorkflowSettings,
     store: Store,
     workers: Arc<dyn Workers>,
     streams: VideoStreams,
     /// Makes a safe name of what a pattern gives.
     clean: fn(&str) -> String,
-    followers: Followers<Progress>,
-    counters: OutcomeCounters<Counts>,
+    followers: Followers<RunProgress>,
+    counters: OutcomeCounters<RunTotals>,
     /// Runs stop at their next step when it ends, and nobody waits for them any more.
     shutdown: ShutdownTracker,
     registry: RegistryHandle<RunEntity>,
 }
 
-impl Services {
-    fn terms(&self) -> Terms {
-        Terms {
+impl WorkflowServices {
+    fn terms(&self) -> EndingTerms {
+        EndingTerms {
             keep_ms: self.keep_ms(),
             max_active: self.settings.max_active_per_workflow,
         }
@@ -109,7 +109,7 @@ impl Services {
     fn ended(&self, run: &Run, steps_done: usize) {
         self.counters.note(|counts| counts.ended(run));
         self.followers
-            .publish(run.id, Progress::at_rest(run, steps_done));
+            .publish(run.id, RunProgress::at_rest(run, steps_done));
     }
 }
 
@@ -168,7 +168,7 @@ impl Workflows {
         clean: fn(&str) -> String,
     ) -> Self {
         Self {
-            services: Arc::new(Services {
+            services: Arc::new(WorkflowServices {
                 followers: Followers::new(
                     store.clone(),
                     settings.max_followers,
@@ -372,7 +372,7 @@ impl Workflows {
             .await?;
         if let Retried::Queued(run) = &retried {
             let steps_done = self.steps_done(run.id).await.unwrap_or(0);
-            let progress = Progress::at_rest(run, steps_done);
+            let progress = RunProgress::at_rest(run, steps_done);
             self.services.followers.begin_anew(run.id, progress);
             self.announce();
         }
@@ -399,7 +399,7 @@ impl Workflows {
     }
 
     /// What has come of runs since the start.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RunTotals {
         self.services.counters.now()
     }
 
@@ -431,7 +431,7 @@ async fn trigger(
 
 /// Workflow runs, as their registry sees them.
 #[derive(Clone)]
-pub(crate) struct RunEntity(Arc<Services>);
+pub(crate) struct RunEntity(Arc<WorkflowServices>);
 
 impl Entity for RunEntity {
     const KIND: &'static str = workflows::KIND;

@@ -4,7 +4,7 @@ use std::{fs::File, sync::Arc};
 
 use serde_json::Value;
 use sluice_media::{
-    operation::{Operation, Source},
+    operation::{Operation, OperationInput},
     task::{Done, Failure, FailureCode, Task},
     workflow::Node,
 };
@@ -12,7 +12,7 @@ use sluice_store::{Error as StoreError, files, workflows::Run};
 use uuid::Uuid;
 
 use super::{
-    Services,
+    WorkflowServices,
     buffer::{Buffer, Place},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(super) enum Destination {
 
 /// Does the operation on the buffer; the next buffer.
 pub(super) async fn perform(
-    services: &Services,
+    services: &WorkflowServices,
     run: &Run,
     node: &Node,
     operation: &Operation,
@@ -75,7 +75,7 @@ pub(super) async fn perform(
 
 /// The facts of the buffer, as `inspect` tells them, and what conditions ask of them.
 pub(super) async fn inspect(
-    services: &Services,
+    services: &WorkflowServices,
     run: &Run,
     buffer: &mut Buffer,
 ) -> Result<(Value, files::Facts), StepError> {
@@ -93,7 +93,7 @@ pub(super) async fn inspect(
 
 /// What a task makes beside its first result is let go: a node passes on one file.
 async fn task_done(
-    services: &Services,
+    services: &WorkflowServices,
     run: &Run,
     task: Task,
     inputs: Vec<Arc<File>>,
@@ -120,11 +120,11 @@ async fn task_done(
 
 /// A watermark's own image, a stored file of the account.
 async fn mark_of(
-    services: &Services,
+    services: &WorkflowServices,
     run: &Run,
     node: &Node,
     operation: &Operation,
-) -> Result<Option<(Source, Arc<File>)>, StepError> {
+) -> Result<Option<(OperationInput, Arc<File>)>, StepError> {
     if !matches!(operation, Operation::Watermark(_)) {
         return Ok(None);
     }
@@ -139,7 +139,7 @@ async fn mark_of(
     };
     let file = Arc::new(services.store.blobs().open(&stored.blob).await?);
     let format = known_format(&file, &stored.filename)?;
-    Ok(Some((Source::new(format, stored.filename), file)))
+    Ok(Some((OperationInput::new(format, stored.filename), file)))
 }
 
 fn no_mark(id: Uuid) -> Failure {

@@ -24,7 +24,7 @@ pub(super) fn count(nodes: usize) -> u32 {
 
 /// Why a run goes no further.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End<'a> {
+pub(super) enum PathEnd<'a> {
     /// Nothing follows.
     Reached,
     /// The upload did not meet the gate.
@@ -90,29 +90,31 @@ impl Path {
     pub(super) fn left_out<'d>(
         &self,
         definition: &'d Definition,
-        end: End<'_>,
+        end: PathEnd<'_>,
     ) -> Vec<(&'d Node, String)> {
         let mut done: HashSet<&str> = self.visits.iter().map(|it| it.node_id.as_str()).collect();
         let mut ahead = HashSet::new();
         match end {
-            End::Failed(failed) => {
+            PathEnd::Failed(failed) => {
                 done.insert(&failed.id);
                 ahead = reachable(definition, [failed.id.as_str()]);
             }
-            End::Stopped(_) => {
+            PathEnd::Stopped(_) => {
                 let next = self.next(definition).map(|next| next.id.as_str());
                 ahead = reachable(definition, next);
                 ahead.extend(next);
             }
-            End::Reached | End::TurnedAway => {}
+            PathEnd::Reached | PathEnd::TurnedAway => {}
         }
         let others = self.other_paths(definition);
         let reason = |node: &Node| match end {
-            End::TurnedAway => "the upload does not meet the condition of the workflow".to_owned(),
-            End::Failed(failed) if ahead.contains(node.id.as_str()) => {
+            PathEnd::TurnedAway => {
+                "the upload does not meet the condition of the workflow".to_owned()
+            }
+            PathEnd::Failed(failed) if ahead.contains(node.id.as_str()) => {
                 format!("not reached, because `{}` failed", failed.title)
             }
-            End::Stopped(reason) if ahead.contains(node.id.as_str()) => reason.to_owned(),
+            PathEnd::Stopped(reason) if ahead.contains(node.id.as_str()) => reason.to_owned(),
             _ => others
                 .iter()
                 .find(|other| other.nodes.contains(node.id.as_str()))

@@ -20,7 +20,7 @@ use crate::durable::{
 
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     pub status: RunStatus,
     /// Nodes of its path that are done.
     pub steps_done: u32,
@@ -34,7 +34,7 @@ pub struct Progress {
     pub queue_place: Option<u32>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Of a run that is worked on.
     pub(super) fn in_flight(definition: &sluice_media::workflow::Definition, path: &Path) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Progress {
     }
 }
 
-impl Report for Progress {
+impl Report for RunProgress {
     async fn look(store: &Store, id: Uuid) -> Result<Self, Error> {
         let mut reader = store.read().await?;
         let run = workflows::by_id(&mut reader, id).await?;
@@ -108,7 +108,7 @@ impl Report for Progress {
 
 /// Runs by what became of them since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RunTotals {
     /// Worked on at this moment.
     pub active: usize,
     pub completed: u64,
@@ -119,7 +119,7 @@ pub struct Counts {
     pub failed: BTreeMap<String, u64>,
 }
 
-impl Counts {
+impl RunTotals {
     /// A run has ended.
     pub(super) fn ended(&mut self, run: &Run) {
         match run.status {
@@ -137,10 +137,10 @@ impl Counts {
 }
 
 /// Somebody works on a run, until this is dropped.
-pub(super) struct Active(OutcomeCounters<Counts>);
+pub(super) struct Active(OutcomeCounters<RunTotals>);
 
 impl Active {
-    pub(super) fn begin(counters: &OutcomeCounters<Counts>) -> Self {
+    pub(super) fn begin(counters: &OutcomeCounters<RunTotals>) -> Self {
         counters.note(|counts| counts.active += 1);
         Self(counters.clone())
     }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_step_comes_nearer_to_its_end_and_the_next_begins_anew() {
-        let at = |steps_done| Progress {
+        let at = |steps_done| RunProgress {
             status: RunStatus::Processing,
             steps_done,
             steps_total: 3,
@@ -180,7 +180,7 @@ mod tests {
         let next = at(2).beside(TaskShares::default(), Some(&half));
         assert_eq!(next.step_percent, None);
         assert!(half.is_before(&next));
-        let ended = Progress {
+        let ended = RunProgress {
             status: RunStatus::Completed,
             ..at(3)
         };

@@ -40,9 +40,9 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{
-    Services,
+    WorkflowServices,
     buffer::{Buffer, Place},
-    change::{Cast, Keep, made_by},
+    change::{NewVideoStream, StoredFile, made_by},
     operation::{self, Destination},
     path::{Path, count},
     progress::Active,
@@ -61,7 +61,7 @@ pub(crate) type WorkflowRun = RowOwner<RunTask>;
 
 /// The work on one run.
 pub(crate) struct RunTask {
-    pub(super) services: Arc<Services>,
+    pub(super) services: Arc<WorkflowServices>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
     pub(super) _at_work: WorkGuard,
@@ -128,7 +128,7 @@ impl From<Failure> for StepFailure {
 
 /// A run on its way.
 struct RunTraversal<'s> {
-    services: &'s Services,
+    services: &'s WorkflowServices,
     lease: &'s Lease,
     run: Arc<Run>,
     definition: Arc<Definition>,
@@ -138,29 +138,29 @@ struct RunTraversal<'s> {
     began_at: i64,
     /// Bytes of facts that the log has room for.
     facts_left: usize,
-    unwritten: Unwritten,
+    unwritten: PendingChange,
 }
 
 /// What the next change writes.
 #[derive(Default)]
-struct Unwritten {
+struct PendingChange {
     steps: Vec<Step>,
     /// A blob that is to be recorded.
     sealed: Option<Arc<Sealed>>,
     /// At most one of both: what is kept, or made a stream of.
-    keep: Option<Keep>,
-    cast: Option<Cast>,
+    keep: Option<StoredFile>,
+    cast: Option<NewVideoStream>,
 }
 
 /// What is to be said of a step that was done.
 #[derive(Default)]
-struct Note {
+struct StepNote {
     message: String,
     branch: Option<bool>,
     facts: Option<serde_json::Value>,
 }
 
-impl From<String> for Note {
+impl From<String> for StepNote {
     fn from(message: String) -> Self {
         Self {
             message,
@@ -233,12 +233,12 @@ impl RunTraversal<'_> {
         Ok(())
     }
 
-    async fn perform(&mut self, node: &Node) -> Result<Note, StepError> {
+    async fn perform(&mut self, node: &Node) -> Result<StepNote, StepError> {
         Ok(match &node.kind {
             Kind::Upload => format!("took in {}", self.buffer.filename).into(),
             Kind::Branch(group) => {
                 let is_met = self.is_met(group).await?;
-                Note {
+                StepNote {
                     message: format!("took the `{is_met}` path"),
                     branch: Some(is_met),
                     facts: None,
@@ -301,7 +301,7 @@ impl RunTraversal<'_> {
             duration_ms: self.buffer.duration_ms,
             generation: self.run.generation.saturating_add(1),
         };
-        self.unwritten.keep = Some(Keep {
+        self.unwritten.keep = Some(StoredFile {
             step: self.unwritten.steps.len(),
             file,
             made_by: made_by(&self.run, self.operations()),
@@ -318,13 +318,13 @@ impl RunTraversal<'_> {
     }
 
     /// What the log has of an inspection.
-    fn told(&mut self, facts: serde_json::Value) -> Note {
+    fn told(&mut self, facts: serde_json::Value) -> StepNote {
         match self.facts_left.checked_sub(facts.to_string().len()) {
             Some(left) => {
                 self.facts_left = left;
-                Note {
+                StepNote {
                     facts: Some(facts),
-                    ..Note::from("told the facts of the file".to_owned())
+                    ..StepNote::from("told the facts of the file".to_owned())
                 }
             }
             None => format!(
@@ -426,7 +426,7 @@ impl RunTraversal<'_> {
 /// The watchdog of a step: one that hangs fails, whatever it hangs on. As long as tasks end in the workers, or tell how far they
 /// are, it may be waiting for its turn there; once it has it, the workers bound it themselves.
 async fn in_time<T>(
-    services: &Services,
+    services: &WorkflowServices,
     step: impl Future<Output = Result<T, StepError>>,
 ) -> Result<T, StepError> {
     let limit = services.settings.step_timeout;

@@ -5,7 +5,7 @@ use sluice_store::{
     workflows::{self, Run},
 };
 
-use super::{definition, path::End, run::ending::left_out};
+use super::{definition, path::PathEnd, run::ending::left_out};
 
 /// Notes the steps that an ended run has not done as skipped, those ahead for this reason. None when this version of the service
 /// does not read the run's definition: that keeps no run from ending.
@@ -18,6 +18,6 @@ pub(super) async fn note(tx: &mut Tx<'_>, run: &Run, reason: &str) -> Result<(),
     let Ok(path) = definition::journalled(&definition, &done) else {
         return Ok(());
     };
-    let skipped = left_out(&path, &definition, End::Stopped(reason), path.len());
+    let skipped = left_out(&path, &definition, PathEnd::Stopped(reason), path.len());
     workflows::record_skipped(tx, run.id, &skipped).await
 }

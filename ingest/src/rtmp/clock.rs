@@ -14,7 +14,7 @@ const HORIZON_MS: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one connection, audio and video alike, in order of arrival.
 #[derive(Clone, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct TimestampUnwrapper {
     last: Option<Reading>,
     /// Bits of a timestamp: 32 until an early wrap was seen.
     width: u32,
@@ -26,7 +26,7 @@ struct Reading {
     unwrapped_ms: i64,
 }
 
-impl Clock {
+impl TimestampUnwrapper {
     pub(crate) fn new() -> Self {
         Self {
             last: None,
@@ -129,7 +129,7 @@ mod tests {
             ("small step back", &[100, 90, 110], &[100, 90, 110]),
         ];
         for (name, raw, expected) in cases {
-            let mut clock = Clock::new();
+            let mut clock = TimestampUnwrapper::new();
             let got: Vec<i64> = raw.iter().map(|&raw| clock.unwrap_ms(raw)).collect();
             assert_eq!(got, expected, "{name}");
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn endless_jumps_stay_on_the_line() {
-        let mut clock = Clock {
+        let mut clock = TimestampUnwrapper {
             last: Some(Reading {
                 raw_ms: 0,
                 unwrapped_ms: -HORIZON_MS + 1,

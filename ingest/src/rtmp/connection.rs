@@ -22,7 +22,7 @@ use crate::{
 
 use super::{
     RtmpSettings,
-    session::{Progress, PublishCommand, Session},
+    session::{DecodeState, PublishCommand, ServerSession},
 };
 
 const TICK: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ enum PublishEnd {
 
 struct Connection<S> {
     socket: S,
-    session: Session,
+    session: ServerSession,
     input: BytesMut,
     units: Vec<Unit>,
     started: Instant,
@@ -115,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             socket,
-            session: Session::new(settings, fill_random),
+            session: ServerSession::new(settings, fill_random),
             input: BytesMut::new(),
             units: Vec::new(),
             started: Instant::now(),
@@ -177,10 +177,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             let progress = self.decode();
             self.flush().await?;
             match progress? {
-                Progress::Asked(ask) => return Ok(Ok(ask)),
-                Progress::Ended => return Ok(Err(Exit::Closing)),
-                Progress::Paused => continue,
-                Progress::Starved => {}
+                DecodeState::Asked(ask) => return Ok(Ok(ask)),
+                DecodeState::Ended => return Ok(Err(Exit::Closing)),
+                DecodeState::Paused => continue,
+                DecodeState::Starved => {}
             }
             match self.wait(std::future::pending()).await? {
                 Wake::Read | Wake::Tick => {}
@@ -221,13 +221,13 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
                 next_report = now + TICK;
             }
             match progress {
-                Progress::Ended => return Ok(PublishEnd::Goodbye),
-                Progress::Paused => {
+                DecodeState::Ended => return Ok(PublishEnd::Goodbye),
+                DecodeState::Paused => {
                     tokio::task::yield_now().await;
                     continue;
                 }
                 // A second wish to publish is answered by the session itself.
-                Progress::Starved | Progress::Asked(_) => {}
+                DecodeState::Starved | DecodeState::Asked(_) => {}
             }
             match self.wait(publisher.closed()).await? {
                 Wake::Read | Wake::Tick => {}
@@ -245,7 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
     async fn take_arrived<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Error> {
         let deadline = Instant::now() + LAST_READ;
         let mut taken = 0;
-        while let Progress::Starved = self.deliver_decoded(publisher).await? {
+        while let DecodeState::Starved = self.deliver_decoded(publisher).await? {
             if taken >= LAST_READ_BYTES {
                 break;
             }
@@ -264,18 +264,18 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
     async fn deliver_decoded<P: PublishSession>(
         &mut self,
         publisher: &mut P,
-    ) -> Result<Progress, Error> {
+    ) -> Result<DecodeState, Error> {
         loop {
             let progress = self.decode();
             let _ = self.deliver(publisher).await;
             match progress? {
-                Progress::Paused => tokio::task::yield_now().await,
+                DecodeState::Paused => tokio::task::yield_now().await,
                 progress => return Ok(progress),
             }
         }
     }
 
-    fn decode(&mut self) -> Result<Progress, Error> {
+    fn decode(&mut self) -> Result<DecodeState, Error> {
         let now = self.now();
         self.session.receive(&mut self.input, now, &mut self.units)
     }

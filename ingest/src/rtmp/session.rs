@@ -20,7 +20,7 @@ use super::{
     RtmpSettings,
     amf0::{self, Value},
     chunk::{ChunkLimits, ChunkReader},
-    clock::Clock,
+    clock::TimestampUnwrapper,
     command::{self, Command, Connect},
     flv::{Aggregate, Corruption, Demuxer},
     handshake::{FillRandom, Handshake},
@@ -51,12 +51,12 @@ const BAD_APP: &str =
 
 /// Where decoding stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum DecodeState {
     /// Everything whole was decoded: more input is needed.
     Starved,
     /// The turn is over: hand over the units, then go on with the same input.
     Paused,
-    /// The client asks to publish: answer with [`Session::admit`] or [`Session::refuse`].
+    /// The client asks to publish: answer with [`ServerSession::admit`] or [`ServerSession::refuse`].
     Asked(PublishCommand),
     /// The client said goodbye.
     Ended,
@@ -82,14 +82,14 @@ impl fmt::Debug for PublishCommand {
 
 /// The state machine.
 #[derive(Debug)]
-pub struct Session {
+pub struct ServerSession {
     deadlines: Deadlines,
-    stage: Stage,
+    stage: ServerStage,
     handshake: Handshake,
     reader: ChunkReader,
     publishing_limits: ChunkLimits,
     writer: Writer,
-    clock: Clock,
+    clock: TimestampUnwrapper,
     demuxer: Demuxer,
     aggregate: Option<Aggregate>,
     /// The application of `connect`; `None` before it, and when the client's text was no name.
@@ -108,7 +108,7 @@ pub struct Session {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ServerStage {
     Handshake,
     Connecting,
     Connected,
@@ -128,7 +128,7 @@ struct Deadlines {
     last_ping: Duration,
 }
 
-impl Session {
+impl ServerSession {
     pub fn new(settings: &RtmpSettings, fill_random: FillRandom) -> Self {
         let command = bytes(settings.max_command);
         let before_publish = ChunkLimits {
@@ -148,7 +148,7 @@ impl Session {
                 since: Duration::ZERO,
                 last_ping: Duration::ZERO,
             },
-            stage: Stage::Handshake,
+            stage: ServerStage::Handshake,
             handshake: Handshake::new(fill_random),
             reader: ChunkReader::new(before_publish),
             publishing_limits: ChunkLimits {
@@ -158,7 +158,7 @@ impl Session {
                 ..before_publish
             },
             writer: Writer::new(),
-            clock: Clock::new(),
+            clock: TimestampUnwrapper::new(),
             demuxer: Demuxer::new(),
             aggregate: None,
             app: None,
@@ -196,34 +196,34 @@ impl Session {
         input: &mut BytesMut,
         now: Duration,
         units: &mut Vec<Unit>,
-    ) -> Result<Progress, Error> {
-        if self.stage == Stage::Handshake {
+    ) -> Result<DecodeState, Error> {
+        if self.stage == ServerStage::Handshake {
             if !self.handshake.advance(input, self.writer.output())? {
-                return Ok(Progress::Starved);
+                return Ok(DecodeState::Starved);
             }
-            self.enter(Stage::Connecting, now);
+            self.enter(ServerStage::Connecting, now);
         }
         for _ in 0..MESSAGES_PER_TURN {
-            if self.stage == Stage::Ended {
-                return Ok(Progress::Ended);
+            if self.stage == ServerStage::Ended {
+                return Ok(DecodeState::Ended);
             }
             if self.take_aggregated(units) {
                 continue;
             }
             let Some(message) = self.reader.next(input)? else {
-                return Ok(Progress::Starved);
+                return Ok(DecodeState::Starved);
             };
             if let Some(ask) = self.handle(message, now, units)? {
-                self.enter(Stage::Asking, now);
-                return Ok(Progress::Asked(ask));
+                self.enter(ServerStage::Asking, now);
+                return Ok(DecodeState::Asked(ask));
             }
         }
-        Ok(Progress::Paused)
+        Ok(DecodeState::Paused)
     }
 
     /// The authorizer said yes: media may come.
     pub fn admit(&mut self, now: Duration) {
-        self.enter(Stage::Publishing, now);
+        self.enter(ServerStage::Publishing, now);
         self.deadlines.last_ping = now;
         self.reader.set_limits(self.publishing_limits);
         self.writer.stream_begin(self.publishing);
@@ -232,14 +232,14 @@ impl Session {
 
     /// The authorizer said no. The error is what the connection ends with, after the output was sent.
     pub fn refuse(&mut self, rejection: Rejection) -> Error {
-        self.stage = Stage::Ended;
+        self.stage = ServerStage::Ended;
         self.status("error", BAD_NAME, rejection.message());
         Error::Refused(rejection)
     }
 
     /// Tells a publisher that it is over, whoever ended it.
     pub fn farewell(&mut self) {
-        self.stage = Stage::Ended;
+        self.stage = ServerStage::Ended;
         self.status("status", "NetStream.Unpublish.Success", "unpublished");
     }
 
@@ -251,16 +251,18 @@ impl Session {
     /// To be called about once a second: checks deadlines, sends pings.
     pub fn tick(&mut self, now: Duration) -> Result<(), Error> {
         let (what, limit) = match self.stage {
-            Stage::Handshake => ("handshake", self.deadlines.handshake),
-            Stage::Connecting | Stage::Connected => ("way to publish", self.deadlines.publish),
-            Stage::Publishing => ("silence of the publisher", self.deadlines.idle),
-            Stage::Asking | Stage::Ended => return Ok(()),
+            ServerStage::Handshake => ("handshake", self.deadlines.handshake),
+            ServerStage::Connecting | ServerStage::Connected => {
+                ("way to publish", self.deadlines.publish)
+            }
+            ServerStage::Publishing => ("silence of the publisher", self.deadlines.idle),
+            ServerStage::Asking | ServerStage::Ended => return Ok(()),
         };
         if now.saturating_sub(self.deadlines.since) >= limit {
             return Err(Error::TimedOut { what, limit });
         }
         let since_ping = now.saturating_sub(self.deadlines.last_ping);
-        if self.stage == Stage::Publishing && since_ping >= self.deadlines.ping_interval {
+        if self.stage == ServerStage::Publishing && since_ping >= self.deadlines.ping_interval {
             self.deadlines.last_ping = now;
             let timestamp_ms = (now.as_millis() & u128::from(u32::MAX)) as u32;
             self.writer.ping_request(timestamp_ms);
@@ -279,8 +281,8 @@ impl Session {
         }
     }
 
-    fn enter(&mut self, stage: Stage, now: Duration) {
-        let is_same_wait = self.stage == Stage::Connecting && stage == Stage::Connected;
+    fn enter(&mut self, stage: ServerStage, now: Duration) {
+        let is_same_wait = self.stage == ServerStage::Connecting && stage == ServerStage::Connected;
         self.stage = stage;
         if !is_same_wait {
             self.deadlines.since = now;
@@ -293,7 +295,7 @@ impl Session {
         now: Duration,
         units: &mut Vec<Unit>,
     ) -> Result<Option<PublishCommand>, Error> {
-        if self.stage != Stage::Publishing {
+        if self.stage != ServerStage::Publishing {
             self.count_before_publish()?;
         }
         match message.kind {
@@ -329,7 +331,7 @@ impl Session {
 
     fn check_media_allowed(&self) -> Result<(), Error> {
         match self.stage {
-            Stage::Publishing => Ok(()),
+            ServerStage::Publishing => Ok(()),
             _ => Err(Error::invalid("media message", "it came before publish")),
         }
     }
@@ -423,7 +425,7 @@ impl Session {
         let transaction = command.transaction;
         match command.name.as_str() {
             "connect" => self.connect(&command, now)?,
-            _ if self.stage == Stage::Connecting => {
+            _ if self.stage == ServerStage::Connecting => {
                 return Err(Error::invalid("command", "it came before connect"));
             }
             "releaseStream" => command::result_null(&mut self.writer, transaction),
@@ -452,7 +454,7 @@ impl Session {
     }
 
     fn connect(&mut self, command: &Command, now: Duration) -> Result<(), Error> {
-        if self.stage != Stage::Connecting {
+        if self.stage != ServerStage::Connecting {
             return Err(Error::invalid("connect", "it came twice"));
         }
         let connect = Connect::parse(&command.object)?;
@@ -462,7 +464,7 @@ impl Session {
         connect.accept(command.transaction, &mut self.writer);
         self.app = connect.app;
         self.encoder = connect.flash_version;
-        self.enter(Stage::Connected, now);
+        self.enter(ServerStage::Connected, now);
         Ok(())
     }
 
@@ -481,7 +483,7 @@ impl Session {
         command: &Command,
         stream_id: u32,
     ) -> Result<Option<PublishCommand>, Error> {
-        if self.stage == Stage::Publishing {
+        if self.stage == ServerStage::Publishing {
             let reason = "this connection publishes already";
             command::on_status(&mut self.writer, stream_id, "error", BAD_NAME, reason);
             return Ok(None);
@@ -496,7 +498,7 @@ impl Session {
         // Encoders show the reason of a refused publish, and none of a refused connect: so the application is judged here.
         if self.app.as_deref() != Some(APP) {
             self.status("error", BAD_NAME, BAD_APP);
-            self.stage = Stage::Ended;
+            self.stage = ServerStage::Ended;
             return Err(Error::Refused(Rejection::Unauthorized));
         }
         match command::bounded_name(command.text(0)) {
@@ -518,13 +520,13 @@ impl Session {
             "NetStream.Play.Failed",
             reason,
         );
-        self.stage = Stage::Ended;
+        self.stage = ServerStage::Ended;
         Error::unsupported("play", reason)
     }
 
     fn end_if_publishing(&mut self, transaction: f64) {
-        if self.stage == Stage::Publishing {
-            self.stage = Stage::Ended;
+        if self.stage == ServerStage::Publishing {
+            self.stage = ServerStage::Ended;
         } else if transaction != 0.0 {
             command::result_null(&mut self.writer, transaction);
         }

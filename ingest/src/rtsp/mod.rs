@@ -9,5 +9,5 @@ mod session;
 mod settings;
 mod tracks;
 
-pub use session::{Failure, Orders, RtspTransport, Source, pull};
+pub use session::{Failure, Orders, RtspSource, RtspTransport, pull};
 pub use settings::RtspSettings;

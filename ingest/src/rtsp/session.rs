@@ -32,7 +32,7 @@ const UNSUPPORTED_TRANSPORT: u16 = 461;
 
 /// What is pulled.
 #[derive(Clone)]
-pub struct Source {
+pub struct RtspSource {
     /// Without user information. Over UDP its host is dialled, so it is an address that was checked.
     pub url: Url,
     /// User name and password.
@@ -69,7 +69,7 @@ pub struct Orders {
 
 /// Pulls a source into the authorizer until it ends.
 pub async fn pull<G, L>(
-    source: Source,
+    source: RtspSource,
     way: RtspTransport<L>,
     settings: &RtspSettings,
     authorizer: &G,
@@ -115,7 +115,7 @@ where
 }
 
 async fn follow<G: PublishAuthorizer>(
-    source: Source,
+    source: RtspSource,
     transport: Transport,
     settings: &RtspSettings,
     authorizer: &G,
@@ -155,7 +155,7 @@ async fn follow<G: PublishAuthorizer>(
 
 /// Describes, sets up and plays, each within its time.
 async fn begin(
-    source: Source,
+    source: RtspSource,
     transport: Transport,
     settings: &RtspSettings,
     tracks: &mut Tracks,

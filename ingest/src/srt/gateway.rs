@@ -78,7 +78,7 @@ pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<
     thread::Builder::new()
         .name("orders".into())
         .spawn(move || follow_orders(reading, &table, &sender))?;
-    let mut pump = Pump::new(control, udp, orders, door, options);
+    let mut pump = ConnectionLoop::new(control, udp, orders, door, options);
     let outcome = catch_unwind(AssertUnwindSafe(|| pump.run()));
     if let Ok(Err(error)) = &outcome {
         eprintln!("sluice srt-gateway: {error}");
@@ -264,14 +264,14 @@ fn has_more(control: &UnixStream) -> bool {
     matches!(poll(&mut waiting, Some(&at_once)), Ok(1..))
 }
 
-struct Pump {
+struct ConnectionLoop {
     control: UnixStream,
     udp: Option<UdpSocket>,
     listener: Option<Listener>,
     orders: Receiver<Command>,
     door: Arc<ListenerState>,
     options: Options,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: BTreeMap<SessionId, GatewaySession>,
     next_id: SessionId,
     /// Messages to the service, of which `sent` bytes are gone.
     out: Vec<u8>,
@@ -280,7 +280,7 @@ struct Pump {
     next_report: Instant,
 }
 
-struct Session {
+struct GatewaySession {
     connection: Connection,
     /// Payloads were thrown away since the last that went out.
     gap: bool,
@@ -298,7 +298,7 @@ struct Ending {
     until: Instant,
 }
 
-impl Pump {
+impl ConnectionLoop {
     fn new(
         control: UnixStream,
         udp: UdpSocket,
@@ -400,7 +400,8 @@ impl Pump {
                 latency_ms,
             }
             .encode(&mut self.out);
-            self.sessions.insert(session, Session::new(connection));
+            self.sessions
+                .insert(session, GatewaySession::new(connection));
         }
     }
 
@@ -488,7 +489,7 @@ impl Pump {
     }
 }
 
-impl Session {
+impl GatewaySession {
     fn new(connection: Connection) -> Self {
         Self {
             connection,

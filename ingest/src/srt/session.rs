@@ -69,7 +69,7 @@ pub async fn serve<G: PublishAuthorizer>(
         () = stop.cancelled() => Err(Rejection::Busy),
     };
     let mut publisher = admitted?;
-    let mut session = Session::new();
+    let mut session = CallerSession::new();
     let mut arrivals = caller.arrivals;
     let how = session.run(&mut publisher, &mut arrivals, &stop).await;
     let how = match how {
@@ -93,7 +93,7 @@ enum PublishEnd {
     Ours,
 }
 
-struct Session {
+struct CallerSession {
     demuxer: Demuxer,
     units: Vec<Unit>,
     /// Pictures before the next key frame would refer to what is not there.
@@ -104,7 +104,7 @@ struct Session {
     last_data: Instant,
 }
 
-impl Session {
+impl CallerSession {
     fn new() -> Self {
         Self {
             demuxer: Demuxer::new(Limits::default()),
@@ -261,7 +261,7 @@ mod tests {
             pts_90k: 7,
             data: Bytes::from_static(b"sound"),
         });
-        let mut session = Session::new();
+        let mut session = CallerSession::new();
         session.units = vec![video(1, false)];
         session.skip_to_key();
         assert_eq!(times(&session.units), [1], "nothing is missing");

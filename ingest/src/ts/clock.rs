@@ -9,11 +9,11 @@ const HORIZON_90K: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one program, in order of arrival.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct PtsUnwrapper {
     last_90k: Option<i64>,
 }
 
-impl Clock {
+impl PtsUnwrapper {
     /// The value nearest to the last one that has these bits.
     pub(super) fn unwrap_90k(&mut self, raw: u64) -> i64 {
         let raw = raw.cast_signed();
@@ -89,7 +89,7 @@ mod tests {
             ),
         ];
         for (name, raw, expected) in cases {
-            let mut clock = Clock::default();
+            let mut clock = PtsUnwrapper::default();
             let got: Vec<i64> = raw.iter().map(|&raw| clock.unwrap_90k(raw)).collect();
             assert_eq!(got, expected, "{name}");
         }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn endless_jumps_stay_on_the_line() {
-        let mut clock = Clock {
+        let mut clock = PtsUnwrapper {
             last_90k: Some(-HORIZON_90K),
         };
         assert_eq!(clock.unwrap_90k(7), 7);

@@ -5,7 +5,7 @@ use sluice_media::{codec::VideoCodec, unit::Unit};
 use super::{
     Corruption, Findings, Packet, Pid,
     audio::AudioTrack,
-    clock::{Clock, distance_90k},
+    clock::{PtsUnwrapper, distance_90k},
     continuity::{Continuity, Step},
     pes::{Assembler, Pes},
     tables::{AudioFormat, ProgramMap},
@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Tracks {
     limit_bytes: usize,
-    clock: Clock,
+    clock: PtsUnwrapper,
     video: Option<Track<VideoTrack>>,
     audio: Option<Track<AudioTrack>>,
     /// Streams that are not carried, to be named when they send.
@@ -38,7 +38,7 @@ trait Stream {
     fn pes(
         &mut self,
         pes: &Pes<'_>,
-        clock: &mut Clock,
+        clock: &mut PtsUnwrapper,
         findings: &mut Findings,
         units: &mut Vec<Unit>,
     );
@@ -51,7 +51,7 @@ impl Tracks {
     pub(super) fn new(limit_bytes: usize) -> Self {
         Self {
             limit_bytes,
-            clock: Clock::default(),
+            clock: PtsUnwrapper::default(),
             video: None,
             audio: None,
             left_out: Vec::new(),
@@ -163,7 +163,7 @@ impl<S: Stream> Track<S> {
         &mut self,
         packet: &Packet<'_>,
         payload: &[u8],
-        clock: &mut Clock,
+        clock: &mut PtsUnwrapper,
         findings: &mut Findings,
         units: &mut Vec<Unit>,
     ) {
@@ -198,7 +198,7 @@ impl<S: Stream> Track<S> {
         assembler.push(payload, &mut take);
     }
 
-    fn finish(&mut self, clock: &mut Clock, findings: &mut Findings, units: &mut Vec<Unit>) {
+    fn finish(&mut self, clock: &mut PtsUnwrapper, findings: &mut Findings, units: &mut Vec<Unit>) {
         let Self {
             assembler, stream, ..
         } = self;
@@ -222,7 +222,7 @@ impl Stream for VideoTrack {
     fn pes(
         &mut self,
         pes: &Pes<'_>,
-        clock: &mut Clock,
+        clock: &mut PtsUnwrapper,
         findings: &mut Findings,
         units: &mut Vec<Unit>,
     ) {
@@ -250,7 +250,7 @@ impl Stream for AudioTrack {
     fn pes(
         &mut self,
         pes: &Pes<'_>,
-        clock: &mut Clock,
+        clock: &mut PtsUnwrapper,
         findings: &mut Findings,
         units: &mut Vec<Unit>,
     ) {

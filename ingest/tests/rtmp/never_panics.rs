@@ -9,7 +9,7 @@ use sluice_ingest::rtmp::{
     chunk::{ChunkLimits, ChunkReader},
     flv::Demuxer,
     message::kind,
-    session::{Progress, Session},
+    session::{DecodeState, ServerSession},
 };
 
 use crate::client;
@@ -17,7 +17,7 @@ use crate::client;
 /// Gives a session these bytes in pieces of this size, and admits whoever asks; the number of units that came of it.
 fn drive(bytes: &[u8], piece: usize) -> usize {
     let mut count = 0;
-    let mut session = Session::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
+    let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
     let mut input = BytesMut::new();
     let mut units = Vec::new();
     for piece in bytes.chunks(piece.max(1)) {
@@ -29,10 +29,10 @@ fn drive(bytes: &[u8], piece: usize) -> usize {
             session.output().clear();
             count += units.len();
             match progress {
-                Ok(Progress::Asked(_)) => session.admit(Duration::ZERO),
-                Ok(Progress::Paused) => {}
-                Ok(Progress::Starved) => break,
-                Ok(Progress::Ended) | Err(_) => return count,
+                Ok(DecodeState::Asked(_)) => session.admit(Duration::ZERO),
+                Ok(DecodeState::Paused) => {}
+                Ok(DecodeState::Starved) => break,
+                Ok(DecodeState::Ended) | Err(_) => return count,
             }
         }
     }
@@ -111,14 +111,14 @@ proptest! {
 
 #[test]
 fn the_capture_is_right() {
-    let mut session = Session::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
+    let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
     let mut input = BytesMut::from(capture());
     let mut units = Vec::new();
     let asked = session.receive(&mut input, Duration::ZERO, &mut units);
-    assert!(matches!(asked, Ok(Progress::Asked(_))));
+    assert!(matches!(asked, Ok(DecodeState::Asked(_))));
     session.admit(Duration::ZERO);
     let ended = session.receive(&mut input, Duration::ZERO, &mut units);
-    assert_eq!(ended.unwrap(), Progress::Ended);
+    assert_eq!(ended.unwrap(), DecodeState::Ended);
     let corruption = session.report().last_damage;
     assert_eq!(
         corruption.as_deref(),

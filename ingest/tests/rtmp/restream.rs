@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use sluice_ingest::{
     publish::{Ended, Rejection},
-    rtmp::publish::{Failure, Patience, Publisher, Target},
+    rtmp::publish::{Failure, Patience, PublishTarget, Publisher},
 };
 use sluice_media::unit::Unit;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,8 +20,8 @@ const PATIENCE: Patience = Patience {
 };
 const SECRET: &str = "slug.svc_live_secret";
 
-fn target(server: &Server) -> Target {
-    Target {
+fn target(server: &Server) -> PublishTarget {
+    PublishTarget {
         app: "live".to_owned(),
         stream: SECRET.to_owned(),
         tc_url: format!("rtmp://{}/live", server.address),
@@ -162,7 +162,7 @@ async fn a_silent_server_is_waited_for_within_bounds() {
     let socket = TcpStream::connect(listener.local_addr().unwrap())
         .await
         .unwrap();
-    let target = Target {
+    let target = PublishTarget {
         app: "live".to_owned(),
         stream: SECRET.to_owned(),
         tc_url: "rtmp://silent.test/live".to_owned(),

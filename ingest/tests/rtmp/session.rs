@@ -9,7 +9,7 @@ use sluice_ingest::{
     rtmp::{
         RtmpSettings,
         message::kind,
-        session::{Progress, Session},
+        session::{DecodeState, ServerSession},
     },
 };
 use sluice_media::unit::Unit;
@@ -242,26 +242,26 @@ async fn a_second_publish_is_refused_and_the_first_goes_on() {
 }
 
 /// A session that went through its opening, and what it asked for.
-fn opened(bytes: &[u8]) -> Result<(Session, Progress), Error> {
-    let mut session = Session::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
+fn opened(bytes: &[u8]) -> Result<(ServerSession, DecodeState), Error> {
+    let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
     let mut input = BytesMut::from(bytes);
     let progress = session.receive(&mut input, Duration::ZERO, &mut Vec::new())?;
     Ok((session, progress))
 }
 
-fn publishing_session() -> Session {
+fn publishing_session() -> ServerSession {
     let (mut session, progress) = opened(&client::opening("live", STREAM)).unwrap();
-    assert!(matches!(progress, Progress::Asked(_)));
+    assert!(matches!(progress, DecodeState::Asked(_)));
     session.admit(Duration::ZERO);
     session.output().clear();
     session
 }
 
-fn receive(session: &mut Session, bytes: &[u8]) -> (Result<Progress, Error>, Vec<Unit>) {
+fn receive(session: &mut ServerSession, bytes: &[u8]) -> (Result<DecodeState, Error>, Vec<Unit>) {
     let mut input = BytesMut::from(bytes);
     let mut units = Vec::new();
     let mut progress = session.receive(&mut input, Duration::ZERO, &mut units);
-    while let Ok(Progress::Paused) = progress {
+    while let Ok(DecodeState::Paused) = progress {
         progress = session.receive(&mut input, Duration::ZERO, &mut units);
     }
     (progress, units)
@@ -346,7 +346,7 @@ fn nothing_is_confirmed_before_the_gate_said_yes() {
     ]
     .concat();
     let (mut session, progress) = opened(&bytes).unwrap();
-    assert!(matches!(progress, Progress::Asked(ask) if ask.stream == STREAM));
+    assert!(matches!(progress, DecodeState::Asked(ask) if ask.stream == STREAM));
     assert!(!contains(session.output(), "NetStream.Publish.Start"));
     session.admit(Duration::ZERO);
     assert!(contains(session.output(), "NetStream.Publish.Start"));
@@ -361,7 +361,7 @@ fn names_that_are_none_are_refused_without_asking() {
     }
     for app in ["live/", "/live", "live?x=1"] {
         let asked = opened(&client::opening(app, STREAM));
-        assert!(matches!(asked, Ok((_, Progress::Asked(_)))), "{app:?}");
+        assert!(matches!(asked, Ok((_, DecodeState::Asked(_)))), "{app:?}");
     }
     for app in ["", "../live", "live/../live", "LIVE", "live\0"] {
         let refused = opened(&client::opening(app, STREAM));
@@ -413,7 +413,7 @@ fn amf3_commands_are_amf0_behind_a_zero() {
     payload.extend(&client::delete_stream()[12..]);
     let mut session = publishing_session();
     let bytes = client::message(3, kind::COMMAND_AMF3, 0, 0, &payload);
-    assert_eq!(receive(&mut session, &bytes).0.unwrap(), Progress::Ended);
+    assert_eq!(receive(&mut session, &bytes).0.unwrap(), DecodeState::Ended);
 }
 
 #[test]
@@ -474,7 +474,7 @@ fn deadlines_hold_for_each_stage() {
             .unwrap()
             .0
     };
-    let cases: [(&str, Session, u64); 3] = [
+    let cases: [(&str, ServerSession, u64); 3] = [
         ("handshake", before_handshake(), 5),
         ("publish", connected(), 10),
         ("media", publishing_session(), 20),
@@ -516,7 +516,7 @@ fn aggregates_become_units_and_lying_ones_are_counted() {
         client::key_frame(5066),
     ];
     let (progress, units) = receive(&mut session, &bytes.concat());
-    assert_eq!(progress.unwrap(), Progress::Starved);
+    assert_eq!(progress.unwrap(), DecodeState::Starved);
     let times: Vec<i64> = units
         .iter()
         .filter_map(|unit| match unit {

@@ -11,7 +11,7 @@ use sluice_ingest::{
     publish::{
         Closed, Ended, PublishAuthorizer, PublishRequest, PublishSession, Rejection, SessionReport,
     },
-    rtsp::{Failure, Orders, RtspSettings, RtspTransport, Source, pull},
+    rtsp::{Failure, Orders, RtspSettings, RtspSource, RtspTransport, pull},
 };
 use sluice_media::{
     codec::{AudioCodec, VideoCodec},
@@ -55,9 +55,9 @@ impl Server {
         Self { child, port }
     }
 
-    fn source(&self, credentials: Option<(&str, &str)>) -> Source {
+    fn source(&self, credentials: Option<(&str, &str)>) -> RtspSource {
         let url = format!("rtsp://127.0.0.1:{}/stream", self.port);
-        Source {
+        RtspSource {
             url: Url::parse(&url).unwrap(),
             credentials: credentials.map(|(name, word)| (name.to_owned(), word.to_owned())),
             remote: SocketAddr::from(([127, 0, 0, 1], self.port)),
@@ -153,7 +153,7 @@ fn orders() -> Orders {
 
 /// Pulls until so many pictures came.
 async fn pulled(
-    source: Source,
+    source: RtspSource,
     transport: RtspTransport<TcpStream>,
     pictures: usize,
 ) -> Result<Notes, Failure> {
@@ -278,8 +278,8 @@ async fn a_source_that_dies_is_noticed() {
     assert_eq!(authorizer.notes.lock().unwrap().ended, Some(Ended::Dropped));
 }
 
-fn server_source(port: u16) -> Source {
-    Source {
+fn server_source(port: u16) -> RtspSource {
+    RtspSource {
         url: Url::parse(&format!("rtsp://127.0.0.1:{port}/stream")).unwrap(),
         credentials: None,
         remote: SocketAddr::from(([127, 0, 0, 1], port)),

@@ -10,7 +10,8 @@
 use std::time::Duration;
 
 use super::{
-    Output, key_frames::KeyFrames, segmenter::Segmenter, session::Session, track_wait::TrackWait,
+    Output, key_frames::KeyFrames, segmenter::Segmenter, session::SessionPackager,
+    track_wait::TrackWait,
 };
 use crate::unit::{CLOCK_90K, Unit};
 
@@ -45,13 +46,13 @@ pub struct Continuation {
 #[derive(Debug)]
 pub struct Packager {
     track_wait_ms: i64,
-    broadcast: Broadcast,
+    broadcast: BroadcastPackager,
     phase: Phase,
 }
 
 /// What outlives a publisher session.
 #[derive(Debug)]
-pub(super) struct Broadcast {
+pub(super) struct BroadcastPackager {
     pub(super) segment_min_90k: i64,
     pub(super) target_duration_90k: i64,
     pub(super) segmenter: Segmenter,
@@ -66,7 +67,7 @@ enum Phase {
     /// No publisher, or the state while one moves to the next.
     Idle,
     Waiting(TrackWait),
-    Running(Box<Session>),
+    Running(Box<SessionPackager>),
 }
 
 impl Packager {
@@ -76,7 +77,7 @@ impl Packager {
         let end_90k = from.as_ref().map_or(0, |from| from.end_90k.max(0));
         Self {
             track_wait_ms: i64::try_from(settings.track_wait.as_millis()).unwrap_or(i64::MAX),
-            broadcast: Broadcast {
+            broadcast: BroadcastPackager {
                 segment_min_90k,
                 target_duration_90k: i64::from(settings.target_duration_s.max(1)) * CLOCK_90K,
                 segmenter: Segmenter::new(ticks(settings.part_target).max(1), from),
@@ -147,7 +148,7 @@ impl Packager {
         };
         let mut start = wait.finish();
         let units = std::mem::take(&mut start.units);
-        let Some(mut session) = Session::start(start, &units, &mut self.broadcast) else {
+        let Some(mut session) = SessionPackager::start(start, &units, &mut self.broadcast) else {
             return;
         };
         for arrived in units {

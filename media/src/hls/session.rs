@@ -13,10 +13,10 @@ use super::{
     audio::AudioTrack,
     cadence::Cadence,
     fragment::VideoSample,
-    packager::Broadcast,
+    packager::BroadcastPackager,
     segmenter::{Pace, Tracks},
     timeline::{Timeline, Track},
-    track_wait::{Arrived, Start},
+    track_wait::{ArrivedUnit, Start},
 };
 use crate::{
     codec::{AudioConfig, VideoConfig},
@@ -38,7 +38,7 @@ const MAX_WAITING_BYTES: usize = 16 << 20;
 
 /// The running part of a publisher session.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct SessionPackager {
     timeline: Timeline,
     video: Option<VideoTrack>,
     audio: Option<AudioTrack>,
@@ -55,7 +55,7 @@ pub(super) struct Session {
 #[derive(Debug)]
 struct VideoTrack {
     config: Arc<VideoConfig>,
-    held: Option<Held>,
+    held: Option<HeldFrame>,
     /// Where the last picture before the held one ends.
     end_90k: i64,
     /// A picture was left out: no other one can be decoded.
@@ -65,7 +65,7 @@ struct VideoTrack {
 
 /// A picture whose duration is not known yet.
 #[derive(Debug)]
-struct Held {
+struct HeldFrame {
     at_90k: i64,
     cts_90k: i32,
     key: bool,
@@ -96,12 +96,12 @@ impl VideoTrack {
     }
 }
 
-impl Session {
+impl SessionPackager {
     /// Maps the session's first usable unit to the end of the timeline. `None` when there is no such unit.
     pub(super) fn start(
         start: Start,
-        units: &[Arrived],
-        broadcast: &mut Broadcast,
+        units: &[ArrivedUnit],
+        broadcast: &mut BroadcastPackager,
     ) -> Option<Self> {
         let first = units.iter().find_map(|arrived| match &arrived.unit {
             Unit::Video(picture) if start.video.ready => {
@@ -132,7 +132,12 @@ impl Session {
         Some(session)
     }
 
-    pub(super) fn push(&mut self, unit: Unit, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    pub(super) fn push(
+        &mut self,
+        unit: Unit,
+        broadcast: &mut BroadcastPackager,
+        out: &mut Vec<Output>,
+    ) {
         let taken = match unit {
             Unit::VideoConfig(config) => {
                 self.video_config = Some(config);
@@ -151,7 +156,7 @@ impl Session {
     }
 
     /// Sends out everything and closes the segment.
-    pub(super) fn finish(&mut self, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    pub(super) fn finish(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         self.flush(broadcast, out);
         broadcast.end_90k = broadcast.segmenter.part_start_90k();
     }
@@ -164,14 +169,14 @@ impl Session {
     }
 
     /// Where all media so far ends.
-    fn end_90k(&self, broadcast: &Broadcast) -> i64 {
+    fn end_90k(&self, broadcast: &BroadcastPackager) -> i64 {
         let video = self.video.as_ref().map(VideoTrack::assumed_end_90k);
         let audio = self.audio.as_ref().and_then(AudioTrack::end_90k);
         let placed = video.max(audio).unwrap_or(broadcast.end_90k);
         placed.max(broadcast.segmenter.part_start_90k())
     }
 
-    fn waiting_bytes(&self, broadcast: &Broadcast) -> usize {
+    fn waiting_bytes(&self, broadcast: &BroadcastPackager) -> usize {
         let held = self.video.as_ref().and_then(|track| track.held.as_ref());
         broadcast.segmenter.video_bytes()
             + held.map_or(0, |held| held.data.len())
@@ -180,12 +185,12 @@ impl Session {
 }
 
 /// Video.
-impl Session {
+impl SessionPackager {
     /// Takes a picture; `false` when it is left out.
     fn push_picture(
         &mut self,
         picture: VideoUnit,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) -> bool {
         let fits = self.waiting_bytes(broadcast) + picture.data.len() <= MAX_WAITING_BYTES;
@@ -215,7 +220,7 @@ impl Session {
         self.stalled = false;
         broadcast.key_frames.observe(at_90k, picture.key);
         let track = self.video.as_mut().expect("was there above");
-        track.held = Some(Held {
+        track.held = Some(HeldFrame {
             at_90k,
             cts_90k: cts_90k.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
             key: picture.key,
@@ -225,7 +230,12 @@ impl Session {
     }
 
     /// Gives the held picture its duration, up to `next_at_90k`, and the parts that are full thereby their end.
-    fn settle_held(&mut self, next_at_90k: i64, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    fn settle_held(
+        &mut self,
+        next_at_90k: i64,
+        broadcast: &mut BroadcastPackager,
+        out: &mut Vec<Output>,
+    ) {
         let Some(track) = &mut self.video else { return };
         let Some(held) = track.held.take() else {
             return;
@@ -265,7 +275,7 @@ impl Session {
         &mut self,
         at_90k: i64,
         end_90k: i64,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) {
         let segmenter = &broadcast.segmenter;
@@ -285,7 +295,7 @@ impl Session {
     }
 
     /// Whether one more frame of `typical` duration would not fit into the part that now reaches to `end_90k`.
-    fn is_part_full(&self, end_90k: i64, typical: i64, broadcast: &Broadcast) -> bool {
+    fn is_part_full(&self, end_90k: i64, typical: i64, broadcast: &BroadcastPackager) -> bool {
         let segmenter = &broadcast.segmenter;
         let elapsed = end_90k - segmenter.part_start_90k();
         match segmenter.part_target_90k() {
@@ -300,7 +310,7 @@ impl Session {
         &mut self,
         at_90k: i64,
         key: bool,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) {
         let Some(track) = &mut self.video else { return };
@@ -322,7 +332,12 @@ impl Session {
     }
 
     /// Between two segments: a new video configuration comes into force, and late audio joins.
-    fn renew_tracks(&mut self, at_90k: i64, video_changed: bool, broadcast: &mut Broadcast) {
+    fn renew_tracks(
+        &mut self,
+        at_90k: i64,
+        video_changed: bool,
+        broadcast: &mut BroadcastPackager,
+    ) {
         if video_changed && let (Some(track), Some(config)) = (&mut self.video, &self.video_config)
         {
             track.config = Arc::clone(config);
@@ -338,7 +353,7 @@ impl Session {
     fn join_video(
         &mut self,
         picture: VideoUnit,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) -> bool {
         let Some(config) = self.video_config.clone().filter(|_| picture.key) else {
@@ -354,7 +369,7 @@ impl Session {
 
         let mut track = VideoTrack::new(config, at_90k);
         track.needs_key = false;
-        track.held = Some(Held {
+        track.held = Some(HeldFrame {
             at_90k,
             cts_90k: picture.cts_90k,
             key: true,
@@ -369,12 +384,12 @@ impl Session {
 }
 
 /// Audio.
-impl Session {
+impl SessionPackager {
     /// Takes an audio frame; `false` when it is left out.
     fn push_frame(
         &mut self,
         frame: AudioUnit,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) -> bool {
         if self.waiting_bytes(broadcast) + frame.data.len() > MAX_WAITING_BYTES {
@@ -405,7 +420,7 @@ impl Session {
     }
 
     /// Another audio configuration: all that needs the old one goes out, then a new segment begins.
-    fn change_audio(&mut self, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    fn change_audio(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let Some(config) = self.audio_config.clone() else {
             return;
         };
@@ -423,7 +438,7 @@ impl Session {
     }
 
     /// Cuts by audio where video does not give the pace.
-    fn follow_audio(&mut self, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    fn follow_audio(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let Some(audio_end_90k) = self.audio.as_ref().and_then(AudioTrack::end_90k) else {
             return;
         };
@@ -441,7 +456,12 @@ impl Session {
     }
 
     /// Closes every part that audio up to `end_90k` fills, and the segments that are long enough.
-    fn pace_by_audio(&mut self, end_90k: i64, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    fn pace_by_audio(
+        &mut self,
+        end_90k: i64,
+        broadcast: &mut BroadcastPackager,
+        out: &mut Vec<Output>,
+    ) {
         let frame_90k = self.audio.as_ref().map_or(1, AudioTrack::frame_90k);
         while self.is_part_full(end_90k, frame_90k, broadcast) {
             let start_90k = broadcast.segmenter.part_start_90k();
@@ -456,7 +476,7 @@ impl Session {
     }
 
     /// Nothing lies in the open part's time: it begins with the next frame. `false` when there is none.
-    fn skip_gap(&mut self, broadcast: &mut Broadcast) -> bool {
+    fn skip_gap(&mut self, broadcast: &mut BroadcastPackager) -> bool {
         let start_90k = broadcast.segmenter.part_start_90k();
         let next = self.audio.as_ref().and_then(AudioTrack::waiting_from_90k);
         let Some(next) = next.filter(|&next| next > start_90k) else {
@@ -470,7 +490,7 @@ impl Session {
     fn close_audio_parts(
         &mut self,
         end_90k: i64,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) {
         loop {
@@ -498,7 +518,7 @@ impl Session {
     fn cut_long_segment(
         &mut self,
         part_target: i64,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) {
         let segmenter = &mut broadcast.segmenter;
@@ -511,9 +531,9 @@ impl Session {
 }
 
 /// Cutting.
-impl Session {
+impl SessionPackager {
     /// The publisher's clock jumped: what came before ends its segment, the next one opens with a discontinuity.
-    fn break_off(&mut self, at_90k: i64, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    fn break_off(&mut self, at_90k: i64, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let again = self
             .last_break_90k
             .is_some_and(|last| at_90k - last < SAME_BREAK_90K);
@@ -527,7 +547,7 @@ impl Session {
     }
 
     /// Sends out everything that waits, and ends the segment.
-    fn flush(&mut self, broadcast: &mut Broadcast, out: &mut Vec<Output>) {
+    fn flush(&mut self, broadcast: &mut BroadcastPackager, out: &mut Vec<Output>) {
         let end_90k = self.end_90k(broadcast);
         if let Some(track) = &self.video {
             self.settle_held(track.assumed_end_90k(), broadcast, out);
@@ -541,7 +561,7 @@ impl Session {
         &mut self,
         at_90k: i64,
         audio_until_90k: i64,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) {
         let start_90k = broadcast.segmenter.part_start_90k();
@@ -565,7 +585,7 @@ impl Session {
         &mut self,
         end_90k: i64,
         audio_until_90k: i64,
-        broadcast: &mut Broadcast,
+        broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) {
         let audio_cadence = self.audio_cadence();
@@ -589,7 +609,7 @@ impl Session {
         }
     }
 
-    fn settle_part_target(&self, broadcast: &mut Broadcast) -> i64 {
+    fn settle_part_target(&self, broadcast: &mut BroadcastPackager) -> i64 {
         broadcast
             .segmenter
             .settle_part_target(&pace(self.video.as_ref(), &self.audio_cadence()))

@@ -42,12 +42,12 @@ pub(super) struct Timeline {
     offset: i64,
     /// Where the current epoch began.
     epoch_start: i64,
-    video: Clock,
-    audio: Clock,
+    video: WallClock,
+    audio: WallClock,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Clock {
+struct WallClock {
     epoch: u32,
     offset: i64,
     last: Option<Stamp>,
@@ -62,9 +62,9 @@ struct Stamp {
     at: i64,
 }
 
-impl Clock {
+impl WallClock {
     /// Whether a unit at `mapped` goes on with what this track had, judged beside the other one.
-    fn continues_at(&self, mapped: i64, other: &Clock) -> bool {
+    fn continues_at(&self, mapped: i64, other: &WallClock) -> bool {
         let beside = |limit: i64| {
             other
                 .last
@@ -87,7 +87,7 @@ impl Timeline {
     /// Maps the session's first timestamp, which is of this track, to `start_90k`.
     pub(super) fn new(first: Track, raw_90k: i64, start_90k: i64) -> Self {
         let offset = start_90k.saturating_sub(raw_90k);
-        let clock = Clock {
+        let clock = WallClock {
             epoch: 0,
             offset,
             last: None,
@@ -135,7 +135,7 @@ impl Timeline {
     }
 
     /// Whether the other track opened the current epoch a moment ago.
-    fn other_jumped_before(&self, clock: &Clock, other: &Clock) -> bool {
+    fn other_jumped_before(&self, clock: &WallClock, other: &WallClock) -> bool {
         clock.epoch < self.epoch
             && other
                 .last
@@ -143,7 +143,7 @@ impl Timeline {
     }
 
     /// Takes over the current offset, or, where that does not fit either, joins the other track where it stands.
-    fn follow(&self, raw_90k: i64, other: &Clock, end_90k: i64) -> Placement {
+    fn follow(&self, raw_90k: i64, other: &WallClock, end_90k: i64) -> Placement {
         let mapped = raw_90k.saturating_add(self.offset);
         let beside = other.last.map_or(end_90k, |last| last.at);
         let at = if within(mapped, beside, JUMP_90K) {

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// A unit and the wall-clock time of its arrival.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct ArrivedUnit {
     pub(super) unit: Unit,
     pub(super) at_ms: i64,
 }
@@ -29,7 +29,7 @@ pub(super) struct Arrived {
 pub(super) struct Start {
     pub(super) video: Announced<VideoConfig>,
     pub(super) audio: Announced<AudioConfig>,
-    pub(super) units: Vec<Arrived>,
+    pub(super) units: Vec<ArrivedUnit>,
 }
 
 /// A track's configuration, and whether the track is there.
@@ -100,7 +100,7 @@ impl TrackWait {
             }
         };
         self.bytes += len;
-        self.start.units.push(Arrived {
+        self.start.units.push(ArrivedUnit {
             unit,
             at_ms: now_ms,
         });

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation, Source,
+    Operation, OperationInput,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
@@ -100,7 +100,7 @@ impl ImageToPdf {
         Ok(Self { page_size })
     }
 
-    pub(super) fn task(&self, sources: &[Source]) -> Task {
+    pub(super) fn task(&self, sources: &[OperationInput]) -> Task {
         Task::ImagesToPdf {
             sources: sources.iter().map(|source| source.format).collect(),
             page_size: self.page_size,

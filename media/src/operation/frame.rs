@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation, Source, TextOutput,
+    Operation, OperationInput, TextOutput,
     field::{Field, Kind},
     filename::{renamed, with_extension},
     params::FieldError,
@@ -125,7 +125,7 @@ impl Storyboard {
         })
     }
 
-    pub(super) fn task(&self, source: &Source) -> Task {
+    pub(super) fn task(&self, source: &OperationInput) -> Task {
         timed::task(AvTask::Sheet(Sheet {
             frames: self.frames,
             columns: self.columns,
@@ -136,7 +136,7 @@ impl Storyboard {
     }
 
     /// The map.
-    pub(super) fn map(&self, source: &Source) -> TextOutput {
+    pub(super) fn map(&self, source: &OperationInput) -> TextOutput {
         TextOutput {
             filename: with_extension(&source.filename, "vtt"),
             mime: "text/vtt",

@@ -83,13 +83,13 @@ pub struct TextOutput {
 
 /// A file that an operation is done on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct OperationInput {
     /// By its bytes.
     pub format: Format,
     pub filename: String,
 }
 
-impl Source {
+impl OperationInput {
     pub fn new(format: Format, filename: impl Into<String>) -> Self {
         Self {
             format,
@@ -198,7 +198,7 @@ impl Operation {
     ///
     /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it makes
     /// no sense on them, and with `Invalid` where none of its fields does.
-    pub fn task(&self, sources: &[Source]) -> Result<Task, Failure> {
+    pub fn task(&self, sources: &[OperationInput]) -> Result<Task, Failure> {
         let source = sources.first().ok_or_else(|| {
             Failure::new(FailureCode::Internal, "an operation came without a file")
         })?;
@@ -258,13 +258,13 @@ impl Operation {
     }
 
     /// Name and format of the result: the source's name with the extension of the result's format.
-    pub fn output(&self, source: &Source) -> (String, Format) {
+    pub fn output(&self, source: &OperationInput) -> (String, Format) {
         let format = self.output_format(source.format).unwrap_or(source.format);
         (renamed(&source.filename, format), format)
     }
 
     /// The result beside [`Self::output`], which a worker writes to its second descriptor; `None` for most operations.
-    pub fn text_output(&self, source: &Source) -> Option<TextOutput> {
+    pub fn text_output(&self, source: &OperationInput) -> Option<TextOutput> {
         match self {
             Self::Storyboard(storyboard) => Some(storyboard.map(source)),
             _ => None,

@@ -17,7 +17,7 @@ pub struct Reader<'a> {
 }
 
 /// A value as text, whichever way it came.
-enum Given<'a> {
+enum GivenValue<'a> {
     Text(&'a str),
     Number(String),
     Flag(bool),
@@ -74,10 +74,10 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<N>, FieldError> {
         let text = match self.given(field) {
             None => return Ok(None),
-            Some(Given::Text(text)) => text.trim().to_owned(),
-            Some(Given::Number(text)) => text,
-            Some(Given::Flag(flag)) => return Err(refused(field, &flag.to_string())),
-            Some(Given::Other) => return Err(refused(field, "a list or an object")),
+            Some(GivenValue::Text(text)) => text.trim().to_owned(),
+            Some(GivenValue::Number(text)) => text,
+            Some(GivenValue::Flag(flag)) => return Err(refused(field, &flag.to_string())),
+            Some(GivenValue::Other) => return Err(refused(field, "a list or an object")),
         };
         match text.parse().ok().filter(is_allowed) {
             Some(number) => Ok(Some(number)),
@@ -89,12 +89,12 @@ impl<'a> Reader<'a> {
         let field = self.field(name);
         match self.given(field) {
             None => Err(self.missing(name)),
-            Some(Given::Flag(flag)) => Ok(flag),
-            Some(Given::Text(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
-            Some(Given::Text(text)) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
-            Some(Given::Text(text)) => Err(refused(field, text)),
-            Some(Given::Number(text)) => Err(refused(field, &text)),
-            Some(Given::Other) => Err(refused(field, "a list or an object")),
+            Some(GivenValue::Flag(flag)) => Ok(flag),
+            Some(GivenValue::Text(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
+            Some(GivenValue::Text(text)) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
+            Some(GivenValue::Text(text)) => Err(refused(field, text)),
+            Some(GivenValue::Number(text)) => Err(refused(field, &text)),
+            Some(GivenValue::Other) => Err(refused(field, "a list or an object")),
         }
     }
 
@@ -166,20 +166,20 @@ impl<'a> Reader<'a> {
     fn word(&self, field: &'static Field) -> Result<Option<String>, FieldError> {
         match self.given(field) {
             None => Ok(None),
-            Some(Given::Text(text)) => Ok(Some(text.to_owned())),
-            Some(Given::Number(text)) => Ok(Some(text)),
-            Some(Given::Flag(flag)) => Ok(Some(flag.to_string())),
-            Some(Given::Other) => Err(refused(field, "a list or an object")),
+            Some(GivenValue::Text(text)) => Ok(Some(text.to_owned())),
+            Some(GivenValue::Number(text)) => Ok(Some(text)),
+            Some(GivenValue::Flag(flag)) => Ok(Some(flag.to_string())),
+            Some(GivenValue::Other) => Err(refused(field, "a list or an object")),
         }
     }
 
-    fn given(&self, field: &'static Field) -> Option<Given<'_>> {
+    fn given(&self, field: &'static Field) -> Option<GivenValue<'_>> {
         match self.value(field) {
-            None => field.default.map(Given::Text),
-            Some(Value::String(text)) => Some(Given::Text(text)),
-            Some(Value::Number(number)) => Some(Given::Number(whole(number))),
-            Some(Value::Bool(flag)) => Some(Given::Flag(*flag)),
-            Some(_) => Some(Given::Other),
+            None => field.default.map(GivenValue::Text),
+            Some(Value::String(text)) => Some(GivenValue::Text(text)),
+            Some(Value::Number(number)) => Some(GivenValue::Number(whole(number))),
+            Some(Value::Bool(flag)) => Some(GivenValue::Flag(*flag)),
+            Some(_) => Some(GivenValue::Other),
         }
     }
 

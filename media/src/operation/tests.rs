@@ -20,7 +20,7 @@ fn operation(tool: &str, fields: Value) -> Operation {
 
 fn task(tool: &str, fields: Value, source: Format) -> Result<Task, FailureCode> {
     operation(tool, fields)
-        .task(&[Source::new(source, "a")])
+        .task(&[OperationInput::new(source, "a")])
         .map_err(|failure| failure.code)
 }
 
@@ -327,7 +327,7 @@ fn tools_keep_the_format_where_it_can_be_written() {
         ("strip-metadata", json!({}), Format::Png, "a.png"),
     ] {
         let operation = operation(tool, fields);
-        let source = Source::new(source, "a");
+        let source = OperationInput::new(source, "a");
         assert_eq!(operation.output(&source).0, output, "{tool}");
         let task = operation.task(&[source]).expect("a task");
         if let Task::Render(render) = task {
@@ -344,8 +344,8 @@ fn tools_keep_the_format_where_it_can_be_written() {
 fn several_files_go_into_one_operation_where_its_row_says_so() {
     let pdf = operation("image_to_pdf", json!({"pageSize": "A4"}));
     let sources = [
-        Source::new(Format::Jpg, "b.jpg"),
-        Source::new(Format::Svg, "a.svg"),
+        OperationInput::new(Format::Jpg, "b.jpg"),
+        OperationInput::new(Format::Svg, "a.svg"),
     ];
     assert_eq!(
         pdf.task(&sources),
@@ -354,7 +354,7 @@ fn several_files_go_into_one_operation_where_its_row_says_so() {
             page_size: PageSize::A4
         })
     );
-    let movie = [sources[0].clone(), Source::new(Format::Mov, "c")];
+    let movie = [sources[0].clone(), OperationInput::new(Format::Mov, "c")];
     assert_eq!(
         pdf.task(&movie).map_err(|failure| failure.code),
         Err(FailureCode::UnsupportedType)

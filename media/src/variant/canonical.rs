@@ -2,13 +2,13 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Kind, Place, Wanted};
+use super::{Anchor, Kind, VariantSpec};
 use crate::task::Placeholder;
 
 /// What differs from the defaults, as a query in a fixed order; it parses to the same request.
-pub(super) fn text(wanted: &Wanted) -> String {
+pub(super) fn text(wanted: &VariantSpec) -> String {
     let mut text = Text::default();
-    let plain = Wanted::plain(wanted.kind);
+    let plain = VariantSpec::plain(wanted.kind);
     text.put_if("w", wanted.width);
     text.put_if("h", wanted.height);
     text.put_if(
@@ -16,8 +16,8 @@ pub(super) fn text(wanted: &Wanted) -> String {
         (wanted.fit != plain.fit).then_some(wanted.fit.name()),
     );
     match wanted.place {
-        Some(Place::Smart) => text.put("gravity", "smart"),
-        Some(Place::Point { x, y }) => {
+        Some(Anchor::Smart) => text.put("gravity", "smart"),
+        Some(Anchor::Point { x, y }) => {
             text.put(
                 "fp",
                 format_args!("{},{}", decimal(x, 1000), decimal(y, 1000)),

@@ -25,7 +25,7 @@ use crate::{
     format::Format,
     task::{Colour, Fit, Placeholder},
 };
-use parameter::Asked;
+use parameter::GivenValues;
 use quality::Quality;
 
 /// The longest side of a delivered image, in pixels.
@@ -52,21 +52,21 @@ pub enum Kind {
 /// A request for a variant of a stored image, in its simplest form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariantRequest {
-    wanted: Wanted,
+    wanted: VariantSpec,
     settings: VariantSettings,
     canonical: String,
 }
 
 /// What is wanted after folding: every field that has no effect beside the others stands at its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct VariantSpec {
     kind: Kind,
     /// Pixels, with the density folded in.
     width: Option<u32>,
     height: Option<u32>,
     fit: Fit,
     /// `None`: the file's focal point, else the centre.
-    place: Option<Place>,
+    place: Option<Anchor>,
     enlarge: bool,
     quality: Quality,
     /// Degrees clockwise, 0 to 359.
@@ -91,7 +91,7 @@ struct Wanted {
 
 /// Which part of the image is to stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Anchor {
     Smart,
     /// Thousandths of width and height.
     Point {
@@ -100,7 +100,7 @@ enum Place {
     },
 }
 
-impl Wanted {
+impl VariantSpec {
     /// Behind the black picture with which many clips begin.
     const AT_MS: u32 = 1000;
 
@@ -152,7 +152,7 @@ impl VariantRequest {
         pairs: Vec<(String, String)>,
         settings: &VariantSettings,
     ) -> Result<Self, FieldError> {
-        let wanted = Asked::read(&pairs)?.fold(settings);
+        let wanted = GivenValues::read(&pairs)?.fold(settings);
         Ok(Self {
             canonical: canonical::text(&wanted),
             wanted,
@@ -167,11 +167,11 @@ impl VariantRequest {
 
     /// The same request of a source in which no time passes; `None`: it is this one.
     pub fn timeless(&self) -> Option<Self> {
-        if self.wanted.at_ms == Wanted::AT_MS {
+        if self.wanted.at_ms == VariantSpec::AT_MS {
             return None;
         }
-        let wanted = Wanted {
-            at_ms: Wanted::AT_MS,
+        let wanted = VariantSpec {
+            at_ms: VariantSpec::AT_MS,
             ..self.wanted.clone()
         };
         Some(Self {

@@ -1,6 +1,6 @@
 //! The parameters of a delivery URL: names, ranges, and what they mean beside each other.
 
-use super::{FieldError, Kind, MAX_SIDE, Place, VariantSettings, Wanted, quality::Quality};
+use super::{Anchor, FieldError, Kind, MAX_SIDE, VariantSettings, VariantSpec, quality::Quality};
 use crate::{
     format::Format,
     operation::shorten,
@@ -16,7 +16,7 @@ pub struct Parameter {
     pub allowed: &'static str,
     pub summary: &'static str,
     /// Takes the value; `None` refuses it.
-    read: fn(&mut Asked, &str) -> Option<()>,
+    read: fn(&mut GivenValues, &str) -> Option<()>,
 }
 
 /// Every parameter that has a meaning.
@@ -26,7 +26,7 @@ pub fn parameters() -> &'static [Parameter] {
 
 /// The values of a request as they were given.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct GivenValues {
     width: Option<u32>,
     height: Option<u32>,
     /// Hundredths.
@@ -34,8 +34,8 @@ pub(super) struct Asked {
     quality: Option<Quality>,
     kind: Option<Kind>,
     fit: Option<Fit>,
-    gravity: Option<Place>,
-    focal_point: Option<Place>,
+    gravity: Option<Anchor>,
+    focal_point: Option<Anchor>,
     enlarge: bool,
     rotate: i32,
     flip: bool,
@@ -220,7 +220,7 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-impl Asked {
+impl GivenValues {
     /// Reads known parameters; the others are ignored.
     pub(super) fn read(pairs: &[(String, String)]) -> Result<Self, FieldError> {
         let mut asked = Self::default();
@@ -240,18 +240,18 @@ impl Asked {
     }
 
     /// Puts everything that has no effect beside the rest to its default.
-    pub(super) fn fold(self, settings: &VariantSettings) -> Wanted {
+    pub(super) fn fold(self, settings: &VariantSettings) -> VariantSpec {
         let kind = self.kind.unwrap_or(Kind::Image(None));
-        let plain = Wanted {
+        let plain = VariantSpec {
             live: self.live,
-            ..Wanted::plain(kind)
+            ..VariantSpec::plain(kind)
         };
         let page = self.page.unwrap_or(1);
-        let at_ms = self.at.map_or(Wanted::AT_MS, i32::unsigned_abs);
+        let at_ms = self.at.map_or(VariantSpec::AT_MS, i32::unsigned_abs);
         let format = match kind {
             Kind::Json => return plain,
             Kind::Placeholder(_) => {
-                return Wanted {
+                return VariantSpec {
                     page,
                     at_ms,
                     ..plain
@@ -264,7 +264,7 @@ impl Asked {
         let fit = self.fit.filter(|_| is_boxed).unwrap_or(Fit::Cover);
         let has_place = is_boxed && matches!(fit, Fit::Cover | Fit::Contain);
         let quality = self.quality.unwrap_or(Quality::DEFAULT);
-        Wanted {
+        VariantSpec {
             width,
             height,
             fit,
@@ -394,9 +394,11 @@ fn fit(text: &str) -> Option<Fit> {
     }
 }
 
-fn gravity(text: &str) -> Option<Place> {
+fn gravity(text: &str) -> Option<Anchor> {
     let (x, y) = match text.to_ascii_lowercase().as_str() {
-        "smart" | "auto" | "face" | "faces" | "entropy" | "attention" => return Some(Place::Smart),
+        "smart" | "auto" | "face" | "faces" | "entropy" | "attention" => {
+            return Some(Anchor::Smart);
+        }
         "center" | "centre" => (500, 500),
         "north" => (500, 0),
         "northeast" => (1000, 0),
@@ -408,13 +410,13 @@ fn gravity(text: &str) -> Option<Place> {
         "northwest" => (0, 0),
         _ => return None,
     };
-    Some(Place::Point { x, y })
+    Some(Anchor::Point { x, y })
 }
 
-fn point(text: &str) -> Option<Place> {
+fn point(text: &str) -> Option<Anchor> {
     let (x, y) = text.split_once(',')?;
     let share = |text: &str| scaled(text.trim(), 0.0..=1.0, 1000.0);
-    Some(Place::Point {
+    Some(Anchor::Point {
         x: share(x)?,
         y: share(y)?,
     })

@@ -1,6 +1,6 @@
 //! From a canonical request and what is known of the source to a worker's task.
 
-use super::{AcceptClass, Kind, Place, VariantRequest, Wanted};
+use super::{AcceptClass, Anchor, Kind, VariantRequest, VariantSpec};
 use crate::{
     av::AvTask,
     format::{Class, Format},
@@ -105,7 +105,7 @@ impl VariantRequest {
     }
 }
 
-impl Wanted {
+impl VariantSpec {
     /// AVIF where the operator allows it, WebP where the client names it, else what every client shows. Moving pictures
     /// stay so where the client takes WebP.
     fn negotiated(&self, accept: AcceptClass, source: &SourceFacts) -> Format {
@@ -146,8 +146,8 @@ impl Wanted {
     fn resize(&self, source: &SourceFacts) -> Resize {
         let share = |thousandths: i32| thousandths as f32 / 1000.0;
         let gravity = match (self.place, source.focal_point) {
-            (Some(Place::Smart), _) => Gravity::Smart,
-            (Some(Place::Point { x, y }), _) => Gravity::Point {
+            (Some(Anchor::Smart), _) => Gravity::Smart,
+            (Some(Anchor::Point { x, y }), _) => Gravity::Point {
                 x: share(x),
                 y: share(y),
             },

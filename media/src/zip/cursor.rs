@@ -2,7 +2,7 @@
 
 use super::{
     header,
-    layout::{Layout, Place},
+    layout::{EntryOffset, Layout},
 };
 
 /// Headers are given out in pieces of about this many bytes.
@@ -28,7 +28,7 @@ pub struct Cursor {
     at: u64,
     end: u64,
     /// The entry that the reader is in, by header and contents or, in the directory, by record.
-    place: Place,
+    place: EntryOffset,
 }
 
 impl Cursor {

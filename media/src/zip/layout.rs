@@ -22,13 +22,13 @@ pub struct Layout {
     folders: Vec<FolderRecord>,
     files: Vec<FileRecord>,
     names: String,
-    marks: Vec<Place>,
+    marks: Vec<EntryOffset>,
     directory: Directory,
 }
 
 /// An entry, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EntryOffset {
     pub entry: u32,
     /// Of its local header, from the archive's beginning.
     pub local: u64,
@@ -55,7 +55,7 @@ impl Layout {
 
     /// Walks once through all entries. The directory's place is known at the end, so that it counts from 0 until then.
     fn measure(&mut self) {
-        let mut place = Place {
+        let mut place = EntryOffset {
             entry: 0,
             local: 0,
             central: 0,
@@ -140,14 +140,14 @@ impl Layout {
         header::local_len(&self.entry(entry), self.path_len(entry))
     }
 
-    pub(super) fn central_len(&self, place: Place) -> u64 {
+    pub(super) fn central_len(&self, place: EntryOffset) -> u64 {
         let (entry, path_len) = (self.entry(place.entry), self.path_len(place.entry));
         header::central_len(&entry, path_len, place.local)
     }
 
     /// The place after this one.
-    pub(super) fn after(&self, place: Place) -> Place {
-        Place {
+    pub(super) fn after(&self, place: EntryOffset) -> EntryOffset {
+        EntryOffset {
             entry: place.entry + 1,
             local: place.local + self.local_len(place.entry) + self.entry(place.entry).size,
             central: place.central + self.central_len(place),
@@ -155,7 +155,7 @@ impl Layout {
     }
 
     /// The last entry that does not begin behind an offset, by the place that `of` looks at; the first when none is there.
-    pub(super) fn find(&self, offset: u64, of: impl Fn(&Place) -> u64) -> Place {
+    pub(super) fn find(&self, offset: u64, of: impl Fn(&EntryOffset) -> u64) -> EntryOffset {
         let mark = self.marks.partition_point(|mark| of(mark) <= offset);
         let mut place = match mark.checked_sub(1) {
             Some(mark) => self.marks[mark],
@@ -171,8 +171,8 @@ impl Layout {
         place
     }
 
-    fn first(&self) -> Place {
-        Place {
+    fn first(&self) -> EntryOffset {
+        EntryOffset {
             entry: 0,
             local: 0,
             central: self.directory.at,

@@ -62,7 +62,7 @@ fn signing_secret(text: &str) -> Result<Secret, String> {
 }
 
 pub(super) fn run(arguments: Arguments, config: &Config) -> Result<ExitCode, Error> {
-    let session = Session::new(arguments, config)?;
+    let session = ListenSession::new(arguments, config)?;
     match block_on(session.run()) {
         // Whoever read it has had enough (`| head`).
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: Arguments, config: &Config) -> Result<ExitCode, Err
 }
 
 /// One run of the command.
-struct Session {
+struct ListenSession {
     service: Service,
     receiver: Option<Receiver>,
     /// As the stream's `types` has them.
@@ -84,7 +84,7 @@ struct Session {
     zone: TimeZone,
 }
 
-impl Session {
+impl ListenSession {
     fn new(arguments: Arguments, config: &Config) -> Result<Self, Error> {
         let service = arguments.access.open(config)?;
         let secret = arguments.secret.unwrap_or_else(credentials::webhook_secret);

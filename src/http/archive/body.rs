@@ -18,7 +18,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use sluice_media::zip::{Cursor, Piece};
 use sluice_store::{Store, archive};
 
-use super::{listing::Listing, places::Place};
+use super::{listing::Listing, places::ArchivePermit};
 
 /// Bytes read at a time. With a header before it, a piece fits into the buffer that the server keeps for a connection.
 const PIECE_BYTES: usize = 60 * 1024;
@@ -35,7 +35,7 @@ pub(super) fn pieces(
     listing: Listing,
     start: u64,
     len: u64,
-    place: Place,
+    place: ArchivePermit,
 ) -> impl stream::Stream<Item = io::Result<Bytes>> + Send {
     let sending = Sending {
         cursor: listing.layout.cursor(start, len),
@@ -60,7 +60,7 @@ struct Sending {
     opened: VecDeque<(u32, Arc<File>)>,
     reading: Option<Reading>,
     buffers: Buffers,
-    _place: Place,
+    _place: ArchivePermit,
 }
 
 /// What is left of a file.

@@ -25,11 +25,11 @@ use super::{
     error::ApiError,
     extract::{Caller, Read},
     filename,
-    range::Asked,
+    range::RangeRequest,
 };
 use listing::Listing;
 
-pub(super) use places::Places;
+pub(super) use places::ArchiveLimiter;
 
 /// It is made anew for each request: who has it asks before using it.
 const CACHE: &str = "private, no-cache";
@@ -76,8 +76,8 @@ pub(super) async fn respond(
             .finish());
     }
     let asked = match if_range_holds(request, &tag, &tag) {
-        true => Asked::of(request, total),
-        false => Asked::Whole,
+        true => RangeRequest::of(request, total),
+        false => RangeRequest::Whole,
     };
     let mut response = HttpResponse::Ok();
     let (start, len) = asked.begin(&mut response, total)?;

@@ -18,7 +18,7 @@ const KIB: u64 = 1024;
 
 /// Shared by all archives. Whatever is taken is given back when dropped.
 #[derive(Debug)]
-pub(in crate::http) struct Places {
+pub(in crate::http) struct ArchiveLimiter {
     sent: Arc<Semaphore>,
     accounts: Arc<Accounts>,
     max_per_account: usize,
@@ -35,7 +35,7 @@ struct Accounts(Mutex<HashMap<Uuid, usize>>);
 
 /// A place for one archive.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ArchivePermit {
     account_id: Uuid,
     accounts: Arc<Accounts>,
     _one_of_all: OwnedSemaphorePermit,
@@ -49,7 +49,7 @@ pub(super) struct Memory {
     held: Option<OwnedSemaphorePermit>,
 }
 
-impl Places {
+impl ArchiveLimiter {
     pub(in crate::http) fn new(settings: &config::Archive) -> Self {
         let memory_kib = settings.memory.as_u64() / KIB;
         Self {
@@ -64,10 +64,10 @@ impl Places {
     }
 
     /// A place for one archive of the account, from its listing to its last byte; 503 when there is none.
-    pub(super) fn place(&self, account_id: Uuid) -> Result<Place, ApiError> {
+    pub(super) fn place(&self, account_id: Uuid) -> Result<ArchivePermit, ApiError> {
         let one_of_all = self.sent.clone().try_acquire_owned().map_err(|_| busy())?;
         match self.accounts.enter(account_id, self.max_per_account) {
-            true => Ok(Place {
+            true => Ok(ArchivePermit {
                 account_id,
                 accounts: self.accounts.clone(),
                 _one_of_all: one_of_all,
@@ -124,7 +124,7 @@ impl Accounts {
     }
 }
 
-impl Drop for Place {
+impl Drop for ArchivePermit {
     fn drop(&mut self) {
         self.accounts.leave(self.account_id);
     }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn memory_is_shared_and_given_back() {
-        let places = Places::new(&config::Archive {
+        let places = ArchiveLimiter::new(&config::Archive {
             memory: ByteSize::mib(1),
             ..config::Archive::default()
         });
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_account_has_its_share_of_the_places_only() {
-        let places = Places::new(&config::Archive {
+        let places = ArchiveLimiter::new(&config::Archive {
             max_active: 3,
             max_per_account: 2,
             ..config::Archive::default()

@@ -16,7 +16,7 @@ use sluice_actors::{
 use crate::http::{
     bytes::{http_date, if_range_holds, is_unchanged},
     error::ApiError,
-    range::Asked,
+    range::RangeRequest,
 };
 
 const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
@@ -69,8 +69,8 @@ impl Delivery<'_> {
         }
         let total = entry.body.len() as u64;
         let asked = match if_range_holds(request, etag, modified) {
-            true => Asked::of(request, total),
-            false => Asked::Whole,
+            true => RangeRequest::of(request, total),
+            false => RangeRequest::Whole,
         };
         let mut response = HttpResponse::Ok();
         let (start, len) = asked.begin(&mut response, total)?;

@@ -10,7 +10,7 @@ use actix_web::{
     web,
 };
 use sluice_actors::{
-    cdn::{Entry, Fetched, Key, NoFrame, Problem, Wanted},
+    cdn::{Entry, Fetched, Key, NoFrame, Problem, VariantJob},
     live::Playback,
 };
 use sluice_media::variant::AcceptClass;
@@ -27,7 +27,7 @@ use super::{
 use crate::http::{
     context::AppState,
     error::ApiError,
-    playback_access::{self, Keeping, LiveStream, Watched as _},
+    playback_access::{self, CacheLifetime, LiveStream, Watched as _},
     site::Cors,
 };
 
@@ -57,8 +57,8 @@ pub(super) async fn deliver(
     let (cors, admitted) = playback_access::admit_beside(request, stream, token.as_deref()).await;
     let viewer = admitted?;
     let cache = match viewer.watched.terms().is_signed {
-        true => Keeping::Never,
-        false => Keeping::Seconds(GOOD_FOR_S),
+        true => CacheLifetime::Never,
+        false => CacheLifetime::Seconds(GOOD_FOR_S),
     };
     let cache = HeaderValue::try_from(viewer.cache_control(cache)).map_err(ApiError::internal)?;
     let spent = spend(state, request, &key.account).await?;
@@ -118,7 +118,7 @@ async fn picture(
                 rendered: false,
             });
         }
-        let wanted = Wanted {
+        let wanted = VariantJob {
             request: suited.request.clone(),
             accept,
             cache_key: cache_key.clone(),

@@ -20,7 +20,7 @@ use actix_web::{
     web,
 };
 use sluice_actors::{
-    cdn::{Key, Problem, Wanted},
+    cdn::{Key, Problem, VariantJob},
     meter::{Account, Rejection, Spent},
 };
 use sluice_media::variant::AcceptClass;
@@ -208,7 +208,7 @@ async fn deliver_for(
             .ok_or_else(missing)?;
         let spent = spend(state, request, &key.account).await?;
         let suited = parsed.on(&source);
-        let wanted = Wanted {
+        let wanted = VariantJob {
             request: suited.request.clone(),
             accept,
             cache_key: suited.cache_key(accept).clone(),

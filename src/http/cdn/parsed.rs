@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
-use sluice_actors::cdn::Source;
+use sluice_actors::cdn::ImageSource;
 use sluice_media::variant::{AcceptClass, VariantRequest, VariantSettings};
 
 use crate::http::error::ApiError;
@@ -63,7 +63,7 @@ impl Parsed {
     }
 
     /// What it means for this source: where no time passes, one variant serves them all.
-    pub fn on(&self, source: &Source) -> &Self {
+    pub fn on(&self, source: &ImageSource) -> &Self {
         match &self.timeless {
             Some(timeless) if !source.is_video() => timeless,
             _ => self,

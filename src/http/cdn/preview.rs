@@ -1,7 +1,7 @@
 //! Images that a folder's owner shows to whoever has its link: no delivery key admits them, and its meter counts them.
 
 use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue, web};
-use sluice_actors::cdn::{Fetched, Problem, Wanted};
+use sluice_actors::cdn::{Fetched, Problem, VariantJob};
 use sluice_store::files::File;
 
 use super::{
@@ -36,7 +36,7 @@ pub(in crate::http) async fn preview(
                 rendered: false,
             }),
             None => {
-                let wanted = Wanted {
+                let wanted = VariantJob {
                     request: suited.request.clone(),
                     accept,
                     cache_key: cache_key.clone(),

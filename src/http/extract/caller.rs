@@ -12,7 +12,7 @@ use sluice_store::{
     Connection, Secret, accounts,
     api_keys::{self, Scope},
     now_ms,
-    sessions::{self, Session},
+    sessions::{self, SignInSession},
     users::User,
 };
 use uuid::Uuid;
@@ -26,7 +26,7 @@ use crate::{
 /// A dashboard session, as found by its cookie.
 #[derive(Debug)]
 pub struct SignedIn {
-    pub session: Session,
+    pub session: SignInSession,
     pub user: User,
     /// The cookie's value.
     pub token: Secret,
@@ -229,7 +229,7 @@ pub(crate) fn identity(request: &HttpRequest) -> Result<Arc<Identity>, ApiError>
 }
 
 /// A browser sends the cookie with requests that other sites provoke; those know neither our origin nor the token.
-fn refuse_forgery(request: &HttpRequest, session: &Session) -> Result<(), ApiError> {
+fn refuse_forgery(request: &HttpRequest, session: &SignInSession) -> Result<(), ApiError> {
     if matches!(
         *request.method(),
         Method::GET | Method::HEAD | Method::OPTIONS

@@ -5,7 +5,7 @@ use std::{fs::File, sync::Arc, time::Duration};
 use sluice_actors::compute::{Assignment, Follow, Lane, Output};
 use sluice_media::{
     format::Format,
-    operation::{Operation, Source},
+    operation::{Operation, OperationInput},
 };
 use sluice_store::files::Facts;
 use uuid::Uuid;
@@ -27,7 +27,7 @@ pub(in crate::http) async fn find(
     let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {
         return Facts::default();
     };
-    let Ok(task) = Operation::Inspect.task(&[Source::new(format, "")]) else {
+    let Ok(task) = Operation::Inspect.task(&[OperationInput::new(format, "")]) else {
         return Facts::default();
     };
     let assignment = Assignment {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::http::{
     context::AppState,
     error::ApiError,
-    event_stream::{FollowRequest, Told, Work},
+    event_stream::{FollowRequest, StreamedState, Work},
     extract::Reached,
 };
 
@@ -37,9 +37,9 @@ impl Work for FollowedJob {
         })
     }
 
-    async fn next(&mut self) -> Result<Told, ApiError> {
+    async fn next(&mut self) -> Result<StreamedState, ApiError> {
         let progress = self.follower.next().await?;
-        Ok(Told {
+        Ok(StreamedState {
             has_ended: progress.state.has_ended(),
             progress: json!({
                 "jobId": self.id,

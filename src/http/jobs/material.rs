@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 
 use sluice_media::{
     format::{Class, Format},
-    operation::{Operation, Source},
+    operation::{Operation, OperationInput},
     task::{Failure, FailureCode},
 };
 use sluice_store::{
@@ -52,14 +52,14 @@ impl Material {
     }
 
     /// What it is, by its bytes.
-    pub(super) fn source(&self) -> Result<Source, Failure> {
+    pub(super) fn source(&self) -> Result<OperationInput, Failure> {
         let head = match self {
             Self::Uploaded(part) => part.spool.head(),
             Self::Stored { head, .. } => head,
         };
         let name = self.filename();
         match Format::recognise(head, name) {
-            Some(format) => Ok(Source::new(format, name)),
+            Some(format) => Ok(OperationInput::new(format, name)),
             None if head.is_empty() => Err(Failure::new(
                 FailureCode::UnsupportedType,
                 format!("{name} is empty: send a file with bytes in it"),
@@ -114,7 +114,7 @@ pub(super) fn judge(operation: &Operation, files: &[&Material]) -> Result<(), Fa
     if operation.is_packing() {
         return Ok(());
     }
-    let sources: Vec<Source> = files
+    let sources: Vec<OperationInput> = files
         .iter()
         .map(|file| file.source())
         .collect::<Result<_, _>>()?;
@@ -132,6 +132,6 @@ pub(super) fn stands_for_many(operation: &Operation, file: &Material) -> bool {
             .is_ok_and(|source| is_archive(std::slice::from_ref(&source)))
 }
 
-fn is_archive(sources: &[Source]) -> bool {
+fn is_archive(sources: &[OperationInput]) -> bool {
     matches!(sources, [source] if source.format.class() == Class::Archive)
 }

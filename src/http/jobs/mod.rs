@@ -25,7 +25,7 @@ pub use inline::{AllFailed, ConversionAnswer};
 pub(super) use material::Material;
 use record::Records;
 pub use record::{Accepted, JobRecord};
-pub(super) use submission::{Asking, Sent, Wanted, flag, idempotency_key, text};
+pub(super) use submission::{JobRequest, Sent, Submitter, flag, idempotency_key, text};
 
 use super::{
     context::AppState,
@@ -85,7 +85,7 @@ pub async fn create(
     reached: Reached,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let asking = Asking::new(&state, &caller, &reached);
+    let asking = Submitter::new(&state, &caller, &reached);
     let idempotency_key = idempotency_key(&request)?;
     let mut payload = payload.into_inner();
     let sent = match is_json(&request) {
@@ -115,7 +115,7 @@ pub async fn create(
             )));
         }
     };
-    let wanted = Wanted {
+    let wanted = JobRequest {
         row: operation::row(tool).expect("convert and compress are rows"),
         job_type,
         archives: flag(&sent.params, "createArchive")?.unwrap_or(false),

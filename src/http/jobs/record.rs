@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use sluice_actors::convert::Progress;
+use sluice_actors::convert::JobProgress;
 use sluice_store::{
     duration_ms,
     jobs::{Attachment, Item, ItemState, Job, JobType},
@@ -121,7 +121,7 @@ impl Accepted {
             status: job.state.as_str(),
             tool: tool_of(job),
             // It was made just now, or what is done of it can be asked for.
-            progress: Progress::of(job).percent(),
+            progress: JobProgress::of(job).percent(),
             total_files: job.total_files,
         }
     }

@@ -33,7 +33,7 @@ const MAX_KEY: usize = 255;
 const MARK: &str = "watermarkFile";
 
 /// Who asks, and under which plan.
-pub(in crate::http) struct Asking<'a> {
+pub(in crate::http) struct Submitter<'a> {
     state: &'a AppState,
     reached: &'a Reached,
     account_id: Uuid,
@@ -43,7 +43,7 @@ pub(in crate::http) struct Asking<'a> {
 }
 
 /// What is asked for.
-pub(in crate::http) struct Wanted {
+pub(in crate::http) struct JobRequest {
     pub row: &'static Row,
     pub job_type: JobType,
     pub params: Params,
@@ -65,13 +65,13 @@ pub(in crate::http) struct Wanted {
 pub(in crate::http) struct Sent {
     pub params: Params,
     pub files: Vec<Material>,
-    /// See [`Wanted::sources`].
+    /// See [`JobRequest::sources`].
     pub sources: Vec<String>,
     /// A watermark's own image.
     pub mark: Option<Material>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> Submitter<'a> {
     pub(in crate::http) fn new(
         state: &'a AppState,
         caller: &Caller<Write>,
@@ -116,7 +116,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Refuses a request that would wait for workers that are not there. A job waits for them as a row.
-    fn check_workers(&self, wanted: &Wanted) -> Result<(), ApiError> {
+    fn check_workers(&self, wanted: &JobRequest) -> Result<(), ApiError> {
         match self.state.conversions.refused() {
             Some(reason) if wanted.is_waited_for => {
                 tracing::warn!(reason, "a conversion is refused");
@@ -132,7 +132,7 @@ impl<'a> Asking<'a> {
     /// Judges the request, charges it and commits its job; `true` with a job that an earlier request made.
     pub(in crate::http) async fn submit(
         &self,
-        mut wanted: Wanted,
+        mut wanted: JobRequest,
     ) -> Result<(Job, bool), ApiError> {
         let operations = self.operations(&wanted)?;
         if !wanted.sources.is_empty() {
@@ -173,7 +173,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Refuses a request for which the month has nothing left. One with a key may be known, and then costs nothing.
-    async fn check_operations_left(&self, wanted: &Wanted) -> Result<(), ApiError> {
+    async fn check_operations_left(&self, wanted: &JobRequest) -> Result<(), ApiError> {
         let most = self.plan.operations_per_month;
         if most == 0 || wanted.idempotency_key.is_some() {
             return Ok(());
@@ -195,7 +195,7 @@ impl<'a> Asking<'a> {
     }
 
     /// One operation for each file, or one for all that it joins.
-    fn operations(&self, wanted: &Wanted) -> Result<Vec<Operation>, ApiError> {
+    fn operations(&self, wanted: &JobRequest) -> Result<Vec<Operation>, ApiError> {
         let count = wanted.files.len() + wanted.sources.len();
         let most = self.plan.files_per_batch as usize;
         if count == 0 {
@@ -218,7 +218,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Puts the files at the request's addresses behind those that came with it.
-    async fn fetch(&self, wanted: &mut Wanted) -> Result<(), ApiError> {
+    async fn fetch(&self, wanted: &mut JobRequest) -> Result<(), ApiError> {
         let sources = std::mem::take(&mut wanted.sources);
         let fetched = source_url::fetch(
             self.state,
@@ -234,7 +234,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Sizes and types.
-    fn check_files(&self, wanted: &Wanted, operations: &[Operation]) -> Result<(), ApiError> {
+    fn check_files(&self, wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiError> {
         for file in wanted.files.iter().chain(&wanted.mark) {
             let format = file.source().ok().map(|source| source.format);
             let limit = SizeLimits::of(&self.plan).of_format(format);
@@ -243,7 +243,7 @@ impl<'a> Asking<'a> {
         check_types(wanted, operations)
     }
 
-    async fn storing(&self, wanted: &Wanted) -> Result<(bool, Option<Uuid>), ApiError> {
+    async fn storing(&self, wanted: &JobRequest) -> Result<(bool, Option<Uuid>), ApiError> {
         if let Some(folder_id) = wanted.beside {
             return Ok((true, folder_id));
         }
@@ -286,7 +286,7 @@ fn check_count(row: &Row, operations: &[Operation], count: usize) -> Result<(), 
 }
 
 /// The files of each operation. There are as many operations as files, or one for all of them.
-fn groups<'w>(wanted: &'w Wanted, operations: &[Operation]) -> Vec<Vec<&'w Material>> {
+fn groups<'w>(wanted: &'w JobRequest, operations: &[Operation]) -> Vec<Vec<&'w Material>> {
     if operations.len() == 1 {
         return vec![wanted.files.iter().chain(&wanted.mark).collect()];
     }
@@ -295,7 +295,7 @@ fn groups<'w>(wanted: &'w Wanted, operations: &[Operation]) -> Vec<Vec<&'w Mater
 }
 
 /// Refuses a request none of whose files fits; where some do, the others become errors of the answer.
-fn check_types(wanted: &Wanted, operations: &[Operation]) -> Result<(), ApiError> {
+fn check_types(wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiError> {
     let mut first = None;
     for (operation, files) in operations.iter().zip(groups(wanted, operations)) {
         match judge(operation, &files) {
@@ -307,7 +307,7 @@ fn check_types(wanted: &Wanted, operations: &[Operation]) -> Result<(), ApiError
 }
 
 /// One file that somebody waits for is interactive work; everything else is batch work.
-fn lane_of(wanted: &Wanted, operations: &[Operation]) -> Lane {
+fn lane_of(wanted: &JobRequest, operations: &[Operation]) -> Lane {
     match (&wanted.files[..], operations) {
         ([file], [operation]) if wanted.is_waited_for && !stands_for_many(operation, file) => {
             Lane::Interactive
@@ -318,7 +318,7 @@ fn lane_of(wanted: &Wanted, operations: &[Operation]) -> Lane {
 
 /// Brings the uploads to the disk and makes the job's items.
 async fn settle(
-    wanted: Wanted,
+    wanted: JobRequest,
     operations: Vec<Operation>,
 ) -> Result<(Vec<NewItem>, Vec<Sealed>), ApiError> {
     let (mut items, mut uploads) = (Vec::new(), Vec::new());

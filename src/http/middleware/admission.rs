@@ -22,7 +22,7 @@ use crate::http::{
     context::AppState,
     error::ApiError,
     extract::{Authentication, Credential, Identity, Reached, SignedIn},
-    rate_limit::Standing,
+    rate_limit::RateLimitState,
     session::cookie_name,
 };
 
@@ -60,7 +60,7 @@ pub async fn admit(
     request.extensions_mut().insert(authentication);
 
     let mut response = match standing {
-        Some(Standing {
+        Some(RateLimitState {
             allowed: false,
             resets_in_s,
             ..
@@ -180,7 +180,7 @@ fn note_use(state: web::Data<AppState>, key: &ApiKey) {
 }
 
 /// `X-RateLimit-*`: `unlimited` where the plan has no bound; the reset is in Unix seconds.
-fn show(standing: Standing, headers: &mut HeaderMap) {
+fn show(standing: RateLimitState, headers: &mut HeaderMap) {
     let bound = |count: u32| match standing.limit {
         0 => HeaderValue::from_static("unlimited"),
         _ => HeaderValue::from(count),

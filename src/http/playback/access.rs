@@ -8,7 +8,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::http::{
     context::AppState,
-    playback_access::{Keeping, LiveStream, Viewer},
+    playback_access::{CacheLifetime, LiveStream, Viewer},
 };
 
 /// A viewer that may watch this playback.
@@ -29,7 +29,7 @@ impl Access {
         &self.viewer.watched.playback
     }
 
-    pub fn cache_control(&self, keeping: Keeping) -> String {
+    pub fn cache_control(&self, keeping: CacheLifetime) -> String {
         self.viewer.cache_control(keeping)
     }
 

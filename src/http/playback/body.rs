@@ -9,7 +9,7 @@ use sluice_actors::{cdn::Entry, live::Body};
 use crate::http::{
     bytes::is_known,
     error::ApiError,
-    range::{Asked, cut, pieces_of},
+    range::{RangeRequest, cut, pieces_of},
 };
 
 /// A resource in one piece.
@@ -26,7 +26,7 @@ pub(super) async fn respond(
 ) -> Result<HttpResponse, ApiError> {
     let total = body.len();
     let mut response = HttpResponse::Ok();
-    let (start, len) = Asked::of(request, total).begin(&mut response, total)?;
+    let (start, len) = RangeRequest::of(request, total).begin(&mut response, total)?;
     response
         .insert_header((header::CONTENT_TYPE, content_type))
         .insert_header((header::CACHE_CONTROL, cache));

@@ -18,7 +18,7 @@ use sluice_store::Secret;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use self::folder::{Asked, View};
+use self::folder::{PageRequest, View};
 use super::{
     access::{Entered, ShareAccess, enter},
     listing::listing,
@@ -150,7 +150,7 @@ async fn folder_page(
         }
     }
     let listing = listing(state, access, folder, cursor.as_deref()).await?;
-    let asked = Asked {
+    let asked = PageRequest {
         token: token_of(request),
         goes_on: cursor.is_some(),
         view,

@@ -39,7 +39,7 @@ pub struct NewShareRequest {
 }
 
 /// What was asked for, checked.
-pub(super) struct Terms {
+pub(super) struct ShareTerms {
     /// Milliseconds since 1970; `None`: never.
     pub expires_at: Option<i64>,
     pub password: Option<Secret>,
@@ -48,7 +48,7 @@ pub(super) struct Terms {
 }
 
 impl NewShareRequest {
-    pub(super) fn checked(self, now_ms: i64) -> Result<Terms, ApiError> {
+    pub(super) fn checked(self, now_ms: i64) -> Result<ShareTerms, ApiError> {
         let expires_at = match (self.expires_in, self.expires_at) {
             (Some(_), Some(_)) => {
                 return Err(ApiError::Invalid(
@@ -69,7 +69,7 @@ impl NewShareRequest {
         if let Some(password) = &password {
             check_password(password)?;
         }
-        Ok(Terms {
+        Ok(ShareTerms {
             expires_at,
             password,
             download_limit: field::within("downloadLimit", self.download_limit, DOWNLOADS)?,
@@ -98,7 +98,7 @@ mod tests {
 
     const NOW: i64 = 1_795_219_200_000;
 
-    fn checked(body: serde_json::Value) -> Result<Terms, ApiError> {
+    fn checked(body: serde_json::Value) -> Result<ShareTerms, ApiError> {
         serde_json::from_value::<NewShareRequest>(body)
             .unwrap()
             .checked(NOW)

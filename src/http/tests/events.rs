@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use sluice_store::{
     Page, accounts,
     api_keys::{self, Scope},
-    events::{self, Audience, Event, NewEvent, Place},
+    events::{self, Audience, Event, EventPosition, NewEvent},
     now_ms,
     webhooks::Retention,
 };
@@ -48,7 +48,7 @@ impl Site {
             audience: Audience::Everyone,
             also: Vec::new(),
             resource: "thing".to_owned(),
-            place: Place::Only,
+            place: EventPosition::Only,
             data: Map::from_iter([("name".to_owned(), json!("zwei\nZeilen"))]),
         };
         let written = self.state.store.write(move |tx| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sluice_store::{
     api_keys::Scope,
     now_ms,
-    webhooks::{self, Attempted, Claimed, Next, Wanted, What},
+    webhooks::{self, Attempted, ClaimRequest, Claimed, Next, What},
 };
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ impl Site {
 
     /// Begins an attempt of everything that the endpoint is due.
     async fn claim(&self, endpoint_id: Uuid) -> Vec<Claimed> {
-        let wanted = [What::Replay, What::Due].map(|what| Wanted {
+        let wanted = [What::Replay, What::Due].map(|what| ClaimRequest {
             endpoint_id,
             rows: 1_000,
             what,

@@ -11,7 +11,7 @@ use crate::http::{context::AppState, error::ApiError};
 
 /// What is known of a request by the time it is refused.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct RejectedCall {
     pub tool: Option<&'static str>,
     /// Of its first file.
     pub filename: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct Asked {
 pub(super) async fn told<T>(
     state: &AppState,
     account_id: Uuid,
-    asked: Asked,
+    asked: RejectedCall,
     outcome: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
     if let Err(rejection) = &outcome {
@@ -32,7 +32,7 @@ pub(super) async fn told<T>(
 
 /// Tells it, unless the same request may succeed a moment later or names what is not there. The client's answer is the
 /// rejection, whatever becomes of this.
-async fn tell(state: &AppState, account_id: Uuid, asked: Asked, rejection: &ApiError) {
+async fn tell(state: &AppState, account_id: Uuid, asked: RejectedCall, rejection: &ApiError) {
     if !is_told(rejection.status_code()) {
         return;
     }

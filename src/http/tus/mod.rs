@@ -28,7 +28,7 @@ pub(super) use turns::Turns;
 
 use self::{
     headers::{Chunk, Creation},
-    reception::{Standing, expires_at, forget, lost, receive, too_large},
+    reception::{UploadState, expires_at, forget, lost, receive, too_large},
 };
 use super::{
     answer::Time,
@@ -208,7 +208,7 @@ async fn make(
     let empty = || (length == Some(0)).then(Chunk::empty);
     let standing = match creation.chunk.or_else(empty) {
         Some(chunk) => first_bytes(state, caller, upload.id, chunk, payload).await?,
-        None => Standing::of(&upload),
+        None => UploadState::of(&upload),
     };
     let location = format!("{}/api/uploads/tus/{}", reached.address.base, upload.id);
     let mut response = HttpResponse::Created();
@@ -223,7 +223,7 @@ async fn first_bytes(
     id: Uuid,
     chunk: Chunk,
     payload: Payload,
-) -> Result<Standing, ApiError> {
+) -> Result<UploadState, ApiError> {
     let (state, account_id) = (state.clone(), caller.account_id());
     to_its_end(async move {
         let received = receive(state.clone(), caller, id, chunk, payload).await;
@@ -325,7 +325,7 @@ async fn measured(
     if !is_there {
         return Err(lost(state, caller.account_id(), id).await);
     }
-    let mut response = standing_in(HttpResponse::Ok(), &Standing::of(&upload));
+    let mut response = standing_in(HttpResponse::Ok(), &UploadState::of(&upload));
     match upload.length() {
         Some(length) => response.insert_header((headers::LENGTH, length)),
         None => response.insert_header((headers::DEFER_LENGTH, "1")),
@@ -451,7 +451,7 @@ async fn admitted(request: &HttpRequest) -> Result<Caller<Write>, ApiError> {
     Ok(caller)
 }
 
-fn standing_in(mut response: HttpResponseBuilder, standing: &Standing) -> HttpResponseBuilder {
+fn standing_in(mut response: HttpResponseBuilder, standing: &UploadState) -> HttpResponseBuilder {
     response
         .insert_header((headers::OFFSET, standing.offset))
         .insert_header((UPLOAD_EXPIRES, http_date(standing.expires_at).to_string()));

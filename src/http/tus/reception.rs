@@ -17,7 +17,7 @@ use sluice_store::{
     Error as StoreError,
     blob::Partial,
     blobs, duration_ms, files, now_ms, storage,
-    tus::{self, Arrived, Claim, Step, TusUpload},
+    tus::{self, Claim, Completion, Step, TusUpload},
 };
 use uuid::Uuid;
 
@@ -46,14 +46,14 @@ const LEFTOVER: usize = 128 * 1024;
 
 /// How far an upload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct UploadState {
     pub(super) offset: u64,
     pub(super) expires_at: i64,
     /// Of the file that it has become.
     pub(super) file_id: Option<Uuid>,
 }
 
-impl Standing {
+impl UploadState {
     pub(super) fn of(upload: &TusUpload) -> Self {
         Self {
             offset: upload.offset(),
@@ -75,7 +75,7 @@ pub(super) async fn receive(
     id: Uuid,
     chunk: Chunk,
     payload: Payload,
-) -> Result<Standing, ApiError> {
+) -> Result<UploadState, ApiError> {
     let account_id = caller.account_id();
     // Before anybody's turn is ended: the upload must be the caller's.
     tus::get(&mut state.store.read().await?, account_id, id, now_ms()).await?;
@@ -83,7 +83,7 @@ pub(super) async fn receive(
     let _permit = upload_permit(&state)?;
     let upload = claim(&state, &caller, id, &chunk).await?;
     if upload.is_completed() {
-        return room(&state, &upload, &chunk).map(|_| Standing::of(&upload));
+        return room(&state, &upload, &chunk).map(|_| UploadState::of(&upload));
     }
     let received = take_bytes(&state, caller.plan(&state), &turn, &upload, chunk, payload).await;
     let is_a_file = matches!(&received, Ok(standing) if standing.file_id.is_some());
@@ -100,7 +100,7 @@ async fn take_bytes(
     upload: &TusUpload,
     chunk: Chunk,
     payload: Payload,
-) -> Result<Standing, ApiError> {
+) -> Result<UploadState, ApiError> {
     let room = room(state, upload, &chunk)?;
     // Reading all of a long file again takes its time, and begins anew when it is given up: nobody but the end of the service
     // stops it.
@@ -120,7 +120,7 @@ async fn take_bytes(
         turn,
         partial,
         saved_at: Instant::now(),
-        standing: Standing::of(upload),
+        standing: UploadState::of(upload),
         upload,
         room,
         held: match plan.storage.as_u64() {
@@ -220,7 +220,7 @@ struct Reception<'a> {
     upload: &'a TusUpload,
     partial: Partial,
     /// As others are told.
-    standing: Standing,
+    standing: UploadState,
     saved_at: Instant,
     /// The length that it may get.
     room: u64,
@@ -231,7 +231,7 @@ struct Reception<'a> {
 }
 
 /// Why no more bytes come.
-enum Ending {
+enum ReceptionEnd {
     /// The body is at its end.
     Whole,
     /// What came is kept.
@@ -239,13 +239,13 @@ enum Ending {
 }
 
 impl Reception<'_> {
-    async fn run(mut self, chunk: Chunk, payload: Payload) -> Result<Standing, ApiError> {
+    async fn run(mut self, chunk: Chunk, payload: Payload) -> Result<UploadState, ApiError> {
         if self.partial.is_hashed_again() {
             self.save(false).await?;
         }
         let ending = self.fill(payload, chunk.checksum.is_none()).await?;
         if let Some(checksum) = chunk.checksum {
-            if let Ending::CutOff(error) = ending {
+            if let ReceptionEnd::CutOff(error) = ending {
                 return Err(error);
             }
             let digest = self
@@ -262,19 +262,19 @@ impl Reception<'_> {
         }
         self.save(true).await?;
         match ending {
-            Ending::Whole => Ok(self.standing),
-            Ending::CutOff(error) => Err(error),
+            ReceptionEnd::Whole => Ok(self.standing),
+            ReceptionEnd::CutOff(error) => Err(error),
         }
     }
 
     /// Appends the body. An error means that nothing counts of what came since the last save.
-    async fn fill(&mut self, mut payload: Payload, saves: bool) -> Result<Ending, ApiError> {
+    async fn fill(&mut self, mut payload: Payload, saves: bool) -> Result<ReceptionEnd, ApiError> {
         let most_unsaved = self.state.config.uploads.checkpoint.as_u64();
         loop {
             let bytes = match self.next(&mut payload).await {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => return Ok(Ending::Whole),
-                Err(error) => return Ok(Ending::CutOff(error)),
+                Ok(None) => return Ok(ReceptionEnd::Whole),
+                Err(error) => return Ok(ReceptionEnd::CutOff(error)),
             };
             let length = self.partial.len() + bytes.len() as u64;
             if length > self.room {
@@ -283,7 +283,7 @@ impl Reception<'_> {
             if length > self.held
                 && let Err(error) = self.hold(length).await
             {
-                return Ok(Ending::CutOff(error));
+                return Ok(ReceptionEnd::CutOff(error));
             }
             self.partial.write(&bytes).await?;
             let unsaved = self.partial.len() - self.standing.offset;
@@ -355,7 +355,7 @@ impl Reception<'_> {
     }
 
     /// Makes the file, as other uploads do.
-    async fn complete(self) -> Result<Standing, ApiError> {
+    async fn complete(self) -> Result<UploadState, ApiError> {
         let Self {
             state,
             plan,
@@ -373,7 +373,7 @@ impl Reception<'_> {
         let reader = partial.reader().await?;
         let sealed = partial.seal().await?;
         let mime_type = mime_type(sealed.head(), &upload.filename);
-        let arrived = Arrived {
+        let arrived = Completion {
             blob: sealed.blob().hash,
             size_bytes: sealed.blob().size,
             mime_type: mime_type.to_owned(),
@@ -397,7 +397,7 @@ impl Reception<'_> {
         if let Err(error) = state.store.blobs().remove_partial(id).await {
             tracing::warn!(%error, upload = %id, "the bytes of a finished upload are removed by the next sweep");
         }
-        Ok(Standing {
+        Ok(UploadState {
             offset,
             file_id: Some(file.id),
             ..standing

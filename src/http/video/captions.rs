@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     record::{self, CaptionAnswer},
-    request::{CaptionFacts, CaptionOrigin, CaptionRequest, WantedCaption},
+    request::{CaptionFacts, CaptionOrigin, CaptionRequest, CaptionSpec},
 };
 use crate::{
     config::Plan,
@@ -138,7 +138,7 @@ impl Made {
 pub(super) async fn make(
     state: &AppState,
     account_id: Uuid,
-    wanted: WantedCaption,
+    wanted: CaptionSpec,
     field: &str,
 ) -> Result<Made, ApiError> {
     let text = match wanted.origin {

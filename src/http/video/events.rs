@@ -10,7 +10,7 @@ use super::record;
 use crate::http::{
     context::AppState,
     error::ApiError,
-    event_stream::{FollowRequest, Told, Work},
+    event_stream::{FollowRequest, StreamedState, Work},
     extract::Reached,
 };
 
@@ -39,9 +39,9 @@ impl Work for FollowedStream {
         })
     }
 
-    async fn next(&mut self) -> Result<Told, ApiError> {
+    async fn next(&mut self) -> Result<StreamedState, ApiError> {
         let progress = self.follower.next().await?;
-        Ok(Told {
+        Ok(StreamedState {
             has_ended: progress.status.has_ended(),
             progress: json!({
                 "streamId": self.id,

@@ -19,7 +19,7 @@ use sluice_store::{
     blob::Sealed,
     files::File,
     idempotency::Idempotency,
-    video::{self, NewCaption, NewStream, Source, StreamFilter, StreamStatus, Submitted},
+    video::{self, NewCaption, NewStream, StreamFilter, StreamSource, StreamStatus, Submitted},
 };
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -42,7 +42,7 @@ use super::{
     jobs::{Material, idempotency_key},
     multipart::SizeLimit,
 };
-use request::Wanted;
+use request::StreamRequest;
 
 /// Streams of one page when the client names no limit.
 const PAGE: u32 = 50;
@@ -133,14 +133,14 @@ async fn source(state: &AppState, account_id: Uuid, id: Uuid) -> Result<File, Ap
 
 fn new_stream(
     account_id: Uuid,
-    wanted: Wanted,
+    wanted: StreamRequest,
     file: File,
     allowance: sluice_store::jobs::Allowance,
 ) -> NewStream {
     NewStream {
         account_id,
         title: wanted.title.unwrap_or_else(|| file.filename.clone()),
-        source: Source {
+        source: StreamSource {
             blob: file.blob,
             filename: file.filename,
             file_id: Some(file.id),

@@ -1,7 +1,7 @@
 //! Video streams as the API shows them (decisions.md §7).
 
 use serde::Serialize;
-use sluice_actors::video::Progress;
+use sluice_actors::video::StreamProgress;
 use sluice_store::video::{self, Rendition, RenditionKind, Stream, StreamStatus};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -156,7 +156,7 @@ impl StreamRecord {
     fn of(
         reached: &Reached,
         stream: Stream,
-        progress: Progress,
+        progress: StreamProgress,
         renditions: Vec<Rendition>,
         captions: Vec<video::Caption>,
     ) -> Self {

@@ -108,7 +108,7 @@ pub struct PlaybackTokenRequest {
 
 /// What a request for a stream comes to.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct StreamRequest {
     pub source_file_id: Uuid,
     pub title: Option<String>,
     pub profile: String,
@@ -117,12 +117,12 @@ pub(super) struct Wanted {
     pub access: Access,
     pub token_ttl_s: Option<u32>,
     pub allowed_domains: Vec<String>,
-    pub captions: Vec<WantedCaption>,
+    pub captions: Vec<CaptionSpec>,
 }
 
 /// Captions as a request names them.
 #[derive(Debug)]
-pub(super) struct WantedCaption {
+pub(super) struct CaptionSpec {
     pub said: CaptionFacts,
     pub origin: CaptionOrigin,
 }
@@ -146,14 +146,14 @@ pub(super) enum CaptionOrigin {
 
 /// A token as it is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::http) struct WantedToken {
+pub(in crate::http) struct TokenSpec {
     /// Seconds.
     pub expires_in: Option<u32>,
     pub domains: Vec<String>,
 }
 
 impl NewStreamRequest {
-    pub(super) fn checked(self, settings: &StreamSettings) -> Result<Wanted, ApiError> {
+    pub(super) fn checked(self, settings: &StreamSettings) -> Result<StreamRequest, ApiError> {
         let source_file_id = self.source_file_id.ok_or_else(|| {
             ApiError::Invalid(
                 "sourceFileId is missing: name a stored video or audio file".to_owned(),
@@ -166,7 +166,7 @@ impl NewStreamRequest {
         let rungs = rungs(self.renditions.unwrap_or_default())?;
         Profile::parse(profile, &rungs, settings.max_renditions)
             .map_err(|error| ApiError::Invalid(error.message))?;
-        Ok(Wanted {
+        Ok(StreamRequest {
             source_file_id,
             title: title(self.title)?,
             custom_renditions: rungs.into_iter().map(custom_rendition).collect(),
@@ -185,9 +185,9 @@ impl NewStreamRequest {
     }
 }
 
-impl Wanted {
+impl StreamRequest {
     /// The captions, which are read one by one before anything is made, and the rest.
-    pub(super) fn without_captions(mut self) -> (Vec<WantedCaption>, Self) {
+    pub(super) fn without_captions(mut self) -> (Vec<CaptionSpec>, Self) {
         (std::mem::take(&mut self.captions), self)
     }
 }
@@ -208,8 +208,8 @@ impl ChangeStream {
 }
 
 impl PlaybackTokenRequest {
-    pub(in crate::http) fn checked(self) -> Result<WantedToken, ApiError> {
-        Ok(WantedToken {
+    pub(in crate::http) fn checked(self) -> Result<TokenSpec, ApiError> {
+        Ok(TokenSpec {
             expires_in: ttl("expiresIn", self.expires_in)?,
             domains: field::allowed_domains(self.allowed_domains)?.unwrap_or_default(),
         })
@@ -218,7 +218,7 @@ impl PlaybackTokenRequest {
 
 impl CaptionRequest {
     /// `field` is how the message calls the entry, with a point behind it, or nothing.
-    pub(super) fn checked(self, field: &str) -> Result<WantedCaption, ApiError> {
+    pub(super) fn checked(self, field: &str) -> Result<CaptionSpec, ApiError> {
         let origin = match (self.file_id, self.url, self.content) {
             (Some(id), None, None) => CaptionOrigin::Stored(id),
             (None, Some(url), None) => CaptionOrigin::Named(url),
@@ -236,7 +236,7 @@ impl CaptionRequest {
             self.label,
             self.is_default.unwrap_or(false),
         )?;
-        Ok(WantedCaption { said, origin })
+        Ok(CaptionSpec { said, origin })
     }
 }
 
@@ -299,14 +299,14 @@ fn custom_rendition(Rung { height, bitrate }: Rung) -> CustomRendition {
     CustomRendition { height, bitrate }
 }
 
-fn captions(given: Vec<CaptionRequest>, most: usize) -> Result<Vec<WantedCaption>, ApiError> {
+fn captions(given: Vec<CaptionRequest>, most: usize) -> Result<Vec<CaptionSpec>, ApiError> {
     if given.len() > most {
         return Err(ApiError::Invalid(format!(
             "captions must have at most {most} entries (streams.max_captions), got {}",
             given.len()
         )));
     }
-    let mut captions: Vec<WantedCaption> = Vec::with_capacity(given.len());
+    let mut captions: Vec<CaptionSpec> = Vec::with_capacity(given.len());
     for (index, caption) in given.into_iter().enumerate() {
         let caption = caption.checked(&format!("captions[{index}]."))?;
         let language = &caption.said.language;
@@ -331,7 +331,7 @@ mod tests {
 
     const FILE: &str = "0193a7b0-0000-7000-8000-000000000001";
 
-    fn read(mut body: Value) -> Result<Wanted, ApiError> {
+    fn read(mut body: Value) -> Result<StreamRequest, ApiError> {
         let fields = body.as_object_mut().unwrap();
         fields.entry("sourceFileId").or_insert(json!(FILE));
         let request: NewStreamRequest = crate::http::extract::from_object(fields.clone())?;

@@ -115,7 +115,7 @@ fn list_operations(arguments: Arguments) -> Outcome {
     if operations.is_empty() {
         let known: Vec<&str> = kinds().map(|info| info.kind).collect();
         let text = format!("there is no such kind: use one of {}", known.join(", "));
-        return Err(Refused::Api(ApiError::Invalid(text)));
+        return Err(CallError::Api(ApiError::Invalid(text)));
     }
     shown(json!({ "operations": operations }))
 }

@@ -30,21 +30,21 @@ pub enum Effect {
 
 /// Why a call came to nothing.
 #[derive(Debug)]
-pub enum Refused {
+pub enum CallError {
     /// The arguments are not of the tool's schema.
     Arguments(String),
     /// As REST would have answered.
     Api(ApiError),
 }
 
-impl<E: Into<ApiError>> From<E> for Refused {
+impl<E: Into<ApiError>> From<E> for CallError {
     fn from(error: E) -> Self {
         Self::Api(error.into())
     }
 }
 
 /// What a call comes to.
-pub type Outcome = Result<Value, Refused>;
+pub type Outcome = Result<Value, CallError>;
 
 /// One tool.
 pub struct Tool {
@@ -105,7 +105,7 @@ pub fn named(name: &str) -> Option<&'static Tool> {
 
 /// An answer as it goes out.
 fn shown(answer: impl Serialize) -> Outcome {
-    serde_json::to_value(answer).map_err(|error| Refused::Api(ApiError::internal(error)))
+    serde_json::to_value(answer).map_err(|error| CallError::Api(ApiError::internal(error)))
 }
 
 #[cfg(test)]

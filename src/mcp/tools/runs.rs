@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use serde::Deserialize;
-use sluice_actors::workflow::Progress;
+use sluice_actors::workflow::RunProgress;
 use sluice_store::{now_ms, workflows::Run};
 use uuid::Uuid;
 
@@ -108,27 +108,27 @@ struct RunWorkflow {
 }
 
 /// The workflow of a call.
-enum Wanted {
+enum WorkflowRef {
     Saved(Uuid),
     New(Box<SaveWorkflow>),
 }
 
 impl RunWorkflow {
-    fn input(&self) -> Result<Input, Refused> {
+    fn input(&self) -> Result<Input, CallError> {
         match (self.file_id, &self.upload_url) {
             (Some(id), None) => Ok(Input::File(id)),
             (None, Some(url)) => Ok(Input::Upload(url.clone())),
-            _ => Err(Refused::Arguments(
+            _ => Err(CallError::Arguments(
                 "a run needs one file: either uploadUrl (of create_upload_url, after the PUT) or fileId".to_owned(),
             )),
         }
     }
 
-    fn wanted(self) -> Result<Wanted, Refused> {
+    fn wanted(self) -> Result<WorkflowRef, CallError> {
         match (self.workflow_id, self.workflow) {
-            (Some(id), None) => Ok(Wanted::Saved(id)),
-            (None, Some(workflow)) => inline(workflow).map(|save| Wanted::New(Box::new(save))),
-            _ => Err(Refused::Arguments(
+            (Some(id), None) => Ok(WorkflowRef::Saved(id)),
+            (None, Some(workflow)) => inline(workflow).map(|save| WorkflowRef::New(Box::new(save))),
+            _ => Err(CallError::Arguments(
                 "a run needs one workflow: either workflowId of a saved one, or workflow with a definition or short form".to_owned(),
             )),
         }
@@ -136,11 +136,11 @@ impl RunWorkflow {
 }
 
 /// A workflow that stands in the call itself.
-fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, Refused> {
+fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, CallError> {
     let mut save: SaveWorkflow = extract::from_object(workflow)
-        .map_err(|error| Refused::Arguments(format!("workflow.{error}")))?;
+        .map_err(|error| CallError::Arguments(format!("workflow.{error}")))?;
     if save.id.is_some() || save.version.is_some() {
-        return Err(Refused::Arguments(
+        return Err(CallError::Arguments(
             "workflow is a new one and has neither id nor version: pass workflowId to run a saved one".to_owned(),
         ));
     }
@@ -159,8 +159,8 @@ async fn run(call: &Call, arguments: Arguments) -> Outcome {
     let mut asked: RunWorkflow = arguments.read()?;
     let (input, source) = (asked.input()?, asked.upload_source.take());
     let run = match asked.wanted()? {
-        Wanted::Saved(id) => operations::run_on(&context, id, input, source).await?,
-        Wanted::New(save) => run_new(&context, *save, input, source).await?,
+        WorkflowRef::Saved(id) => operations::run_on(&context, id, input, source).await?,
+        WorkflowRef::New(save) => run_new(&context, *save, input, source).await?,
     };
     answer(awaited(call, &context, run).await?)
 }
@@ -231,7 +231,7 @@ async fn tell_steps(call: &Call, token: ProgressToken, run_id: Uuid) -> Option<(
     }
 }
 
-fn report(token: ProgressToken, progress: &Progress) -> ProgressNotificationParam {
+fn report(token: ProgressToken, progress: &RunProgress) -> ProgressNotificationParam {
     let report = ProgressNotificationParam::new(token, progress.steps_done.into())
         .with_total(progress.steps_total.into());
     match &progress.current {
@@ -326,7 +326,7 @@ async fn list(call: &Call, arguments: Arguments) -> Outcome {
     let limit = limit.unwrap_or(LISTED);
     if !(1..=MOST_LISTED).contains(&limit) {
         let text = format!("limit must be 1 to {MOST_LISTED}, got {limit}");
-        return Err(Refused::Arguments(text));
+        return Err(CallError::Arguments(text));
     }
     let runs = operations::runs(&context, workflow_id, Some(limit)).await?;
     let mut runs = shown(runs)?;

@@ -169,7 +169,7 @@ async fn update(call: &Call, arguments: Arguments) -> Outcome {
     let request: SaveWorkflow = arguments.read()?;
     if request.id.is_none() {
         let text = "id is missing: the workflow to change".to_owned();
-        return Err(Refused::Arguments(text));
+        return Err(CallError::Arguments(text));
     }
     save(call, request).await
 }

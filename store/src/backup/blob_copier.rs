@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    Progress, Transfer,
+    BackupProgress, Transfer,
     digest::{Broken, Digest, digest, digest_of},
     index::Entry,
 };
@@ -27,7 +27,7 @@ pub(super) struct BlobCopier {
     from: PathBuf,
     to: PathBuf,
     transfer: Transfer,
-    progress: Progress,
+    progress: BackupProgress,
     /// The prefix whose new names are not flushed yet.
     open_shelf: Option<PathBuf>,
     pub(super) brought: u64,
@@ -56,7 +56,7 @@ impl BlobCopier {
         transfer: Transfer,
         (total_count, total_bytes): (u64, u64),
     ) -> Self {
-        let progress = Progress {
+        let progress = BackupProgress {
             count: 0,
             bytes: 0,
             total_count,

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use crate::{Error, StoreSettings, folder};
 
 pub use hash::BlobHash;
-pub use partial::{Partial, Progress};
+pub use partial::{Partial, PartialState};
 pub use scratch::{Scratch, Scratched};
 pub use spool::{HEAD_BYTES, Sealed, Spool};
 

@@ -1,6 +1,6 @@
 //! The bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
 //!
-//! - Only what a [`Progress`] tells counts: those bytes were on the disk before it was made. What lies behind them, after a
+//! - Only what a [`BackupProgress`] tells counts: those bytes were on the disk before it was made. What lies behind them, after a
 //!   crash or a piece that was refused, is cut off: by [`Blobs::cut_partial`], and when the file is opened again.
 //! - A file that has become a blob has a second name. It is never written or cut again: a copy takes its place.
 //! - Long files are read [`TURN_BYTES`] at a time, so that the work of others comes in between.
@@ -32,7 +32,7 @@ const TURN_BYTES: u64 = 8 << 20;
 
 /// What a row keeps of the bytes that are safe; nothing at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct PartialState {
     pub length: u64,
     pub crc32: u32,
     /// SHA-256 in the midst of its work, as the library writes it. One that a later release of the library does not understand
@@ -75,7 +75,7 @@ impl Partial {
     }
 
     /// Brings everything to the disk; what it returns may be told to others.
-    pub async fn sync(&mut self) -> Result<Progress, Error> {
+    pub async fn sync(&mut self) -> Result<PartialState, Error> {
         self.appender.flush().await?;
         let (path, length, is_new) = (self.path.clone(), self.written, self.is_new);
         let progress = self
@@ -88,7 +88,7 @@ impl Partial {
                 if is_new {
                     folder::sync_folder(path.parent().expect("it lies in a folder"))?;
                 }
-                Ok(Progress {
+                Ok(PartialState {
                     length,
                     crc32: writer.crc32.clone().finalize(),
                     sha256: writer.sha256.serialize().to_vec(),
@@ -143,7 +143,7 @@ impl Partial {
 impl Blobs {
     /// Opens an upload's file to append behind `progress`; a new one when that is nothing. `Error::NotFound` when the bytes are
     /// not there, as after a restore; `Error::Full` when the disk is below `store.min_free`.
-    pub async fn partial(&self, upload: Uuid, progress: Progress) -> Result<Partial, Error> {
+    pub async fn partial(&self, upload: Uuid, progress: PartialState) -> Result<Partial, Error> {
         let path = self.partial_path(upload);
         let (writer, is_hashed_again) = match progress.length {
             0 => (fresh(self, &path).await?, false),
@@ -256,7 +256,11 @@ async fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
 }
 
 /// With it, whether the bytes had to be hashed again.
-async fn resumed(blobs: &Blobs, path: &Path, progress: &Progress) -> Result<(Writer, bool), Error> {
+async fn resumed(
+    blobs: &Blobs,
+    path: &Path,
+    progress: &PartialState,
+) -> Result<(Writer, bool), Error> {
     let length = progress.length;
     let found = found(blobs, path, length).await?;
     let file = match found.is_own {
@@ -279,14 +283,14 @@ async fn resumed(blobs: &Blobs, path: &Path, progress: &Progress) -> Result<(Wri
 }
 
 /// The file under an upload's name.
-struct Found {
+struct FoundPartial {
     file: File,
     /// Nobody else has another name for it.
     is_own: bool,
 }
 
 /// `Error::NotFound` when it has not that many bytes.
-async fn found(blobs: &Blobs, path: &Path, length: u64) -> Result<Found, Error> {
+async fn found(blobs: &Blobs, path: &Path, length: u64) -> Result<FoundPartial, Error> {
     let (at, path) = (blobs.clone(), path.to_owned());
     blobs
         .blocking(move || {
@@ -300,7 +304,7 @@ async fn found(blobs: &Blobs, path: &Path, length: u64) -> Result<Found, Error> 
                 .map_err(Error::file("cannot measure", &path))?;
             match metadata.len() < length {
                 true => Err(lost()),
-                false => Ok(Found {
+                false => Ok(FoundPartial {
                     file,
                     is_own: metadata.nlink() == 1,
                 }),
@@ -452,7 +456,12 @@ mod tests {
         Store::open(&settings).await.unwrap()
     }
 
-    async fn append(store: &Store, id: Uuid, after: Progress, bytes: &'static [u8]) -> Progress {
+    async fn append(
+        store: &Store,
+        id: Uuid,
+        after: PartialState,
+        bytes: &'static [u8],
+    ) -> PartialState {
         let mut partial = store.blobs().partial(id, after).await.unwrap();
         partial.write(&Bytes::from_static(bytes)).await.unwrap();
         partial.sync().await.unwrap()
@@ -468,7 +477,7 @@ mod tests {
         let expected = *spool.seal().await.unwrap().blob();
 
         let id = Uuid::new_v4();
-        let mut progress = Progress::default();
+        let mut progress = PartialState::default();
         // Around the 64 bytes of a block, and more than is gathered.
         for cut in [1, 63, 64, 65, 129, 300_000, whole.len()] {
             let length = progress.length as usize;
@@ -478,7 +487,7 @@ mod tests {
             progress = partial.sync().await.unwrap();
             assert_eq!(progress.length, cut as u64);
         }
-        let forgotten = Progress {
+        let forgotten = PartialState {
             sha256: vec![1, 2, 3],
             ..progress.clone()
         };
@@ -497,13 +506,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder).await;
         let id = Uuid::new_v4();
-        let told = append(&store, id, Progress::default(), b"told").await;
+        let told = append(&store, id, PartialState::default(), b"told").await;
         append(&store, id, told.clone(), b" and not told").await;
         assert!(store.blobs().has_partial(id, 17).await.unwrap());
         let told = append(&store, id, told, b"!").await;
         assert_eq!(fs::read(store.blobs().partial_path(id)).unwrap(), b"told!");
         // Nothing is told: from the beginning.
-        append(&store, id, Progress::default(), b"new").await;
+        append(&store, id, PartialState::default(), b"new").await;
         let refused = store.blobs().partial(id, told).await.unwrap_err();
         assert!(matches!(refused, Error::NotFound(_)), "{refused}");
         assert_eq!(store.blobs().partials().await.unwrap(), [id]);
@@ -519,7 +528,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder).await;
         let id = Uuid::new_v4();
-        let progress = append(&store, id, Progress::default(), b"first").await;
+        let progress = append(&store, id, PartialState::default(), b"first").await;
         let partial = store.blobs().partial(id, progress.clone()).await.unwrap();
         let sealed = partial.seal().await.unwrap();
         let hash = sealed.blob().hash;
@@ -527,7 +536,7 @@ mod tests {
             .write(move |tx| Box::pin(async move { blobs::record(tx, &sealed, now_ms()).await }))
             .await
             .unwrap();
-        let shorter = Progress {
+        let shorter = PartialState {
             length: 2,
             sha256: Vec::new(),
             ..progress
@@ -548,7 +557,7 @@ mod tests {
         let id = Uuid::new_v4();
         let path = blobs.partial_path(id);
         blobs.cut_partial(id, 4).await.unwrap();
-        let progress = append(&store, id, Progress::default(), b"kept and not").await;
+        let progress = append(&store, id, PartialState::default(), b"kept and not").await;
         for (length, left) in [(20, "kept and not"), (4, "kept"), (4, "kept")] {
             blobs.cut_partial(id, length).await.unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), left);
@@ -556,7 +565,7 @@ mod tests {
         blobs.cut_partial(id, 0).await.unwrap();
         assert!(!path.exists());
 
-        append(&store, id, Progress::default(), b"kept and not").await;
+        append(&store, id, PartialState::default(), b"kept and not").await;
         let partial = blobs.partial(id, progress).await.unwrap();
         let sealed = partial.seal().await.unwrap();
         let blob = blobs.path(&sealed.blob().hash);
@@ -580,11 +589,11 @@ mod tests {
         let store = Store::open(&settings).await.unwrap();
         let blobs = store.blobs();
         let id = Uuid::new_v4();
-        let told = append(&store, id, Progress::default(), b"begins").await;
+        let told = append(&store, id, PartialState::default(), b"begins").await;
         let path = blobs.partial_path(id);
         let length = 3 * TURN_BYTES + 1;
         open(&path).unwrap().set_len(length).unwrap();
-        let forgotten = Progress {
+        let forgotten = PartialState {
             length,
             sha256: Vec::new(),
             ..told

@@ -29,7 +29,7 @@ impl World {
     }
 }
 
-fn about(world: &World, resource: &str, place: Place) -> NewEvent {
+fn about(world: &World, resource: &str, place: EventPosition) -> NewEvent {
     NewEvent {
         resource: resource.into(),
         place,
@@ -73,7 +73,7 @@ async fn times_before_1970_round_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_events_of_a_resource_are_numbered() {
-    use Place::{Last, Next, Only};
+    use EventPosition::{Last, Next, Only};
     let world = World::new().await;
     let steps = [
         ("job:1", Next, 1),
@@ -219,7 +219,7 @@ async fn an_event_shares_the_fate_of_its_change() {
     world.endpoint(&["*"]).await;
     let newest = world.store.newest_event();
     assert_eq!(*newest.borrow(), 0);
-    let new = about(&world, "job:1", Place::Next);
+    let new = about(&world, "job:1", EventPosition::Next);
     let failed: Result<(), Error> = world
         .write(move |tx| {
             Box::pin(async move {
@@ -232,7 +232,7 @@ async fn an_event_shares_the_fate_of_its_change() {
     assert_eq!((*newest.borrow(), world.feed(0, 9).await.len()), (0, 0));
     assert_eq!(world.sent(account).await, []);
     let event = world
-        .append(about(&world, "job:1", Place::Next), NOW)
+        .append(about(&world, "job:1", EventPosition::Next), NOW)
         .await
         .unwrap();
     assert_eq!(*newest.borrow(), event.seq);

@@ -15,7 +15,7 @@ use crate::{
     Connection, Error, Month, Page, Tx,
     blob::{BlobHash, Sealed},
     blobs,
-    idempotency::{self, Idempotency, Made},
+    idempotency::{self, Idempotency, IdempotentResult},
     operations,
     work::{self, Lane},
 };
@@ -297,7 +297,14 @@ pub async fn submit(
     }
     work::enqueue(tx, KIND, job.id, job.account_id, job.lane, now_ms).await?;
     if let Some(wanted) = &new.idempotency {
-        idempotency::remember(tx, new.account_id, wanted, Made::Job(job.id), now_ms).await?;
+        idempotency::remember(
+            tx,
+            new.account_id,
+            wanted,
+            IdempotentResult::Job(job.id),
+            now_ms,
+        )
+        .await?;
     }
     Ok(Submitted::New(job))
 }

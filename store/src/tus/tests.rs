@@ -88,7 +88,7 @@ impl Site {
 
     async fn advance_at(&self, upload: &TusUpload, length: u64, now_ms: i64) -> Result<(), Error> {
         let upload = upload.clone();
-        let progress = Progress {
+        let progress = PartialState {
             length,
             crc32: u32::MAX,
             sha256: vec![7],
@@ -158,7 +158,7 @@ impl Site {
             .await
             .unwrap();
         let sealed = spool.seal().await.unwrap();
-        let arrived = Arrived {
+        let arrived = Completion {
             blob: sealed.blob().hash,
             size_bytes: length,
             mime_type: "application/octet-stream".to_owned(),
@@ -344,7 +344,10 @@ async fn a_start_cuts_off_what_died_with_its_request() {
     let made = site.create(Some(90), 0).await.unwrap();
     let claimed = site.claim_for(made.id, 0, None, Some(90)).await.unwrap();
     let blobs = site.store.blobs();
-    let mut partial = blobs.partial(made.id, Progress::default()).await.unwrap();
+    let mut partial = blobs
+        .partial(made.id, PartialState::default())
+        .await
+        .unwrap();
     partial
         .write(&Bytes::from_static(b"kept and not"))
         .await
@@ -370,7 +373,10 @@ async fn expired_uploads_lose_their_bytes_soon_and_are_forgotten_a_day_later() {
     let site = Site::open().await;
     let upload = site.create(Some(10), 0).await.unwrap();
     let blobs = site.store.blobs();
-    let mut partial = blobs.partial(upload.id, Progress::default()).await.unwrap();
+    let mut partial = blobs
+        .partial(upload.id, PartialState::default())
+        .await
+        .unwrap();
     partial.write(&Bytes::from_static(b"five")).await.unwrap();
     partial.sync().await.unwrap();
     let claimed = site.claim(upload.id, 0, None).await.unwrap();

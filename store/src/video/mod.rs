@@ -27,8 +27,8 @@ pub use renditions::{
 };
 pub use segments::{Group, Init, Segment, record, segments, step_back};
 pub use streams::{
-    Access, CustomRendition, MadeImages, NewStream, Showing, Source, Stream, StreamCounts,
-    StreamFilter, StreamPatch, StreamStatus, Submitted, by_id, by_playback_id, count_by_status,
+    Access, CustomRendition, MadeImages, NewStream, Showing, Stream, StreamCounts, StreamFilter,
+    StreamPatch, StreamSource, StreamStatus, Submitted, by_id, by_playback_id, count_by_status,
     create, get, list, pictured, showing, update,
 };
 pub(crate) use sweep::{sweep_folders, sweep_segments};

@@ -9,7 +9,7 @@ use crate::{
     Connection, Error, Month, Page, Tx,
     blob::BlobHash,
     credentials,
-    idempotency::{self, Idempotency, Made},
+    idempotency::{self, Idempotency, IdempotentResult},
     jobs::Allowance,
     lineage::{self, Derived, DerivedKind, Lineage},
     operations::{self, Charge},
@@ -130,7 +130,7 @@ pub struct Stream {
 
 /// What a stream is made of: a blob that is recorded in the same transaction, or that something of the account names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct StreamSource {
     pub blob: BlobHash,
     pub filename: String,
     /// The stored file with these bytes; may be gone by now.
@@ -141,7 +141,7 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct NewStream {
     pub account_id: Uuid,
-    pub source: Source,
+    pub source: StreamSource,
     pub title: String,
     pub profile: String,
     pub custom_renditions: Vec<CustomRendition>,
@@ -198,7 +198,14 @@ pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Sub
     };
     lineage::record(tx, made).await?;
     if let Some(wanted) = &new.idempotency {
-        idempotency::remember(tx, account_id, wanted, Made::Stream(stream.id), now_ms).await?;
+        idempotency::remember(
+            tx,
+            account_id,
+            wanted,
+            IdempotentResult::Stream(stream.id),
+            now_ms,
+        )
+        .await?;
     }
     Ok(Submitted::New(Box::new(stream)))
 }

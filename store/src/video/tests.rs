@@ -55,7 +55,7 @@ impl Bench {
     fn new_stream(&self) -> NewStream {
         NewStream {
             account_id: self.account,
-            source: Source {
+            source: StreamSource {
                 blob: self.blob,
                 filename: "clip.mp4".into(),
                 file_id: None,

@@ -47,4 +47,4 @@ pub use health::{EndpointHealth, finish_release, rewind, set_healths};
 pub use replay::{recover, replay, test};
 pub use retention::Retention;
 pub(crate) use subscriptions::{endpoints_of, fan_out};
-pub use turns::{Claimed, Lane, Wanted, What, claim, lanes};
+pub use turns::{ClaimRequest, Claimed, Lane, What, claim, lanes};

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Delivery, DeliveryStatus, delivery, endpoints, get};
 use crate::{
     Error, Tx,
-    events::{self, Audience, NewEvent, Place},
+    events::{self, Audience, EventPosition, NewEvent},
 };
 
 /// Sends a delivery again: one more attempt now, also of one that arrived. One that waits for an attempt anyway is only brought
@@ -97,7 +97,7 @@ pub async fn test(
         audience: Audience::Endpoint(endpoint_id),
         also: Vec::new(),
         resource: format!("webhook:{endpoint_id}"),
-        place: Place::Only,
+        place: EventPosition::Only,
         data,
     };
     let event = events::append(tx, new, now_ms).await?;

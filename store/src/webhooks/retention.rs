@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::{
     Connection, Error, Store, Tx, duration_ms,
-    maintenance::{Turn, in_turns, turns},
+    maintenance::{SweepResult, in_turns, turns},
 };
 
 use super::{DeliveryStatus, kept_bytes};
@@ -109,13 +109,13 @@ async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
 }
 
 /// A part of what may go without anybody missing it.
-async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<Turn, Error> {
+async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<SweepResult, Error> {
     let most = within_excess(kept_bytes(tx).await?, keep_bytes, most);
     let rows = match most {
         0 => 0,
         _ => delete_oldest(tx, most).await?,
     };
-    Ok(Turn {
+    Ok(SweepResult {
         rows,
         is_last: rows == 0,
     })

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     Error, Secret, Store, StoreSettings, Tx, Work, accounts,
-    events::{self, Audience, Event, NewEvent, Place},
+    events::{self, Audience, Event, EventPosition, NewEvent},
 };
 
 /// 21 November 2026.
@@ -136,7 +136,7 @@ impl World {
             .unwrap();
     }
 
-    async fn claim_as(&self, owner: Uuid, wanted: Vec<Wanted>, now_ms: i64) -> Vec<Claimed> {
+    async fn claim_as(&self, owner: Uuid, wanted: Vec<ClaimRequest>, now_ms: i64) -> Vec<Claimed> {
         self.write(move |tx| {
             Box::pin(async move { claim(tx, owner, &wanted, LEASE, HORIZON, now_ms).await })
         })
@@ -145,7 +145,7 @@ impl World {
     }
 
     async fn claim(&self, what: What, endpoint_id: Uuid, rows: u32, now_ms: i64) -> Vec<Claimed> {
-        let wanted = Wanted {
+        let wanted = ClaimRequest {
             endpoint_id,
             rows,
             what,
@@ -210,7 +210,7 @@ pub(crate) fn file_uploaded(account_id: Uuid) -> NewEvent {
         audience: Audience::Everyone,
         also: Vec::new(),
         resource: "file:1".into(),
-        place: Place::Only,
+        place: EventPosition::Only,
         data: Map::from_iter([("filename".to_owned(), Value::from("a.png"))]),
     }
 }

@@ -69,7 +69,7 @@ pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>,
 
 /// How many deliveries of one endpoint are wanted, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ClaimRequest {
     pub endpoint_id: Uuid,
     pub rows: u32,
     pub what: What,
@@ -126,7 +126,7 @@ struct ClaimedRow {
 pub async fn claim(
     tx: &mut Tx<'_>,
     owner: Uuid,
-    wanted: &[Wanted],
+    wanted: &[ClaimRequest],
     lease: Duration,
     horizon_ms: i64,
     now_ms: i64,
@@ -158,7 +158,7 @@ struct Clock {
 }
 
 /// Endpoints of which as much of the same is wanted share a statement.
-fn alike(wanted: &[Wanted]) -> Vec<((What, u32), Vec<String>)> {
+fn alike(wanted: &[ClaimRequest]) -> Vec<((What, u32), Vec<String>)> {
     let mut groups: HashMap<(What, u32), Vec<String>> = HashMap::new();
     for one in wanted.iter().filter(|one| one.rows > 0) {
         let group = groups.entry((one.what, one.rows)).or_default();

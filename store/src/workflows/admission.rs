@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{KIND, Run, submission::OPERATIONS};
 use crate::{
     Connection, Error, Month, Store, Tx,
-    maintenance::{Turn, turns},
+    maintenance::{SweepResult, turns},
     operations::{self, Charge},
     work,
 };
@@ -59,7 +59,7 @@ pub(super) struct Bounds {
 
 /// What becomes of a run that is to be queued. Nothing was changed unless it is paid for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Entry {
+pub(super) enum AdmissionOutcome {
     Paid {
         is_admitted: bool,
         /// The month that was charged.
@@ -78,16 +78,16 @@ pub(super) async fn enter(
     target: &Target,
     bounds: Bounds,
     now_ms: i64,
-) -> Result<Entry, Error> {
+) -> Result<AdmissionOutcome, Error> {
     let is_admitted = match turnstile(tx, account_id, target, bounds).await? {
         RunAdmission::Admitted => true,
         RunAdmission::Waits => false,
-        RunAdmission::Full => return Ok(Entry::Full),
+        RunAdmission::Full => return Ok(AdmissionOutcome::Full),
     };
     let charge = operations::charge(tx, account_id, OPERATIONS, bounds.operations, now_ms).await?;
     Ok(match charge {
-        Charge::Charged(month) => Entry::Paid { is_admitted, month },
-        Charge::UsedUp { used } => Entry::UsedUp { used },
+        Charge::Charged(month) => AdmissionOutcome::Paid { is_admitted, month },
+        Charge::UsedUp { used } => AdmissionOutcome::UsedUp { used },
     })
 }
 
@@ -181,14 +181,14 @@ pub(super) async fn refill(store: &Store, max_active: usize, now_ms: i64) -> Res
                 let mut rows = 0;
                 while rows < u64::from(most) {
                     if !admit_next(tx, workflow_id, max_active, now_ms).await? {
-                        return Ok(Turn {
+                        return Ok(SweepResult {
                             rows,
                             is_last: true,
                         });
                     }
                     rows += 1;
                 }
-                Ok(Turn {
+                Ok(SweepResult {
                     rows,
                     is_last: false,
                 })

@@ -3,7 +3,7 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{Run, Terms, addresses, ending};
+use super::{EndingTerms, Run, addresses, ending};
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
 
 /// Workflows that one folder may start: each file stored there makes a run of each, in the transaction that stores it.
@@ -321,7 +321,7 @@ pub async fn delete(
     account_id: Uuid,
     id: Uuid,
     rows: u32,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Vec<Run>, Error> {
     let deleted = query(

@@ -19,7 +19,7 @@ const CRASHED: &str = "crashed";
 
 /// What ends with a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct EndingTerms {
     /// How long its input and output are kept.
     pub keep_ms: i64,
     /// Admitted runs of a workflow.
@@ -80,7 +80,7 @@ pub async fn complete(
     tx: &mut Tx<'_>,
     lease: &Lease,
     completion: Completion,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Run, Error> {
     work::finish(tx, lease).await?;
@@ -98,7 +98,7 @@ pub async fn fail(
     tx: &mut Tx<'_>,
     lease: &Lease,
     failure: Failure,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Run, Error> {
     work::finish(tx, lease).await?;
@@ -120,7 +120,7 @@ pub async fn fail(
 pub async fn give_up(
     tx: &mut Tx<'_>,
     id: Uuid,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Option<Run>, Error> {
     match runs::by_id(tx, id).await {
@@ -144,7 +144,7 @@ pub async fn cancel(
     tx: &mut Tx<'_>,
     account_id: Uuid,
     id: Uuid,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Run, Error> {
     let run = get_run(tx, account_id, id).await?;
@@ -170,7 +170,7 @@ pub async fn cancel_deleted(
     tx: &mut Tx<'_>,
     workflow_id: Uuid,
     rows: u32,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Vec<Run>, Error> {
     let unfinished: Vec<Uuid> = query_scalar(UNFINISHED)
@@ -185,7 +185,12 @@ pub async fn cancel_deleted(
     Ok(cancelled)
 }
 
-async fn withdraw(tx: &mut Tx<'_>, id: Uuid, terms: Terms, now_ms: i64) -> Result<Run, Error> {
+async fn withdraw(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    terms: EndingTerms,
+    now_ms: i64,
+) -> Result<Run, Error> {
     work::withdraw(tx, KIND, id).await?;
     let run = finish(tx, id, End::new(RunStatus::Cancelled), terms, now_ms).await?;
     refund(tx, &run).await?;
@@ -220,7 +225,7 @@ async fn finish(
     tx: &mut Tx<'_>,
     id: Uuid,
     end: End,
-    terms: Terms,
+    terms: EndingTerms,
     now_ms: i64,
 ) -> Result<Run, Error> {
     let output = end.output.as_ref();

@@ -25,7 +25,8 @@ pub use definitions::{
     set_active, versions,
 };
 pub use ending::{
-    Completion, Failure, NewOutput, Terms, begin, cancel, cancel_deleted, complete, fail, give_up,
+    Completion, EndingTerms, Failure, NewOutput, begin, cancel, cancel_deleted, complete, fail,
+    give_up,
 };
 pub use retention::Retention;
 pub(crate) use retention::sweep;
@@ -34,7 +35,9 @@ pub use runs::{
     Output, Run, RunCounts, RunInput, RunStatus, Trigger, by_id, count_by_status, get_run,
     list_runs, output, stored_files,
 };
-pub use steps::{Place, Step, StepOutput, StepStatus, logs, record_skipped, record_steps, steps};
+pub use steps::{
+    BufferLocation, Step, StepOutput, StepStatus, logs, record_skipped, record_steps, steps,
+};
 pub use submission::{NewRun, Submitted, TriggerLimits, submit, triggered};
 
 /// Of a run's row in [`crate::work`].

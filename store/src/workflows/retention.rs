@@ -5,11 +5,11 @@ use std::{collections::BTreeSet, time::Duration};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{Terms, admission, ending};
+use super::{EndingTerms, admission, ending};
 use crate::{
     Connection, Error, Store, Tx, duration_ms,
     lineage::{self, Derived, DerivedKind},
-    maintenance::{Turn, in_turns, turns},
+    maintenance::{SweepResult, in_turns, turns},
     rows::{hex, json},
 };
 
@@ -144,8 +144,13 @@ async fn deleted(db: &mut impl Connection) -> Result<Vec<Uuid>, Error> {
 }
 
 /// Removes a part of a deleted workflow.
-async fn remove_some(tx: &mut Tx<'_>, id: Uuid, most: u32, now_ms: i64) -> Result<Turn, Error> {
-    let terms = Terms {
+async fn remove_some(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    most: u32,
+    now_ms: i64,
+) -> Result<SweepResult, Error> {
+    let terms = EndingTerms {
         keep_ms: 0,
         max_active: 0,
     };
@@ -162,14 +167,14 @@ async fn remove_some(tx: &mut Tx<'_>, id: Uuid, most: u32, now_ms: i64) -> Resul
                 .bind(id)
                 .execute(tx.sqlite())
                 .await?;
-            return Ok(Turn {
+            return Ok(SweepResult {
                 rows: u64::from(most) - left + 1,
                 is_last: true,
             });
         };
         left -= delete_run(tx, run, left).await?;
     }
-    Ok(Turn {
+    Ok(SweepResult {
         rows: u64::from(most),
         is_last: false,
     })

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     Run, RunStatus,
-    admission::{self, Bounds, Entry},
+    admission::{self, AdmissionOutcome, Bounds},
     definition_of, get_run,
 };
 use crate::{Error, Tx, jobs::Allowance, work::Lane};
@@ -58,9 +58,9 @@ pub async fn retry(
     };
     let (is_admitted, month) =
         match admission::enter(tx, account_id, &target, bounds, now_ms).await? {
-            Entry::Paid { is_admitted, month } => (is_admitted, month),
-            Entry::UsedUp { used } => return Ok(Retried::UsedUp { used }),
-            Entry::Full => return Ok(Retried::Full),
+            AdmissionOutcome::Paid { is_admitted, month } => (is_admitted, month),
+            AdmissionOutcome::UsedUp { used } => return Ok(Retried::UsedUp { used }),
+            AdmissionOutcome::Full => return Ok(Retried::Full),
         };
     query("DELETE FROM workflow_steps WHERE run_id = $1 AND (position >= $2 OR status <> 'completed')")
         .bind(id)

@@ -60,7 +60,7 @@ pub struct Step {
 /// A buffer as it was when the step finished. Whether its bytes are still there is for their place to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepOutput {
-    pub place: Place,
+    pub place: BufferLocation,
     pub sha256: [u8; 32],
     pub length: i64,
     pub filename: String,
@@ -87,7 +87,7 @@ impl StepOutput {
 /// Where a step's buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
-pub enum Place {
+pub enum BufferLocation {
     /// In the run's scratch folder, at the step's position.
     Scratch,
     /// Under its hash. The run does not keep the blob: what names it is the file that was stored.
@@ -111,7 +111,7 @@ struct StepRow {
     finished_at: Option<i64>,
     bytes_in: Option<i64>,
     bytes_out: Option<i64>,
-    output_place: Option<Place>,
+    output_place: Option<BufferLocation>,
     output_sha256: Option<BlobHash>,
     output_length: Option<i64>,
     output_name: Option<String>,
@@ -198,8 +198,8 @@ impl<'a> From<&'a Step> for Written<'a> {
             bytes_in: step.bytes_in,
             bytes_out: step.bytes_out,
             place: output.map(|output| match output.place {
-                Place::Scratch => "scratch",
-                Place::Blob => "blob",
+                BufferLocation::Scratch => "scratch",
+                BufferLocation::Blob => "blob",
             }),
             sha256: output.map(|output| output.blob().to_string()),
             length: output.map(|output| output.length),

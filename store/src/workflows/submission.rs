@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     Run, RunInput, Trigger,
-    admission::{self, Bounds, Entry, Target},
+    admission::{self, AdmissionOutcome, Bounds, Target},
 };
 use crate::{Error, Month, Tx, blob::Sealed, blobs, files::File, jobs::Allowance, work::Lane};
 
@@ -66,9 +66,9 @@ pub async fn submit(
     };
     let (is_admitted, month) =
         match admission::enter(tx, new.account_id, &target, bounds, now_ms).await? {
-            Entry::Paid { is_admitted, month } => (is_admitted, month),
-            Entry::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
-            Entry::Full => return Ok(Submitted::Full),
+            AdmissionOutcome::Paid { is_admitted, month } => (is_admitted, month),
+            AdmissionOutcome::UsedUp { used } => return Ok(Submitted::UsedUp { used }),
+            AdmissionOutcome::Full => return Ok(Submitted::Full),
         };
     if let Some(upload) = upload {
         blobs::record(tx, upload, now_ms).await?;

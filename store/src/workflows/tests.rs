@@ -37,7 +37,7 @@ pub(super) const CLAIMED_AT: i64 = NOW + 10_000;
 pub(super) const KEEP_MS: i64 = 24 * 60 * 60 * 1000;
 /// Admitted runs of a workflow, where nothing else is said.
 pub(super) const MAX_ACTIVE: usize = 2;
-pub(super) const TERMS: Terms = Terms {
+pub(super) const TERMS: EndingTerms = EndingTerms {
     keep_ms: KEEP_MS,
     max_active: MAX_ACTIVE,
 };

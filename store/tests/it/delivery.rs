@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Error, Month, Page, Store, credentials,
-    deliveries::{self, Day, Standing},
+    deliveries::{self, Day, MeterState},
     delivery_keys::{self, DeliveryKey, NewDeliveryKey},
     presets,
 };
@@ -132,7 +132,7 @@ async fn a_presets_name_is_unique_in_its_account() {
 async fn blocks_shrink_towards_the_cap_and_never_pass_it() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
-    let take = async |limit, held, now| -> Standing {
+    let take = async |limit, held, now| -> MeterState {
         store
             .write(move |tx| Box::pin(deliveries::take(tx, account, limit, held, now)))
             .await
@@ -170,7 +170,7 @@ async fn a_clock_set_back_reopens_no_month() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
     let (november, december) = (NOW, NOW + 30 * DAY);
-    let count = async |delivered, now| -> Standing {
+    let count = async |delivered, now| -> MeterState {
         store
             .write(move |tx| Box::pin(deliveries::count(tx, account, delivered, now)))
             .await

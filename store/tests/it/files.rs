@@ -468,7 +468,7 @@ async fn lineage_outlives_its_source() {
     );
 }
 
-async fn take(store: &Store, account_id: Uuid, id: Uuid) -> Result<uploads::Taken, Error> {
+async fn take(store: &Store, account_id: Uuid, id: Uuid) -> Result<uploads::UploadContent, Error> {
     store
         .write(move |tx| Box::pin(async move { uploads::take(tx, account_id, id).await }))
         .await

@@ -4,7 +4,7 @@ use sluice_store::{
     Error, Store,
     files::{self, FilePatch},
     folders,
-    shares::{self, Made, NewShare, Share, Totals},
+    shares::{self, NewShare, Share, ShareChange, Totals},
 };
 use uuid::Uuid;
 
@@ -29,7 +29,7 @@ fn terms(account_id: Uuid, folder_id: Uuid) -> NewShare {
     }
 }
 
-async fn make(store: &Store, new: NewShare) -> Result<Made, Error> {
+async fn make(store: &Store, new: NewShare) -> Result<ShareChange, Error> {
     store
         .write(move |tx| Box::pin(async move { shares::create(tx, new, NOW).await }))
         .await

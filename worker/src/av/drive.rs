@@ -34,7 +34,7 @@ const MOST_BEFORE_END: f32 = 0.99;
 /// Plays a graph until everything has ended. `span_s`: how long the result is, in seconds; 0: unknown.
 pub fn run(graph: &Graph, span_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(), Failure> {
     let position = Position::of(graph);
-    let mut progress = Progress::new(span_s);
+    let mut progress = ProgressReporter::new(span_s);
     graph.release()?;
     while !has_ended(&graph.pipeline, LOOK)? {
         progress.tell(&position, tell);
@@ -206,13 +206,13 @@ fn running_end(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime
 
 /// When to tell of a position.
 #[derive(Debug)]
-struct Progress {
+struct ProgressReporter {
     span_s: f64,
     last_s: f64,
     told: Option<Instant>,
 }
 
-impl Progress {
+impl ProgressReporter {
     fn new(span_s: f64) -> Self {
         Self {
             span_s,

@@ -175,12 +175,12 @@ struct Opening {
 struct Tracks {
     /// Whether a track, by its stream's id, is taken.
     taken: HashMap<String, Option<BranchKind>>,
-    held: Vec<Held>,
+    held: Vec<HeldBranch>,
 }
 
 /// A branch that is held back.
 #[derive(Debug)]
-struct Held {
+struct HeldBranch {
     pad: gst::Pad,
     kind: BranchKind,
     probe: Option<gst::PadProbeId>,
@@ -290,7 +290,7 @@ impl Opening {
         };
         let is_ready = Arc::new(AtomicBool::new(false));
         let probe = block(&source, is_ready.clone());
-        self.tracks().held.push(Held {
+        self.tracks().held.push(HeldBranch {
             pad: source,
             kind,
             probe,
@@ -352,7 +352,7 @@ impl Opening {
     }
 
     fn are_ready(&self) -> bool {
-        let is_ready = |held: &Held| held.is_ready.load(Ordering::Acquire);
+        let is_ready = |held: &HeldBranch| held.is_ready.load(Ordering::Acquire);
         self.tracks().held.iter().all(is_ready)
     }
 

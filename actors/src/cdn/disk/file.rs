@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::cdn::{entry::Entry, source::Source};
+use crate::cdn::{entry::Entry, source::ImageSource};
 
 /// Also the version: another one is a miss.
 const MARK: &[u8; 4] = b"SLV1";
@@ -16,7 +16,7 @@ const LENGTH: usize = MARK.len() + 4;
 struct Head {
     account_id: Uuid,
     request: String,
-    /// Of the source's state, see [`Source::stamp`].
+    /// Of the source's state, see [`ImageSource::stamp`].
     stamp: String,
     content_type: String,
     modified_ms: i64,
@@ -25,7 +25,7 @@ struct Head {
 }
 
 /// The whole file.
-pub(super) fn compose(source: &Source, request: &str, entry: &Entry) -> Vec<u8> {
+pub(super) fn compose(source: &ImageSource, request: &str, entry: &Entry) -> Vec<u8> {
     let head = Head {
         account_id: entry.account_id,
         request: request.to_owned(),
@@ -41,12 +41,12 @@ pub(super) fn compose(source: &Source, request: &str, entry: &Entry) -> Vec<u8> 
 }
 
 /// An error says why this is not the variant of that request and source.
-pub(super) fn read(path: &Path, source: &Source, request: &str) -> io::Result<Entry> {
+pub(super) fn read(path: &Path, source: &ImageSource, request: &str) -> io::Result<Entry> {
     let image = Bytes::from(fs::read(path)?);
     parse(image, source, request).map_err(io::Error::other)
 }
 
-fn parse(image: Bytes, source: &Source, request: &str) -> Result<Entry, &'static str> {
+fn parse(image: Bytes, source: &ImageSource, request: &str) -> Result<Entry, &'static str> {
     let rest = image.strip_prefix(MARK).ok_or("it has another mark")?;
     let (length, rest) = rest.split_first_chunk().ok_or("it ends in its head")?;
     let length = u32::from_le_bytes(*length) as usize;

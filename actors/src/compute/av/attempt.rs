@@ -32,7 +32,7 @@ const RING: &str = "video";
 
 /// What all tasks of the ring share.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct AvRing {
     pub(super) launch: Launch,
     pub(super) sandbox: Sandbox,
     pub(super) settings: VideoSettings,
@@ -54,7 +54,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-impl Terms {
+impl AvRing {
     pub(super) fn new(launch: Launch, sandbox: Sandbox, settings: VideoSettings) -> Self {
         Self {
             launch,

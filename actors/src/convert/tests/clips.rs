@@ -53,7 +53,7 @@ async fn a_running_file_counts_with_what_is_done_of_it() {
     let site = Site::open().await;
     let job = site.submit(|_| {}, &[&png("half"), &png("one")]).await;
     let mut follower = site.conversions.follow(job.id).unwrap();
-    let mut until = async |what: &str, holds: fn(&super::super::Progress) -> bool| {
+    let mut until = async |what: &str, holds: fn(&super::super::JobProgress) -> bool| {
         let seen = async {
             loop {
                 let progress = follower.next().await.unwrap();

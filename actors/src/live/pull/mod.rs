@@ -15,7 +15,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use sluice_ingest::rtsp::{Failure, Orders, RtspSettings, RtspTransport, Source, pull};
+use sluice_ingest::rtsp::{Failure, Orders, RtspSettings, RtspSource, RtspTransport, pull};
 use tokio::time::{Instant, sleep};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -171,7 +171,7 @@ async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> R
     let Some(address) = addresses.first().copied() else {
         return Err("its name has no address".to_owned());
     };
-    let source = Source {
+    let source = RtspSource {
         url: pull_url.url.clone(),
         credentials: pull_url.credentials.clone(),
         remote: SocketAddr::new(address, pull_url.port()),
@@ -205,9 +205,9 @@ fn udp_source(
     outbound: &Outbound,
     pull_url: &PullUrl,
     target: &Target,
-    mut source: Source,
+    mut source: RtspSource,
     addresses: &[IpAddr],
-) -> Result<Source, String> {
+) -> Result<RtspSource, String> {
     let named = addresses
         .iter()
         .find(|address| outbound.is_named(**address));

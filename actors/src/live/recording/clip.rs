@@ -20,7 +20,7 @@ use super::{
         segment_store::Body,
     },
     Recordings,
-    segment_list::{CodecChange, Cut, InitBytes, Medium, SegmentList, Take},
+    segment_list::{CodecChange, InitBytes, Medium, MovieFile, SegmentList, StoredSegment},
     storing::{blocking, sealed},
     task::MP4,
 };
@@ -136,7 +136,7 @@ impl Recordings {
 fn keeping(
     input: &LiveInput,
     view: &View,
-    cut: &Cut,
+    cut: &MovieFile,
     filename: String,
     blob: &sluice_store::blob::Sealed,
     limit_bytes: u64,
@@ -210,7 +210,7 @@ fn gather(view: &View) -> SegmentList {
     }
     segments.takes = takes
         .into_values()
-        .map(|(segment, medium)| Take { segment, medium })
+        .map(|(segment, medium)| StoredSegment { segment, medium })
         .collect();
     segments
 }

@@ -48,11 +48,11 @@ pub type Allowances = Arc<dyn Fn(&str) -> Allowance + Send + Sync>;
 /// The handle of recordings for the façade. Clones share it; it exists before the actors run.
 #[derive(Clone)]
 pub struct Recordings {
-    services: Arc<Services>,
+    services: Arc<RecordingServices>,
 }
 
 /// What all recordings share.
-struct Services {
+struct RecordingServices {
     settings: RecordingSettings,
     store: Store,
     /// `{data_dir}/recordings`
@@ -87,7 +87,7 @@ impl Recordings {
         clean: fn(&str) -> String,
     ) -> Self {
         Self {
-            services: Arc::new(Services {
+            services: Arc::new(RecordingServices {
                 clips: Semaphore::new(settings.max_clips),
                 settings,
                 folder: folder_of(&store),
@@ -138,7 +138,7 @@ pub(super) fn folder_of(store: &Store) -> PathBuf {
 
 /// Recordings, as their registry sees them.
 #[derive(Clone)]
-pub(crate) struct Recording(Arc<Services>);
+pub(crate) struct Recording(Arc<RecordingServices>);
 
 impl Entity for Recording {
     const KIND: &'static str = recordings::KIND;

@@ -36,7 +36,7 @@ pub(super) enum Medium {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Take {
+pub(super) struct StoredSegment {
     pub segment: SegmentEntry,
     pub medium: Medium,
 }
@@ -53,7 +53,7 @@ pub(super) struct InitBytes {
 pub(super) struct SegmentList {
     pub inits: BTreeMap<u32, InitBytes>,
     /// In order.
-    pub takes: Vec<Take>,
+    pub takes: Vec<StoredSegment>,
 }
 
 /// A stretch of a segment that is copied.
@@ -65,7 +65,7 @@ struct Piece {
 }
 
 /// A file that can be made.
-pub(super) struct Cut {
+pub(super) struct MovieFile {
     pub header: MovieHeader,
     /// On the broadcast's timeline.
     pub start_90k: i64,
@@ -76,7 +76,7 @@ pub(super) struct Cut {
 }
 
 /// A whole fragment of a take.
-struct Found {
+struct FoundFragment {
     fragment: Fragment,
     moof_bytes: u64,
     payload: Piece,
@@ -107,7 +107,7 @@ impl SegmentList {
                 Entry::Begun { .. } | Entry::Stopped { .. } | Entry::Ended => {}
             }
         }
-        let take = |segment: SegmentEntry| Take {
+        let take = |segment: SegmentEntry| StoredSegment {
             medium: Medium::File(folder.join(names::segment_name(segment.msn))),
             segment,
         };
@@ -116,7 +116,7 @@ impl SegmentList {
     }
 
     /// The file that begins with the take `from`: as far as codecs and tracks hold. `None` without any media.
-    pub(super) fn cut(&self, from: usize) -> io::Result<Option<Cut>> {
+    pub(super) fn cut(&self, from: usize) -> io::Result<Option<MovieFile>> {
         let mut splice = Splice::new(self);
         let mut next = None;
         for (index, take) in self.takes.iter().enumerate().skip(from) {
@@ -140,8 +140,8 @@ impl SegmentList {
         &self,
         start_90k: i64,
         end_90k: i64,
-    ) -> io::Result<Result<Option<Cut>, CodecChange>> {
-        let mut all: Vec<(u32, Found)> = Vec::new();
+    ) -> io::Result<Result<Option<MovieFile>, CodecChange>> {
+        let mut all: Vec<(u32, FoundFragment)> = Vec::new();
         let first = self
             .takes
             .partition_point(|take| take.segment.start_90k <= start_90k)
@@ -186,7 +186,7 @@ impl SegmentList {
         Ok(Ok(splice.finish(None)))
     }
 
-    fn fragments_of(&self, index: usize) -> io::Result<Vec<Found>> {
+    fn fragments_of(&self, index: usize) -> io::Result<Vec<FoundFragment>> {
         match index < self.takes.len() {
             true => self.fragments(index),
             false => Ok(Vec::new()),
@@ -194,12 +194,12 @@ impl SegmentList {
     }
 
     /// The whole fragments of a take. One that is not there has none.
-    fn fragments(&self, index: usize) -> io::Result<Vec<Found>> {
+    fn fragments(&self, index: usize) -> io::Result<Vec<FoundFragment>> {
         let take = &self.takes[index];
         let Some(scales) = self.scales(take.segment.init) else {
             return Ok(Vec::new());
         };
-        let Some(source) = Source::open(&take.medium)? else {
+        let Some(source) = OpenSegment::open(&take.medium)? else {
             return Ok(Vec::new());
         };
         let mut end = source.len()?;
@@ -211,7 +211,7 @@ impl SegmentList {
         while let Some((fragment, moof_bytes, payload_bytes)) = source.fragment(at, end)? {
             let payload_at = at + moof_bytes + 8;
             if let Some((start_90k, end_90k, independent)) = scales.place(&fragment) {
-                found.push(Found {
+                found.push(FoundFragment {
                     fragment,
                     moof_bytes,
                     payload: Piece {
@@ -253,7 +253,7 @@ const MOST_LOOK_BACK: usize = 16;
 #[derive(Debug)]
 pub(super) struct CodecChange;
 
-fn begins(found: &[Found], start_90k: i64) -> bool {
+fn begins(found: &[FoundFragment], start_90k: i64) -> bool {
     found
         .iter()
         .any(|found| found.independent && found.start_90k <= start_90k)
@@ -337,7 +337,7 @@ impl<'r> Splice<'r> {
         true
     }
 
-    fn add(&mut self, found: Found) {
+    fn add(&mut self, found: FoundFragment) {
         self.movie
             .push(&found.fragment, found.moof_bytes, found.payload.len);
         self.pieces.push(found.payload);
@@ -345,8 +345,8 @@ impl<'r> Splice<'r> {
         self.end_90k = self.end_90k.max(found.end_90k);
     }
 
-    fn finish(self, next: Option<usize>) -> Option<Cut> {
-        (!self.movie.is_empty()).then(|| Cut {
+    fn finish(self, next: Option<usize>) -> Option<MovieFile> {
+        (!self.movie.is_empty()).then(|| MovieFile {
             header: self.movie.finish(),
             start_90k: self.start_90k,
             end_90k: self.end_90k,
@@ -357,12 +357,12 @@ impl<'r> Splice<'r> {
 }
 
 /// An open take.
-enum Source<'m> {
+enum OpenSegment<'m> {
     File(File),
     Memory(&'m Bytes),
 }
 
-impl<'m> Source<'m> {
+impl<'m> OpenSegment<'m> {
     /// `None` when the file is not there.
     fn open(medium: &'m Medium) -> io::Result<Option<Self>> {
         match medium {
@@ -444,7 +444,7 @@ enum Opened {
 }
 
 impl Payload {
-    pub(super) fn new(segments: Arc<SegmentList>, cut: &mut Cut) -> Self {
+    pub(super) fn new(segments: Arc<SegmentList>, cut: &mut MovieFile) -> Self {
         Self {
             segments,
             pieces: std::mem::take(&mut cut.pieces).into_iter(),
@@ -486,7 +486,7 @@ impl Payload {
         }
         match &self.open {
             Some((_, Opened::File(file))) => file.read_exact_at(into, at),
-            Some((_, Opened::Memory(bytes))) => Source::Memory(bytes).read(at, into),
+            Some((_, Opened::Memory(bytes))) => OpenSegment::Memory(bytes).read(at, into),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }

@@ -4,13 +4,13 @@ use std::{io, sync::Arc};
 
 use sluice_store::{Error as StoreError, Store, blob::Sealed};
 
-use super::segment_list::{Cut, Payload, SegmentList};
+use super::segment_list::{MovieFile, Payload, SegmentList};
 
 /// Writes the file of a cut; the cut is of no use for another one afterwards.
 pub(super) async fn sealed(
     store: &Store,
     segments: Arc<SegmentList>,
-    cut: &mut Cut,
+    cut: &mut MovieFile,
 ) -> Result<Sealed, StoreError> {
     let mut spool = store.blobs().spool().await?;
     let header = std::mem::take(&mut cut.header.bytes);

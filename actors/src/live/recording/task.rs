@@ -18,15 +18,15 @@ use sluice_store::{
     jobs::Allowance,
     live_inputs, now_ms,
     recordings::{self, Failure, Recording, RecordingFile},
-    video::{self, Access, CustomRendition, NewStream, Source, Stream, Submitted},
+    video::{self, Access, CustomRendition, NewStream, Stream, StreamSource, Submitted},
     work::Lease,
 };
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{info, warn};
 
 use super::{
-    Services, announcement,
-    segment_list::{Cut, SegmentList},
+    RecordingServices, announcement,
+    segment_list::{MovieFile, SegmentList},
     storing::{blocking, sealed},
     writer::INDEX,
 };
@@ -49,7 +49,7 @@ const BITRATES: std::ops::RangeInclusive<u64> = 50_000..=80_000_000;
 const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
 
 pub(crate) struct RecordingTask {
-    pub(super) services: Arc<Services>,
+    pub(super) services: Arc<RecordingServices>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
     pub(super) _walking: TaskTrackerToken,
@@ -107,7 +107,7 @@ fn waited_for(error: &StoreError) -> Option<Failure> {
     })
 }
 
-async fn work(services: &Services, lease: &Lease) -> Result<(), StoreError> {
+async fn work(services: &RecordingServices, lease: &Lease) -> Result<(), StoreError> {
     let mut reader = services.store.read().await?;
     let recording = recordings::by_id(&mut reader, lease.id).await?;
     let done = recordings::files(&mut reader, lease.id).await?.len();
@@ -135,7 +135,7 @@ async fn work(services: &Services, lease: &Lease) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn fail(services: &Services, lease: &Lease) -> Result<(), StoreError> {
+async fn fail(services: &RecordingServices, lease: &Lease) -> Result<(), StoreError> {
     let lease = lease.clone();
     let failure = Failure {
         code: "media_missing".to_owned(),
@@ -151,7 +151,7 @@ async fn fail(services: &Services, lease: &Lease) -> Result<(), StoreError> {
 
 /// Stores all files but the first `done`, which an earlier owner stored.
 async fn store_files(
-    services: &Services,
+    services: &RecordingServices,
     lease: &Lease,
     recording: &Recording,
     done: usize,
@@ -176,11 +176,11 @@ async fn store_files(
 
 /// One transaction: the file, its event, its stream, and that the recording has it.
 async fn store_file(
-    services: &Services,
+    services: &RecordingServices,
     lease: &Lease,
     recording: &Recording,
     number: usize,
-    cut: Cut,
+    cut: MovieFile,
     blob: Sealed,
 ) -> Result<(), StoreError> {
     let plan = accounts::get(&mut services.store.read().await?, recording.account_id)
@@ -224,7 +224,7 @@ struct Part {
     number: u32,
     filename: String,
     allowance: Allowance,
-    cut: Cut,
+    cut: MovieFile,
     blob: Sealed,
 }
 
@@ -295,7 +295,7 @@ impl Part {
         };
         let new = NewStream {
             account_id: recording.account_id,
-            source: Source {
+            source: StreamSource {
                 blob: self.blob.blob().hash,
                 filename: self.filename.clone(),
                 file_id: Some(file_id),

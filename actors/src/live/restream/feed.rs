@@ -11,7 +11,7 @@ use sluice_media::{
 
 use super::{
     timeline::{Kind, Timeline},
-    unit_window::{Item, Tracks},
+    unit_window::{Tracks, WindowUnit},
 };
 
 /// How long sound waits for the picture that may come with it.
@@ -55,7 +55,7 @@ impl Feed {
     }
 
     /// Appends to `units` what the target is to get.
-    pub fn push(&mut self, item: Item, units: &mut Vec<Unit>) {
+    pub fn push(&mut self, item: WindowUnit, units: &mut Vec<Unit>) {
         self.follow(&item.tracks);
         let is_wanted = match &item.unit {
             Unit::Video(picture) => self.wants_picture(picture),
@@ -199,7 +199,7 @@ mod tests {
 
         fn push(&mut self, unit: Unit) -> Vec<String> {
             let mut units = Vec::new();
-            let item = Item {
+            let item = WindowUnit {
                 tracks: Arc::clone(&self.tracks),
                 unit,
                 arrived: Instant::now(),

@@ -33,11 +33,11 @@ use tokio_util::{
 };
 use uuid::Uuid;
 
-pub use progress::{OutputStatus, Report};
+pub use progress::{OutputReport, OutputStatus};
 pub use settings::RestreamSettings;
 pub use url::{OutputUrl, OutputUrlError, masked};
 
-use self::{progress::Progress, task::Work};
+use self::{progress::OutputProgress, task::OutputWork};
 use super::Directory;
 use crate::{Error, component::Component, outbound::Outbound};
 
@@ -46,10 +46,10 @@ const NAME: &str = "outputs";
 /// The handle of all outputs: cheap to clone, safe to hold in a request handler.
 #[derive(Clone)]
 pub struct Restreams {
-    parts: Arc<Parts>,
+    parts: Arc<OutputParts>,
 }
 
-struct Parts {
+struct OutputParts {
     settings: Arc<RestreamSettings>,
     store: Store,
     outbound: Outbound,
@@ -62,7 +62,7 @@ struct Parts {
 struct Entry {
     row: Arc<Output>,
     /// Another one when the row says something else: whoever works for the old one is not wanted any more.
-    progress: Arc<Progress>,
+    progress: Arc<OutputProgress>,
 }
 
 impl fmt::Debug for Restreams {
@@ -74,7 +74,7 @@ impl fmt::Debug for Restreams {
 impl Restreams {
     pub fn new(settings: RestreamSettings, store: Store, outbound: Outbound) -> Self {
         Self {
-            parts: Arc::new(Parts {
+            parts: Arc::new(OutputParts {
                 settings: Arc::new(settings),
                 store,
                 outbound,
@@ -103,7 +103,7 @@ impl Restreams {
             |entry: &&Entry| entry.row.url == row.url && entry.row.enabled == row.enabled;
         let progress = match entries.get(&row.id).filter(same_work) {
             Some(entry) => Arc::clone(&entry.progress),
-            None => Arc::new(Progress::new()),
+            None => Arc::new(OutputProgress::new()),
         };
         let entry = Entry {
             progress,
@@ -132,10 +132,10 @@ impl Restreams {
     }
 
     /// What an output does now.
-    pub fn report(&self, output_id: Uuid) -> Report {
+    pub fn report(&self, output_id: Uuid) -> OutputReport {
         let entries = self.entries();
         let entry = entries.get(&output_id);
-        entry.map_or_else(Report::default, |entry| entry.progress.report())
+        entry.map_or_else(OutputReport::default, |entry| entry.progress.report())
     }
 
     /// Outputs of an input that do not go out at the moment: their addresses, masked, and why.
@@ -182,7 +182,7 @@ pub struct OutputContext {
 
 /// A task that ends when this is dropped.
 struct Running {
-    progress: Arc<Progress>,
+    progress: Arc<OutputProgress>,
     _over: DropGuard,
 }
 
@@ -230,7 +230,7 @@ async fn follow_rows(restreams: Restreams, site: OutputContext) {
 fn start(restreams: &Restreams, site: &OutputContext, entry: Entry) -> Option<Running> {
     let playback = site.directory.by_input(entry.row.input_id)?;
     let over = CancellationToken::new();
-    let work = Work {
+    let work = OutputWork {
         output_id: entry.row.id,
         url: entry.row.url.clone(),
         tap: playback.tap(),

@@ -39,7 +39,7 @@ impl OutputStatus {
 
 /// A moment's facts. Counters begin with the service, and anew when address or `enabled` change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct OutputReport {
     pub status: OutputStatus,
     /// Unix milliseconds.
     pub since_ms: Option<i64>,
@@ -56,7 +56,7 @@ pub struct Report {
 
 /// See the module documentation.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct OutputProgress {
     state: Mutex<State>,
     retries: AtomicU64,
     sent_bytes: AtomicU64,
@@ -71,7 +71,7 @@ struct State {
     last_error: Option<String>,
 }
 
-impl Progress {
+impl OutputProgress {
     pub(super) fn new() -> Self {
         Self {
             state: Mutex::new(State {
@@ -121,9 +121,9 @@ impl Progress {
         self.dropped_units.fetch_add(units, Relaxed);
     }
 
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> OutputReport {
         let state = self.state();
-        Report {
+        OutputReport {
             status: state.status,
             since_ms: Some(state.since_ms),
             last_error: state.last_error.clone(),
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_told_until_it_works() {
-        let progress = Progress::new();
+        let progress = OutputProgress::new();
         progress.enter(OutputStatus::Connecting);
         progress.fail("nobody is there".to_owned());
         progress.lags(Duration::from_millis(7));

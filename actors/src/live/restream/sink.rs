@@ -25,10 +25,10 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> TargetStream for T {}
 /// A target that takes the stream. Errors are in words for the person who gave its address.
 pub(super) enum Sink {
     Rtmp(Box<Publisher<Box<dyn TargetStream>>>),
-    Srt(Box<Call>),
+    Srt(Box<Connecting>),
 }
 
-pub(super) struct Call {
+pub(super) struct Connecting {
     caller: Caller,
     muxer: Muxer,
     packets: BytesMut,
@@ -44,7 +44,7 @@ impl Sink {
         let target = url.target(outbound).map_err(|it| it.to_string())?;
         match url.way() {
             Scheme::Rtmp { app, stream } => {
-                let destination = publish::Target {
+                let destination = publish::PublishTarget {
                     app: app.clone(),
                     stream: stream.clone(),
                     tc_url: url.tc_url(app),
@@ -59,7 +59,7 @@ impl Sink {
                 let remote = remote(&target, url.port(), outbound).await?;
                 let called = options.clone().for_remote(remote);
                 let called = Caller::connect(called, settings.answer_timeout).await;
-                Ok(Self::Srt(Box::new(Call {
+                Ok(Self::Srt(Box::new(Connecting {
                     caller: called.map_err(|failure| failure.to_string())?,
                     muxer: Muxer::new(),
                     packets: BytesMut::new(),
@@ -95,14 +95,14 @@ impl Sink {
         match self {
             Self::Rtmp(publisher) => publisher.close().await,
             Self::Srt(call) => {
-                let Call { caller, .. } = *call;
+                let Connecting { caller, .. } = *call;
                 caller.close().await;
             }
         }
     }
 }
 
-impl Call {
+impl Connecting {
     async fn send(&mut self, units: &[Unit]) -> Result<u64, String> {
         for unit in units {
             let pushed = self.muxer.push(unit, &mut self.packets);

@@ -11,9 +11,9 @@ use uuid::Uuid;
 use super::{
     RestreamSettings,
     feed::Feed,
-    progress::{OutputStatus, Progress},
+    progress::{OutputProgress, OutputStatus},
     sink::Sink,
-    unit_window::{SourceState, Taken, UnitWindow},
+    unit_window::{SourceState, UnitBatch, UnitWindow},
     url::OutputUrl,
 };
 use crate::outbound::Outbound;
@@ -24,11 +24,11 @@ const STEADY_AFTER: Duration = Duration::from_secs(30);
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What an output is made of.
-pub(super) struct Work {
+pub(super) struct OutputWork {
     pub(super) output_id: Uuid,
     pub(super) url: String,
     pub(super) tap: Arc<UnitWindow>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<OutputProgress>,
     pub(super) outbound: Outbound,
     pub(super) settings: Arc<RestreamSettings>,
     /// It was removed, changed or turned off.
@@ -46,7 +46,7 @@ enum End {
     Cut,
 }
 
-impl Work {
+impl OutputWork {
     /// Works until it is told to end.
     pub(super) async fn run(self) {
         self.keep(|| self.try_once()).await;
@@ -156,8 +156,8 @@ impl Work {
             };
             let dropped = feed.dropped();
             match taken {
-                Some(Taken::Over) => return Ok(End::Broadcast),
-                Some(Taken::Items { missed }) => feed.miss(missed),
+                Some(UnitBatch::Over) => return Ok(End::Broadcast),
+                Some(UnitBatch::Items { missed }) => feed.miss(missed),
                 None => {}
             }
             let arrived = items.last().map(|item| item.arrived);
@@ -210,12 +210,12 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
     }
 
-    fn work(tap: &Arc<UnitWindow>) -> Work {
-        Work {
+    fn work(tap: &Arc<UnitWindow>) -> OutputWork {
+        OutputWork {
             output_id: Uuid::nil(),
             url: "rtmp://target.example/live/key".to_owned(),
             tap: tap.clone(),
-            progress: Arc::new(Progress::new()),
+            progress: Arc::new(OutputProgress::new()),
             outbound: Outbound::new(&OutboundSettings::default()).expect("no ca_file"),
             settings: Arc::default(),
             over: CancellationToken::new(),
@@ -229,11 +229,11 @@ mod tests {
     }
 
     /// A connection to a target that takes everything; the times of what it got.
-    async fn send(work: &Work, sent: &Mutex<Vec<i64>>) -> Result<End, String> {
+    async fn send(work: &OutputWork, sent: &Mutex<Vec<i64>>) -> Result<End, String> {
         work.progress.enter(OutputStatus::Live);
         let mut follower = work.tap.follow(work.settings.buffer);
         let mut items = Vec::new();
-        while let Taken::Items { missed } = follower.next(&mut items).await {
+        while let UnitBatch::Items { missed } = follower.next(&mut items).await {
             assert_eq!(missed, 0);
             for item in items.drain(..) {
                 if let Unit::Audio(sound) = item.unit {

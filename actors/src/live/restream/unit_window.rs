@@ -55,7 +55,7 @@ pub struct Tracks {
 
 /// A picture or an audio frame, and what it is to be decoded with.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct WindowUnit {
     pub tracks: Arc<Tracks>,
     pub unit: Unit,
     pub arrived: Instant,
@@ -64,7 +64,7 @@ pub struct Item {
 #[derive(Debug, Default)]
 struct Window {
     tracks: Arc<Tracks>,
-    items: VecDeque<Item>,
+    items: VecDeque<WindowUnit>,
     /// Number of the first item.
     first: u64,
     bytes: usize,
@@ -159,7 +159,7 @@ impl Window {
             }
             Unit::Video(_) | Unit::Audio(_) if self.followers > 0 => {
                 self.bytes += len(unit);
-                self.items.push_back(Item {
+                self.items.push_back(WindowUnit {
                     tracks: Arc::clone(&self.tracks),
                     unit: unit.clone(),
                     arrived: now,
@@ -206,7 +206,7 @@ pub struct Follower {
 
 /// What a follower gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum UnitBatch {
     /// Items, behind so many that it came too late for.
     Items { missed: u64 },
     /// All has been taken, and the broadcast is over.
@@ -215,24 +215,24 @@ pub enum Taken {
 
 impl Follower {
     /// Waits for items and appends them to `items`. May be dropped at any time.
-    pub async fn next(&mut self, items: &mut Vec<Item>) -> Taken {
+    pub async fn next(&mut self, items: &mut Vec<WindowUnit>) -> UnitBatch {
         loop {
             // In this order: what is put in before the end is taken before it.
             let air = *self.air.borrow_and_update();
             let before = items.len();
             let missed = self.take(items);
             if items.len() > before {
-                return Taken::Items { missed };
+                return UnitBatch::Items { missed };
             }
             if air == SourceState::Off {
-                return Taken::Over;
+                return UnitBatch::Over;
             }
             let changed = self.air.changed().await;
             changed.expect("the tap keeps its sender");
         }
     }
 
-    fn take(&mut self, items: &mut Vec<Item>) -> u64 {
+    fn take(&mut self, items: &mut Vec<WindowUnit>) -> u64 {
         let window = self.tap.window();
         if window.items.is_empty() {
             return 0;
@@ -271,8 +271,8 @@ mod tests {
         Unit::Audio(AudioUnit { pts_90k, data })
     }
 
-    fn times(items: &[Item]) -> Vec<i64> {
-        let time = |item: &Item| match &item.unit {
+    fn times(items: &[WindowUnit]) -> Vec<i64> {
+        let time = |item: &WindowUnit| match &item.unit {
             Unit::Audio(sound) => sound.pts_90k,
             other => panic!("{other:?}"),
         };
@@ -287,7 +287,10 @@ mod tests {
         let mut follower = tap.follow(KEEP);
         tap.put(&[sound(2), sound(3)]);
         let mut items = Vec::new();
-        assert_eq!(follower.next(&mut items).await, Taken::Items { missed: 0 });
+        assert_eq!(
+            follower.next(&mut items).await,
+            UnitBatch::Items { missed: 0 }
+        );
         assert_eq!(times(&items), [2, 3]);
     }
 
@@ -301,7 +304,10 @@ mod tests {
             advance(Duration::from_secs(1)).await;
         }
         let mut items = Vec::new();
-        assert_eq!(follower.next(&mut items).await, Taken::Items { missed: 6 });
+        assert_eq!(
+            follower.next(&mut items).await,
+            UnitBatch::Items { missed: 6 }
+        );
         assert_eq!(times(&items), [6, 7, 8, 9]);
     }
 
@@ -313,8 +319,11 @@ mod tests {
         tap.put(&[sound(1)]);
         tap.set_air(SourceState::Off);
         let mut items = Vec::new();
-        assert_eq!(follower.next(&mut items).await, Taken::Items { missed: 0 });
-        assert_eq!(follower.next(&mut items).await, Taken::Over);
+        assert_eq!(
+            follower.next(&mut items).await,
+            UnitBatch::Items { missed: 0 }
+        );
+        assert_eq!(follower.next(&mut items).await, UnitBatch::Over);
         assert_eq!(times(&items), [1]);
     }
 

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     component::Supervisor,
-    live::{inputs::Fall, listener},
+    live::{inputs::Panic, listener},
     network::NetworkPlaces,
 };
 
@@ -33,7 +33,7 @@ async fn restarted(dir: &Path) -> (Service, FirstCredentials, Arc<Playback>) {
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
     reach(&playback, Phase::Live).await;
-    service.inputs.tell(Fall).await.unwrap();
+    service.inputs.tell(Panic).await.unwrap();
     reach(&playback, Phase::Reconnecting).await;
     (service, first, playback)
 }

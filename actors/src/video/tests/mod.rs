@@ -17,14 +17,14 @@ use sluice_store::{
     now_ms, operations, storage,
     video::{
         self, Access, CustomRendition, Folder, MediaFile, NewStream, Rendition, RenditionKind,
-        Segment, Source, Stream, StreamStatus, Submitted,
+        Segment, Stream, StreamSource, StreamStatus, Submitted,
     },
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::fake::{Fake, INIT_BYTES, SEGMENT_BYTES, SEGMENT_S, content};
-use super::{Playback, Progress, StreamSettings, Track, VideoStreams};
+use super::{Playback, StreamProgress, StreamSettings, Track, VideoStreams};
 use crate::{
     component::ComponentStatuses,
     durable::workers::Workers,
@@ -109,7 +109,7 @@ impl Site {
         };
         NewStream {
             account_id: self.account,
-            source: Source {
+            source: StreamSource {
                 blob,
                 filename: "clip.mp4".into(),
                 file_id: None,

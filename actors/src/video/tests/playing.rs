@@ -49,7 +49,7 @@ async fn a_stream_is_played_from_its_third_segment_on_and_is_ready_once() {
         stream.playback_id
     );
     assert_eq!(told["manifestUrl"], url);
-    assert_eq!(site.streams.progress(&ready), Progress::of(&ready));
+    assert_eq!(site.streams.progress(&ready), StreamProgress::of(&ready));
     assert_eq!(site.streams.counts().ready, 1);
     assert_eq!(site.used().await, 1);
     assert_eq!(site.stored_bytes().await, ready.size_bytes.unsigned_abs());

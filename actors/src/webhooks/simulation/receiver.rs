@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Dice, SECOND};
-use crate::webhooks::schedule::Ending;
+use crate::webhooks::schedule::AttemptResult;
 
 /// How a receiver answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +41,21 @@ impl Manner {
     }
 
     /// How long an attempt takes in milliseconds, and how it ends.
-    pub fn answer(self, dice: &mut Dice, timeout: Duration) -> (i64, Ending) {
-        let failure = Ending::Failure { retry_after: None };
+    pub fn answer(self, dice: &mut Dice, timeout: Duration) -> (i64, AttemptResult) {
+        let failure = AttemptResult::Failure { retry_after: None };
         match self {
-            Self::Healthy => (dice.between(1, 100), Ending::Success),
-            Self::Slow => (dice.between(SECOND, 8 * SECOND), Ending::Success),
+            Self::Healthy => (dice.between(1, 100), AttemptResult::Success),
+            Self::Slow => (dice.between(SECOND, 8 * SECOND), AttemptResult::Success),
             Self::Failing => (dice.between(1, 200), failure),
             Self::Hanging => (timeout.as_millis() as i64, failure),
             Self::Flapping if dice.one_in(2) => (dice.between(1, 3 * SECOND), failure),
-            Self::Flapping => (dice.between(1, 3 * SECOND), Ending::Success),
-            Self::Going if dice.one_in(4) => (dice.between(1, 100), Ending::Gone),
+            Self::Flapping => (dice.between(1, 3 * SECOND), AttemptResult::Success),
+            Self::Going if dice.one_in(4) => (dice.between(1, 100), AttemptResult::Gone),
             Self::Going => (dice.between(1, 100), failure),
             Self::RetryAfter(seconds) => {
                 let seconds = seconds.unwrap_or_else(|| dice.pick(&[0, 1, 7, 100, 4_000]));
                 let retry_after = Some(Duration::from_secs(seconds));
-                (dice.between(1, 100), Ending::Failure { retry_after })
+                (dice.between(1, 100), AttemptResult::Failure { retry_after })
             }
         }
     }

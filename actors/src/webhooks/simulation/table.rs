@@ -5,7 +5,8 @@ use std::sync::Arc;
 use sluice_store::{
     Secret,
     webhooks::{
-        Attempted, Claimed, Endpoint, EndpointHealth, EndpointStatus, Lane, Next, Wanted, What,
+        Attempted, ClaimRequest, Claimed, Endpoint, EndpointHealth, EndpointStatus, Lane, Next,
+        What,
     },
 };
 use uuid::Uuid;
@@ -130,7 +131,7 @@ impl Table {
         })
     }
 
-    pub fn claim(&mut self, wanted: &[Wanted], horizon_ms: i64, now_ms: i64) -> Vec<Claimed> {
+    pub fn claim(&mut self, wanted: &[ClaimRequest], horizon_ms: i64, now_ms: i64) -> Vec<Claimed> {
         let mut claimed = Vec::new();
         for one in wanted {
             let of = self.index_of(one.endpoint_id);

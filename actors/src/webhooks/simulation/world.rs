@@ -15,9 +15,9 @@ use super::{
 };
 use crate::webhooks::{
     WebhookSettings,
-    attempt::Outcome,
+    attempt::AttemptOutcome,
     dispatcher::{Dispatcher, Ended, Plan},
-    schedule::{Ending, RetrySchedule},
+    schedule::{AttemptResult, RetrySchedule},
 };
 
 /// The scan is seldomer than the real one, so that alarms must come in time.
@@ -49,7 +49,7 @@ pub enum Happening {
     Alarm,
     Looked(u32),
     CarriedOut(u32, bool),
-    Ended(u32, Uuid, Ending),
+    Ended(u32, Uuid, AttemptResult),
 }
 
 /// An attempt on its way.
@@ -90,7 +90,7 @@ pub struct World {
     flights: HashMap<Uuid, Flight>,
     reported: Vec<Ended>,
     claims: HashMap<Uuid, Claimed>,
-    endings: HashMap<(Uuid, i64), Ending>,
+    endings: HashMap<(Uuid, i64), AttemptResult>,
     planned: Option<(Plan, HashSet<usize>)>,
     is_turning: bool,
     asked_again: bool,
@@ -171,7 +171,7 @@ impl World {
         self.at(self.real_ms + pause, happening);
     }
 
-    /// As [`crate::clock::Clock`] shows it.
+    /// As [`crate::clock::SystemClock`] shows it.
     fn now_ms(&mut self) -> i64 {
         let steady = self.shown.0 + (self.real_ms - self.shown.1);
         self.shown = (steady.max(self.wall_ms()), self.real_ms);
@@ -396,10 +396,10 @@ impl World {
         self.soon(time, ended);
     }
 
-    fn ended(&mut self, delivery_id: Uuid, ending: Ending) {
+    fn ended(&mut self, delivery_id: Uuid, ending: AttemptResult) {
         let flight = self.flights.remove(&delivery_id);
         let revision = flight.expect("what ends was under way").revision;
-        let outcome = Outcome {
+        let outcome = AttemptOutcome {
             ended_at: self.now_ms(),
             ending,
             http_status: None,
@@ -435,13 +435,13 @@ impl World {
         let ending = self.endings[&(record.delivery_id, record.fence)];
         let rung = self.settings.retry_after_s.get(failures as usize).copied();
         let is_right = match (record.next, ending) {
-            (Next::Delivered, ending) => ending == Ending::Success,
-            (_, Ending::Success) => false,
-            (Next::Failed, Ending::Gone) => true,
-            (_, Ending::Gone) => false,
+            (Next::Delivered, ending) => ending == AttemptResult::Success,
+            (_, AttemptResult::Success) => false,
+            (Next::Failed, AttemptResult::Gone) => true,
+            (_, AttemptResult::Gone) => false,
             (Next::Failed, _) => what == What::Replay || (what == What::Due && rung.is_none()),
             (Next::Wait, _) => what == What::Probe,
-            (Next::RetryAt(at), Ending::Failure { retry_after }) => {
+            (Next::RetryAt(at), AttemptResult::Failure { retry_after }) => {
                 let pause = Duration::from_secs(rung.unwrap_or(u64::MAX / 1_000));
                 self.promises.insert(
                     row,

@@ -5,8 +5,8 @@ use sluice_store::workflows::{NewOutput, Step, StepStatus};
 
 use super::{
     super::{
-        change::{Ending, made_by},
-        path::{End, Path},
+        change::{RunEnding, made_by},
+        path::{Path, PathEnd},
     },
     RunError, RunTraversal, StepFailure, count, step,
 };
@@ -15,8 +15,8 @@ use crate::durable::step_error::{OwnerError, StepError};
 impl RunTraversal<'_> {
     /// The upload does not meet the gate.
     pub(super) async fn turn_away(&mut self) -> Result<(), RunError> {
-        let left_out = self.left_out(End::TurnedAway, 0);
-        self.write(Some(Ending::Completed {
+        let left_out = self.left_out(PathEnd::TurnedAway, 0);
+        self.write(Some(RunEnding::Completed {
             gate: Some(false),
             output: None,
             left_out,
@@ -30,8 +30,8 @@ impl RunTraversal<'_> {
             true => None,
             false => Some((self.output().await?, made_by(&self.run, self.operations()))),
         };
-        let left_out = self.left_out(End::Reached, self.path.len());
-        self.write(Some(Ending::Completed {
+        let left_out = self.left_out(PathEnd::Reached, self.path.len());
+        self.write(Some(RunEnding::Completed {
             gate: self.gate(),
             output,
             left_out,
@@ -93,8 +93,8 @@ impl RunTraversal<'_> {
             )
         };
         let mut rest = vec![failed];
-        rest.extend(self.left_out(End::Failed(node), self.path.len() + 1));
-        let ending = Ending::Failed {
+        rest.extend(self.left_out(PathEnd::Failed(node), self.path.len() + 1));
+        let ending = RunEnding::Failed {
             gate: self.gate(),
             node: node.id.clone(),
             code: failure.code,
@@ -107,7 +107,7 @@ impl RunTraversal<'_> {
         })
     }
 
-    fn left_out(&self, end: End<'_>, from: usize) -> Vec<Step> {
+    fn left_out(&self, end: PathEnd<'_>, from: usize) -> Vec<Step> {
         left_out(&self.path, &self.definition, end, from)
     }
 }
@@ -116,7 +116,7 @@ impl RunTraversal<'_> {
 pub(in crate::workflow) fn left_out(
     path: &Path,
     definition: &Definition,
-    end: End<'_>,
+    end: PathEnd<'_>,
     from: usize,
 ) -> Vec<Step> {
     path.left_out(definition, end)

@@ -10,14 +10,17 @@ use sluice_store::{
 };
 
 use super::{
-    super::{Services, buffer::Buffer, definition, operation::Destination, path::Path},
-    MOST_FACTS, RunTraversal, Unwritten, makes_buffer,
+    super::{WorkflowServices, buffer::Buffer, definition, operation::Destination, path::Path},
+    MOST_FACTS, PendingChange, RunTraversal, makes_buffer,
 };
 use crate::durable::step_error::{OwnerError, StepError};
 
 impl<'s> RunTraversal<'s> {
     /// The run as far as its journal goes, with the buffer that it had.
-    pub(super) async fn open(services: &'s Services, lease: &'s Lease) -> Result<Self, OwnerError> {
+    pub(super) async fn open(
+        services: &'s WorkflowServices,
+        lease: &'s Lease,
+    ) -> Result<Self, OwnerError> {
         let mut reader = services.store.read().await?;
         let run = workflows::by_id(&mut reader, lease.id).await?;
         let definition = definition::load(&mut reader, &run).await?;
@@ -32,7 +35,7 @@ impl<'s> RunTraversal<'s> {
             path: Path::default(),
             began_at: now_ms(),
             facts_left: MOST_FACTS.saturating_sub(bytes_of_facts(&steps)),
-            unwritten: Unwritten::default(),
+            unwritten: PendingChange::default(),
         };
         traversal.resume(steps).await?;
         traversal.publish();

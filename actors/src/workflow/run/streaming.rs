@@ -5,9 +5,9 @@ use sluice_media::{
     format::Class,
     task::{Failure, FailureCode},
 };
-use sluice_store::video::{Access, NewStream, Source};
+use sluice_store::video::{Access, NewStream, StreamSource};
 
-use super::{super::change::Cast, RunTraversal};
+use super::{super::change::NewVideoStream, RunTraversal};
 use crate::{durable::step_error::StepError, video::SEGMENT_DURATION_S};
 
 impl RunTraversal<'_> {
@@ -28,7 +28,7 @@ impl RunTraversal<'_> {
         let is_input = Some(blob) == self.run.input_blob;
         let stream = NewStream {
             account_id: self.run.account_id,
-            source: Source {
+            source: StreamSource {
                 blob,
                 filename: filename.clone(),
                 file_id: self.run.source_file_id.filter(|_| is_input),
@@ -43,7 +43,7 @@ impl RunTraversal<'_> {
             allowance: self.run.allowance,
             idempotency: None,
         };
-        self.unwritten.cast = Some(Cast {
+        self.unwritten.cast = Some(NewVideoStream {
             step: self.unwritten.steps.len(),
             stream,
         });

@@ -11,16 +11,16 @@ use tracing::debug;
 use super::{
     super::{
         buffer::Place,
-        change::{Change, Changed, Ending},
-        progress::Progress,
+        change::{Change, Changed, RunEnding},
+        progress::RunProgress,
     },
-    RunError, RunTraversal, StepFailure, Unwritten,
+    PendingChange, RunError, RunTraversal, StepFailure,
 };
 use crate::durable::step_error::{OwnerError, with_patience};
 
 impl RunTraversal<'_> {
     /// Writes down what was done since the last change, and tells it.
-    pub(super) async fn write(&mut self, ending: Option<Ending>) -> Result<(), RunError> {
+    pub(super) async fn write(&mut self, ending: Option<RunEnding>) -> Result<(), RunError> {
         let unwritten = std::mem::take(&mut self.unwritten);
         let change = Arc::new(Change {
             lease: self.lease.clone(),
@@ -89,7 +89,7 @@ impl RunTraversal<'_> {
             steps.truncate(step);
             self.path.truncate(usize::try_from(position).unwrap_or(0));
         }
-        self.unwritten = Unwritten {
+        self.unwritten = PendingChange {
             steps,
             sealed: change.sealed.clone(),
             keep: None,
@@ -102,7 +102,7 @@ impl RunTraversal<'_> {
     }
 
     pub(super) fn publish(&self) {
-        let progress = Progress::in_flight(&self.definition, &self.path);
+        let progress = RunProgress::in_flight(&self.definition, &self.path);
         self.services.followers.publish(self.run.id, progress);
     }
 }

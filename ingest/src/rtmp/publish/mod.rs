@@ -15,9 +15,9 @@ use tokio::{
     time::timeout,
 };
 
-pub use session::Target;
+pub use session::PublishTarget;
 
-use self::session::Session;
+use self::session::ClientSession;
 use crate::Error;
 
 /// Free space that a read is given.
@@ -55,17 +55,21 @@ pub struct Patience {
 #[derive(Debug)]
 pub struct Publisher<S> {
     socket: S,
-    session: Session,
+    session: ClientSession,
     input: BytesMut,
     patience: Patience,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
     /// Everything from the handshake to leave to publish.
-    pub async fn open(socket: S, target: Target, patience: Patience) -> Result<Self, Failure> {
+    pub async fn open(
+        socket: S,
+        target: PublishTarget,
+        patience: Patience,
+    ) -> Result<Self, Failure> {
         let mut publisher = Self {
             socket,
-            session: Session::new(target, |buffer| {
+            session: ClientSession::new(target, |buffer| {
                 // The handshake's random bytes guard nothing; zeros would do.
                 let _ = getrandom::fill(buffer);
             }),

@@ -67,7 +67,7 @@ const MASK: &str = "••••";
 
 /// Where to publish. `Debug` hides what may be secret.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct PublishTarget {
     /// The application of `connect`.
     pub app: String,
     /// The stream key, with its query.
@@ -76,9 +76,9 @@ pub struct Target {
     pub tc_url: String,
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for PublishTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Target")
+        f.debug_struct("PublishTarget")
             .field("app", &Hidden)
             .field("stream", &Hidden)
             .finish_non_exhaustive()
@@ -86,7 +86,7 @@ impl fmt::Debug for Target {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ClientStage {
     Handshake,
     Connecting,
     Creating,
@@ -96,9 +96,9 @@ enum Stage {
 
 /// The state machine.
 #[derive(Debug)]
-pub(super) struct Session {
-    target: Target,
-    stage: Stage,
+pub(super) struct ClientSession {
+    target: PublishTarget,
+    stage: ClientStage,
     reader: ChunkReader,
     writer: Writer,
     /// The message stream that `createStream` gave.
@@ -118,9 +118,9 @@ struct Due {
     audio: bool,
 }
 
-impl Session {
+impl ClientSession {
     /// Begins the handshake.
-    pub(super) fn new(target: Target, fill_random: FillRandom) -> Self {
+    pub(super) fn new(target: PublishTarget, fill_random: FillRandom) -> Self {
         let mut writer = Writer::new();
         let output = writer.output();
         output.push(VERSION);
@@ -130,7 +130,7 @@ impl Session {
         output.extend(c1);
         Self {
             target,
-            stage: Stage::Handshake,
+            stage: ClientStage::Handshake,
             reader: ChunkReader::new(LIMITS),
             writer,
             stream_id: 0,
@@ -150,12 +150,12 @@ impl Session {
 
     /// Whether units may be pushed.
     pub(super) fn is_publishing(&self) -> bool {
-        self.stage == Stage::Publishing
+        self.stage == ClientStage::Publishing
     }
 
     /// Reads what the server sent. After an error the connection is over.
     pub(super) fn receive(&mut self, len: usize, input: &mut BytesMut) -> Result<(), Failure> {
-        if self.stage == Stage::Handshake && !self.shake_hands(input)? {
+        if self.stage == ClientStage::Handshake && !self.shake_hands(input)? {
             return Ok(());
         }
         self.acknowledge(len);
@@ -179,7 +179,7 @@ impl Session {
         self.writer.output().extend(&input[1..=PACKET_LEN]);
         input.advance(1 + 2 * PACKET_LEN);
         self.connect();
-        self.stage = Stage::Connecting;
+        self.stage = ClientStage::Connecting;
         Ok(true)
     }
 
@@ -234,10 +234,12 @@ impl Session {
     fn take(&mut self, command: &Command) -> Result<(), Failure> {
         let answers = |call: f64| command.transaction == call;
         match (command.name.as_str(), self.stage) {
-            ("_result", Stage::Connecting) if answers(CONNECT) => self.connected(command),
-            ("_result", Stage::Creating) if answers(CREATE_STREAM) => self.created(command),
-            ("_error", Stage::Connecting) if answers(CONNECT) => Err(self.refused(command)),
-            ("_error", Stage::Creating) if answers(CREATE_STREAM) => Err(self.refused(command)),
+            ("_result", ClientStage::Connecting) if answers(CONNECT) => self.connected(command),
+            ("_result", ClientStage::Creating) if answers(CREATE_STREAM) => self.created(command),
+            ("_error", ClientStage::Connecting) if answers(CONNECT) => Err(self.refused(command)),
+            ("_error", ClientStage::Creating) if answers(CREATE_STREAM) => {
+                Err(self.refused(command))
+            }
             ("onStatus", _) => self.take_status(command),
             ("close", _) => Err(Failure::Ended("it said close".to_owned())),
             _ => Ok(()),
@@ -258,7 +260,7 @@ impl Session {
         self.writer.command(0, |c| {
             c.string("createStream").number(CREATE_STREAM).null();
         });
-        self.stage = Stage::Creating;
+        self.stage = ClientStage::Creating;
         Ok(())
     }
 
@@ -270,7 +272,7 @@ impl Session {
             c.string("publish").number(PUBLISH).null();
             c.string(stream).string("live");
         });
-        self.stage = Stage::Asking;
+        self.stage = ClientStage::Asking;
         Ok(())
     }
 
@@ -278,11 +280,11 @@ impl Session {
         let code = property(command, "code");
         match self.stage {
             _ if level_of(command) == "error" => Err(self.refused(command)),
-            Stage::Asking if code == START => {
-                self.stage = Stage::Publishing;
+            ClientStage::Asking if code == START => {
+                self.stage = ClientStage::Publishing;
                 Ok(())
             }
-            Stage::Publishing if GOODBYES.contains(&code) => {
+            ClientStage::Publishing if GOODBYES.contains(&code) => {
                 Err(Failure::Ended(self.words(command)))
             }
             _ => Ok(()),
@@ -299,7 +301,7 @@ impl Session {
             .into_iter()
             .find_map(command::bounded_text)
             .unwrap_or_else(|| "without a reason".to_owned());
-        let Target { app, stream, .. } = &self.target;
+        let PublishTarget { app, stream, .. } = &self.target;
         let (name, query) = stream.split_once('?').unwrap_or((stream, ""));
         let instance = app.split_once('/').map_or("", |(_, instance)| instance);
         let mut shown = said;
@@ -393,7 +395,7 @@ impl Session {
 
     /// The polite end of a publish.
     pub(super) fn say_goodbye(&mut self) {
-        if self.stage != Stage::Publishing {
+        if self.stage != ClientStage::Publishing {
             return;
         }
         let (stream, stream_id) = (&self.target.stream, self.stream_id);
@@ -429,21 +431,21 @@ fn wrapped(ticks: i64) -> u32 {
 mod tests {
     use super::*;
 
-    fn target() -> Target {
-        Target {
+    fn target() -> PublishTarget {
+        PublishTarget {
             app: "live".to_owned(),
             stream: "secret-key?token=veiled".to_owned(),
             tc_url: "rtmp://cdn.test/live".to_owned(),
         }
     }
 
-    fn hand(session: &mut Session, bytes: &[u8]) -> Result<(), Failure> {
+    fn hand(session: &mut ClientSession, bytes: &[u8]) -> Result<(), Failure> {
         let mut input = BytesMut::from(bytes);
         session.receive(bytes.len(), &mut input)
     }
 
-    fn shaken() -> Session {
-        let mut session = Session::new(target(), |buffer| buffer.fill(9));
+    fn shaken() -> ClientSession {
+        let mut session = ClientSession::new(target(), |buffer| buffer.fill(9));
         let mut hello = vec![0; 1 + 2 * PACKET_LEN];
         hello[0] = VERSION;
         hand(&mut session, &hello).unwrap();
@@ -462,7 +464,7 @@ mod tests {
         writer.output().clone()
     }
 
-    fn publishing() -> Session {
+    fn publishing() -> ClientSession {
         let mut session = shaken();
         hand(
             &mut session,
@@ -486,7 +488,7 @@ mod tests {
     #[test]
     fn other_versions_end_at_the_first_byte() {
         for byte in [0, b'H', 6, 22] {
-            let mut session = Session::new(target(), |_| {});
+            let mut session = ClientSession::new(target(), |_| {});
             assert!(hand(&mut session, &[byte]).is_err(), "{byte}");
         }
     }
@@ -552,8 +554,8 @@ mod tests {
             bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2048),
             ahead in 0_usize..4,
         ) {
-            let openings: [fn() -> Session; 4] = [
-                || Session::new(target(), |_| {}),
+            let openings: [fn() -> ClientSession; 4] = [
+                || ClientSession::new(target(), |_| {}),
                 shaken,
                 publishing,
                 || {

@@ -12,7 +12,7 @@ use super::{
         init::{IDENTITY, LANGUAGE_UNDETERMINED, write_dinf, write_hdlr},
     },
     Described, Fragment, Run, Sample, TrackKind,
-    tables::{Place, Tables},
+    tables::{ChunkOffsets, Tables},
 };
 
 /// Samples that one file should hold: some 14 hours of 30 pictures and 47 frames of sound a second. Their tables take at
@@ -43,7 +43,7 @@ struct Track {
     size: (u32, u32),
     /// Sample entries, no two alike.
     entries: Vec<Bytes>,
-    source: Option<Source>,
+    source: Option<FragmentTrack>,
     tables: Tables,
     /// Decode time of the first sample.
     first: u64,
@@ -61,7 +61,7 @@ struct Shown {
 
 /// How the fragments at hand name a track.
 #[derive(Clone, Copy, Debug)]
-struct Source {
+struct FragmentTrack {
     track: u32,
     timescale: u32,
     /// Number of its sample entry, from 1.
@@ -110,7 +110,7 @@ impl Movie {
             let kind = description.kind;
             let free = |track: &&mut Track| track.kind == kind && track.source.is_none();
             if let Some(track) = self.tracks.iter_mut().find(free) {
-                track.source = Some(Source {
+                track.source = Some(FragmentTrack {
                     track: description.track,
                     timescale: description.timescale,
                     entry: track.entry(&description.entry),
@@ -303,7 +303,7 @@ impl Track {
         self.held.map_or(self.first, |held| held.at + held.duration)
     }
 
-    fn write(&self, out: &mut Vec<u8>, number: u32, base_90k: u64, places: &mut Vec<Place>) {
+    fn write(&self, out: &mut Vec<u8>, number: u32, base_90k: u64, places: &mut Vec<ChunkOffsets>) {
         let shown_90k = self.shown_90k();
         let late_90k = shown_90k.from.saturating_sub(base_90k);
         let lasts_90k = shown_90k.until.saturating_sub(shown_90k.from);

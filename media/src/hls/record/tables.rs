@@ -60,7 +60,7 @@ impl Tables {
     }
 
     /// Writes the tables; `places` takes where in `out` the chunks' offsets stand, which count from the payload.
-    pub(super) fn write(&self, out: &mut Vec<u8>, is_video: bool, places: &mut Vec<Place>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, is_video: bool, places: &mut Vec<ChunkOffsets>) {
         write_full_box(out, b"stts", 0, 0, |out| {
             put_count(out, self.durations.len());
             for (count, duration) in &self.durations {
@@ -93,7 +93,7 @@ impl Tables {
         write_box(out, b"co64", |out| {
             put_u32(out, 0);
             put_count(out, self.chunks.len());
-            places.push(Place {
+            places.push(ChunkOffsets {
                 at: out.len(),
                 count: self.chunks.len(),
             });
@@ -124,12 +124,12 @@ impl Tables {
 
 /// Where chunk offsets stand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ChunkOffsets {
     at: usize,
     count: usize,
 }
 
-impl Place {
+impl ChunkOffsets {
     /// Adds to every offset.
     pub(super) fn shift(self, out: &mut [u8], by: u64) {
         let offsets = out[self.at..self.at + self.count * 8].chunks_exact_mut(8);

@@ -6,7 +6,7 @@ use super::{operation, read, task};
 use crate::{
     av::{AudioWork, AvTask, Range, Transcode, VideoWork},
     format::Format,
-    operation::{Source, TextOutput},
+    operation::{OperationInput, TextOutput},
     task::{Encode, FailureCode, Fit, Task},
 };
 
@@ -263,7 +263,7 @@ fn each_tool_says_what_it_takes() {
         ),
     ] {
         let failure = operation(tool, fields)
-            .task(&[Source::new(source, "a")])
+            .task(&[OperationInput::new(source, "a")])
             .expect_err("a mismatch");
         assert!(
             matches!(
@@ -330,7 +330,7 @@ fn results_are_named_by_their_formats() {
         ),
     ] {
         let operation = operation(tool, fields);
-        let source = Source::new(source, "a.b.c");
+        let source = OperationInput::new(source, "a.b.c");
         assert_eq!(operation.output(&source).0, output, "{tool}");
         let task = operation.task(std::slice::from_ref(&source));
         let Ok(Task::Av(work)) = task else {
@@ -478,7 +478,7 @@ fn an_adjustment_of_what_the_file_does_not_have_is_refused() {
         (json!({"hue": 90}), Format::Mp4, None),
         (json!({}), Format::Mp3, None),
     ] {
-        let outcome = operation("adjust", fields.clone()).task(&[Source::new(source, "a")]);
+        let outcome = operation("adjust", fields.clone()).task(&[OperationInput::new(source, "a")]);
         match (outcome, applicable) {
             (Ok(_), None) => {}
             (Err(failure), Some(words)) => {
@@ -536,8 +536,8 @@ fn a_mark_on_a_video_is_an_image() {
         "watermark",
         json!({"watermarkFile": true, "watermarkWidth": 50}),
     );
-    let movie = Source::new(Format::Mp4, "a.mp4");
-    let with = |format| mark.task(&[movie.clone(), Source::new(format, "mark")]);
+    let movie = OperationInput::new(Format::Mp4, "a.mp4");
+    let with = |format| mark.task(&[movie.clone(), OperationInput::new(format, "mark")]);
     let Ok(Task::Av(work)) = with(Format::Png) else {
         panic!("a mark on a video");
     };
@@ -562,7 +562,7 @@ fn a_mark_on_a_video_is_an_image() {
 #[test]
 fn a_storyboard_has_a_map_that_names_its_image() {
     let storyboard = operation("storyboard", json!({"frames": 3, "columns": 9}));
-    let source = Source::new(Format::Mp4, "My film.mp4");
+    let source = OperationInput::new(Format::Mp4, "My film.mp4");
     let Ok(Task::Av(work)) = storyboard.task(std::slice::from_ref(&source)) else {
         panic!("a sheet");
     };

@@ -44,7 +44,7 @@ impl View {
 }
 
 /// What is asked for, and by which link.
-pub(super) struct Asked<'a> {
+pub(super) struct PageRequest<'a> {
     pub token: &'a str,
     /// Not the page's beginning.
     pub goes_on: bool,
@@ -52,7 +52,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// The inside of `<main>`.
-pub(super) fn main(listing: &Listing, asked: &Asked<'_>) -> Html {
+pub(super) fn main(listing: &Listing, asked: &PageRequest<'_>) -> Html {
     let mut html = Html::default();
     head(&mut html, listing, asked);
     if !listing.folders.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn main(listing: &Listing, asked: &Asked<'_>) -> Html {
     html
 }
 
-fn head(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
+fn head(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     html.put("<div class=\"share-head\"><div class=\"share-title\">", &[]);
     breadcrumb(html, listing, asked);
     html.put("<h1><bdi>{}</bdi></h1>", &[&listing.folder.name]);
@@ -84,7 +84,7 @@ fn head(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
 }
 
 /// The archive of the whole share, so it stands beside the sums of the whole.
-fn download_all(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
+fn download_all(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     if listing.zip_url.is_none() || listing.totals.files == 0 {
         return;
     }
@@ -109,7 +109,7 @@ fn at_least(listing: &Listing) -> &'static str {
 }
 
 /// The folders above, the shared one first.
-fn breadcrumb(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
+fn breadcrumb(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     let Some((_, above)) = listing
         .breadcrumb
         .split_last()
@@ -157,7 +157,7 @@ fn facts(html: &mut Html, listing: &Listing) {
     html.put("</p>", &[]);
 }
 
-fn folders(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
+fn folders(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     html.put(
         "<h2 class=\"section-title\">Folders</h2><ul class=\"folders\" role=\"list\">",
         &[],
@@ -172,7 +172,7 @@ fn folders(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
     html.put("</ul>", &[]);
 }
 
-fn files(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
+fn files(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     let here = Address::new(asked).folder(place(listing));
     html.put(
         "<div class=\"share-tools\"><h2 class=\"section-title\">Files</h2>",
@@ -207,7 +207,7 @@ fn files(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
 }
 
 /// The way to the next page, which scripts follow by themselves.
-fn more(html: &mut Html, listing: &Listing, asked: &Asked<'_>) {
+fn more(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     if let Some(cursor) = &listing.next_cursor {
         let next = Address::new(asked).folder(place(listing)).after(cursor);
         html.put(
@@ -223,7 +223,7 @@ fn place(listing: &Listing) -> Option<Uuid> {
 }
 
 /// One entry of the list. What the viewer needs to know of it stands in its attributes.
-fn file(html: &mut Html, file: &SharedFileRecord, asked: &Asked<'_>) {
+fn file(html: &mut Html, file: &SharedFileRecord, asked: &PageRequest<'_>) {
     let kind = Kind::of(&file.mime_type);
     let bytes = format!("../../api/share/folder/{}/files/{}", asked.token, file.id);
     let inline = file
@@ -365,7 +365,7 @@ struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    fn new(asked: &Asked<'a>) -> Self {
+    fn new(asked: &PageRequest<'a>) -> Self {
         Self {
             token: asked.token,
             folder: None,

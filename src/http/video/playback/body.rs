@@ -14,8 +14,8 @@ use crate::http::{
     bytes::{if_range_holds, is_known},
     context::AppState,
     error::ApiError,
-    playback_access::Keeping,
-    range::{Asked, pieces_of},
+    playback_access::CacheLifetime,
+    range::{RangeRequest, pieces_of},
 };
 
 /// Stored bytes, and what is said of them.
@@ -26,7 +26,7 @@ pub(super) struct Piece {
     pub content_type: &'static str,
     /// The entity tag.
     pub tag: String,
-    pub keeping: Keeping,
+    pub keeping: CacheLifetime,
 }
 
 pub(super) enum Content {
@@ -71,8 +71,8 @@ pub(super) async fn send(
         None => (0, file.metadata().map_err(ApiError::of_disk)?.len()),
     };
     let asked = match if_range_holds(request, &piece.tag, &piece.tag) {
-        true => Asked::of(request, total),
-        false => Asked::Whole,
+        true => RangeRequest::of(request, total),
+        false => RangeRequest::Whole,
     };
     let mut response = HttpResponse::Ok();
     let (start, length) = asked.begin(&mut response, total)?;

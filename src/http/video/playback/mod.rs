@@ -18,7 +18,7 @@ use self::body::{Content, Piece};
 use crate::http::{
     context::AppState,
     error::ApiError,
-    playback_access::{self, Keeping},
+    playback_access::{self, CacheLifetime},
     site,
     table::on,
 };
@@ -157,7 +157,7 @@ pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) ->
             content: Content::File(stream.id, file),
             range: None,
             content_type,
-            keeping: Keeping::Hour,
+            keeping: CacheLifetime::Hour,
         };
         send(&request, viewer, piece).await
     })
@@ -202,7 +202,7 @@ pub async fn captions_file(
                     content: Content::Blob(caption.blob),
                     range: None,
                     content_type: CAPTIONS_TYPE,
-                    keeping: Keeping::Minute,
+                    keeping: CacheLifetime::Minute,
                 };
                 send(&request, viewer, piece).await
             }
@@ -265,17 +265,17 @@ fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -
             RenditionKind::Audio => "audio/mp4",
         },
         keeping: match viewer.watched.stream.status {
-            StreamStatus::Ready => Keeping::Forever,
+            StreamStatus::Ready => CacheLifetime::Forever,
             // After a crash, what not all renditions had is made anew.
-            _ => Keeping::Minute,
+            _ => CacheLifetime::Minute,
         },
     }
 }
 
 fn playlist(request: &HttpRequest, viewer: &Viewer, text: String) -> HttpResponse {
     let keeping = match viewer.watched.stream.status {
-        StreamStatus::Ready => Keeping::Minute,
-        _ => Keeping::Moment,
+        StreamStatus::Ready => CacheLifetime::Minute,
+        _ => CacheLifetime::Moment,
     };
     body::text(request, viewer.cache_control(keeping), PLAYLIST_TYPE, text)
 }

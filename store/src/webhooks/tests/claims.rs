@@ -72,9 +72,9 @@ async fn each_endpoint_gets_as_many_as_it_may() {
     for _ in 0..5 {
         world.event(NOW).await;
     }
-    let wanted = |rows: [u32; 4]| -> Vec<Wanted> {
+    let wanted = |rows: [u32; 4]| -> Vec<ClaimRequest> {
         let each = endpoints.iter().zip(rows);
-        each.map(|(endpoint_id, rows)| Wanted {
+        each.map(|(endpoint_id, rows)| ClaimRequest {
             endpoint_id: *endpoint_id,
             rows,
             what: What::Due,

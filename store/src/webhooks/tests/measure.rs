@@ -28,8 +28,8 @@ impl World {
     }
 }
 
-fn four_of_each(endpoints: &[Uuid]) -> Vec<Wanted> {
-    let wanted = |endpoint_id: &Uuid| Wanted {
+fn four_of_each(endpoints: &[Uuid]) -> Vec<ClaimRequest> {
+    let wanted = |endpoint_id: &Uuid| ClaimRequest {
         endpoint_id: *endpoint_id,
         rows: 4,
         what: What::Due,

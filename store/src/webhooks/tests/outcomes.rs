@@ -138,7 +138,7 @@ async fn an_interrupted_attempt_does_not_count_and_is_made_again_at_once() {
     }
     let (gone, alive) = (Uuid::now_v7(), Uuid::now_v7());
     let wanted = |rows| {
-        vec![Wanted {
+        vec![ClaimRequest {
             endpoint_id: id,
             rows,
             what: What::Due,

@@ -5,7 +5,7 @@ use serde_json::Map;
 use super::*;
 use crate::{
     Page,
-    events::{self, Audience, NewEvent, Place as Sequence},
+    events::{self, Audience, EventPosition as Sequence, NewEvent},
     webhooks::{self, Delivery, DeliveryFilter, DeliveryStatus},
 };
 

@@ -202,7 +202,7 @@ async fn a_lowered_bound_lets_nobody_in_until_it_is_kept() {
         bench.run(n).await;
     }
     let leases = bench.claim().await.leases;
-    let terms = Terms {
+    let terms = EndingTerms {
         max_active: 1,
         ..TERMS
     };

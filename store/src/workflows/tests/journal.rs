@@ -6,7 +6,7 @@ use super::*;
 
 fn odd() -> Vec<Step> {
     let output = StepOutput {
-        place: Place::Scratch,
+        place: BufferLocation::Scratch,
         sha256: std::array::from_fn(|n| n as u8),
         length: i64::MAX,
         filename: "Ünï \"quoted\" \\ 画像.png".into(),
@@ -33,7 +33,7 @@ fn odd() -> Vec<Step> {
         },
         Step {
             output: Some(StepOutput {
-                place: Place::Blob,
+                place: BufferLocation::Blob,
                 width: None,
                 height: Some(1),
                 ..output

@@ -10,7 +10,7 @@ use std::{
 
 use sluice_store::{
     Error, Store,
-    backup::{self, Carried, Progress, Transfer},
+    backup::{self, BackupProgress, Carried, Transfer},
     blob::BlobHash,
     files,
 };
@@ -275,7 +275,7 @@ async fn progress_ends_with_all_files_and_bytes() {
     let scene = Scene::at(place, &["1", "22", "333"]).await;
     let large = "x".repeat(1_000_000);
     add_file(&scene.store, scene.account, large.as_bytes(), "large").await;
-    let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<BackupProgress>>> = Arc::default();
     let noted = seen.clone();
     let transfer = Transfer {
         verify: true,

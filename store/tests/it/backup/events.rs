@@ -5,7 +5,7 @@ use std::path::Path;
 use sluice_store::{
     Store,
     backup::{self, Transfer},
-    events::{self, Audience, NewEvent, Place},
+    events::{self, Audience, EventPosition, NewEvent},
 };
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ async fn note(store: &Store, account_id: Uuid) -> i64 {
         audience: Audience::Everyone,
         also: Vec::new(),
         resource: "file:1".to_owned(),
-        place: Place::Only,
+        place: EventPosition::Only,
         data: serde_json::Map::new(),
     };
     let event = store.write(move |tx| Box::pin(events::append(tx, event, NOW)));

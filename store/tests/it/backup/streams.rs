@@ -10,7 +10,7 @@ use sluice_store::{
     jobs::Allowance,
     video::{
         self, Access, Folder, Group, Init, MediaFile, NewStream, Plan, PlannedRendition,
-        RenditionKind, Segment, Source, Submitted,
+        RenditionKind, Segment, StreamSource, Submitted,
     },
     work::{self, Lease, Room},
 };
@@ -29,7 +29,7 @@ async fn begun(store: &Store, account_id: Uuid) -> Lease {
     let clip = spool.seal().await.unwrap();
     let new = NewStream {
         account_id,
-        source: Source {
+        source: StreamSource {
             blob: clip.blob().hash,
             filename: "clip.mp4".into(),
             file_id: None,

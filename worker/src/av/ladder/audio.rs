@@ -21,7 +21,7 @@ use super::{
     },
     encoder, metronome,
     rendition_file::RenditionFile,
-    unit::{Taker, Unit, configuration, sink_to},
+    unit::{Unit, UnitSink, configuration, sink_to},
 };
 
 /// Frames with which the encoder begins and that hold nothing of the source but what the next one needs: 1024 samples.
@@ -47,7 +47,7 @@ pub(super) fn perform(
             encoded(audio, facts)?,
         ),
     };
-    let maker = Arc::new(Mutex::new(Maker {
+    let maker = Arc::new(Mutex::new(AudioSegmentWriter {
         cuts,
         copied: audio.copy,
         priming: if audio.copy { 0 } else { PRIMING_FRAMES },
@@ -106,7 +106,7 @@ fn encoded(audio: LadderAudio, facts: &MediaFacts) -> Result<Vec<gst::Element>, 
 }
 
 /// Makes segments of frames.
-struct Maker {
+struct AudioSegmentWriter {
     cuts: SegmentBoundaries,
     copied: bool,
     /// Frames that are still to be left out.
@@ -122,7 +122,7 @@ struct Maker {
     frame_samples: i64,
 }
 
-impl Maker {
+impl AudioSegmentWriter {
     /// When a frame is heard. Frames of the encoder follow one another without a gap; their first one counts.
     fn place(&mut self, pts_90k: i64) -> i64 {
         if self.copied {
@@ -148,7 +148,7 @@ impl Maker {
     }
 }
 
-impl Taker for Maker {
+impl UnitSink for AudioSegmentWriter {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
         if self.segmenter.is_none() {
             self.begin(caps)?;

@@ -20,9 +20,9 @@ use super::{
         source::Input,
     },
     rendition_file::RenditionFile,
-    scan::{Found, Scan},
-    unit::{Taker, Unit, configuration, sink_to},
-    work::Work,
+    scan::{CopyableSource, Scan},
+    unit::{Unit, UnitSink, configuration, sink_to},
+    work::LadderTask,
 };
 
 /// A last picture of unknown duration.
@@ -31,7 +31,7 @@ const PICTURE_90K: i64 = 3_000;
 /// A source that can be copied.
 #[derive(Debug)]
 pub(super) struct Copied {
-    found: Found,
+    found: CopyableSource,
     record: Bytes,
 }
 
@@ -43,8 +43,8 @@ pub(super) fn look(
     tell: &mut dyn FnMut(Report),
 ) -> Result<Option<Copied>, Failure> {
     // The look is work of its own, so that what ends it does not end the rest.
-    let (work, _reports) = Work::new();
-    let look = Arc::new(Mutex::new(Look {
+    let (work, _reports) = LadderTask::new();
+    let look = Arc::new(Mutex::new(LookAhead {
         scan: Some(Scan::new(segment_duration_s)),
         record: None,
         is_unfit: false,
@@ -68,11 +68,11 @@ pub(super) fn look(
 }
 
 /// Runs the coded pictures of a source into a taker.
-fn read<T: Taker>(
+fn read<T: UnitSink>(
     input: &Input,
     facts: &MediaFacts,
     taker: Arc<Mutex<T>>,
-    work: &Work,
+    work: &LadderTask,
     tell: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
     let want = Want {
@@ -94,20 +94,20 @@ fn read<T: Taker>(
     drive::run(&graph, facts.duration_s().unwrap_or(0.0), tell)
 }
 
-struct Look {
+struct LookAhead {
     scan: Option<Scan>,
     record: Option<Bytes>,
     is_unfit: bool,
 }
 
-impl Look {
+impl LookAhead {
     fn stop(&mut self) -> Failure {
         self.is_unfit = true;
         refused("its pictures cannot be copied")
     }
 }
 
-impl Taker for Look {
+impl UnitSink for LookAhead {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
         let record = configuration(caps)?;
         // Another configuration needs another init section.
@@ -192,7 +192,7 @@ struct Copier {
     segmenter: Option<VideoSegmenter>,
 }
 
-impl Taker for Copier {
+impl UnitSink for Copier {
     fn take(&mut self, _: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
         // The first picture is shown from the beginning on.
         let pts_90k = match std::mem::take(&mut self.is_first) {

@@ -30,7 +30,7 @@ use sluice_media::{
     task::{Done, Failure, FailureCode, Limits, OutputFacts},
 };
 
-use self::{drawing::Drawing, rendition_file::RenditionFile, work::Work};
+use self::{drawing::Drawing, rendition_file::RenditionFile, work::LadderTask};
 use super::{MAX_OUTPUT, probe, source::Input};
 use crate::serve;
 
@@ -51,7 +51,7 @@ pub fn perform(
     // A clip that none can be made of has its renditions all the same.
     let sheet = ladder.sheet.as_ref();
     let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
-    let (work, reports) = Work::new();
+    let (work, reports) = LadderTask::new();
     let mut rendition_files = RenditionFile::open_all(outputs, limits, &work)?;
     let sound_shelf = ladder.audio.and_then(|_| rendition_files.pop());
     let plan = video::plan(ladder, input, &facts, tell)?;

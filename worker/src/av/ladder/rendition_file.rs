@@ -15,7 +15,7 @@ use sluice_media::{
 
 use super::{
     super::{MAX_OUTPUT, internal},
-    work::Work,
+    work::LadderTask,
 };
 use crate::serve::unwritten;
 
@@ -28,7 +28,7 @@ pub(super) struct RenditionFile {
     file: File,
     /// What the file may have and how long it may last.
     limits: Limits,
-    work: Work,
+    work: LadderTask,
     written: Mutex<Written>,
 }
 
@@ -44,7 +44,7 @@ impl RenditionFile {
     pub(super) fn open_all(
         files: Vec<OwnedFd>,
         limits: &Limits,
-        work: &Work,
+        work: &LadderTask,
     ) -> Result<Vec<Arc<Self>>, Failure> {
         (0_u8..)
             .zip(files)
@@ -66,7 +66,7 @@ impl RenditionFile {
     }
 
     /// The work that this is a part of.
-    pub(super) fn work(&self) -> &Work {
+    pub(super) fn work(&self) -> &LadderTask {
         &self.work
     }
 

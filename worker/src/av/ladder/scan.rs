@@ -28,7 +28,7 @@ pub(super) enum CopyObstacle {
 
 /// What is known of a source that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct CopyableSource {
     pub(super) cuts: SegmentBoundaries,
     /// Where its last picture ends.
     pub(super) end_90k: i64,
@@ -145,13 +145,13 @@ impl Scan {
         self.group.clear();
     }
 
-    pub(super) fn finish(mut self) -> Result<Found, CopyObstacle> {
+    pub(super) fn finish(mut self) -> Result<CopyableSource, CopyObstacle> {
         if self.starts.is_empty() {
             return Err(CopyObstacle::Beginning);
         }
         self.end_group();
         self.cut_before(self.end_90k)?;
-        Ok(Found {
+        Ok(CopyableSource {
             cuts: SegmentBoundaries::At(self.starts.into()),
             end_90k: self.end_90k,
             delay_90k: u32::try_from(self.delay_90k).map_err(|_| CopyObstacle::Jumps)?,

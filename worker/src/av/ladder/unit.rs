@@ -8,7 +8,7 @@ use gstreamer as gst;
 use gstreamer_app as gst_app;
 use sluice_media::task::Failure;
 
-use super::{super::refused, work::Work};
+use super::{super::refused, work::LadderTask};
 
 /// One coded picture or frame of sound.
 #[derive(Clone, Debug)]
@@ -68,13 +68,13 @@ pub(super) fn configuration(caps: &gst::CapsRef) -> Result<Bytes, Failure> {
 }
 
 /// Who takes units.
-pub(super) trait Taker: Send + 'static {
+pub(super) trait UnitSink: Send + 'static {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure>;
 }
 
 /// A sink that hands units to `taker` on the graph's own thread, which so waits for it. What the taker cannot do fails
 /// the work and ends the graph; so does a failure elsewhere.
-pub(super) fn sink_to<T: Taker>(taker: Arc<Mutex<T>>, work: Work) -> gst::Element {
+pub(super) fn sink_to<T: UnitSink>(taker: Arc<Mutex<T>>, work: LadderTask) -> gst::Element {
     let callbacks = gst_app::AppSinkCallbacks::builder()
         .new_sample(move |sink| {
             let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;

@@ -26,7 +26,7 @@ use super::{
     drawing::Drawing,
     encoder, metronome,
     rendition_file::RenditionFile,
-    unit::{Taker, Unit, configuration, sink_to},
+    unit::{Unit, UnitSink, configuration, sink_to},
 };
 
 /// Decoded pictures that wait for a rendition's encoder.
@@ -36,12 +36,12 @@ const WAITING_PICTURES: u32 = 4;
 #[derive(Debug)]
 pub(super) enum Plan {
     Copy(copy::Copied),
-    Encode(Rhythm),
+    Encode(FrameTiming),
 }
 
 /// When pictures are shown and where they are cut.
 #[derive(Clone, Debug)]
-pub(super) struct Rhythm {
+pub(super) struct FrameTiming {
     rate: (u32, u32),
     groups: Groups,
     cuts: SegmentBoundaries,
@@ -68,7 +68,7 @@ pub(super) fn plan(
         return Ok(Some(Plan::Copy(copied)));
     }
     let rate = plan::rate(track);
-    Ok(Some(Plan::Encode(Rhythm {
+    Ok(Some(Plan::Encode(FrameTiming {
         rate,
         groups: plan::groups(rate, ladder.segment_duration_s),
         cuts: plan::cuts(rate, ladder.segment_duration_s),
@@ -101,7 +101,7 @@ impl Plan {
             Self::Copy(copied) => copied.perform(input, facts, first, rendition_files),
             Self::Encode(rhythm) => {
                 let drawing = drawing.filter(|_| first == 0);
-                let source = Source { input, facts };
+                let source = EncoderInput { input, facts };
                 encode(&rhythm, first, ladder, source, rendition_files, drawing)
             }
         }
@@ -110,16 +110,16 @@ impl Plan {
 
 /// What is encoded.
 #[derive(Clone, Copy)]
-struct Source<'s> {
+struct EncoderInput<'s> {
     input: &'s Input,
     facts: &'s MediaFacts,
 }
 
 fn encode(
-    rhythm: &Rhythm,
+    rhythm: &FrameTiming,
     first: u32,
     ladder: &Ladder,
-    Source { input, facts }: Source<'_>,
+    EncoderInput { input, facts }: EncoderInput<'_>,
     rendition_files: &[Arc<RenditionFile>],
     drawing: Option<&Drawing>,
 ) -> Result<(), Failure> {
@@ -219,9 +219,9 @@ fn add_rung(
     tee: &gst::Element,
     rung: &LadderVideo,
     rendition_file: &Arc<RenditionFile>,
-    rhythm: &Rhythm,
+    rhythm: &FrameTiming,
     first: u32,
-) -> Result<Arc<Mutex<Maker>>, Failure> {
+) -> Result<Arc<Mutex<VideoSegmentWriter>>, Failure> {
     let size = gst::Caps::builder("video/x-raw")
         .field("width", i32::try_from(rung.width).unwrap_or(i32::MAX))
         .field("height", i32::try_from(rung.height).unwrap_or(i32::MAX))
@@ -231,7 +231,11 @@ fn add_rung(
     queue.set_property("max-size-buffers", WAITING_PICTURES);
     queue.set_property("max-size-bytes", 0_u32);
     queue.set_property("max-size-time", 0_u64);
-    let maker = Arc::new(Mutex::new(Maker::new(rhythm, first, rendition_file)));
+    let maker = Arc::new(Mutex::new(VideoSegmentWriter::new(
+        rhythm,
+        first,
+        rendition_file,
+    )));
     let chain = [
         queue,
         make(scaler::FACTORY)?,
@@ -247,7 +251,7 @@ fn add_rung(
 }
 
 /// Makes segments of an encoder's pictures.
-struct Maker {
+struct VideoSegmentWriter {
     clock: FrameClock,
     rate: f64,
     cuts: SegmentBoundaries,
@@ -260,8 +264,8 @@ struct Maker {
     segmenter: Option<VideoSegmenter>,
 }
 
-impl Maker {
-    fn new(rhythm: &Rhythm, first: u32, rendition_file: &Arc<RenditionFile>) -> Self {
+impl VideoSegmentWriter {
+    fn new(rhythm: &FrameTiming, first: u32, rendition_file: &Arc<RenditionFile>) -> Self {
         let clock = FrameClock::new(rhythm.rate);
         let offset = clock.nearest(rhythm.cuts.start_90k(first));
         Self {
@@ -307,7 +311,7 @@ impl Maker {
     }
 }
 
-impl Taker for Maker {
+impl UnitSink for VideoSegmentWriter {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
         let pts_90k = unit
             .pts_90k

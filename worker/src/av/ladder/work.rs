@@ -15,7 +15,7 @@ const WAITING: usize = 64;
 
 /// The handle of all who work.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
+pub(super) struct LadderTask {
     messages: SyncSender<Message>,
     failure: Arc<Mutex<Option<Failure>>>,
 }
@@ -30,16 +30,16 @@ enum Message {
 
 /// What the task's own thread hears.
 #[derive(Debug)]
-pub(super) struct Reports(Receiver<Message>);
+pub(super) struct TaskReports(Receiver<Message>);
 
-impl Work {
-    pub(super) fn new() -> (Self, Reports) {
+impl LadderTask {
+    pub(super) fn new() -> (Self, TaskReports) {
         let (messages, waiting) = sync_channel(WAITING);
         let work = Self {
             messages,
             failure: Arc::default(),
         };
-        (work, Reports(waiting))
+        (work, TaskReports(waiting))
     }
 
     /// A report; it is lost when the task is over.
@@ -61,9 +61,9 @@ impl Work {
     }
 
     /// Announces a thread of its own, until it ends.
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> ThreadShare {
         let _ = self.messages.send(Message::Began);
-        Part(self.clone())
+        ThreadShare(self.clone())
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
@@ -73,9 +73,9 @@ impl Work {
 
 /// One thread's share of the work. It ends when this is dropped, also by a panic.
 #[derive(Debug)]
-pub(super) struct Part(Work);
+pub(super) struct ThreadShare(LadderTask);
 
-impl Part {
+impl ThreadShare {
     pub(super) fn end(self, result: Result<(), Failure>) {
         if let Err(failure) = result {
             self.0.fail(failure);
@@ -83,7 +83,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for ThreadShare {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.fail(Failure::new(
@@ -95,7 +95,7 @@ impl Drop for Part {
     }
 }
 
-impl Reports {
+impl TaskReports {
     /// Passes reports on until every part that was announced has ended.
     pub(super) fn pass_on(self, tell: &mut (dyn FnMut(Report) + Send)) {
         let mut parts = 0_u32;

@@ -28,7 +28,7 @@ struct ConversionSetup {
     from: gst_video::VideoInfo,
     to: gst_video::VideoInfo,
     converter: gst_video::VideoConverter,
-    light: Option<hdr::Light>,
+    light: Option<hdr::TransferFunction>,
 }
 
 impl FrameConverter {
@@ -81,7 +81,7 @@ impl FrameConverter {
 
 impl ConversionSetup {
     fn new(from: gst_video::VideoInfo, (width, height): (u32, u32)) -> Result<Self, Failure> {
-        let light = hdr::Light::of(&from.colorimetry());
+        let light = hdr::TransferFunction::of(&from.colorimetry());
         let format = match light {
             Some(_) => gst_video::VideoFormat::Argb64,
             None => gst_video::VideoFormat::Rgb,

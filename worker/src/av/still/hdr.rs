@@ -22,7 +22,7 @@ const BRIGHTEST: f32 = 1000.0 / WHITE_NITS;
 const KNEE: f32 = 0.7;
 
 /// How a form of pictures stands for light.
-pub struct Light {
+pub struct TransferFunction {
     /// Light by level, in white.
     decode: Vec<f32>,
     /// Samples by light.
@@ -32,7 +32,7 @@ pub struct Light {
     is_bright: bool,
 }
 
-impl Light {
+impl TransferFunction {
     /// `None`: what is shown as it is.
     pub fn of(colours: &gst_video::VideoColorimetry) -> Option<Self> {
         use gst_video::{VideoColorPrimaries as Primaries, VideoTransferFunction as Transfer};
@@ -157,8 +157,11 @@ mod tests {
 
     use super::*;
 
-    fn light(transfer: VideoTransferFunction, primaries: VideoColorPrimaries) -> Option<Light> {
-        Light::of(&gst_video::VideoColorimetry::new(
+    fn light(
+        transfer: VideoTransferFunction,
+        primaries: VideoColorPrimaries,
+    ) -> Option<TransferFunction> {
+        TransferFunction::of(&gst_video::VideoColorimetry::new(
             VideoColorRange::Range0_255,
             VideoColorMatrix::Rgb,
             transfer,
@@ -166,7 +169,7 @@ mod tests {
         ))
     }
 
-    fn developed(light: &Light, colours: [f32; 3]) -> [u8; 3] {
+    fn developed(light: &TransferFunction, colours: [f32; 3]) -> [u8; 3] {
         let mut row = vec![0xff, 0xff];
         for colour in colours {
             row.extend_from_slice(&((colour * 65535.0).round() as u16).to_ne_bytes());

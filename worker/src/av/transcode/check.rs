@@ -12,7 +12,7 @@ use sluice_media::{
     task::{Done, Failure, FailureCode, Limits, OutputFacts},
 };
 
-use super::{Work, faststart, whole, writer::Ends};
+use super::{Work, faststart, whole, writer::TrackEnds};
 use crate::{
     av::{MAX_OUTPUT, graph::BranchKind, internal, probe, refused, source::Input},
     serve,
@@ -39,7 +39,7 @@ pub struct Expected {
 
 impl Expected {
     /// Fails when the work ended before the clip did.
-    pub fn of(work: &Work<'_>, ends: &Ends) -> Result<Self, Failure> {
+    pub fn of(work: &Work<'_>, ends: &TrackEnds) -> Result<Self, Failure> {
         let expected = Self {
             format: work.plan.format,
             pictures: work.plan.video.is_some(),
@@ -53,7 +53,7 @@ impl Expected {
             ends.seconds(BranchKind::Video),
             ends.seconds(BranchKind::Audio),
         );
-        let source = Source {
+        let source = CheckedSource {
             input: work.input,
             facts: work.facts,
             is_part,
@@ -69,14 +69,14 @@ impl Expected {
 }
 
 /// A clip of which something was made.
-pub struct Source<'a> {
+pub struct CheckedSource<'a> {
     pub input: &'a Input,
     pub facts: &'a MediaFacts,
     /// Not all of its tracks were used, and one track may be shorter than another.
     pub is_part: bool,
 }
 
-impl Source<'_> {
+impl CheckedSource<'_> {
     /// `reached_s` and `span_s`: how long the result is and should be; 0: unknown. `start_s`: where it begins in the clip.
     pub fn check_reached(&self, reached_s: f64, span_s: f64, start_s: f64) -> Result<(), Failure> {
         if reached_s <= 0.0 {

@@ -12,7 +12,7 @@ use sluice_media::{
 };
 
 use super::{
-    check::{self, Expected, Source},
+    check::{self, CheckedSource, Expected},
     encoder, sound,
     writer::Writer,
 };
@@ -118,7 +118,7 @@ impl<'a> Part<'a> {
     }
 
     fn check(&self, reached_s: f64) -> Result<(), Failure> {
-        let source = Source {
+        let source = CheckedSource {
             input: self.input,
             facts: &self.facts,
             is_part: self.facts.picture().is_some(),

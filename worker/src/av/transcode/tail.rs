@@ -14,7 +14,7 @@ const USUAL: gst::ClockTime = gst::ClockTime::from_mseconds(40);
 
 /// What came last, and whether it was the end.
 #[derive(Default)]
-struct Tail {
+struct LastSample {
     last: Option<gst::Buffer>,
     has_ended: bool,
 }
@@ -25,7 +25,7 @@ pub fn repeat_last(encoder: &gst::Element, times: u32) {
     let (Some(sink), Some(source)) = (encoder.static_pad("sink"), encoder.static_pad("src")) else {
         return;
     };
-    let tail = Arc::new(Mutex::new(Tail::default()));
+    let tail = Arc::new(Mutex::new(LastSample::default()));
     let remembered = tail.clone();
     sink.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         let mut tail = locked(&remembered);
@@ -82,6 +82,6 @@ fn repetitions(last: &gst::Buffer, times: u32) -> impl Iterator<Item = gst::Buff
     })
 }
 
-fn locked(tail: &Mutex<Tail>) -> MutexGuard<'_, Tail> {
+fn locked(tail: &Mutex<LastSample>) -> MutexGuard<'_, LastSample> {
     tail.lock().unwrap_or_else(PoisonError::into_inner)
 }

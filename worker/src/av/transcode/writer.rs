@@ -24,12 +24,12 @@ const WAITING_BYTES: u32 = 32 << 20;
 
 /// How far each track of a result has come, in nanoseconds from its beginning.
 #[derive(Clone, Debug, Default)]
-pub struct Ends {
+pub struct TrackEnds {
     video: Arc<AtomicU64>,
     audio: Arc<AtomicU64>,
 }
 
-impl Ends {
+impl TrackEnds {
     /// Seconds; 0: nothing came.
     pub fn seconds(&self, kind: BranchKind) -> f64 {
         self.of(kind).load(Ordering::Acquire) as f64 / 1e9
@@ -50,7 +50,7 @@ pub struct Writer<'a> {
     entry: gst::Element,
     is_multiplexer: bool,
     taken: usize,
-    ends: Ends,
+    ends: TrackEnds,
 }
 
 impl<'a> Writer<'a> {
@@ -66,7 +66,7 @@ impl<'a> Writer<'a> {
             is_multiplexer: multiplexer.is_some(),
             entry: multiplexer.unwrap_or(file),
             taken: 0,
-            ends: Ends::default(),
+            ends: TrackEnds::default(),
         })
     }
 
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
     }
 
     /// All tracks are there.
-    pub fn finish(self, expected: usize) -> Result<Ends, Failure> {
+    pub fn finish(self, expected: usize) -> Result<TrackEnds, Failure> {
         if self.taken != expected {
             return Err(internal("a track of the plan was not linked"));
         }

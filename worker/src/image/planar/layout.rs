@@ -6,7 +6,7 @@ use sluice_media::task::{Adjust, Crop, Gravity, Path, Render, Resize};
 
 use super::head::Head;
 use super::plane::Sampling;
-use super::turn::Turn;
+use super::turn::Orientation;
 
 /// The decode leaves at least this much more than the target. Measured: 1.06 costs two points of SSIMULACRA2.
 const LEAST_SHRINK_AFTER_DECODE: f64 = 1.5;
@@ -29,7 +29,7 @@ pub struct Layout {
     pub window: Rect,
     /// The size of the result before it is turned, padded to whole chroma samples.
     pub padded: (u32, u32),
-    pub turn: Turn,
+    pub turn: Orientation,
     /// The size of the result, turned and without padding.
     pub size: (u32, u32),
     pub sampling: Sampling,
@@ -42,14 +42,14 @@ impl Layout {
             return None;
         }
         let upright = if render.auto_orient {
-            Turn::upright(head.orientation)
+            Orientation::upright(head.orientation)
         } else {
-            Turn::default()
+            Orientation::default()
         };
         let stored = (head.width, head.height);
         let (from, scaled) = scaled_part(render, upright.size(stored))?;
-        let afterwards =
-            Turn::clockwise(render.rotate)?.then(Turn::mirrored(render.flop, render.flip));
+        let afterwards = Orientation::clockwise(render.rotate)?
+            .then(Orientation::mirrored(render.flop, render.flip));
         let turn = upright.then(afterwards);
         let size = afterwards.size(scaled);
         let sampling = sampling(render, source, size)?;
@@ -156,7 +156,7 @@ fn cuts(plan: &Plan, cut: &Crop) -> bool {
 }
 
 /// Where a rectangle of the upright image lies in the stored one.
-fn stored_rect(upright: &Rect, turn: Turn, stored: (u32, u32)) -> Rect {
+fn stored_rect(upright: &Rect, turn: Orientation, stored: (u32, u32)) -> Rect {
     let (width, height) = turn.size(stored);
     let left = if turn.mirror {
         f64::from(width) - upright.left - upright.width
@@ -189,7 +189,7 @@ fn divisor(from: &Rect, (width, height): (u32, u32)) -> u32 {
 
 /// `from`, which becomes `size`, grown at the same scale to become `padded`. The padding of the turned result is at its
 /// right and bottom, which may be any side of the stored image.
-fn with_padding(from: &Rect, turn: Turn, size: (u32, u32), padded: (u32, u32)) -> Rect {
+fn with_padding(from: &Rect, turn: Orientation, size: (u32, u32), padded: (u32, u32)) -> Rect {
     let (backwards_across, backwards_down) = turn.size((turn.mirror, turn.flip));
     let grown = |start: f64, length: f64, size: u32, padded: u32, backwards: bool| {
         let grown = length * f64::from(padded) / f64::from(size);

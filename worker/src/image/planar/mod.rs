@@ -21,12 +21,12 @@ use sluice_media::format::Format;
 use sluice_media::geometry::Rect;
 use sluice_media::task::{Failure, Limits, OutputFacts, Path, Render};
 
-use self::codec::{Compressor, Decompressor, Refused, Settings, Source, WebpEncoder, YuvImage};
+use self::codec::{Compressor, Decompressor, JpegSource, Refused, Settings, WebpEncoder, YuvImage};
 pub use self::head::Head;
 use self::layout::Layout;
 pub use self::layout::can_render;
 use self::plane::{Margin, Plane, Sampling, Scaler};
-use self::turn::Turn;
+use self::turn::Orientation;
 use super::bounds::check_output;
 
 /// Memory of one plane that is kept for the next image.
@@ -105,7 +105,7 @@ impl Planar {
                 &mut self.scaler,
                 &mut self.scaled,
             )?;
-            let turn = Turn::TRANSPOSED.then(layout.turn);
+            let turn = Orientation::TRANSPOSED.then(layout.turn);
             turn.apply(&self.scaled, height as usize, plane);
         }
         Ok(())
@@ -133,7 +133,7 @@ impl Default for Planar {
     }
 }
 
-fn decode(source: Source, layout: &Layout, planes: &mut [Plane; 3]) -> Result<(), Refused> {
+fn decode(source: JpegSource, layout: &Layout, planes: &mut [Plane; 3]) -> Result<(), Refused> {
     let components = source.sampling.components();
     for (component, plane) in planes.iter_mut().enumerate().take(components) {
         let size = source.plane_size(component, layout.divisor);

@@ -4,7 +4,7 @@ use super::transpose::transpose;
 
 /// What is done to an image: first its columns and rows are swapped or not, then either axis is run backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct Orientation {
     /// Rows become columns.
     pub transpose: bool,
     /// The result's left and right are changed over.
@@ -13,7 +13,7 @@ pub struct Turn {
     pub flip: bool,
 }
 
-impl Turn {
+impl Orientation {
     /// Rows become columns, nothing else.
     pub const TRANSPOSED: Self = Self {
         transpose: true,
@@ -115,11 +115,11 @@ fn flip(plane: &mut [u8], width: usize) {
 mod tests {
     use super::*;
 
-    fn all() -> impl Iterator<Item = Turn> {
-        (1..=8).map(Turn::upright)
+    fn all() -> impl Iterator<Item = Orientation> {
+        (1..=8).map(Orientation::upright)
     }
 
-    fn turned(turn: Turn, plane: &[u8], width: usize) -> Vec<u8> {
+    fn turned(turn: Orientation, plane: &[u8], width: usize) -> Vec<u8> {
         let mut result = Vec::new();
         turn.apply(plane, width, &mut result);
         result
@@ -141,7 +141,7 @@ mod tests {
         ];
         for (orientation, expected) in cases {
             assert_eq!(
-                turned(Turn::upright(orientation), &stored, 3),
+                turned(Orientation::upright(orientation), &stored, 3),
                 expected,
                 "{orientation}"
             );
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn degrees_go_clockwise_and_only_in_right_angles() {
-        assert_eq!(Turn::clockwise(-90), Some(Turn::upright(8)));
-        assert_eq!(Turn::clockwise(450), Some(Turn::upright(6)));
-        assert_eq!(Turn::clockwise(360), Some(Turn::default()));
-        assert_eq!(Turn::clockwise(45), None);
+        assert_eq!(Orientation::clockwise(-90), Some(Orientation::upright(8)));
+        assert_eq!(Orientation::clockwise(450), Some(Orientation::upright(6)));
+        assert_eq!(Orientation::clockwise(360), Some(Orientation::default()));
+        assert_eq!(Orientation::clockwise(45), None);
     }
 }

@@ -9,7 +9,7 @@ use sluice_media::{
 };
 
 use super::load::Header;
-use crate::image::planar::turn::Turn;
+use crate::image::planar::turn::Orientation;
 
 /// Points become twice as many pixels when a document comes without a size …
 const PDF_SCALE: f64 = 2.0;
@@ -27,7 +27,7 @@ pub struct PageCrop {
     /// The size that attention then cuts out of it, before it is turned.
     pub attention: Option<(u32, u32)>,
     /// Turns the result upright.
-    pub turn: Turn,
+    pub turn: Orientation,
     /// What the upright result is laid on.
     pub canvas: Option<Canvas>,
 }
@@ -41,9 +41,9 @@ impl PageCrop {
         is_vector: bool,
     ) -> Result<Self, Failure> {
         let turn = if render.auto_orient {
-            Turn::upright(header.orientation)
+            Orientation::upright(header.orientation)
         } else {
-            Turn::default()
+            Orientation::default()
         };
         let upright = turn.size((kept.width, kept.height));
         let cropped = match &render.crop {
@@ -161,7 +161,7 @@ fn is_whole(from: &Rect, of: &Rect) -> bool {
 }
 
 /// Where a part of the upright image lies in the stored one.
-fn as_stored(part: Rect, upright: (f64, f64), turn: Turn) -> Rect {
+fn as_stored(part: Rect, upright: (f64, f64), turn: Orientation) -> Rect {
     let left = if turn.mirror {
         upright.0 - part.left - part.width
     } else {

@@ -7,7 +7,7 @@ use super::{
     crop::PageCrop,
     safe::{Image, Operation, Refused},
 };
-use crate::image::planar::turn::Turn;
+use crate::image::planar::turn::Orientation;
 
 /// Cuts and scales a decoded page; `scale` says how large its pixels are against those of the file (½ after a shrink by 2).
 pub fn scale<'a>(page: &Image<'a>, cut: &PageCrop, scale: f64) -> Result<Image<'a>, Refused> {
@@ -79,7 +79,7 @@ pub fn attention(image: &Image<'_>, (width, height): (u32, u32)) -> Result<(u32,
 }
 
 /// Turns and mirrors.
-pub fn turned(image: Image<'_>, turn: Turn) -> Result<Image<'_>, Refused> {
+pub fn turned(image: Image<'_>, turn: Orientation) -> Result<Image<'_>, Refused> {
     // A quarter turn clockwise is a transposition whose left and right are changed over.
     let (image, mirror) = if turn.transpose {
         let turned = Operation::on(c"rot", &image)
@@ -128,7 +128,7 @@ pub fn rotated<'a>(
     degrees: i32,
     fill: Option<sluice_media::task::Colour>,
 ) -> Result<Image<'a>, Refused> {
-    if let Some(turn) = Turn::clockwise(degrees) {
+    if let Some(turn) = Orientation::clockwise(degrees) {
         return turned(image, turn);
     }
     let (image, background) = with_fill(image, fill)?;

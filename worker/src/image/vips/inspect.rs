@@ -9,7 +9,7 @@ use sluice_media::{
 
 use super::{
     colour::PROFILE,
-    load::{Options, Source},
+    load::{LoadedImage, Options},
     safe::{Image, Samples, Space},
 };
 
@@ -21,7 +21,7 @@ const MILLIMETRES_PER_INCH: f64 = 25.4;
 
 /// Reads the header. A giant is described as well: nothing of it is decoded.
 pub fn inspect(format: Format, input: &[u8], limits: &Limits) -> Result<ImageFacts, Failure> {
-    let source = Source::new(format, input, limits)?;
+    let source = LoadedImage::new(format, input, limits)?;
     let image = source.open(Options::FIRST)?;
     let header = source.header_of(&image);
     let animated = header.pages > 1 && format.can_animate();

@@ -62,14 +62,14 @@ impl Options {
 }
 
 /// A file in memory, and what is known of it.
-pub struct Source<'a> {
+pub struct LoadedImage<'a> {
     pub format: Format,
     bytes: &'a [u8],
     /// The pixels of a format that libvips does not read.
     decoded: Option<Image<'static>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> LoadedImage<'a> {
     /// Fails with [`FailureCode::UnsupportedType`] for what is no image.
     pub fn new(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<Self, Failure> {
         if raster::reads(format) {

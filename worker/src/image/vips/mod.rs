@@ -12,7 +12,7 @@ use sluice_media::{
 };
 
 use self::{
-    load::{Header, Source},
+    load::{Header, LoadedImage},
     render::{Frames, Timing, defect},
     safe::{Image, Operation},
 };
@@ -58,7 +58,7 @@ pub fn render_raster(
     raster: &Raster,
     limits: &Limits,
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
-    let source = Source::decoded(render.source, raster)?;
+    let source = LoadedImage::decoded(render.source, raster)?;
     let picture = render::of_source(&source, render, None, limits)?;
     written(&picture, render, limits)
 }
@@ -72,7 +72,7 @@ pub fn animate(
 ) -> Result<(OutputFacts, Vec<u8>), Failure> {
     let mut frames = Vec::with_capacity(delays.len());
     for raster in rasters {
-        let source = Source::decoded(render.source, &raster)?;
+        let source = LoadedImage::decoded(render.source, &raster)?;
         frames.extend(render::of_source(&source, render, None, limits)?.frames);
     }
     if frames.is_empty() || frames.len() != delays.len() {

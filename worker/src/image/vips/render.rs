@@ -13,11 +13,11 @@ use super::{
     adjust, colour,
     crop::PageCrop,
     frame,
-    load::{self, Header, Options, Scale, Source},
+    load::{self, Header, LoadedImage, Options, Scale},
     safe::{Image, Refused},
     trim, watermark,
 };
-use crate::image::{bounds::check_pixels, planar::turn::Turn};
+use crate::image::{bounds::check_pixels, planar::turn::Orientation};
 
 /// How many times larger than the result a JPEG stays when its decoder scales: enough for the last resize to be sharp.
 const JPEG_MARGIN: f64 = 1.5;
@@ -53,7 +53,7 @@ pub fn picture<'a>(
     limits: &Limits,
 ) -> Result<Frames<'a>, Failure> {
     of_source(
-        &Source::new(render.source, input, limits)?,
+        &LoadedImage::new(render.source, input, limits)?,
         render,
         mark,
         limits,
@@ -62,7 +62,7 @@ pub fn picture<'a>(
 
 /// The same with a source that is open.
 pub fn of_source<'a>(
-    source: &Source<'a>,
+    source: &LoadedImage<'a>,
     render: &Render,
     mark: Option<&'a [u8]>,
     limits: &Limits,
@@ -78,7 +78,7 @@ pub fn of_source<'a>(
 }
 
 fn draw<'a>(
-    source: &Source<'a>,
+    source: &LoadedImage<'a>,
     render: &Render,
     mark: Option<&'a [u8]>,
     limits: &Limits,
@@ -145,7 +145,7 @@ type Mark<'a> = watermark::Overlay<'a>;
 
 /// Finds the page asked for and checks its header.
 fn choose_page(
-    source: &Source<'_>,
+    source: &LoadedImage<'_>,
     render: &Render,
     options: Options,
     limits: &Limits,
@@ -171,7 +171,7 @@ fn whole(header: &Header) -> Rect {
 }
 
 /// What trimming leaves of a page, in its own pixels or points. A vector is looked at in a size that is cheap to draw.
-fn kept(source: &Source<'_>, header: &Header, options: Options) -> Result<Rect, Failure> {
+fn kept(source: &LoadedImage<'_>, header: &Header, options: Options) -> Result<Rect, Failure> {
     const DRAWN_LONG_EDGE: f64 = 1024.0;
     let scale = if source.is_vector() {
         Scale::By(DRAWN_LONG_EDGE / f64::from(header.width.max(header.height).max(1)))
@@ -280,7 +280,7 @@ fn finish<'a>(
     if render.rotate % 360 != 0 {
         image = frame::rotated(image, render.rotate, fill)?.in_memory()?;
     }
-    image = frame::turned(image, Turn::mirrored(render.flop, render.flip))?;
+    image = frame::turned(image, Orientation::mirrored(render.flop, render.flip))?;
     image = adjust::apply(image, &render.adjust)?;
     image = mark.apply(image)?;
     if let Some(behind) = behind {

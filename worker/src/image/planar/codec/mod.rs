@@ -14,7 +14,7 @@ mod webp;
 use sluice_media::task::Effort;
 
 pub use self::avif::encode as encode_avif;
-pub use self::turbojpeg::{Compressor, Decompressor, Source};
+pub use self::turbojpeg::{Compressor, Decompressor, JpegSource};
 pub use self::webp::WebpEncoder;
 use super::plane::Sampling;
 

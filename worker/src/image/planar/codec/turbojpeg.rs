@@ -67,7 +67,7 @@ pub struct Decompressor {
 }
 
 /// A JPEG whose header was read.
-pub struct Source<'a> {
+pub struct JpegSource<'a> {
     handle: &'a mut Handle,
     jpeg: &'a [u8],
     pub width: u32,
@@ -85,7 +85,11 @@ impl Decompressor {
     }
 
     /// Reads the header; refuses what is larger than `max_pixels` and what is not grey or YCbCr of a common sampling.
-    pub fn open<'a>(&'a mut self, jpeg: &'a [u8], max_pixels: u64) -> Result<Source<'a>, Refused> {
+    pub fn open<'a>(
+        &'a mut self,
+        jpeg: &'a [u8],
+        max_pixels: u64,
+    ) -> Result<JpegSource<'a>, Refused> {
         if self.handle.is_spoiled {
             *self = Self::new()?;
         }
@@ -114,7 +118,7 @@ impl Decompressor {
         if u64::from(width) * u64::from(height) > max_pixels {
             return Err(Refused);
         }
-        Ok(Source {
+        Ok(JpegSource {
             handle,
             jpeg,
             width,
@@ -165,14 +169,14 @@ fn name(sampling: Sampling) -> Option<c_int> {
     found.map(|(name, _)| *name as c_int)
 }
 
-impl Source<'_> {
+impl JpegSource<'_> {
     /// The size of a component's plane when the image is decoded at 1 / `divisor` (1, 2, 4 or 8), padding included.
     pub fn plane_size(&self, component: usize, divisor: u32) -> (u32, u32) {
         let scaled = (self.width.div_ceil(divisor), self.height.div_ceil(divisor));
         self.sampling.plane_size(scaled, component)
     }
 
-    /// Decodes into planes, of which each has the size that [`Source::plane_size`] says.
+    /// Decodes into planes, of which each has the size that [`JpegSource::plane_size`] says.
     pub fn decode(self, divisor: u32, planes: &mut [Plane; 3]) -> Result<(), Refused> {
         let mut pointers: [*mut u8; 3] = [ptr::null_mut(); 3];
         let mut strides: [c_int; 3] = [0; 3];
