@@ -99,7 +99,7 @@ struct Row {
     alpha: bool,
     /// Whether frames survive in it, when read and when written.
     animates: bool,
-    /// Whether an image can be rendered into it, or pictures and sound be put into it.
+    /// Whether an image can be rendered into it, or video and audio be put into it.
     written: bool,
     /// Whether the first bytes of a file are of this format; at most one row says yes.
     matches: fn(&[u8]) -> bool,

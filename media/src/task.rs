@@ -67,7 +67,7 @@ impl Task {
     }
 
     /// Whether text is drawn. Its fonts are cached for the whole process, and a hostile
-    /// document can leave that cache in a state in which later, sound ones fail.
+    /// document can leave that cache in a state in which later, valid ones fail.
     pub fn draws_text(&self) -> bool {
         let writes = |render: &Render| {
             let mark = render.watermark.as_ref();
@@ -412,7 +412,7 @@ impl Done {
 
     /// Width and height of the inspected file, as shown.
     pub fn shown_size(&self) -> Option<(u32, u32)> {
-        let picture = || Some(self.media.as_ref()?.picture()?.shown_size());
+        let picture = || Some(self.media.as_ref()?.video_track()?.shown_size());
         let image = self.image.as_ref().map(ImageFacts::shown_size);
         image.or_else(picture)
     }

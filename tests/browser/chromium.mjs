@@ -13,7 +13,7 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // As a person's browser does it: no sound before the first click.
+  // As a person's browser does it: no audio before the first click.
   "--autoplay-policy=document-user-activation-required",
 ];
 

@@ -61,7 +61,7 @@ export class Observer {
     }
   }
 
-  /** Playwright's own `evaluate` and `screenshot` count as a user's gesture, which would allow sound; these do not. */
+  /** Playwright's own `evaluate` and `screenshot` count as a user's gesture, which would allow audio; these do not. */
   async evaluate(expression) {
     const session = await this.devtools();
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", {

@@ -10,7 +10,7 @@
 //   expect-state STATE SECS    waits for the state
 //   expect-played S SECS       waits until the picture has moved on by S seconds of media
 //   expect-text WORDS…         waits up to 10 s for words on the page
-//   expect-sound SECS          waits until it plays with sound
+//   expect-sound SECS          waits until it plays with audio
 //   expect-count N SELECTOR    waits up to 10 s until so many elements match
 //   expect-height H SECS       waits until the picture has so many lines
 //   choose ID LABEL            chooses an entry of a list
@@ -68,7 +68,7 @@ const commands = {
   "expect-text": (...words) =>
     observer.until(words.join(" "), 10, (seen) => seen.text.includes(words.join(" "))),
   "expect-sound": (seconds = "10") =>
-    observer.until("sound", Number(seconds), (seen) => seen.muted === false),
+    observer.until("audio", Number(seconds), (seen) => seen.muted === false),
   "expect-count": (count, ...selector) => observer.untilCount(selector.join(" "), Number(count), 10),
   "expect-height": (height, seconds = "10") =>
     observer.until(`${height} lines`, Number(seconds), (seen) => seen.height === Number(height)),

@@ -38,9 +38,9 @@ describe("the player page", () => {
     assert.match(seen.badge, /^Live · \d\.\d s$/);
   });
 
-  it("the first click brings the sound", async () => {
+  it("the first click brings the audio", async () => {
     await chromium.page.click("#unmute");
-    const seen = await observer.until("sound", 5, (now) => !now.muted);
+    const seen = await observer.until("audio", 5, (now) => !now.muted);
     assert.equal(seen.tapForSound, false);
   });
 
@@ -80,7 +80,7 @@ describe("the player page", () => {
     service.publish();
     await observer.untilState("live", 10);
     const seen = await observer.untilPlayed(3, 15);
-    assert.equal(seen.muted, false, "sound stays on over broadcasts");
+    assert.equal(seen.muted, false, "audio stays on over broadcasts");
   });
 
   it("keys pause, go on and mute", async () => {

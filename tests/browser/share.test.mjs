@@ -235,7 +235,7 @@ inBrowser("the viewer", { width: 1280, height: 900 }, (open) => {
     });
   }
 
-  it("plays sound", async () => {
+  it("plays audio", async () => {
     const page = await open(scene.url);
     await entry(page, "tone.mp3").locator(".file-open").click();
     await page.waitForFunction(() => document.querySelector("audio")?.currentTime > 0.5);

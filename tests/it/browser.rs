@@ -69,7 +69,7 @@ async fn a_page_opened_early_plays_this_broadcast_and_the_next() -> Result<(), F
     let _next = Publish::new(&clip, &input.srt_url()?)?.start()?;
     page.expect_state("live").await?;
     let next = page.expect_played(3).await?;
-    assert_eq!(next["muted"], false, "sound stays on: {next}");
+    assert_eq!(next["muted"], false, "audio stays on: {next}");
 
     let summary = page.quit().await?;
     assert_eq!(summary["consoleErrors"], json!([]), "{summary}");
@@ -113,7 +113,7 @@ async fn a_page_stays_open_over_a_lost_encoder_and_a_killed_service() -> Result<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn picture_alone_and_sound_alone_play() -> Result<(), Failure> {
+async fn picture_alone_and_audio_alone_play() -> Result<(), Failure> {
     let Some(turn) = Turn::begin().await? else {
         return Ok(());
     };
@@ -127,8 +127,8 @@ async fn picture_alone_and_sound_alone_play() -> Result<(), Failure> {
     page.tell(&format!("open {}", page_of(&server, &blind)))
         .await?;
     page.expect_state("waiting").await?;
-    let _sound = publish(&Recipe::audio_only().make()?, &blind)?;
-    page.tell("expect-text Sound only").await?;
+    let _audio = publish(&Recipe::audio_only().make()?, &blind)?;
+    page.tell("expect-text Audio only").await?;
     // Over the end of the segment that playback began in.
     page.expect_played(5).await?;
 

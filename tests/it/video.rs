@@ -8,7 +8,7 @@ mod readme;
 mod resume_jobs;
 pub(crate) mod streams;
 mod tools;
-mod tools_sound;
+mod tools_audio;
 
 use std::time::Duration;
 

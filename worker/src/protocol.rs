@@ -234,15 +234,15 @@ mod tests {
             at in 0_usize..200,
         ) {
             let _ = Reply::parse(&bytes);
-            let sound = Reply::Failed {
+            let valid = Reply::Failed {
                 id: 1,
                 failure: Failure::new(sluice_media::task::FailureCode::Undecodable, "why"),
             };
-            let mut sound = serde_json::to_vec(&sound).unwrap();
-            sound.truncate(cut);
-            let at = at.min(sound.len());
-            sound.splice(at..at, bytes.iter().copied().take(3));
-            let _ = Reply::parse(&sound);
+            let mut valid = serde_json::to_vec(&valid).unwrap();
+            valid.truncate(cut);
+            let at = at.min(valid.len());
+            valid.splice(at..at, bytes.iter().copied().take(3));
+            let _ = Reply::parse(&valid);
         }
     }
 }

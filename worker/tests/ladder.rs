@@ -70,11 +70,11 @@ fn renditions_are_whole_and_cut_at_the_same_pictures() {
         let keys = packets.iter().filter(|packet| packet.key).count();
         assert_eq!((packets.len(), keys), (175, 4));
     }
-    let sound = &run.renditions[3];
-    for (segment, (start, _)) in sound.segments.iter().zip(&times) {
+    let audio = &run.renditions[3];
+    for (segment, (start, _)) in audio.segments.iter().zip(&times) {
         assert!((segment.start_90k - start).abs() <= 1_100, "{segment:?}");
     }
-    let heard: f64 = packets(&sound.path)
+    let heard: f64 = packets(&audio.path)
         .iter()
         .map(|packet| packet.duration_s)
         .sum();
@@ -87,12 +87,12 @@ const FLASH: &str = "-f lavfi -i color=black:size=160x90:rate=25:duration=5,\
     drawbox=enable='gte(t,3)':color=white:thickness=fill \
     -f lavfi -i aevalsrc=exprs='if(gte(t,3),0.5*sin(2000*PI*t),0)':sample_rate=48000:duration=5";
 
-/// When the sound begins, in seconds.
+/// When the audio begins, in seconds.
 fn heard_at(path: &Path) -> f64 {
     let samples = ffmpeg(path, "-f s16le -ac 1 -ar 48000");
     let loud = |sample: &[u8]| i16::from_le_bytes([sample[0], sample[1]]).abs() > 2_000;
     let first = samples.chunks_exact(2).position(loud);
-    first.expect("a sound") as f64 / 48_000.0
+    first.expect("audio") as f64 / 48_000.0
 }
 
 /// Number of the first bright picture.
@@ -106,19 +106,19 @@ fn seen_at(path: &Path) -> usize {
 }
 
 #[test]
-fn pictures_and_sound_stay_together() {
+fn pictures_and_audio_stay_together() {
     if !can_be_made() {
         return;
     }
     clips::start();
-    for (name, sound, copied) in [
+    for (name, audio, copied) in [
         ("flash-copied.mp4", "-c:a aac -ac 2", true),
         ("flash-aac-mono.mp4", "-c:a aac -ac 1", false),
         ("flash-opus.mkv", "-c:a libopus", false),
         ("flash-pcm.avi", "-c:a pcm_s16le", false),
         ("flash-late.ts", "-c:a mp2 -muxdelay 0", false),
     ] {
-        let clip = clip(name, &format!("{FLASH} {H264} -g 50 -bf 2 {sound}"));
+        let clip = clip(name, &format!("{FLASH} {H264} -g 50 -bf 2 {audio}"));
         let run = make(name, &clip, &plan(&clip, &heights(&[90])));
         run.result.as_ref().expect("it works");
         let [pictures, heard] = run.renditions.as_slice() else {

@@ -1,6 +1,8 @@
 //! Conversions of tiny clips: what comes out, read by ffprobe and ffmpeg.
 #![cfg(feature = "codecs")]
 
+#[path = "transcode/audio_files.rs"]
+mod audio_files;
 #[path = "av/clips.rs"]
 #[allow(dead_code, reason = "shared with other tests, which use more of it")]
 mod clips;
@@ -12,5 +14,3 @@ mod made;
 mod matrix;
 #[path = "transcode/pictures.rs"]
 mod pictures;
-#[path = "transcode/sounds.rs"]
-mod sounds;

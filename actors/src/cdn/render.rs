@@ -206,7 +206,7 @@ fn describe(source: &ImageSource, inspected: &ImageFacts) -> Bytes {
 
 /// The same of a clip, whose width and height are those of its upright picture.
 fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
-    let picture = probed.picture();
+    let picture = probed.video_track();
     let (width, height) = picture.map(|track| track.shown_size()).unzip();
     let facts = json!({
         "fileId": source.id,
@@ -216,9 +216,9 @@ fn describe_clip(source: &ImageSource, probed: &MediaFacts) -> Bytes {
         "mimeType": source.mime_type,
         "sizeBytes": source.size_bytes,
         "duration": probed.duration_s(),
-        "frameRate": picture.and_then(|track| track.pictures_per_second()),
+        "frameRate": picture.and_then(|track| track.frames_per_second()),
         "videoCodec": picture.map(|track| &track.codec),
-        "audioCodec": probed.sound().map(|track| &track.codec),
+        "audioCodec": probed.audio_track().map(|track| &track.codec),
     });
     facts.to_string().into()
 }
@@ -244,18 +244,18 @@ async fn picture(
     perform(services, source, Task::Render(Box::new(wanted))).await
 }
 
-/// The clip's picture at that time. A sound shows its cover, and without one it is nothing that can be delivered.
+/// The clip's picture at that time. Audio shows its cover, and without one it is nothing that can be delivered.
 async fn frame_of(
     services: &ImageServices,
     source: &Arc<ImageSource>,
     at_ms: u32,
 ) -> Result<Arc<Entry>, Problem> {
-    let is_sound = source.format.map(Format::class) == Some(Class::Audio);
-    let at_ms = if is_sound { 0 } else { at_ms };
+    let is_audio = source.format.map(Format::class) == Some(Class::Audio);
+    let at_ms = if is_audio { 0 } else { at_ms };
     let request = mezzanine::frame_request(at_ms);
     let made = mezzanine_of(services, source, &request, FRAME, mezzanine::frame(at_ms)).await;
     made.map_err(|problem| match problem {
-        Problem::Failed(failure) if is_sound && failure.code == FailureCode::Impossible => {
+        Problem::Failed(failure) if is_audio && failure.code == FailureCode::Impossible => {
             Problem::Failed(Failure::new(
                 FailureCode::UnsupportedType,
                 "images are delivered, and this audio file has no cover",

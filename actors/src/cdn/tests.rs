@@ -632,7 +632,7 @@ async fn facts_of_a_clip_are_those_of_its_picture_as_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sound_is_delivered_as_its_cover_and_nothing_without_one() {
+async fn a_audio_is_delivered_as_its_cover_and_nothing_without_one() {
     let site = Site::open_with(Fake::open(), "audio/mpeg", CdnSettings::default()).await;
     site.fetch("w=100").await.unwrap();
     site.fetch("w=50&t=9").await.unwrap();

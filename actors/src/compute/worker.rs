@@ -173,7 +173,7 @@ impl ImageWorker {
     }
 
     fn judge(&mut self, error: JobError, task: &Task) -> AfterFailure {
-        let is_sound = match &error {
+        let is_healthy = match &error {
             JobError::Failed(failure)
                 if failure.code == FailureCode::Undecodable && task.draws_text() =>
             {
@@ -182,7 +182,7 @@ impl ImageWorker {
             JobError::Failed(failure) => failure.code != FailureCode::Internal,
             _ => false,
         };
-        if !is_sound {
+        if !is_healthy {
             self.dismiss();
         }
         let (setting, timeout) = self.terms.timeout_of(task);

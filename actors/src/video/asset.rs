@@ -230,10 +230,10 @@ impl<'s> Asset<'s> {
         Ok(())
     }
 
-    /// Whether a rendition is sound beside pictures that holds none: containers name tracks in which there is nothing.
+    /// Whether a rendition is audio beside pictures that holds none: containers name tracks in which there is nothing.
     fn is_silent(&self, track: &Track) -> bool {
-        let is_sound = track.rendition.kind == RenditionKind::Audio;
-        is_sound && track.segments.is_empty() && self.playback.tracks.len() > 1
+        let is_audio = track.rendition.kind == RenditionKind::Audio;
+        is_audio && track.segments.is_empty() && self.playback.tracks.len() > 1
     }
 
     /// Whether what the worker said it has made is there.
@@ -304,7 +304,7 @@ fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
     });
     Ok(Plan {
         duration_ms: facts.duration_ms.and_then(|it| i64::try_from(it).ok()),
-        size: facts.picture().map(|track| track.shown_size()),
+        size: facts.video_track().map(|track| track.shown_size()),
         renditions: renditions.collect(),
     })
 }

@@ -267,7 +267,7 @@ impl<P: PublishSession> Publishing<P> {
                 CodecItem::AudioFrame(frame) => {
                     last_frame = Instant::now();
                     self.tracks
-                        .sound(demuxed.streams(), &frame, &mut self.units);
+                        .audio(demuxed.streams(), &frame, &mut self.units);
                 }
                 _ => continue,
             }

@@ -100,7 +100,7 @@ impl Tracks {
         units.extend(self.pictures.drain(..).map(Unit::Video));
     }
 
-    pub(super) fn sound(&mut self, streams: &[Stream], frame: &AudioFrame, units: &mut Vec<Unit>) {
+    pub(super) fn audio(&mut self, streams: &[Stream], frame: &AudioFrame, units: &mut Vec<Unit>) {
         if frame.loss() > 0 {
             self.damaged(Corruption::Lost {
                 what: "audio frame",

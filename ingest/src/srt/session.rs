@@ -259,7 +259,7 @@ mod tests {
     fn after_a_gap_pictures_go_on_at_a_key_frame() {
         let audio = Unit::Audio(AudioUnit {
             pts_90k: 7,
-            data: Bytes::from_static(b"sound"),
+            data: Bytes::from_static(b"audio"),
         });
         let mut session = CallerSession::new();
         session.units = vec![video(1, false)];
@@ -270,7 +270,7 @@ mod tests {
         session.demultiplex(true, &[]);
         session.units = vec![video(2, false), audio, video(3, false)];
         session.skip_to_key();
-        assert_eq!(times(&session.units), [-7], "sound goes on");
+        assert_eq!(times(&session.units), [-7], "audio goes on");
         session.units = vec![video(4, false), video(5, true), video(6, false)];
         session.skip_to_key();
         assert_eq!(times(&session.units), [5, 6]);

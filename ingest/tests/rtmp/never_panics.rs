@@ -44,14 +44,14 @@ fn capture() -> &'static [u8] {
     static CAPTURE: OnceLock<Vec<u8>> = OnceLock::new();
     CAPTURE.get_or_init(|| {
         let aac = [&[0xAF, 0][..], &[0x11, 0x90]].concat();
-        let sound = [&[0xAF, 1][..], &[0x21; 300]].concat();
+        let audio = [&[0xAF, 1][..], &[0x21; 300]].concat();
         let multitrack = b"\x96\x13avc1\x00\x00\x00\x06\x00\x00\x00\x02\x41\xFF\x01\x00\x00\x06\x00\x00\x00\x02\x41\xFF";
         let mod_ex = b"\xA7\x02\x07\xA1\x20\x03avc1\x00\x00\x00\x02\x41\xFF";
         let aggregate = [9, 0, 0, 5, 0, 0, 9, 0, 0, 0, 0, 0x27, 1, 0, 0, 0, 0, 0, 0, 16];
         let mut bytes = client::opening("live", "slug.key");
         for (kind, payload) in [
             (kind::AUDIO, &aac[..]),
-            (kind::AUDIO, &sound),
+            (kind::AUDIO, &audio),
             (kind::VIDEO, multitrack),
             (kind::VIDEO, mod_ex),
             (kind::AGGREGATE, &aggregate),

@@ -62,7 +62,7 @@ fn pictures(notes: &Notes) -> Vec<&VideoUnit> {
         .collect()
 }
 
-fn sounds(notes: &Notes) -> Vec<&AudioUnit> {
+fn audio_units(notes: &Notes) -> Vec<&AudioUnit> {
     notes
         .units
         .iter()
@@ -98,9 +98,9 @@ fn assert_same(published: &Published) {
         assert_near(cts_ms, packet.pts_ms - packet.dts_ms, "cts", index);
         assert_eq!(unit.key, packet.key, "key flag of picture {index}");
     }
-    let sounds = sounds(&published.notes);
-    assert_eq!(sounds.len(), published.audio.len(), "audio frames");
-    for (index, (unit, packet)) in sounds.iter().zip(&published.audio).enumerate() {
+    let audio_units = audio_units(&published.notes);
+    assert_eq!(audio_units.len(), published.audio.len(), "audio frames");
+    for (index, (unit, packet)) in audio_units.iter().zip(&published.audio).enumerate() {
         let pts_ms = (unit.pts_90k - first.dts_90k) as f64 / 90.0;
         assert_near(pts_ms, packet.pts_ms - first_sent.dts_ms, "pts", index);
     }

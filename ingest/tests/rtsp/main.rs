@@ -213,7 +213,7 @@ async fn h264_with_b_frames_and_aac_over_tcp() {
 }
 
 #[tokio::test]
-async fn hevc_over_udp_with_other_sound_left_out() {
+async fn hevc_over_udp_with_other_audio_left_out() {
     let launch = format!(
         "( {PICTURE} ! x265enc key-int-max=30 speed-preset=ultrafast tune=zerolatency ! \
          rtph265pay name=pay0 pt=96 config-interval=-1 {SOUND} ! audioresample ! audioconvert ! \

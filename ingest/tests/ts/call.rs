@@ -111,6 +111,6 @@ async fn ffmpeg_receives_every_picture() {
     );
     assert_eq!(received.len(), sent.len());
     assert_eq!(received, sent);
-    let sounds = ffmpeg::packets(&written, "a").len();
-    assert_eq!(sounds, demuxed.frames.len());
+    let audio_packets = ffmpeg::packets(&written, "a").len();
+    assert_eq!(audio_packets, demuxed.frames.len());
 }

@@ -55,7 +55,7 @@ fn missing_pictures(demuxed: &Demuxed) -> usize {
     assert_eq!(
         good.frames.len(),
         demuxed.frames.len(),
-        "sound is untouched"
+        "audio is untouched"
     );
     good.pictures.len() - demuxed.pictures.len()
 }

@@ -113,7 +113,7 @@ fn hevc_and_opus() {
 }
 
 #[test]
-fn hevc_and_surround_sound() {
+fn hevc_and_surround_audio() {
     check(&format!("{HEVC} -c:a aac -ac 6"));
 }
 

@@ -26,7 +26,7 @@ fn check(options: &str, video: VideoCodec, audio: AudioCodec) -> (Demuxed, Vec<u
     assert_eq!(demuxed.audio_configs[0].codec, audio);
     assert_eq!(demuxed.audio_configs[0].sample_rate, 48_000);
     check_times(&demuxed, &path);
-    check_sound(&demuxed, &path);
+    check_audio(&demuxed, &path);
     check_pictures(&demuxed, &path);
     (demuxed, stream)
 }
@@ -51,7 +51,7 @@ fn check_times(demuxed: &Demuxed, path: &Path) {
 }
 
 /// The frames' bytes are those of ffmpeg's own remuxing to MP4.
-fn check_sound(demuxed: &Demuxed, path: &Path) {
+fn check_audio(demuxed: &Demuxed, path: &Path) {
     let remuxed = path.with_extension("mp4");
     let (from, to) = (path.display().to_string(), remuxed.display().to_string());
     ffmpeg::run(&["-i", &from, "-map", "0:a", "-c", "copy", &to]);
@@ -225,9 +225,9 @@ fn one_track_of_a_kind_is_carried() {
 }
 
 #[test]
-fn sound_alone_and_picture_alone() {
-    let sound = demuxed("-vn -c:a aac");
-    assert!(sound.pictures.is_empty() && sound.frames.len() > 40);
+fn audio_alone_and_picture_alone() {
+    let audio = demuxed("-vn -c:a aac");
+    assert!(audio.pictures.is_empty() && audio.frames.len() > 40);
     let picture = demuxed("-an -c:v libx264 -preset ultrafast");
     assert!(picture.frames.is_empty() && picture.pictures.len() == 30);
 }

@@ -30,12 +30,12 @@ pub struct MediaFacts {
 
 impl MediaFacts {
     /// The track that counts as the picture: the first that is no cover image.
-    pub fn picture(&self) -> Option<&VideoTrack> {
+    pub fn video_track(&self) -> Option<&VideoTrack> {
         self.video.iter().find(|track| !track.is_cover)
     }
 
     /// The track that is heard.
-    pub fn sound(&self) -> Option<&AudioTrack> {
+    pub fn audio_track(&self) -> Option<&AudioTrack> {
         self.audio.first()
     }
 
@@ -91,7 +91,7 @@ impl VideoTrack {
     }
 
     /// Pictures per second; `None`: unknown.
-    pub fn pictures_per_second(&self) -> Option<f64> {
+    pub fn frames_per_second(&self) -> Option<f64> {
         let (pictures, seconds) = self.frame_rate;
         (pictures > 0 && seconds > 0).then(|| f64::from(pictures) / f64::from(seconds))
     }

@@ -30,7 +30,7 @@ const GROUP_S: u32 = 2;
 const LEAST_RATE: f64 = 5.0;
 const MOST_RATE: f64 = 60.5;
 const UNKNOWN_RATE: (u32, u32) = (30, 1);
-/// Bits per second of the sound.
+/// Bits per second of the audio.
 const AUDIO_BITRATE: u32 = 128_000;
 
 /// Pixels, and the bits per second that 30 such pictures a second need with x264's `veryfast`.
@@ -165,7 +165,7 @@ fn up_to_source(short: u32) -> Vec<u32> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderPlan {
     pub ladder: Ladder,
-    /// In the order of the ladder's files: pictures from the smallest to the largest, then sound.
+    /// In the order of the ladder's files: pictures from the smallest to the largest, then audio.
     pub renditions: Vec<Rendition>,
 }
 
@@ -175,7 +175,7 @@ pub struct LadderPlan {
 pub struct Rendition {
     /// `720p`, `audio`: unique within the asset.
     pub name: String,
-    /// Pixels; 0 for sound.
+    /// Pixels; 0 for audio.
     pub width: u32,
     pub height: u32,
     /// Bits per second that are aimed at.
@@ -186,7 +186,7 @@ pub struct Rendition {
     pub copy: bool,
 }
 
-/// Plans an asset. [`FailureCode::UnsupportedType`] when there is neither a picture nor a sound.
+/// Plans an asset. [`FailureCode::UnsupportedType`] when there is neither video nor audio.
 pub fn plan(
     facts: &MediaFacts,
     profile: &Profile,
@@ -195,17 +195,17 @@ pub fn plan(
     let segment_duration_s =
         segment_duration_s.clamp(*SEGMENT_DURATIONS.start(), *SEGMENT_DURATIONS.end());
     let video = facts
-        .picture()
+        .video_track()
         .map(|track| rungs(track, facts, profile))
         .unwrap_or_default();
-    let audio = facts.sound().map(|track| LadderAudio {
+    let audio = facts.audio_track().map(|track| LadderAudio {
         bitrate: AUDIO_BITRATE,
         copy: is_plain_aac(track),
     });
     if video.is_empty() && audio.is_none() {
         return Err(Failure::new(
             FailureCode::UnsupportedType,
-            "the file has neither pictures nor sound that can be played",
+            "the file has neither video nor audio that can be played",
         ));
     }
     let pictures = video.iter().map(|rung| Rendition {
@@ -216,7 +216,7 @@ pub fn plan(
         codec: "h264".to_owned(),
         copy: rung.copy,
     });
-    let sound = audio.iter().map(|audio| Rendition {
+    let audio_rendition = audio.iter().map(|audio| Rendition {
         name: names::AUDIO.to_owned(),
         width: 0,
         height: 0,
@@ -225,7 +225,7 @@ pub fn plan(
         copy: audio.copy,
     });
     Ok(LadderPlan {
-        renditions: pictures.chain(sound).collect(),
+        renditions: pictures.chain(audio_rendition).collect(),
         ladder: Ladder {
             video,
             audio,
@@ -330,7 +330,7 @@ fn fits(track: &VideoTrack, facts: &MediaFacts, rung: &LadderVideo) -> bool {
     let known = track.bitrate.or(facts.bitrate);
     let is_light = known.is_some_and(|bits| bits <= u64::from(rung.max_bitrate));
     let is_calm = track
-        .pictures_per_second()
+        .frames_per_second()
         .is_none_or(|rate| rate <= MOST_RATE);
     is_common
         && is_upright
@@ -356,7 +356,7 @@ fn is_plain_aac(track: &AudioTrack) -> bool {
 
 /// Pictures per seconds of every rendition: the source's own, as far as it is usual, else a whole part or multiple of it.
 pub fn rate(track: &VideoTrack) -> (u32, u32) {
-    let Some(own) = track.pictures_per_second() else {
+    let Some(own) = track.frames_per_second() else {
         return UNKNOWN_RATE;
     };
     let (pictures, seconds) = track.frame_rate;
@@ -418,7 +418,7 @@ pub fn memory_bytes(facts: &MediaFacts, ladder: &Ladder) -> u64 {
     let renditions: u64 = encoded
         .map(|rung| picture(rung.width, rung.height) * OF_RENDITION)
         .sum();
-    let source = match facts.picture() {
+    let source = match facts.video_track() {
         Some(track) if renditions > 0 => {
             let deep = if track.bits_per_sample.is_some_and(|bits| bits > 8) {
                 2

@@ -140,7 +140,7 @@ fn bits_follow_pixels_and_rate() {
 }
 
 #[test]
-fn names_are_unique_and_sound_is_last() {
+fn names_are_unique_and_audio_is_last() {
     let plan = plan(&clip(1_920, 1_080, (30, 1)), &Profile::Standard, 99).unwrap();
     let names: Vec<_> = plan
         .renditions
@@ -228,7 +228,7 @@ fn a_source_that_fits_is_copied() {
 }
 
 #[test]
-fn sound_is_copied_when_every_player_takes_it() {
+fn audio_is_copied_when_every_player_takes_it() {
     type Change = fn(&mut AudioTrack);
     let cases: &[(&str, Change, bool)] = &[
         ("as it is", |_| {}, true),

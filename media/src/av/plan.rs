@@ -22,7 +22,7 @@ pub struct Plan {
     pub format: Format,
     /// `None`: without pictures, or there are none.
     pub video: Option<Strategy<VideoEncoding>>,
-    /// `None`: there is no sound.
+    /// `None`: there is no audio.
     pub audio: Option<Strategy<AudioEncoding>>,
 }
 
@@ -104,7 +104,7 @@ const CONTAINERS: &[Container] = &[
     audio_only(Format::Mp3, &["mp3"]),
     audio_only(Format::Ogg, &["opus", "vorbis"]),
     audio_only(Format::M4a, &["aac", "alac"]),
-    // Coded anew it is the same sound, and its header has the right length.
+    // Coded anew it is the same audio, and its header has the right length.
     audio_only(Format::Flac, &[]),
     audio_only(Format::Wav, &[]),
 ];
@@ -133,14 +133,14 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
         asked.format,
         Format::Mp4 | Format::Mov | Format::Mkv | Format::Webm
     );
-    let video = match (facts.picture(), &asked.video) {
+    let video = match (facts.video_track(), &asked.video) {
         (Some(track), Some(work)) if takes_pictures => {
             let is_timed = facts.format != Some(Format::Avi) || !is_reordered(track);
             Some(picture(track, work, container, is_cut_exactly || !is_timed))
         }
         _ => None,
     };
-    let audio = facts.sound().map(|track| {
+    let audio = facts.audio_track().map(|track| {
         // Each part of a chain has headers of its own, and what is copied has those of one.
         let fits = container.audio.contains(&track.codec.as_str()) && facts.parts.is_none();
         if fits && !is_cut_exactly && asked.audio.changes_nothing() {
@@ -192,7 +192,7 @@ fn container(format: Format) -> Result<&'static Container, Failure> {
 
 /// Refuses what would be a copy that is paid for.
 fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
-    let has = (facts.picture().is_some(), facts.sound().is_some());
+    let has = (facts.video_track().is_some(), facts.audio_track().is_some());
     let is_asked = |work: &VideoWork| work.adjust != Adjust::default() || work.watermark.is_some();
     let changes = (
         asked.video.as_ref().is_some_and(is_asked),
@@ -200,7 +200,7 @@ fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
     );
     let missing = match (has, changes) {
         ((false, true), (true, false)) => "pictures, and only they would be changed",
-        ((true, false), (false, true)) => "sound, and only that would be changed",
+        ((true, false), (false, true)) => "audio, and only that would be changed",
         _ => return Ok(()),
     };
     Err(Failure::new(
@@ -210,17 +210,17 @@ fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
 }
 
 fn nothing_left(facts: &MediaFacts, asked: &Transcode, takes_pictures: bool) -> Failure {
-    if facts.picture().is_none() && facts.sound().is_none() {
+    if facts.video_track().is_none() && facts.audio_track().is_none() {
         return Failure::new(
             FailureCode::UnsupportedType,
-            "the file has neither pictures nor sound that can be read",
+            "the file has neither video nor audio that can be read",
         );
     }
     let why = if takes_pictures {
-        "the file has no sound, and its pictures are not asked for".to_owned()
+        "the file has no audio, and its pictures are not asked for".to_owned()
     } else {
         format!(
-            "the file has no sound, and {} holds nothing else",
+            "the file has no audio, and {} holds nothing else",
             asked.format.name()
         )
     };
@@ -245,7 +245,7 @@ fn picture(
     }
     let shape = Shape::of(track, work.resize.as_ref());
     let codec = match container.format {
-        Format::Webm => VideoCodec::vp9(work.quality, shape.size(), track.pictures_per_second()),
+        Format::Webm => VideoCodec::vp9(work.quality, shape.size(), track.frames_per_second()),
         _ => VideoCodec::h264(work.quality),
     };
     Strategy::Encode(VideoEncoding {

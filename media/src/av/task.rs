@@ -17,7 +17,7 @@ pub enum AvTask {
     Still(Still),
     /// A storyboard of input 0 → output 0, one image of many, and output 1, its WebVTT map.
     Sheet(Sheet),
-    /// A part of input 0 → output 0, a moving image without sound.
+    /// A part of input 0 → output 0, a moving image without audio.
     Animation(Animation),
     /// What input 0 sounds like → output 0, a drawing.
     Waveform(Waveform),
@@ -135,7 +135,7 @@ pub struct Animation {
     pub range: Range,
     /// `None`: the source's size.
     pub resize: Option<Resize>,
-    pub pictures_per_second: f32,
+    pub frames_per_second: f32,
     /// GIF or WebP.
     pub output: Encode,
 }
@@ -184,7 +184,7 @@ impl Default for VideoWork {
     }
 }
 
-/// What is done with the sound; [`Default`] copies it where the container takes it.
+/// What is done with the audio; [`Default`] copies it where the container takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AudioWork {
     /// Encode also what could be copied.

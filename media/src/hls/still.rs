@@ -66,7 +66,7 @@ mod tests {
         let audio = [AudioSample {
             start: 48_000 * 86_400,
             duration: 1_024,
-            data: Bytes::from_static(b"sound"),
+            data: Bytes::from_static(b"audio"),
         }];
         let part = fragment::encode(7, &video, &audio);
         let clip = still_clip(b"init", &part);
@@ -78,7 +78,7 @@ mod tests {
         }
         let changed = clip[4..].iter().zip(part.iter()).filter(|(a, b)| a != b);
         assert!(changed.count() <= 16, "nothing but two times differs");
-        assert!(clip.ends_with(b"sound"));
+        assert!(clip.ends_with(b"audio"));
     }
 
     #[test]

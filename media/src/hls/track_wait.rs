@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A video track that is announced gets this long for its first key frame before audio starts alone: encoders send
-/// one at once, and players cannot add a picture to sound without starting over.
+/// one at once, and players cannot add a picture to audio without starting over.
 const KEY_FRAME_WAIT_MS: i64 = 10_000;
 const MAX_UNITS: usize = 4_096;
 const MAX_BYTES: usize = 16 << 20;

@@ -303,7 +303,7 @@ fn av_offset(measured: &Measured, _: &AdviceContext) -> Option<String> {
         .filter(|offset_ms| offset_ms.abs() > TOLERATED_MS)?;
     let direction = if offset_ms > 0 { "ahead of" } else { "behind" };
     Some(format!(
-        "Sound arrives {} {direction} the picture, which adds to latency; check Edit → Advanced Audio Properties → Sync \
+        "Audio arrives {} {direction} the picture, which adds to latency; check Edit → Advanced Audio Properties → Sync \
          Offset, and restart the stream.",
         seconds(offset_ms.abs() as f64 / 1_000.0)
     ))

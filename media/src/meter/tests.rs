@@ -10,7 +10,7 @@ use crate::codec::{AudioCodec, VideoCodec};
 struct Encoder {
     meter: Meter,
     now_ms: i64,
-    /// Media time of the next picture and of all sound before it.
+    /// Media time of the next picture and of all audio before it.
     media_90k: f64,
     frame_rate: f64,
     /// Wall-clock time per media time.
@@ -285,7 +285,7 @@ fn drift_is_media_time_against_the_wall_clock() {
 }
 
 #[test]
-fn offset_between_sound_and_picture() {
+fn offset_between_audio_and_picture() {
     for (lead_90k, expected_ms) in [(0, -35..=0), (90_000, 960..=1_000), (-45_000, -540..=-500)] {
         let measured = Encoder {
             audio_lead_90k: Some(lead_90k),
@@ -329,7 +329,7 @@ fn bitrates_fall_to_zero_when_nothing_comes() {
 }
 
 #[test]
-fn sound_alone_is_measured() {
+fn audio_alone_is_measured() {
     let mut meter = Meter::new();
     meter.begin_session(0);
     for frame in 0..500i64 {

@@ -29,19 +29,19 @@ pub(super) const ADJUST: Row = Row {
         Field::flag("grayscale", "false", "drop the colour"),
         Field::flag("invert", "false", "make a negative"),
         Field::number("sharpen", 0.0, 10.0, Some("0"), "sigma in pixels, 0 is off"),
-        factor("volume", "of the sound: a factor, 1 changes nothing"),
+        factor("volume", "of the audio: a factor, 1 changes nothing"),
         Field::flag(
             "normalize",
             "false",
-            "bring the sound to a loudness of −16 LUFS",
+            "bring the audio to a loudness of −16 LUFS",
         ),
-        fade("fadeIn", "of the sound, seconds from the beginning"),
-        fade("fadeOut", "of the sound, seconds to the end"),
+        fade("fadeIn", "of the audio, seconds from the beginning"),
+        fade("fadeOut", "of the audio, seconds to the end"),
     ],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
-    summary: "Changes light and colour of pictures, and the loudness of sound",
+    summary: "Changes light and colour of pictures, and the loudness of audio",
     read: |fields| Adjusting::read(fields).map(Operation::Adjust),
 };
 
@@ -63,7 +63,7 @@ pub struct Adjusting {
     pub adjust: Adjust,
     /// What is heard; not used for images. Jobs of earlier versions have none.
     #[serde(default)]
-    pub sound: AudioWork,
+    pub audio: AudioWork,
 }
 
 impl Adjusting {
@@ -79,7 +79,7 @@ impl Adjusting {
                 grayscale: fields.flag("grayscale")?,
                 invert: fields.flag("invert")?,
             },
-            sound: AudioWork {
+            audio: AudioWork {
                 volume: fields.number("volume")? as f32,
                 normalize: fields.flag("normalize")?,
                 fade_in_s: fields.number("fadeIn")? as f32,
@@ -96,7 +96,7 @@ impl Adjusting {
                 adjust: self.adjust,
                 ..timed::edited()
             };
-            return Ok(timed::same(source, video, self.sound));
+            return Ok(timed::same(source, video, self.audio));
         }
         Ok(Task::Render(Box::new(Render {
             adjust: self.adjust,
@@ -107,14 +107,14 @@ impl Adjusting {
     /// Refuses what would be a copy that is paid for: all that is asked for concerns what such files do not have.
     fn check(&self, source: Format) -> Result<(), Failure> {
         let class = source.class();
-        let (has_pictures, has_sound) = (class != Class::Audio, class.is_timed());
+        let (has_pictures, has_audio) = (class != Class::Audio, class.is_timed());
         let (is_seen, is_heard) = (
             self.adjust != Adjust::default(),
-            self.sound.changes_loudness(),
+            self.audio.changes_loudness(),
         );
         let applicable = match (is_seen, is_heard) {
             (true, false) if !has_pictures => HEARD,
-            (false, true) if !has_sound => SEEN,
+            (false, true) if !has_audio => SEEN,
             _ => return Ok(()),
         };
         Err(Failure::new(

@@ -1,4 +1,4 @@
-//! Sound alone: another format of it, the sound of a video, several one after the other, a drawing.
+//! Audio alone: another format of it, the audio of a video, several one after the other, a drawing.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub(super) const AUDIO: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: SOUNDING,
-    summary: "Converts audio, or the sound of a video, into another format",
+    summary: "Converts audio, or the audio of a video, into another format",
     read: |fields| AudioSettings::read(fields).map(Operation::Audio),
 };
 
@@ -44,7 +44,7 @@ pub(super) const EXTRACT_AUDIO: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video, Class::Audio],
-    summary: "Takes the sound out of a video",
+    summary: "Takes the audio out of a video",
     read: |fields| AudioSettings::read(fields).map(Operation::ExtractAudio),
 };
 
@@ -66,7 +66,7 @@ impl AudioSettings {
     }
 
     pub(super) fn task(&self) -> Task {
-        timed::sound(
+        timed::audio(
             self.format,
             timed::nearest_bitrate(self.bitrate_kbps),
             self.anew,
@@ -94,7 +94,7 @@ pub(super) const CONCAT_AUDIO: Row = Row {
     min_files: 2,
     max_files: 100,
     accepts: SOUNDING,
-    summary: "Joins audio, or the sound of videos, in the order given",
+    summary: "Joins audio, or the audio of videos, in the order given",
     read: |fields| ConcatAudio::read(fields).map(Operation::ConcatAudio),
 };
 
@@ -149,7 +149,7 @@ pub(super) const WAVEFORM: Row = Row {
     min_files: 1,
     max_files: 1,
     accepts: SOUNDING,
-    summary: "Draws what audio, or the sound of a video, looks like, as a PNG",
+    summary: "Draws what audio, or the audio of a video, looks like, as a PNG",
     read: |fields| DrawnWaveform::read(fields).map(Operation::Waveform),
 };
 

@@ -138,7 +138,7 @@ impl Gif {
                 accurate: true,
             },
             resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
-            pictures_per_second: self.pictures_per_second,
+            frames_per_second: self.pictures_per_second,
             output: Encode::new(Format::Gif, QUALITY),
         }))
     }
@@ -157,7 +157,7 @@ pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
             accurate: true,
         },
         resize: resize.or(Some(Resize::new(Some(WIDTH), None, Fit::Inside))),
-        pictures_per_second: PICTURES_PER_SECOND,
+        frames_per_second: PICTURES_PER_SECOND,
         output,
     }))
 }

@@ -146,7 +146,7 @@ impl Convert {
             }
             (Class::Audio, _) => {
                 let kbps = timed::bitrate_of(self.quality);
-                Ok(timed::sound(self.format, kbps, self.anew))
+                Ok(timed::audio(self.format, kbps, self.anew))
             }
             (Class::Raster, Class::Video) if self.format.can_animate() => {
                 let output = Encode::new(self.format, self.quality);
@@ -324,7 +324,7 @@ impl Compress {
         let format = writable(source);
         if timed::is_lossless(format) {
             return impossible(format!(
-                "{} keeps sound as it is and cannot be made smaller: convert it to mp3, m4a or ogg",
+                "{} keeps audio as it is and cannot be made smaller: convert it to mp3, m4a or ogg",
                 format.name()
             ));
         }

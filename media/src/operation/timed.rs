@@ -7,7 +7,7 @@ use crate::{
     task::{Render, Task},
 };
 
-/// Containers of sound alone.
+/// Containers of audio alone.
 pub(super) const SOUND_TARGETS: &[Format] = &[
     Format::Mp3,
     Format::M4a,
@@ -16,7 +16,7 @@ pub(super) const SOUND_TARGETS: &[Format] = &[
     Format::Flac,
 ];
 
-/// Containers of pictures and sound, and of sound alone.
+/// Containers of video and audio, and of audio alone.
 pub(super) const TARGETS: &[Format] = &[
     Format::Mp4,
     Format::Mov,
@@ -45,13 +45,13 @@ pub(super) const BITRATE: Field = Field::integer(
     LEAST_KBPS as i64,
     MOST_KBPS as i64,
     Some("192"),
-    "kilobits per second; unless it is given, sound that fits the format is copied",
+    "kilobits per second; unless it is given, audio that fits the format is copied",
 );
 
 const LEAST_KBPS: u32 = 32;
 const MOST_KBPS: u32 = 320;
 
-/// What sound is encoded with where a request asks for nothing else.
+/// What audio is encoded with where a request asks for nothing else.
 pub(super) const USUAL_KBPS: u32 = 192;
 
 /// Rates of MPEG-1 layer III (ISO/IEC 11172-3 §2.4.2.3), which the other codecs have no objection to.
@@ -75,7 +75,7 @@ pub(super) fn nearest_bitrate(kbps: u32) -> u32 {
         .unwrap_or(USUAL_KBPS)
 }
 
-/// Whether sound is kept bit by bit, so that no bit rate counts.
+/// Whether audio is kept bit by bit, so that no bit rate counts.
 pub(super) fn is_lossless(format: Format) -> bool {
     matches!(format, Format::Wav | Format::Flac)
 }
@@ -99,8 +99,8 @@ pub(super) fn transcode(format: Format, video: VideoWork, audio: AudioWork) -> T
     }
 }
 
-/// Sound alone, copied where it fits unless it is to be encoded anew.
-pub(super) fn sound(format: Format, kbps: u32, anew: bool) -> Task {
+/// Audio alone, copied where it fits unless it is to be encoded anew.
+pub(super) fn audio(format: Format, kbps: u32, anew: bool) -> Task {
     let audio = match is_lossless(format) {
         true => AudioWork::default(),
         false => AudioWork {

@@ -48,7 +48,7 @@ impl VariantRequest {
         }
     }
 
-    /// A clip's picture is an image like any other; a sound's is its cover.
+    /// A clip's picture is an image like any other; an audio file's is its cover.
     fn of_clip(&self, accept: AcceptClass, source: &SourceFacts) -> Resolved {
         if self.wanted.kind == Kind::Json {
             return Resolved {

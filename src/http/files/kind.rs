@@ -58,7 +58,7 @@ pub(in crate::http) fn mime_type(head: &[u8], filename: &str) -> &'static str {
         Some(Format::Zip) => by_extension(filename).unwrap_or(Format::Zip.mime()),
         Some(format) => format.mime(),
         None => by_extension(filename)
-            .or_else(|| by_sound(filename))
+            .or_else(|| by_audio(filename))
             .unwrap_or(UNKNOWN),
     }
 }
@@ -72,7 +72,7 @@ fn by_extension(filename: &str) -> Option<&'static str> {
 }
 
 /// Some audio and video begins with anything, so its name is believed; an image that does not look like one is none.
-fn by_sound(filename: &str) -> Option<&'static str> {
+fn by_audio(filename: &str) -> Option<&'static str> {
     Format::from_filename(filename)
         .filter(|format| matches!(format.class(), Class::Audio | Class::Video))
         .map(Format::mime)

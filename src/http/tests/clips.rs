@@ -245,7 +245,7 @@ async fn clips_are_accepted_by_every_tool_that_takes_them() {
 }
 
 #[actix_web::test]
-async fn joined_sounds_are_one_result_in_the_order_of_their_numbers() {
+async fn joined_audio_files_are_one_result_in_the_order_of_their_numbers() {
     let site = open().await;
     let key = site.first.api_key.expose();
     let files: Vec<File> = vec![

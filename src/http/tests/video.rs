@@ -44,7 +44,7 @@ impl Site {
         self.call("GET", &path_of(stream), None).await.json()["stream"].clone()
     }
 
-    /// Does for the one stream that waits what its owner would: two qualities and sound, `segments` of each.
+    /// Does for the one stream that waits what its owner would: two qualities and audio, `segments` of each.
     async fn make(&self, segments: u32) -> Lease {
         let lease = self.begin().await;
         let id = lease.id;
@@ -276,7 +276,7 @@ async fn a_stream_that_grows_shows_its_qualities() {
         assert_eq!(grown[field], expected, "{field}");
     }
     let qualities = grown["renditions"].as_array().unwrap();
-    assert_eq!(qualities.len(), 2, "sound is a part of each: {qualities:?}");
+    assert_eq!(qualities.len(), 2, "audio is a part of each: {qualities:?}");
     assert_eq!(
         qualities[0],
         json!({

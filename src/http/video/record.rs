@@ -58,22 +58,22 @@ pub struct StreamRecord {
     ready_at: Option<Time>,
 }
 
-/// One quality of a stream; of a stream without pictures, its sound.
+/// One quality of a stream; of a stream without pictures, its audio.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenditionRecord {
     /// As its addresses name it, such as `720p` or `audio`.
     id: String,
-    /// In pixels; null of sound.
+    /// In pixels; null of audio.
     width: Option<u32>,
     height: Option<u32>,
     /// Aimed at, in bits per second.
     bitrate: u32,
     /// Measured over what is stored, in bits per second; null before the first segment.
     average_bitrate: Option<u64>,
-    /// RFC 6381, such as `avc1.64001f`; null until it is known, and of sound.
+    /// RFC 6381, such as `avc1.64001f`; null until it is known, and of audio.
     codec: Option<String>,
-    /// Of the sound that all qualities share; null until it is known, and without sound.
+    /// Of the audio that all qualities share; null until it is known, and without audio.
     audio_codec: Option<String>,
     /// Segments that are stored.
     segment_count: u32,
@@ -196,13 +196,13 @@ impl StreamRecord {
     }
 }
 
-/// What viewers choose between: sound is a part of every quality, and the only one where there are no pictures.
+/// What viewers choose between: audio is a part of every quality, and the only one where there are no pictures.
 fn qualities(renditions: Vec<Rendition>) -> Vec<RenditionRecord> {
-    let (pictures, sound): (Vec<_>, Vec<_>) = renditions
+    let (pictures, audio): (Vec<_>, Vec<_>) = renditions
         .into_iter()
         .partition(|rendition| rendition.kind == RenditionKind::Video);
-    let audio_codec = sound.first().and_then(|sound| sound.codecs.clone());
-    let shown = if pictures.is_empty() { sound } else { pictures };
+    let audio_codec = audio.first().and_then(|audio| audio.codecs.clone());
+    let shown = if pictures.is_empty() { audio } else { pictures };
     shown
         .into_iter()
         .map(|rendition| RenditionRecord {

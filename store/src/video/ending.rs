@@ -40,7 +40,7 @@ pub async fn begin(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Option<Stre
     .await?)
 }
 
-/// The stream is ready: everything is recorded. Its source is let go, and so is a rendition of sound that was never heard.
+/// The stream is ready: everything is recorded. Its source is let go, and so is a rendition of audio that was never heard.
 /// `Error::Conflict` when the lease is lost.
 pub async fn finish(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<Stream, Error> {
     work::finish(tx, lease).await?;

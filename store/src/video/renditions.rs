@@ -33,7 +33,7 @@ pub struct Rendition {
     /// Aimed at, in bits per second, and the most over a second or so.
     pub bitrate: u32,
     pub max_bitrate: u32,
-    /// The source's own pictures or sound, as they are coded.
+    /// The source's own video or audio, as they are coded.
     pub is_copy: bool,
     /// RFC 6381; `None` until the init section is stored, as the others.
     pub codecs: Option<String>,

@@ -99,7 +99,7 @@ impl Bench {
         claim.await.unwrap()
     }
 
-    /// A stream that is being made of two renditions of pictures and one of sound.
+    /// A stream that is being made of two renditions of pictures and one of audio.
     async fn begun(&self, new: NewStream) -> Lease {
         self.stream_of(new).await;
         let lease = self.claim().await;
@@ -309,7 +309,7 @@ async fn what_does_not_fit_the_accounts_storage_is_not_recorded() {
 }
 
 #[tokio::test]
-async fn stepping_back_forgets_sound_and_what_comes_behind() {
+async fn stepping_back_forgets_audio_and_what_comes_behind() {
     let bench = Bench::new().await;
     let lease = bench.begun(bench.new_stream()).await;
     bench.record(&lease, group(0..5)).await.unwrap();

@@ -25,7 +25,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-async fn is_sound(data_dir: &Path) -> bool {
+async fn is_intact(data_dir: &Path) -> bool {
     let mut connection = SqliteConnectOptions::new()
         .filename(data_dir.join("sluice.db"))
         .connect()
@@ -80,7 +80,7 @@ async fn a_backup_under_load_is_consistent_and_complete() {
                 .kept,
             None
         );
-        assert!(is_sound(&data_dir).await);
+        assert!(is_intact(&data_dir).await);
         let restored = Store::open(&settings(&data_dir)).await.unwrap();
         assert!(
             count_accounts(&restored).await >= acknowledged,
@@ -177,8 +177,8 @@ async fn what_is_no_whole_backup_changes_nothing() {
     let (store, _folder) = store().await;
     add_account(&store, "someone").await.unwrap();
     let place = tempfile::tempdir().unwrap();
-    let sound = place.path().join("sound");
-    backup::backup(&store, &sound, Transfer::default(), NOW)
+    let intact = place.path().join("intact");
+    backup::backup(&store, &intact, Transfer::default(), NOW)
         .await
         .unwrap();
 
@@ -246,8 +246,8 @@ async fn what_is_no_whole_backup_changes_nothing() {
     for (what, expected, damage) in cases {
         let dir = place.path().join(what);
         fs::create_dir(&dir).unwrap();
-        for name in names(&sound) {
-            fs::copy(sound.join(&name), dir.join(&name)).unwrap();
+        for name in names(&intact) {
+            fs::copy(intact.join(&name), dir.join(&name)).unwrap();
         }
         damage(&dir);
         let data_dir = place.path().join(format!("{what}, restored"));
@@ -257,7 +257,7 @@ async fn what_is_no_whole_backup_changes_nothing() {
         assert!(error.to_string().contains(expected), "{what}: {error}");
         assert!(!data_dir.join("sluice.db").exists(), "{what}");
         // Nothing is left that would stand in the way of another attempt.
-        backup::restore(&sound, &data_dir, false, Transfer::default(), NOW)
+        backup::restore(&intact, &data_dir, false, Transfer::default(), NOW)
             .await
             .expect(what);
     }

@@ -78,7 +78,7 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
     put(api, &below, "inside.jpg", &picture(api, "navy").await?).await?;
 
     let clip = std::fs::read(Recipe::numbered(0).make()?.mp4)?;
-    let (tone, sound) = api.tool("extract-audio", "clip.mp4", &clip, &[]).await?;
+    let (tone, audio) = api.tool("extract-audio", "clip.mp4", &clip, &[]).await?;
     assert_eq!(tone["mimeType"], "audio/mpeg", "{tone}");
     let (_, pdf) = api
         .tool("image-to-pdf", "a.jpg", &picture(api, "olive").await?, &[])
@@ -92,7 +92,7 @@ async fn fill(api: &Api, folder: &str) -> Result<(), Failure> {
     .await?;
     put(api, folder, "drawing.svg", HOSTILE_SVG.as_bytes()).await?;
     put(api, folder, "sheet.pdf", &pdf).await?;
-    put(api, folder, "tone.mp3", &sound).await?;
+    put(api, folder, "tone.mp3", &audio).await?;
     let streamed = put(api, folder, "streamed.mp4", &clip).await?;
     put(api, folder, "clip.mp4", &clip).await?;
     put(api, folder, "<i>third.jpg", &picture(api, "teal").await?).await?;

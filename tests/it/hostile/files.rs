@@ -20,7 +20,7 @@ use crate::{
     worker::workers,
 };
 
-/// What is killed for its time is killed soon, and a sound picture has its time on a machine that is busy elsewhere:
+/// What is killed for its time is killed soon, and an intact image has its time on a machine that is busy elsewhere:
 /// workers stand behind everything else there.
 const WORKER_TIMEOUT: &str = "15s";
 const WORKERS: usize = 2;

@@ -107,7 +107,7 @@ fn check_stretch(received: &[Bytes], sent: &[Bytes]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_independent_server_receives_every_picture_and_sound_unchanged() -> Result<(), Failure> {
+async fn an_independent_server_receives_every_picture_and_audio_unchanged() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).make()?;
     let flv = std::fs::read(&clip.flv)?;
     let receiver = Receiver::start()?;
@@ -117,7 +117,7 @@ async fn an_independent_server_receives_every_picture_and_sound_unchanged() -> R
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
     for (kind, what, bodies) in [
         (VIDEO, "pictures arrive", &receiver.received.video),
-        (AUDIO, "sound arrives", &receiver.received.audio),
+        (AUDIO, "audio arrives", &receiver.received.audio),
     ] {
         let received = receiver.wait(what, bodies).await?;
         check_stretch(&received, &read_flv(&flv, kind)?);

@@ -126,7 +126,7 @@ async fn opus_and_mp3_arrive_too() -> Result<(), Failure> {
     let server = Server::start().await?;
     for (encoder, codec) in [("libopus", "opus"), ("libmp3lame", "mp3")] {
         let input = server.api().create(json!({})).await?;
-        let publish = Publish::new(&clip, &input.srt_url()?)?.with_sound(encoder);
+        let publish = Publish::new(&clip, &input.srt_url()?)?.with_audio(encoder);
         assert_eq!(codecs_of(publish, &input).await?, ["h264", codec]);
     }
     Ok(())

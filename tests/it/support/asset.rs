@@ -10,7 +10,7 @@ use super::{
     server::Api,
 };
 
-/// An access unit of AAC at 48 kHz and one tick: sound is cut between its own frames.
+/// An access unit of AAC at 48 kHz and one tick: audio is cut between its own frames.
 const SOUND_SLACK_S: f64 = 1_024.0 / 44_100.0 + 0.001;
 /// Five decimals, added up.
 const ROUNDING_S: f64 = 0.001;
@@ -20,7 +20,7 @@ pub struct Asset {
     pub master: Master,
     /// In the order of the multivariant playlist.
     pub pictures: Vec<Rendition>,
-    pub sound: Option<Rendition>,
+    pub audio: Option<Rendition>,
     /// Every address that was fetched, relative to the asset's.
     pub addresses: Vec<String>,
     manifest_url: String,
@@ -42,7 +42,7 @@ impl Rendition {
         parts.flat_map(|part| part.to_vec()).collect()
     }
 
-    /// Whether its sound or its pictures begin where the playlist says, to `slack_s`; the lengths too.
+    /// Whether its audio or its pictures begin where the playlist says, to `slack_s`; the lengths too.
     fn check_times(&self, slack_s: f64) -> Result<(), Failure> {
         let tracks = fmp4::tracks(&self.init)?;
         let [track] = &tracks[..] else {
@@ -101,10 +101,10 @@ impl Asset {
         for variant in &master.variants {
             pictures.push(fetching.rendition(&variant.uri).await?);
         }
-        let sound = match &master.sound[..] {
+        let audio = match &master.audio[..] {
             [] => None,
-            [sound] => Some(fetching.rendition(&sound.uri).await?),
-            more => return Err(format!("{} renditions of the sound", more.len()).into()),
+            [audio] => Some(fetching.rendition(&audio.uri).await?),
+            more => return Err(format!("{} renditions of the audio", more.len()).into()),
         };
         for captions in &master.captions {
             let list = Media::parse(&fetching.text(&captions.uri).await?)?;
@@ -119,7 +119,7 @@ impl Asset {
         Ok(Self {
             master,
             pictures,
-            sound,
+            audio,
             addresses: fetching.addresses,
             manifest_url: manifest_url.to_owned(),
         })
@@ -127,7 +127,7 @@ impl Asset {
 
     /// All of what must hold of a finished one.
     pub async fn check(&self, api: &Api) -> Result<(), Failure> {
-        for rendition in self.pictures.iter().chain(&self.sound) {
+        for rendition in self.pictures.iter().chain(&self.audio) {
             if !rendition.playlist.is_ended {
                 return Err(format!("{} is not ended", rendition.name).into());
             }
@@ -138,7 +138,7 @@ impl Asset {
             check_codecs(variant, rendition)?;
         }
         self.check_key_pictures(api).await?;
-        for rendition in self.pictures.iter().chain(&self.sound) {
+        for rendition in self.pictures.iter().chain(&self.audio) {
             let streams = ffprobe::probe_bytes(&rendition.whole()).await?;
             if streams.len() != 1 {
                 return Err(format!("{}: {streams:?}", rendition.name).into());
@@ -151,7 +151,7 @@ impl Asset {
         }
     }
 
-    /// The same segments in all renditions of the pictures; the sound's within one of its frames.
+    /// The same segments in all renditions of the pictures; the audio's within one of its frames.
     fn check_boundaries(&self) -> Result<(), Failure> {
         let durations = |rendition: &Rendition| -> Vec<f64> {
             let segments = rendition.playlist.segments.iter();
@@ -163,41 +163,41 @@ impl Asset {
                 return Err(format!("{} is cut elsewhere than the first", rendition.name).into());
             }
         }
-        let Some(sound) = &self.sound else {
+        let Some(audio) = &self.audio else {
             return Ok(());
         };
-        sound.check_times(SOUND_SLACK_S)?;
-        let (mut picture_s, mut sound_s) = (0.0, 0.0);
+        audio.check_times(SOUND_SLACK_S)?;
+        let (mut picture_s, mut audio_s) = (0.0, 0.0);
         let both = durations(&self.pictures[0])
             .into_iter()
-            .zip(durations(sound));
-        for (at, (picture, sound)) in both.enumerate() {
-            if f64::abs(picture_s - sound_s) > SOUND_SLACK_S {
-                return Err(format!("segment {at} at {picture_s} s, sound at {sound_s} s").into());
+            .zip(durations(audio));
+        for (at, (picture, audio)) in both.enumerate() {
+            if f64::abs(picture_s - audio_s) > SOUND_SLACK_S {
+                return Err(format!("segment {at} at {picture_s} s, audio at {audio_s} s").into());
             }
-            (picture_s, sound_s) = (picture_s + picture, sound_s + sound);
+            (picture_s, audio_s) = (picture_s + picture, audio_s + audio);
         }
-        match sound
+        match audio
             .segments
             .len()
             .abs_diff(self.pictures[0].segments.len())
         {
             0 | 1 => Ok(()),
-            _ => Err("sound and pictures have different numbers of segments".into()),
+            _ => Err("audio and video have different numbers of segments".into()),
         }
     }
 
     /// Declared against measured: the average to a hundredth, the peak never below any segment.
     fn check_bandwidth(&self, variant: &Variant, rendition: &Rendition) -> Result<(), Failure> {
         let (average, most) = rendition.rates();
-        let (sound_average, sound_most) = self.sound.as_ref().map_or((0.0, 0.0), Rendition::rates);
+        let (audio_average, audio_most) = self.audio.as_ref().map_or((0.0, 0.0), Rendition::rates);
         let declared = variant.average_bandwidth as f64;
-        let is_average = (declared / (average + sound_average) - 1.0).abs() < 0.01;
-        let is_peak = variant.bandwidth as f64 + 2.0 >= most.max(average) + sound_most;
+        let is_average = (declared / (average + audio_average) - 1.0).abs() < 0.01;
+        let is_peak = variant.bandwidth as f64 + 2.0 >= most.max(average) + audio_most;
         match is_average && is_peak {
             true => Ok(()),
             false => Err(format!(
-                "{variant:?}: measured {average} + {sound_average} on average, {most} + {sound_most} at most"
+                "{variant:?}: measured {average} + {audio_average} on average, {most} + {audio_most} at most"
             )
             .into()),
         }

@@ -31,7 +31,7 @@ pub struct Publish {
     url: String,
     looped: bool,
     start_s: Option<f64>,
-    sound: Option<&'static str>,
+    audio: Option<&'static str>,
 }
 
 impl Publish {
@@ -44,7 +44,7 @@ impl Publish {
             url: url.to_owned(),
             looped: false,
             start_s: None,
-            sound: None,
+            audio: None,
         };
         if clip.recipe.needs_modern_ffmpeg() {
             publish.by_modern_ffmpeg()
@@ -70,9 +70,9 @@ impl Publish {
         self
     }
 
-    /// Encodes the sound anew, by ffmpeg's name of an encoder.
-    pub fn with_sound(mut self, encoder: &'static str) -> Self {
-        self.sound = Some(encoder);
+    /// Encodes the audio anew, by ffmpeg's name of an encoder.
+    pub fn with_audio(mut self, encoder: &'static str) -> Self {
+        self.audio = Some(encoder);
         self
     }
 
@@ -87,7 +87,7 @@ impl Publish {
         }
         command.args(["-re", "-i"]).arg(&self.flv);
         command.args(["-c", "copy"]);
-        if let Some(encoder) = self.sound {
+        if let Some(encoder) = self.audio {
             command.args(["-c:a", encoder]);
         }
         if self.url.starts_with("srt:") {

@@ -21,7 +21,7 @@ struct Input {
     /// As shown; `None`: no pictures.
     size: Option<(u64, u64)>,
     channels: u64,
-    /// Of pictures and of sound, in seconds.
+    /// Of pictures and of audio, in seconds.
     lasting: (f64, f64),
     targets: &'static str,
 }
@@ -127,7 +127,7 @@ const INPUTS: &[Input] = &[
         ..USUAL
     },
     Input {
-        name: "sound.m4a",
+        name: "audio.m4a",
         arguments: "SOUND -ac 2 -c:a aac",
         size: None,
         channels: 2,
@@ -154,7 +154,7 @@ const INPUTS: &[Input] = &[
         targets: "webm mov",
         ..USUAL
     },
-    // The film ends in silence, and with the sound its pictures must not.
+    // The film ends in silence, and with the audio its pictures must not.
     Input {
         name: "short-sound.mp4",
         arguments: "-f lavfi -i testsrc2=size=160x90:rate=25:duration=4 SOUND H264 -c:a aac",
@@ -171,12 +171,12 @@ const INPUTS: &[Input] = &[
     },
 ];
 
-/// A picture, or a frame of sound; ffmpeg's AVI lasts a picture longer than its pictures.
+/// A picture, or a frame of audio; ffmpeg's AVI lasts a picture longer than its pictures.
 const TOLERANCE_S: f64 = 0.14;
 /// Requests at a time, so that results are judged while others are made.
 const AT_ONCE: usize = 2;
 
-/// Names of codecs as ffprobe has them, of pictures and of sound.
+/// Names of codecs as ffprobe has them, of pictures and of audio.
 fn codecs(target: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match target {
         "mp4" | "mov" => (&["h264", "hevc"], &["aac", "mp3"]),
@@ -294,7 +294,7 @@ fn check_size(found: (u64, u64), expected: (u64, u64)) -> Result<(), Failure> {
 async fn judge_moving(input: &Input, record: &Value, bytes: &[u8]) -> Result<(), Failure> {
     let picture = look(bytes).await?;
     let size = (picture.width.into(), picture.height.into());
-    check_size(size, input.size.ok_or("sound cannot be looked at")?)?;
+    check_size(size, input.size.ok_or("audio cannot be looked at")?)?;
     let lasts_s = f64::from(picture.delays.iter().sum::<u32>()) / 1000.0;
     let expected_s = input.lasting.0;
     if (lasts_s - expected_s).abs() > TOLERANCE_S || picture.frames < 20 {

@@ -85,9 +85,9 @@ async fn pages_of_a_document_know_no_time() -> Result<(), Failure> {
     assert_eq!((corners[0], corners[2]), (corners[1], corners[3]));
     assert_ne!(corners[0], corners[2], "pages differ in their colours");
     // A quarter of a second of silence, 8000 samples of 16 bits a second.
-    let mut sound = b"RIFF\xc4\x0f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\xa0\x0f\0\0".to_vec();
-    sound.resize(44 + 4000, 0);
-    let sound = api.upload_id("a.wav", &sound).await?;
-    api.deliver(&key, &sound, "w=9").await?.expect(415)?;
+    let mut audio = b"RIFF\xc4\x0f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\xa0\x0f\0\0".to_vec();
+    audio.resize(44 + 4000, 0);
+    let audio = api.upload_id("a.wav", &audio).await?;
+    api.deliver(&key, &audio, "w=9").await?.expect(415)?;
     Ok(())
 }

@@ -34,8 +34,8 @@ fn made(name: &str, arguments: &str) -> Result<Vec<u8>, Failure> {
     Ok(std::fs::read(clip(name, arguments)?)?)
 }
 
-/// Sound clips of the containers that are spoilt here.
-fn sound() -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+/// Audio clips of the containers that are spoilt here.
+fn audio() -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
     Ok(vec![
         ("a.mp4", made("plain.mp4", "PICTURES SOUND H264 -c:a aac")?),
         (
@@ -73,7 +73,7 @@ type Case = (&'static str, Vec<u8>, &'static [u16]);
 
 fn cases() -> Result<Vec<Case>, Failure> {
     const DAMAGED: &[u16] = &[415, 422];
-    let [mp4, mkv, avi, ts] = &sound()?[..] else {
+    let [mp4, mkv, avi, ts] = &audio()?[..] else {
         unreachable!("four are made");
     };
     let fast = made(
@@ -98,7 +98,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         (
             "index.avi",
             replaced(&avi.1, b"00dc", b"99zz"),
-            // Without its pictures it is sound, on which nothing can be written.
+            // Without its pictures it is audio, on which nothing can be written.
             &[400, 415, 422],
         ),
         (
@@ -283,7 +283,7 @@ async fn mutated_clips_are_answered_in_kind() -> Result<(), Failure> {
         Ok(number) => number.parse()?,
         Err(_) => MUTATIONS,
     };
-    for (name, bytes) in sound()? {
+    for (name, bytes) in audio()? {
         for number in 0..mutations {
             let bytes = mutated(&bytes, number, &mut dice);
             let form = Form::new().file("files", name, &bytes);
@@ -319,7 +319,7 @@ async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure>
     let server = guarded().await?;
     let mut dice = Dice::new(9);
     let mut wrong = Vec::new();
-    // As ffmpeg numbers the tracks: pictures, sound.
+    // As ffmpeg numbers the tracks: pictures, audio.
     for packet_id in [0x100, 0x101] {
         for percent in [2, 5, 10, 25, 50, 75] {
             let bytes = with_noise(&broadcast, packet_id, percent, &mut dice);

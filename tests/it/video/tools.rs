@@ -277,7 +277,7 @@ async fn a_mark_on_a_video_is_in_its_corner_alone() -> Result<(), Failure> {
             assert!(is_right, "at {place:?}: {before} became {after}");
         }
     }
-    // The sound is not touched.
+    // The audio is not touched.
     check_copied(&source, marked.path(), "a").await
 }
 

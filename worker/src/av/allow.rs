@@ -34,7 +34,7 @@ const PLUMBING: &[&str] = &[
     source::FACTORY,
 ];
 
-/// What works on pictures and sound.
+/// What works on video and audio.
 const FILTERS: &[&str] = &[
     "audioamplify",
     "audioconvert",
@@ -83,7 +83,7 @@ const DEMUXERS: &[&str] = &[
     "wavparse",
 ];
 
-/// What finds pictures and blocks of sound in a stream.
+/// What finds pictures and blocks of audio in a stream.
 const PARSERS: &[&str] = &[
     "aacparse",
     "ac3parse",

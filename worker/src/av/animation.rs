@@ -36,7 +36,7 @@ pub(super) fn perform(
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
     let track = facts
-        .picture()
+        .video_track()
         .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving picture"))?;
     let reduction = Reduction::new(track.shown_size(), animation.resize.as_ref());
     let reel = FrameSequence::take(animation, &reduction, input, &facts, limits, tell)?;
@@ -191,7 +191,7 @@ fn rate(animation: &Animation) -> f64 {
         Format::Gif => MOST_GIF_RATE,
         _ => 1_000.0 / WEBP_STEP_MS,
     };
-    f64::from(animation.pictures_per_second).clamp(0.01, most)
+    f64::from(animation.frames_per_second).clamp(0.01, most)
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
                 Failure::new(FailureCode::UnsupportedType, "the file is encrypted")
             }
             gst::StreamError::Encode => {
-                refused("its pictures or its sound cannot be encoded in this form")
+                refused("its video or its audio cannot be encoded in this form")
             }
             gst::StreamError::Mux => refused("its tracks do not go into one file together"),
             _ => Failure::new(
@@ -169,7 +169,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
 struct Position(Arc<AtomicU64>);
 
 impl Position {
-    /// That of the pictures, else of the sound.
+    /// That of the pictures, else of the audio.
     fn of(graph: &Graph) -> Self {
         let reached = Arc::new(AtomicU64::new(0));
         let branch = graph

@@ -1,4 +1,4 @@
-//! One input, taken apart: a pipeline whose branches give decoded pictures and sound, or both as they are coded.
+//! One input, taken apart: a pipeline whose branches give decoded video and audio, or both as they are coded.
 //!
 //! ```text
 //! source → decodebin ┬→ queue → branch Video (held) … what the task links to it
@@ -134,7 +134,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Pictures and sound as they are played: `video/x-raw`, `audio/x-raw`. A range is exact.
+    /// Pictures and audio as they are played: `video/x-raw`, `audio/x-raw`. A range is exact.
     pub fn decode(
         input: &Input,
         facts: &MediaFacts,
@@ -144,7 +144,7 @@ impl Graph {
         open::open(input, facts, want, range, Depth::Decode)
     }
 
-    /// Pictures and sound as they are coded, with what parsers know in their caps. A range that is not accurate begins
+    /// Pictures and audio as they are coded, with what parsers know in their caps. A range that is not accurate begins
     /// with the key frame at or before its start.
     pub fn parse(
         input: &Input,

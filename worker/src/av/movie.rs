@@ -1,4 +1,4 @@
-//! MP4 and QuickTime files whose edit lists leave out a beginning: what encoders of sound need ahead of it, or what a cut
+//! MP4 and QuickTime files whose edit lists leave out a beginning: what encoders of audio need ahead of it, or what a cut
 //! without encoding could not take away.
 //!
 //! GStreamer 1.22's demultiplexer ends a track when its place in the media reaches the movie's duration, whatever of the

@@ -33,11 +33,11 @@ const READY_WITHIN: Duration = Duration::from_secs(45);
 const LOOK: Duration = Duration::from_millis(10);
 /// Decoded pictures that wait in a branch.
 const WAITING_PICTURES: u32 = 4;
-/// Decoded sound that waits in a branch: as long as an encoder of pictures may look ahead.
+/// Decoded audio that waits in a branch: as long as an encoder of pictures may look ahead.
 const WAITING_SOUND: gst::ClockTime = gst::ClockTime::from_seconds(20);
 /// Coded bytes of one track that wait for those of another.
 const WAITING_BYTES: u32 = 64 << 20;
-/// Coded pictures and blocks of sound that wait, unless another track has none.
+/// Coded pictures and blocks of audio that wait, unless another track has none.
 const WAITING_UNITS: u32 = 200;
 
 /// The container whose demultiplexer goes to a place and not to the key frame before it, so that pictures are missing.
@@ -101,17 +101,17 @@ pub(super) fn open(
 
 fn wanted(facts: &MediaFacts, want: Want) -> Result<Vec<BranchKind>, Failure> {
     let mut wanted = Vec::new();
-    if want.video && facts.picture().is_some() {
+    if want.video && facts.video_track().is_some() {
         wanted.push(BranchKind::Video);
     }
-    if want.audio && facts.sound().is_some() {
+    if want.audio && facts.audio_track().is_some() {
         wanted.push(BranchKind::Audio);
     }
     match (wanted.is_empty(), want.video) {
         (false, _) => Ok(wanted),
         (true, false) => Err(Failure::new(
             FailureCode::Impossible,
-            "the file has no sound",
+            "the file has no audio",
         )),
         (true, true) => Err(Failure::new(
             FailureCode::Impossible,
@@ -251,7 +251,7 @@ impl Opening {
         opener.connect_no_more_pads(move |_| opening.is_complete.store(true, Ordering::Release));
     }
 
-    /// As what a track is taken: the first of each wanted kind, and then always; of a chain, the sound of each part.
+    /// As what a track is taken: the first of each wanted kind, and then always; of a chain, the audio of each part.
     fn takes(&self, pad: &gst::Pad, caps: &gst::Caps) -> Option<BranchKind> {
         let kind = kind_of(caps).filter(|kind| self.wanted.contains(kind));
         if self.series.is_some() {
@@ -445,8 +445,8 @@ fn stream_id(pad: &gst::Pad) -> String {
 
 fn undecoded(kind: BranchKind, facts: &MediaFacts) -> Failure {
     let (what, codec) = match kind {
-        BranchKind::Video => ("pictures", facts.picture().map(|track| &track.codec)),
-        BranchKind::Audio => ("sound", facts.sound().map(|track| &track.codec)),
+        BranchKind::Video => ("pictures", facts.video_track().map(|track| &track.codec)),
+        BranchKind::Audio => ("audio", facts.audio_track().map(|track| &track.codec)),
     };
     let codec = codec.map_or("unknown", String::as_str);
     Failure::new(

@@ -53,10 +53,10 @@ pub fn probe(input: &Input, limits: &Limits) -> Result<MediaFacts, Failure> {
     if facts.format == Some(Format::Mov) {
         facts.container = "QuickTime".into();
     }
-    if facts.picture().is_none() && facts.sound().is_none() {
+    if facts.video_track().is_none() && facts.audio_track().is_none() {
         return Err(Failure::new(
             FailureCode::UnsupportedType,
-            "the file has neither moving pictures nor sound",
+            "the file has neither video nor audio",
         ));
     }
     check_sides(&facts, limits)?;

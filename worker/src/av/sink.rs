@@ -7,7 +7,7 @@ use gstreamer as gst;
 use gstreamer_app as gst_app;
 use sluice_media::task::{Failure, FailureCode};
 
-/// Decoded pictures or sound that wait for our code.
+/// Decoded video or audio that wait for our code.
 const WAITING_BUFFERS: u32 = 4;
 
 /// Writes to a seekable file from where its position stands; multiplexers may go back in it. The descriptor must stay

@@ -102,7 +102,7 @@ pub fn ffmpeg(path: &Path, arguments: &str) -> Vec<u8> {
     output.stdout
 }
 
-/// A usual clip with pictures and sound.
+/// A usual clip with video and audio.
 pub fn usual() -> PathBuf {
     static USUAL: OnceLock<PathBuf> = OnceLock::new();
     USUAL

@@ -91,7 +91,7 @@ fn every_container_is_sought_exactly() {
     }
     clips::start();
     let source = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=4";
-    let sound = "-f lavfi -i sine=frequency=440:duration=4 -shortest";
+    let audio = "-f lavfi -i sine=frequency=440:duration=4 -shortest";
     for (name, codec) in [
         ("sought.mp4", H264),
         ("sought.mkv", H264),
@@ -101,7 +101,7 @@ fn every_container_is_sought_exactly() {
         ("sought.wmv", "-c:v wmv2 -g 12"),
         ("sought.flv", "-c:v flv1 -g 12"),
     ] {
-        let (input, facts) = open(&clips::clip(name, &format!("{source} {sound} {codec}")));
+        let (input, facts) = open(&clips::clip(name, &format!("{source} {audio} {codec}")));
         let whole = Graph::decode(&input, &facts, PICTURES_ONLY, None).expect("a graph");
         let all = times(&whole).expect("pictures");
         drop(whole);
@@ -205,7 +205,7 @@ fn coded_tracks_are_copied() {
     clips::start();
     let late = clips::clip(
         "late.ts",
-        // The sound's blocks lie far behind the pictures that they belong to.
+        // The audio's blocks lie far behind the pictures that they belong to.
         &format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest -muxdelay 0"),
     );
     let copy = ["h264parse ! queue", "aacparse ! queue"];
@@ -261,15 +261,15 @@ fn what_is_not_there_is_not_waited_for() {
     let graph = Graph::decode(&input, &facts, BOTH, None).expect("a graph");
     assert_eq!(graph.branches().len(), 1);
     drop(graph);
-    let sound = Want {
+    let audio = Want {
         video: false,
         audio: true,
     };
-    let failure = Graph::decode(&input, &facts, sound, None).expect_err("no sound");
+    let failure = Graph::decode(&input, &facts, audio, None).expect_err("no audio");
     assert_eq!(failure.code, FailureCode::Impossible);
     // The facts may promise what the file does not keep.
     let (_, usual) = open(&clips::usual());
-    let failure = Graph::decode(&input, &usual, BOTH, None).expect_err("no sound");
+    let failure = Graph::decode(&input, &usual, BOTH, None).expect_err("no audio");
     assert_eq!(failure.code, FailureCode::UnsupportedType);
 }
 

@@ -180,7 +180,9 @@ fn cut_clips_end() {
         for share in [10, 50, 95] {
             let cut = &whole[..whole.len() * share / 100];
             match decode(&format!("short-{name}"), cut) {
-                Ok(facts) => assert!(facts.picture().is_some() || facts.sound().is_some()),
+                Ok(facts) => {
+                    assert!(facts.video_track().is_some() || facts.audio_track().is_some())
+                }
                 Err(failure) => assert_ne!(failure.code, FailureCode::Internal, "{name} {share}"),
             }
         }
@@ -205,7 +207,7 @@ fn chains_that_break_off_end() {
         ("unknown", unknown),
         ("header", [&other[..], &one[..60]].concat()),
         ("tags", [&other[..], &one[..200]].concat()),
-        ("sound", [&other[..], &one[..one.len() / 2]].concat()),
+        ("audio", [&other[..], &one[..one.len() / 2]].concat()),
         (
             "damaged",
             [&other[..], &one[..300], &[0; 5_000], &one[300..]].concat(),

@@ -20,7 +20,7 @@ fn every_container_is_known() {
     }
     clips::start();
     let both = format!("{PICTURES} {SOUND} -shortest");
-    let [mp4, mov, mkv] = ["aac", "alac", "flac"].map(|sound| format!("{H264} -c:a {sound}"));
+    let [mp4, mov, mkv] = ["aac", "alac", "flac"].map(|codec| format!("{H264} -c:a {codec}"));
     let vp8 = "-c:v libvpx -deadline realtime -c:a libopus";
     let vp9 = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libvorbis";
     let prores = "-c:v prores_ks -profile:v 0 -c:a pcm_s16le";
@@ -75,7 +75,7 @@ fn every_container_is_known() {
 }
 
 #[test]
-fn sound_alone_is_a_clip() {
+fn audio_alone_is_a_clip() {
     if !clips::can_be_made() {
         return;
     }
@@ -195,7 +195,7 @@ fn turned_pictures_are_known() {
 }
 
 #[test]
-fn sound_is_described() {
+fn audio_is_described() {
     if !clips::can_be_made() {
         return;
     }
@@ -220,7 +220,7 @@ fn sound_is_described() {
         "covered.mp3",
         &format!("-i {} {cover} -c:a copy -c:v mjpeg", song.display()),
     );
-    assert!(covered.picture().is_none(), "{covered:?}");
+    assert!(covered.video_track().is_none(), "{covered:?}");
     let cover = &covered.video[0];
     assert_eq!((cover.is_cover, &*cover.codec), (true, "mjpeg"));
 }

@@ -20,7 +20,7 @@ fn animation(start_s: f64, duration_s: Option<f64>, rate: f32, format: Format) -
             accurate: true,
         },
         resize: None,
-        pictures_per_second: rate,
+        frames_per_second: rate,
         output: Encode::new(format, 90),
     }
 }

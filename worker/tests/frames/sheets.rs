@@ -130,11 +130,11 @@ fn a_short_clip_repeats_its_pictures_and_a_giant_is_refused() {
     };
     let refused = perform_within(&sheet(6, 6, 64, Format::Png), &clip, &limits).err();
     assert_eq!(refused.expect("too large").code, FailureCode::TooLarge);
-    let sound = clip_of_sound();
-    let refused = perform(&sheet(6, 6, 64, Format::Png), &sound).err();
+    let audio = clip_of_audio();
+    let refused = perform(&sheet(6, 6, 64, Format::Png), &audio).err();
     assert_eq!(refused.expect("no pictures").code, FailureCode::Impossible);
 }
 
-fn clip_of_sound() -> std::path::PathBuf {
-    clip("sound.wav", "-f lavfi -i sine=duration=1")
+fn clip_of_audio() -> std::path::PathBuf {
+    clip("audio.wav", "-f lavfi -i sine=duration=1")
 }

@@ -236,7 +236,7 @@ fn a_damaged_picture_gives_way_to_a_good_one() {
 }
 
 #[test]
-fn a_sound_shows_its_cover() {
+fn a_audio_shows_its_cover() {
     if !can_be_made() {
         return;
     }
@@ -244,9 +244,9 @@ fn a_sound_shows_its_cover() {
         "cover.png",
         "-f lavfi -i color=c=0xdc1414:size=40x30 -frames:v 1",
     );
-    let sound = "-f lavfi -i sine=duration=1";
+    let audio = "-f lavfi -i sine=duration=1";
     let attached = format!(
-        "{sound} -i {} -map 0 -map 1 -c:v copy -disposition:v attached_pic",
+        "{audio} -i {} -map 0 -map 1 -c:v copy -disposition:v attached_pic",
         cover.display()
     );
     for (name, codec) in [
@@ -259,7 +259,7 @@ fn a_sound_shows_its_cover() {
         assert_eq!((shown.width, shown.height), (40, 30), "{name}");
         assert_near(pixel(&shown, 20, 15), RED, 3, name);
     }
-    let bare = clip("bare.mp3", &format!("{sound} -c:a libmp3lame"));
+    let bare = clip("bare.mp3", &format!("{audio} -c:a libmp3lame"));
     let failure = perform(&still(0.0), &bare).err().expect("no cover");
     assert_eq!(failure.code, FailureCode::Impossible);
 }

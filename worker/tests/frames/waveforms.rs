@@ -1,4 +1,4 @@
-//! Drawings of sound.
+//! Drawings of audio.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn columns_follow_the_loudness() {
         return;
     }
     // A full tone that fades in over two seconds and stops after three of four.
-    let sound = "-f lavfi -i aevalsrc=exprs='0.99*sin(440*2*PI*t)*min(t/2\\,1)*lt(t\\,3)':duration=4:sample_rate=16000";
+    let audio = "-f lavfi -i aevalsrc=exprs='0.99*sin(440*2*PI*t)*min(t/2\\,1)*lt(t\\,3)':duration=4:sample_rate=16000";
     for (name, codec) in [
         ("fade.wav", "-c:a pcm_s16le"),
         ("fade.flac", "-c:a flac -sample_fmt s32"),
@@ -51,7 +51,7 @@ fn columns_follow_the_loudness() {
         ("fade.ogg", "-c:a libopus -b:a 96k"),
     ] {
         let performed =
-            waveform(&clip(name, &format!("{sound} {codec}")), Format::Png).expect(name);
+            waveform(&clip(name, &format!("{audio} {codec}")), Format::Png).expect(name);
         let image = raster(&performed.outputs[0], Format::Png);
         assert_eq!((image.width, image.height, image.bands), (100, 80, 4));
         for (x, rows) in [
@@ -74,7 +74,7 @@ fn columns_follow_the_loudness() {
 }
 
 #[test]
-fn what_has_no_sound_is_refused_and_silence_is_a_line() {
+fn what_has_no_audio_is_refused_and_silence_is_a_line() {
     if !can_be_made() {
         return;
     }
@@ -91,6 +91,6 @@ fn what_has_no_sound_is_refused_and_silence_is_a_line() {
         "silent.mp4",
         &format!("{} {}", clips::PICTURES, clips::H264),
     );
-    let failure = waveform(&silent, Format::Png).err().expect("no sound");
+    let failure = waveform(&silent, Format::Png).err().expect("no audio");
     assert_eq!(failure.code, FailureCode::Impossible);
 }

@@ -86,9 +86,9 @@ pub fn make(name: &str, clip: &Path, ladder: &Ladder) -> Run {
 pub fn resume(clip: &Path, ladder: &Ladder, made: &Run, number: u32) -> Run {
     let mut at_90k = 0;
     for (rendition, index) in made.renditions.iter().zip(0..) {
-        let is_sound = index == ladder.video.len();
+        let is_audio = index == ladder.video.len();
         let file = File::options().write(true).open(&rendition.path);
-        let length = if is_sound {
+        let length = if is_audio {
             0
         } else {
             let next = rendition.segments[number as usize];
@@ -190,7 +190,7 @@ pub fn packets(path: &Path) -> Vec<Packet> {
             let fields: Vec<&str> = line.split(',').collect();
             Packet {
                 pts_s: fields[0].parse().expect("a time"),
-                // Not known of a first frame of sound.
+                // Not known of a first frame of audio.
                 duration_s: fields[1].parse().unwrap_or(0.0),
                 offset: fields[2].parse().expect("a place"),
                 key: fields[3].starts_with('K'),

@@ -9,7 +9,7 @@ use crate::{
     made::{complaints, convert, to},
 };
 
-/// A name, ffmpeg's arguments, whether there are pictures, how many channels of sound, and the size shown.
+/// A name, ffmpeg's arguments, whether there are pictures, how many channels of audio, and the size shown.
 type Recipe = (&'static str, &'static str, bool, u32, (i64, i64));
 
 const INPUTS: &[Recipe] = &[
@@ -168,11 +168,11 @@ fn every_input_becomes_what_is_asked() {
             } else {
                 expect(pictures.is_empty(), format!("pictures are {pictures}"));
             }
-            let sound = found.codec("audio");
+            let codec_found = found.codec("audio");
             if *channels > 0 {
                 expect(
-                    audio.split(' ').any(|codec| codec == sound),
-                    format!("sound is {sound}"),
+                    audio.split(' ').any(|codec| codec == codec_found),
+                    format!("audio is {codec_found}"),
                 );
                 let kept = if *format == Format::Mp3 {
                     (*channels).min(2)
@@ -184,7 +184,7 @@ fn every_input_becomes_what_is_asked() {
                     format!("{} channels", found.number("audio", "channels")),
                 );
             } else {
-                expect(sound.is_empty(), format!("sound is {sound}"));
+                expect(codec_found.is_empty(), format!("audio is {codec_found}"));
             }
             // ffmpeg's AVI with MPEG-4 pictures lasts a picture longer.
             expect(

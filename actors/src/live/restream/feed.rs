@@ -14,7 +14,7 @@ use super::{
     unit_window::{Tracks, WindowUnit},
 };
 
-/// How long sound waits for the picture that may come with it.
+/// How long audio waits for the picture that may come with it.
 const VIDEO_WAIT_90K: i64 = CLOCK_90K;
 
 /// See the module documentation.
@@ -26,9 +26,9 @@ pub struct Feed {
     timeline: Timeline,
     /// A decoder has begun, and everything goes on.
     is_open: bool,
-    /// Of the first sound without a picture.
+    /// Of the first audio without a picture.
     waits_since_90k: Option<i64>,
-    /// Of the key frame that it was opened with, until sound has come up to it.
+    /// Of the key frame that it was opened with, until audio has come up to it.
     opened_90k: Option<i64>,
     /// Something was left out, and more is until the next key frame.
     is_behind: bool,
@@ -59,7 +59,7 @@ impl Feed {
         self.follow(&item.tracks);
         let is_wanted = match &item.unit {
             Unit::Video(picture) => self.wants_picture(picture),
-            Unit::Audio(sound) => self.wants_sound(sound),
+            Unit::Audio(audio) => self.wants_audio(audio),
             Unit::VideoConfig(_) | Unit::AudioConfig(_) => return,
         };
         if !is_wanted {
@@ -70,9 +70,9 @@ impl Feed {
         self.announce(units);
         units.push(match item.unit {
             Unit::Video(picture) => Unit::Video(self.placed(picture)),
-            Unit::Audio(sound) => Unit::Audio(AudioUnit {
-                pts_90k: self.timeline.place(Kind::Audio, sound.pts_90k, 0),
-                ..sound
+            Unit::Audio(audio) => Unit::Audio(AudioUnit {
+                pts_90k: self.timeline.place(Kind::Audio, audio.pts_90k, 0),
+                ..audio
             }),
             configuration => configuration,
         });
@@ -104,12 +104,12 @@ impl Feed {
         self.is_open
     }
 
-    /// Sound from before the key frame would stand before the line's beginning.
-    fn wants_sound(&mut self, sound: &AudioUnit) -> bool {
+    /// Audio from before the key frame would stand before the line's beginning.
+    fn wants_audio(&mut self, audio: &AudioUnit) -> bool {
         if !self.is_open {
-            return self.tracks.video.is_none() && self.has_waited(sound.pts_90k);
+            return self.tracks.video.is_none() && self.has_waited(audio.pts_90k);
         }
-        let is_early = |opened: i64| (opened - VIDEO_WAIT_90K..opened).contains(&sound.pts_90k);
+        let is_early = |opened: i64| (opened - VIDEO_WAIT_90K..opened).contains(&audio.pts_90k);
         if self.opened_90k.is_some_and(is_early) {
             return false;
         }
@@ -207,9 +207,9 @@ mod tests {
             self.feed.push(item, &mut units);
             let word = |unit: &Unit| match unit {
                 Unit::VideoConfig(config) => format!("picture is {} wide", config.width),
-                Unit::AudioConfig(config) => format!("sound has {} channels", config.channels),
+                Unit::AudioConfig(config) => format!("audio has {} channels", config.channels),
                 Unit::Video(picture) => format!("picture at {}", picture.dts_90k),
-                Unit::Audio(sound) => format!("sound at {}", sound.pts_90k),
+                Unit::Audio(audio) => format!("audio at {}", audio.pts_90k),
             };
             units.iter().map(word).collect()
         }
@@ -223,7 +223,7 @@ mod tests {
             }))
         }
 
-        fn sound(&mut self, pts_90k: i64) -> Vec<String> {
+        fn audio(&mut self, pts_90k: i64) -> Vec<String> {
             let data = Bytes::new();
             self.push(Unit::Audio(AudioUnit { pts_90k, data }))
         }
@@ -242,33 +242,33 @@ mod tests {
     #[test]
     fn it_begins_with_configurations_and_a_key_frame() {
         let mut script = Script::new(both(1));
-        assert_eq!(script.sound(9_000), NOTHING);
+        assert_eq!(script.audio(9_000), NOTHING);
         assert_eq!(script.picture(9_000, false), NOTHING);
         assert_eq!(
             script.picture(12_000, true),
             [
                 "picture is 160 wide",
-                "sound has 2 channels",
+                "audio has 2 channels",
                 "picture at 0"
             ]
         );
-        // Sound of what was shown before it.
-        assert_eq!(script.sound(11_000), NOTHING);
-        assert_eq!(script.sound(12_500), ["sound at 500"]);
+        // Audio of what was shown before it.
+        assert_eq!(script.audio(11_000), NOTHING);
+        assert_eq!(script.audio(12_500), ["audio at 500"]);
         assert_eq!(script.picture(15_000, false), ["picture at 3000"]);
         assert_eq!(script.feed.dropped(), 0);
     }
 
     #[test]
-    fn sound_alone_waits_a_second_for_its_picture() {
+    fn audio_alone_waits_a_second_for_its_picture() {
         let mut script = Script::new(Tracks {
             audio: Some(opus(1)),
             ..Tracks::default()
         });
-        assert_eq!(script.sound(0), NOTHING);
-        assert_eq!(script.sound(89_999), NOTHING);
-        assert_eq!(script.sound(90_000), ["sound has 1 channels", "sound at 0"]);
-        assert_eq!(script.sound(91_000), ["sound at 1000"]);
+        assert_eq!(script.audio(0), NOTHING);
+        assert_eq!(script.audio(89_999), NOTHING);
+        assert_eq!(script.audio(90_000), ["audio has 1 channels", "audio at 0"]);
+        assert_eq!(script.audio(91_000), ["audio at 1000"]);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         script.picture(0, true);
         script.feed.miss(5);
         assert_eq!(script.picture(30_000, false), NOTHING);
-        assert_eq!(script.sound(30_000), NOTHING);
+        assert_eq!(script.audio(30_000), NOTHING);
         assert_eq!(script.picture(33_000, true), ["picture at 33000"]);
         assert_eq!(script.feed.dropped(), 7);
     }
@@ -286,7 +286,7 @@ mod tests {
     fn another_encoder_goes_on_the_same_line() {
         let mut script = Script::new(both(1));
         script.picture(900_000, true);
-        script.sound(900_900);
+        script.audio(900_900);
         script.tracks = Arc::new(Tracks {
             video: Some(video(320)),
             ..both(2)
@@ -296,7 +296,7 @@ mod tests {
             script.picture(3_000, true),
             ["picture is 320 wide", "picture at 3900"]
         );
-        assert_eq!(script.sound(3_100), ["sound at 4000"]);
+        assert_eq!(script.audio(3_100), ["audio at 4000"]);
     }
 
     #[test]

@@ -223,8 +223,8 @@ mod tests {
         }
     }
 
-    fn sound(pts_90k: i64) -> Unit {
-        let data = Bytes::from_static(b"sound");
+    fn audio(pts_90k: i64) -> Unit {
+        let data = Bytes::from_static(b"audio");
         Unit::Audio(AudioUnit { pts_90k, data })
     }
 
@@ -236,8 +236,8 @@ mod tests {
         while let UnitBatch::Items { missed } = follower.next(&mut items).await {
             assert_eq!(missed, 0);
             for item in items.drain(..) {
-                if let Unit::Audio(sound) = item.unit {
-                    sent.lock().expect("no panic").push(sound.pts_90k);
+                if let Unit::Audio(audio) = item.unit {
+                    sent.lock().expect("no panic").push(audio.pts_90k);
                 }
             }
         }
@@ -269,7 +269,7 @@ mod tests {
         };
         let encoder = async {
             for second in 0..SECONDS {
-                tap.put(&[sound(second)]);
+                tap.put(&[audio(second)]);
                 sleep(Duration::from_secs(1)).await;
             }
             tap.set_air(SourceState::Off);

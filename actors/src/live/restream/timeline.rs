@@ -1,7 +1,7 @@
 //! One line of times for a target, whatever publishers' clocks do.
 //!
 //! Times start at 0 and rise. Where a track's time jumps by more than a second, or another session begins, the line goes on
-//! right behind its end, and the other track follows by the same distance, so that sound stays with its picture. The end is where
+//! right behind its end, and the other track follows by the same distance, so that audio stays with its picture. The end is where
 //! the last picture is shown, which may be some pictures behind where it is decoded.
 
 use sluice_media::unit::CLOCK_90K;
@@ -109,7 +109,7 @@ mod tests {
             line.place(Audio, 10, 0);
             let picture = line.place(Video, jump, 0);
             assert_eq!(picture, 10 + STEP_90K, "{jump}");
-            // Sound that was on its way goes on, and then comes after its picture.
+            // Audio that was on its way goes on, and then comes after its picture.
             assert_eq!(line.place(Audio, 1_930, 0), 1_930, "{jump}");
             assert_eq!(line.place(Audio, jump + 900, 0), picture + 900, "{jump}");
             assert_eq!(

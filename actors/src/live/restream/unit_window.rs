@@ -191,7 +191,7 @@ impl Window {
 fn len(unit: &Unit) -> usize {
     match unit {
         Unit::Video(picture) => picture.data.len(),
-        Unit::Audio(sound) => sound.data.len(),
+        Unit::Audio(audio) => audio.data.len(),
         Unit::VideoConfig(_) | Unit::AudioConfig(_) => 0,
     }
 }
@@ -266,14 +266,14 @@ mod tests {
 
     const KEEP: Duration = Duration::from_secs(3);
 
-    fn sound(pts_90k: i64) -> Unit {
-        let data = Bytes::from_static(b"sound");
+    fn audio(pts_90k: i64) -> Unit {
+        let data = Bytes::from_static(b"audio");
         Unit::Audio(AudioUnit { pts_90k, data })
     }
 
     fn times(items: &[WindowUnit]) -> Vec<i64> {
         let time = |item: &WindowUnit| match &item.unit {
-            Unit::Audio(sound) => sound.pts_90k,
+            Unit::Audio(audio) => audio.pts_90k,
             other => panic!("{other:?}"),
         };
         items.iter().map(time).collect()
@@ -283,9 +283,9 @@ mod tests {
     async fn a_follower_gets_what_comes_after_it() {
         let tap = Arc::new(UnitWindow::default());
         tap.set_air(SourceState::Sending);
-        tap.put(&[sound(1)]);
+        tap.put(&[audio(1)]);
         let mut follower = tap.follow(KEEP);
-        tap.put(&[sound(2), sound(3)]);
+        tap.put(&[audio(2), audio(3)]);
         let mut items = Vec::new();
         assert_eq!(
             follower.next(&mut items).await,
@@ -300,7 +300,7 @@ mod tests {
         tap.set_air(SourceState::Sending);
         let mut follower = tap.follow(KEEP);
         for second in 0..10 {
-            tap.put(&[sound(second)]);
+            tap.put(&[audio(second)]);
             advance(Duration::from_secs(1)).await;
         }
         let mut items = Vec::new();
@@ -316,7 +316,7 @@ mod tests {
         let tap = Arc::new(UnitWindow::default());
         tap.set_air(SourceState::Sending);
         let mut follower = tap.follow(KEEP);
-        tap.put(&[sound(1)]);
+        tap.put(&[audio(1)]);
         tap.set_air(SourceState::Off);
         let mut items = Vec::new();
         assert_eq!(
@@ -331,10 +331,10 @@ mod tests {
     async fn nothing_is_kept_for_nobody() {
         let tap = Arc::new(UnitWindow::default());
         let follower = tap.follow(KEEP);
-        tap.put(&[sound(1)]);
+        tap.put(&[audio(1)]);
         assert_eq!(tap.window().bytes, 5);
         drop(follower);
-        tap.put(&[sound(2)]);
+        tap.put(&[audio(2)]);
         let window = tap.window();
         assert_eq!((window.bytes, window.items.len()), (0, 0));
     }

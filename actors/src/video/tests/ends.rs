@@ -132,7 +132,7 @@ async fn what_cannot_be_paid_is_not_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sound_that_is_never_heard_is_left_out() {
+async fn audio_that_is_never_heard_is_left_out() {
     let site = Site::open().await;
     site.workers.is_silent.store(true, SeqCst);
     site.workers.play(100);

@@ -41,7 +41,7 @@ pub(super) struct Fake {
     failing: Mutex<Vec<(u32, FailureCode)>>,
     /// Pictures cannot be taken.
     pub(super) is_blind: AtomicBool,
-    /// Sound is announced, and there is none.
+    /// Audio is announced, and there is none.
     pub(super) is_silent: AtomicBool,
     /// Whoever waits for a ladder panics.
     pub(super) is_deadly: AtomicBool,
@@ -52,7 +52,7 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    /// A clip with pictures and sound, of so many segments.
+    /// A clip with video and audio, of so many segments.
     pub(super) fn of(segments: u32) -> Self {
         let picture = VideoTrack {
             codec: "h264".into(),
@@ -62,7 +62,7 @@ impl Fake {
             frame_rate: (25, 1),
             ..VideoTrack::default()
         };
-        let sound = AudioTrack {
+        let audio = AudioTrack {
             codec: "aac".into(),
             channels: 2,
             sample_rate: 48_000,
@@ -72,7 +72,7 @@ impl Fake {
             format: Some(Format::Mp4),
             duration_ms: Some(u64::from(segments * SEGMENT_S) * 1_000),
             video: vec![picture],
-            audio: vec![sound],
+            audio: vec![audio],
             ..MediaFacts::default()
         };
         Self {
@@ -90,7 +90,7 @@ impl Fake {
         }
     }
 
-    /// Sound alone from now on.
+    /// Audio alone from now on.
     pub(super) fn without_pictures(&self) {
         self.facts.lock().unwrap().video.clear();
     }
@@ -126,7 +126,7 @@ impl Fake {
         self.began.lock().unwrap().push(first);
         assert!(!self.is_deadly.load(SeqCst), "a test asked for this panic");
         let last = self.segments.load(SeqCst);
-        // Sound begins anew, and catches up in the first round.
+        // Audio begins anew, and catches up in the first round.
         let mut heard = 0;
         for round in first..last {
             self.rounds.acquire().await.unwrap().forget();

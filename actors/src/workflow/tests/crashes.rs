@@ -190,7 +190,7 @@ async fn a_run_that_kills_its_owner_is_given_up_and_harms_no_other() {
     let workflow = site.save(photos()).await;
     site.workers.die_at("png200");
     let poison = site.submit(&workflow, "a.png", "a").await;
-    let sound = site
+    let audio = site
         .save(flow(
             &[
                 ("in", "upload", json!({})),
@@ -199,7 +199,7 @@ async fn a_run_that_kills_its_owner_is_given_up_and_harms_no_other() {
             "in>webp",
         ))
         .await;
-    site.completed(&sound, "b.png", "b").await;
+    site.completed(&audio, "b.png", "b").await;
     let poison = site.end_of(&poison).await;
     assert_eq!(
         (poison.status, poison.error_code.as_deref()),

@@ -11,7 +11,7 @@ use super::{
 
 const WHAT: &str = "audio tag";
 
-mod sound_format {
+mod audio_format {
     pub(super) const MP3: u8 = 2;
     pub(super) const EX_HEADER: u8 = 9;
     pub(super) const AAC: u8 = 10;
@@ -29,9 +29,9 @@ pub(super) fn parse(
         key: true,
     };
     match head >> 4 {
-        sound_format::EX_HEADER => enhanced(cursor, head & 0x0F, wanted),
-        sound_format::MP3 => Ok(Some(legacy_tag(AudioCodec::Mp3, frame, &cursor))),
-        sound_format::AAC => {
+        audio_format::EX_HEADER => enhanced(cursor, head & 0x0F, wanted),
+        audio_format::MP3 => Ok(Some(legacy_tag(AudioCodec::Mp3, frame, &cursor))),
+        audio_format::AAC => {
             let packet = match cursor.u8()? {
                 0 => Packet::Configuration,
                 1 => frame,

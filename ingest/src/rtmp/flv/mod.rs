@@ -104,7 +104,7 @@ impl Demuxer {
             Packet::Configuration => self.audio_configuration(tag.codec, body, units)?,
             Packet::Frame { .. } => {
                 let time_90k = time_90k(time_ms, tag.offset_ns);
-                self.sound(tag.codec, time_90k, body, units)?;
+                self.audio_frame(tag.codec, time_90k, body, units)?;
             }
         }
         others("audio", tag.has_other_tracks)
@@ -170,7 +170,7 @@ impl Demuxer {
         Ok(())
     }
 
-    fn sound(
+    fn audio_frame(
         &mut self,
         codec: AudioCodec,
         pts_90k: i64,

@@ -332,11 +332,11 @@ impl ClientSession {
                     self.media(kind::VIDEO, timestamp_ms, &head, &picture.data)?;
                 }
             }
-            Unit::Audio(sound) => {
-                let timestamp_ms = wrapped(sound.pts_90k);
+            Unit::Audio(audio) => {
+                let timestamp_ms = wrapped(audio.pts_90k);
                 self.say_what_is_due(timestamp_ms);
                 if let Some(codec) = self.audio.as_ref().map(|config| config.codec) {
-                    self.media(kind::AUDIO, timestamp_ms, &tag::sound(codec), &sound.data)?;
+                    self.media(kind::AUDIO, timestamp_ms, &tag::audio(codec), &audio.data)?;
                 }
             }
         }

@@ -18,9 +18,9 @@ const INTER: u8 = 0x20;
 /// Enhanced video: the flag of the header, and packet types beside sequence start (0).
 const EX_VIDEO: u8 = 0x80;
 const CODED_FRAMES: u8 = 1;
-/// Sound format 9: an enhanced header follows in the low bits.
+/// Audio format 9: an enhanced header follows in the low bits.
 const EX_AUDIO: u8 = 0x90;
-/// Sound formats with 44 kHz, 16 bit, stereo, which is what these codecs must say.
+/// Audio formats with 44 kHz, 16 bit, stereo, which is what these codecs must say.
 const AAC: u8 = 0xAF;
 const MP3: u8 = 0x2F;
 
@@ -65,7 +65,7 @@ pub(super) fn audio_configuration(codec: AudioCodec) -> Option<Vec<u8>> {
 }
 
 /// What stands before an audio frame's bytes.
-pub(super) fn sound(codec: AudioCodec) -> Vec<u8> {
+pub(super) fn audio(codec: AudioCodec) -> Vec<u8> {
     match codec {
         AudioCodec::Aac => vec![AAC, 1],
         AudioCodec::Opus => [&[EX_AUDIO | CODED_FRAMES][..], b"Opus"].concat(),
@@ -162,8 +162,8 @@ mod tests {
                 video_configuration(VideoCodec::Hevc),
                 b"\x90hvc1",
             ),
-            ("Opus", sound(AudioCodec::Opus), b"\x91Opus"),
-            ("MP3", sound(AudioCodec::Mp3), &[0x2F]),
+            ("Opus", audio(AudioCodec::Opus), b"\x91Opus"),
+            ("MP3", audio(AudioCodec::Mp3), &[0x2F]),
         ];
         for (name, head, expected) in cases {
             assert_eq!(head, expected, "{name}");

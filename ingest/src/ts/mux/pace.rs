@@ -76,7 +76,7 @@ impl Pace {
     }
 
     /// The reference that is due in front of an audio frame where pictures alone come too seldom: as far from the last one
-    /// as sound went on since.
+    /// as audio went on since.
     pub(super) fn frame_beside_pictures(&mut self, pts_90k: i64) -> Option<Tick> {
         let last_90k = self.last_frame_90k.replace(pts_90k).unwrap_or(pts_90k);
         let clock_90k = self.clock_90k?;

@@ -204,7 +204,7 @@ fn a_stream_begins_with_tables_and_a_key_frame() {
 }
 
 #[test]
-fn sound_alone_carries_the_clock() {
+fn audio_alone_carries_the_clock() {
     let mut muxer = Muxer::new();
     muxer.configure(None, Some(&aac())).unwrap();
     let units: Vec<Unit> = (0..20).map(|at| frame(at * FRAME_90K)).collect();

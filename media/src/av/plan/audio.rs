@@ -1,4 +1,4 @@
-//! How sound is encoded: what each codec takes of rates, channels and bitrates.
+//! How audio is encoded: what each codec takes of rates, channels and bitrates.
 
 use crate::{
     av::{AudioTrack, AudioWork},

@@ -80,13 +80,13 @@ fn tracks_are_copied_where_the_container_takes_them() {
         ("h264", "flac", Format::Flac, "-", "encode"),
         ("h264", "pcm", Format::Wav, "-", "encode"),
     ];
-    for (pictures, sound, format, video_way, audio_way) in cases {
-        let facts = clip(Some(video(pictures)), Some(audio(sound)));
+    for (pictures, audio_codec, format, video_way, audio_way) in cases {
+        let facts = clip(Some(video(pictures)), Some(audio(audio_codec)));
         let plan = plan(&facts, &to(format)).expect("a plan");
         assert_eq!(
             (way(&plan.video), way(&plan.audio)),
             (video_way, audio_way),
-            "{pictures} {sound} to {format:?}"
+            "{pictures} {audio_codec} to {format:?}"
         );
     }
 }
@@ -104,7 +104,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
         video: Some(work),
         ..to(Format::Mp4)
     };
-    let sound = |audio: AudioWork| Transcode {
+    let with_audio = |audio: AudioWork| Transcode {
         audio,
         ..to(Format::Mp4)
     };
@@ -174,7 +174,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
         ),
         (
             "louder",
-            sound(AudioWork {
+            with_audio(AudioWork {
                 volume: 2.0,
                 ..AudioWork::default()
             }),
@@ -183,7 +183,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
         ),
         (
             "a bitrate for what is encoded",
-            sound(AudioWork {
+            with_audio(AudioWork {
                 bitrate_kbps: Some(96),
                 ..AudioWork::default()
             }),
@@ -192,7 +192,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
         ),
         (
             "a bitrate",
-            sound(AudioWork {
+            with_audio(AudioWork {
                 anew: true,
                 bitrate_kbps: Some(96),
                 ..AudioWork::default()
@@ -295,7 +295,7 @@ fn what_makes_no_sense_is_refused_by_its_reason() {
             clip(Some(video("h264")), None),
             to(Format::Mp3),
             FailureCode::Impossible,
-            "no sound",
+            "no audio",
         ),
         (
             clip(Some(video("h264")), None),
@@ -333,7 +333,7 @@ fn quality_becomes_the_encoders_own_figure() {
 }
 
 #[test]
-fn sound_gets_what_its_codec_takes() {
+fn audio_gets_what_its_codec_takes() {
     let track = |codec: &str, channels, sample_rate, bits| AudioTrack {
         channels,
         sample_rate,
@@ -403,8 +403,8 @@ fn sound_gets_what_its_codec_takes() {
         ),
     ];
     for (format, track, kbps, expected) in cases {
-        let sound = AudioEncoding::of(format, &track, kbps);
-        let found = (sound.rate, sound.channels, sound.bitrate, sound.bits);
+        let audio = AudioEncoding::of(format, &track, kbps);
+        let found = (audio.rate, audio.channels, audio.bitrate, audio.bits);
         assert_eq!(found, expected, "{track:?} to {format:?}");
     }
 }
@@ -552,7 +552,7 @@ fn a_side_that_stays_is_found_again_in_turned_pictures() {
 #[test]
 fn a_change_of_a_track_that_is_not_there_is_refused() {
     let pictures = || Some(video("h264"));
-    let sound = || Some(audio("aac"));
+    let aac = || Some(audio("aac"));
     let brighter = VideoWork {
         adjust: Adjust {
             brightness: 2.0,
@@ -566,22 +566,17 @@ fn a_change_of_a_track_that_is_not_there_is_refused() {
     };
     for (facts, video, audio, is_refused) in [
         (
-            clip(None, sound()),
+            clip(None, aac()),
             brighter.clone(),
             AudioWork::default(),
             true,
         ),
-        (clip(None, sound()), brighter.clone(), louder, false),
+        (clip(None, aac()), brighter.clone(), louder, false),
         (clip(pictures(), None), VideoWork::default(), louder, true),
         (clip(pictures(), None), brighter.clone(), louder, false),
+        (clip(pictures(), aac()), VideoWork::default(), louder, false),
         (
-            clip(pictures(), sound()),
-            VideoWork::default(),
-            louder,
-            false,
-        ),
-        (
-            clip(None, sound()),
+            clip(None, aac()),
             VideoWork::default(),
             AudioWork::default(),
             false,

@@ -65,11 +65,11 @@ fn is_sequence_header(rest: &[u8]) -> bool {
 }
 
 pub(in crate::format) fn wmv(head: &[u8]) -> bool {
-    is_asf(head) && !has_sound_only(head)
+    is_asf(head) && !has_audio_only(head)
 }
 
 pub(in crate::format) fn wma(head: &[u8]) -> bool {
-    is_asf(head) && has_sound_only(head)
+    is_asf(head) && has_audio_only(head)
 }
 
 /// The Header Object (ASF specification §3.1) with its two reserved bytes.
@@ -79,7 +79,7 @@ fn is_asf(head: &[u8]) -> bool {
 }
 
 /// Whether a Stream Properties Object (§3.3) of audio and none of video is in sight.
-fn has_sound_only(head: &[u8]) -> bool {
+fn has_audio_only(head: &[u8]) -> bool {
     const STREAM: &[u8] = b"\x91\x07\xdc\xb7\xb7\xa9\xcf\x11\x8e\xe6\x00\xc0\x0c\x20\x53\x65";
     const AUDIO: &[u8] = b"\x40\x9e\x69\xf8\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b";
     /// The object's own GUID and its size stand before the type.
@@ -278,7 +278,7 @@ mod tests {
             ),
             ("H.264 video", b"\0\0\0\x01\x67\x42\0\x1e".to_vec(), None),
             ("ASF with pictures", asf(&[AUDIO, VIDEO]), Some(Format::Wmv)),
-            ("ASF with sound", asf(&[AUDIO]), Some(Format::Wma)),
+            ("ASF with audio", asf(&[AUDIO]), Some(Format::Wma)),
             ("ASF, nothing in sight", asf(&[]), Some(Format::Wmv)),
             ("ASF, cut", asf(&[])[..20].to_vec(), None),
             (

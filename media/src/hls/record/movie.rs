@@ -2,7 +2,7 @@
 //!
 //! Decode times come from the fragments. A gap makes the sample before it last longer. Edits say when a track is shown:
 //! from its first picture, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
-//! cut off otherwise; a track that begins late begins with an empty edit, so that sound and pictures keep their places.
+//! cut off otherwise; a track that begins late begins with an empty edit, so that audio and video keep their places.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ use super::{
     tables::{ChunkOffsets, Tables},
 };
 
-/// Samples that one file should hold: some 14 hours of 30 pictures and 47 frames of sound a second. Their tables take at
+/// Samples that one file should hold: some 14 hours of 30 pictures and 47 frames of audio a second. Their tables take at
 /// most 20 bytes each.
 pub const MOST_SAMPLES: usize = 4_000_000;
 /// Of `mvhd`: edits are as exact as pictures.
@@ -49,7 +49,7 @@ struct Track {
     first: u64,
     /// The newest sample, whose duration is not known before the next one.
     held: Option<Held>,
-    /// When the first picture or frame of sound is shown, and when the last one so far is over.
+    /// When the first picture or frame of audio is shown, and when the last one so far is over.
     shown: Option<Shown>,
 }
 

@@ -77,13 +77,13 @@ fn publish(
     packager: &mut Packager,
     made: &mut Made,
     config: &Arc<VideoConfig>,
-    sound: &Arc<AudioConfig>,
+    audio: &Arc<AudioConfig>,
     pictures: i64,
 ) {
     let mut out = Vec::new();
     packager.begin_session(&mut out);
     packager.push(Unit::VideoConfig(config.clone()), 0, &mut out);
-    packager.push(Unit::AudioConfig(sound.clone()), 0, &mut out);
+    packager.push(Unit::AudioConfig(audio.clone()), 0, &mut out);
     for number in 0..pictures {
         let picture = VideoUnit {
             dts_90k: number * 3_000,

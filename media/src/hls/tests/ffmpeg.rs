@@ -248,15 +248,15 @@ fn check(name: &str, ffmpeg: &str, codecs: &[&str]) {
     expected.sort_unstable();
     assert_eq!(pictures, expected);
 
-    let sounds = presented_ms(&path, "a").unwrap();
+    let audio_times = presented_ms(&path, "a").unwrap();
     let frames = sent
         .iter()
         .filter(|unit| matches!(unit, Unit::Audio(_)))
         .count();
     assert!(
-        sounds.len() + 2 >= frames,
+        audio_times.len() + 2 >= frames,
         "{} of {frames} audio frames",
-        sounds.len()
+        audio_times.len()
     );
     run(
         "ffmpeg",

@@ -206,7 +206,7 @@ fn a_jump_of_the_clock_is_one_discontinuity_and_loses_nothing() {
 }
 
 #[test]
-fn sound_and_picture_stay_together_over_a_jump() {
+fn audio_and_picture_stay_together_over_a_jump() {
     let mut units = Encoder {
         stamps: Stamps::Exact,
         ..Encoder::default()
@@ -233,10 +233,10 @@ fn sound_and_picture_stay_together_over_a_jump() {
             .dts
     };
     let picture_ms = first_of(video(&read)) / 90;
-    let sound_ms = first_of(audio(&read)) / 48;
+    let audio_ms = first_of(audio(&read)) / 48;
     assert!(
-        picture_ms.abs_diff(sound_ms) <= 22,
-        "{picture_ms} and {sound_ms}"
+        picture_ms.abs_diff(audio_ms) <= 22,
+        "{picture_ms} and {audio_ms}"
     );
 }
 

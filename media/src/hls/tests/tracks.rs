@@ -303,11 +303,11 @@ fn late_audio_joins_with_the_next_segment_and_one_discontinuity() {
 
 #[test]
 fn late_video_cuts_at_its_first_key_frame() {
-    let sound = Encoder {
+    let audio = Encoder {
         video: false,
         ..Encoder::default()
     };
-    let mut units = sound.units(3.0);
+    let mut units = audio.units(3.0);
     units.push(Unit::VideoConfig(video_config(Some(30.0), 40)));
     let both = Encoder {
         first_90k: 270_000,
@@ -426,7 +426,7 @@ fn when_video_stalls_audio_goes_on() {
 
 #[test]
 fn slow_and_irregular_pictures() {
-    // Seconds between pictures; with and without sound.
+    // Seconds between pictures; with and without audio.
     let patterns: [&[f64]; 5] = [
         &[0.5],
         &[2.0],

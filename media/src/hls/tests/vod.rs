@@ -193,7 +193,7 @@ fn init_sections_take_the_delay_back() {
 }
 
 /// Segments of frames that begin at these samples of a clock of 48 kHz.
-fn cut_sound(starts: impl IntoIterator<Item = i64>, cuts: SegmentBoundaries) -> Vec<MadeSegment> {
+fn cut_audio(starts: impl IntoIterator<Item = i64>, cuts: SegmentBoundaries) -> Vec<MadeSegment> {
     let mut segmenter = AudioSegmenter::new(audio_config(48_000).as_ref().clone(), cuts);
     let mut made = Vec::new();
     for start in starts {
@@ -204,8 +204,8 @@ fn cut_sound(starts: impl IntoIterator<Item = i64>, cuts: SegmentBoundaries) -> 
 }
 
 #[test]
-fn sound_is_cut_at_the_nearest_frame() {
-    let made = cut_sound((0..600).map(|frame| frame * 1_024), even(60));
+fn audio_is_cut_at_the_nearest_frame() {
+    let made = cut_audio((0..600).map(|frame| frame * 1_024), even(60));
     let mut end_90k = 0;
     for (number, segment) in (0_i64..).zip(&made) {
         assert_eq!(
@@ -221,7 +221,7 @@ fn sound_is_cut_at_the_nearest_frame() {
 }
 
 #[test]
-fn holes_in_the_sound_are_filled() {
+fn holes_in_the_audio_are_filled() {
     for (what, starts, seconds) in [
         (
             "late",
@@ -253,7 +253,7 @@ fn holes_in_the_sound_are_filled() {
             6.4,
         ),
     ] {
-        let made = cut_sound(starts, SegmentBoundaries::seconds(2));
+        let made = cut_audio(starts, SegmentBoundaries::seconds(2));
         let ends: Vec<i64> = made
             .iter()
             .map(|one| one.start_90k + i64::from(one.duration_90k))
@@ -350,7 +350,7 @@ fn a_multivariant_playlist_as_text() {
     let expected = "#EXTM3U\n\
         #EXT-X-VERSION:7\n\
         #EXT-X-INDEPENDENT-SEGMENTS\n\
-        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"Sound\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"audio/media.m3u8\"\n\
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"Audio\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"audio/media.m3u8\"\n\
         #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"captions\",NAME=\"Deutsch 'A' \",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,LANGUAGE=\"de\",URI=\"captions/de.m3u8\"\n\
         #EXT-X-STREAM-INF:BANDWIDTH=2128000,AVERAGE-BANDWIDTH=2128000,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,FRAME-RATE=29.970,AUDIO=\"audio\",SUBTITLES=\"captions\",CLOSED-CAPTIONS=NONE\n\
         720p/media.m3u8\n\
@@ -365,7 +365,7 @@ fn a_multivariant_playlist_as_text() {
 }
 
 #[test]
-fn sound_alone_and_nothing_at_all() {
+fn audio_alone_and_nothing_at_all() {
     let text = multivariant(&[track("audio", false, &[(540_000, 96_000)])], &[]);
     assert!(text.ends_with(
         "#EXT-X-STREAM-INF:BANDWIDTH=128000,AVERAGE-BANDWIDTH=128000,CODECS=\"mp4a.40.2\"\naudio/media.m3u8\n"

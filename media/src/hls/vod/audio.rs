@@ -1,4 +1,4 @@
-//! Coded sound in, segments out, cut at the frame nearest to where the pictures are cut.
+//! Coded audio in, segments out, cut at the frame nearest to where the pictures are cut.
 //!
 //! Frames lie on live's sample clock ([`AudioTrack`]), held closer to the timestamps. Holes are filled with silence, so
 //! that no segment is missing.
@@ -15,12 +15,12 @@ use crate::codec::AudioConfig;
 
 /// 20 ms: frames that stray further from their timestamps are set anew.
 const STRAY_90K: i64 = 1_800;
-/// A longer hole in the sound is no hole, but damage: at most a day of silence is made.
+/// A longer hole in the audio is no hole, but damage: at most a day of silence is made.
 const MAX_SILENCE_90K: i64 = 86_400 * 90_000;
 /// An AAC-LC frame of a channel pair with nothing in it (ISO/IEC 14496-3 §4.4.2.1): both channels without a section.
 const SILENT_STEREO: &[u8] = &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80];
 
-/// Cuts the rendition of the sound.
+/// Cuts the rendition of the audio.
 #[derive(Debug)]
 pub struct AudioSegmenter {
     config: Arc<AudioConfig>,
@@ -31,7 +31,7 @@ pub struct AudioSegmenter {
 }
 
 impl AudioSegmenter {
-    /// Sound of AAC-LC in two channels, from the asset's beginning.
+    /// Audio of AAC-LC in two channels, from the asset's beginning.
     pub fn new(config: AudioConfig, cuts: SegmentBoundaries) -> Self {
         let config = Arc::new(config);
         Self {

@@ -50,7 +50,7 @@ pub enum SegmentBoundaries {
 }
 
 impl SegmentBoundaries {
-    /// For sound alone: every so many seconds.
+    /// For audio alone: every so many seconds.
     pub fn seconds(seconds: u32) -> Self {
         Self::Even {
             clock: FrameClock::new((1, 1)),

@@ -6,7 +6,7 @@
 //! frames ────► AudioSegmenter ─┘                      └─► multivariant
 //! ```
 //!
-//! Sound and pictures are renditions of their own, each in one file: the init section, then segments back to back. All
+//! Audio and pictures are renditions of their own, each in one file: the init section, then segments back to back. All
 //! renditions of an asset are cut at the same [`SegmentBoundaries`]. Boxes are written by live's code ([`super::fragment`],
 //! [`super::init`]); as there, everything is a function of its arguments.
 
@@ -37,7 +37,7 @@ pub struct MadeSegment {
     /// On the asset's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
-    /// Bytes from the segment's beginning that hold its first picture, as a movie fragment of its own; 0 for sound.
+    /// Bytes from the segment's beginning that hold its first picture, as a movie fragment of its own; 0 for audio.
     pub key_length: u64,
     pub data: Bytes,
 }
@@ -51,11 +51,11 @@ pub struct VodSegment {
     pub duration_90k: u32,
     /// In bytes.
     pub length: u64,
-    /// Bytes from its beginning that hold its first picture; 0 for sound.
+    /// Bytes from its beginning that hold its first picture; 0 for audio.
     pub key_length: u64,
 }
 
-/// A rendition of an asset: pictures or sound, never both.
+/// A rendition of an asset: video or audio, never both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VodTrack {
     /// Its folder: `720p`, `audio`.

@@ -75,27 +75,27 @@ fn rate(bytes: u64, ticks_90k: u64) -> u64 {
     (bytes * 8 * 90_000).div_ceil(ticks_90k.max(1)).max(1)
 }
 
-/// The multivariant playlist. Tracks without a segment are left out; with pictures, the sound is a group of its own.
+/// The multivariant playlist. Tracks without a segment are left out; with pictures, the audio is a group of its own.
 pub fn multivariant(tracks: &[VodTrack], captions: &[Caption]) -> String {
     let mut text =
         format!("#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-INDEPENDENT-SEGMENTS\n");
-    let sound = tracks.iter().find_map(|track| Measured::new(track, false));
+    let audio = tracks.iter().find_map(|track| Measured::new(track, false));
     let pictures = in_order(tracks);
-    if let Some(sound) = &sound
+    if let Some(audio) = &audio
         && !pictures.is_empty()
     {
-        put_sound(&mut text, sound);
+        put_audio(&mut text, audio);
     }
     for caption in captions {
         put_caption(&mut text, caption);
     }
     let variants = if pictures.is_empty() {
-        sound.iter().collect()
+        audio.iter().collect()
     } else {
         pictures.iter().collect::<Vec<_>>()
     };
     for variant in variants {
-        let beside = sound.as_ref().filter(|_| variant.track.info.has_video);
+        let beside = audio.as_ref().filter(|_| variant.track.info.has_video);
         put_variant(&mut text, variant, beside, !captions.is_empty());
     }
     for picture in &pictures {
@@ -133,13 +133,13 @@ fn in_order(tracks: &[VodTrack]) -> Vec<Measured<'_>> {
     pictures
 }
 
-fn put_sound(text: &mut String, sound: &Measured<'_>) {
+fn put_audio(text: &mut String, audio: &Measured<'_>) {
     put(
         text,
         format_args!(
-            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{AUDIO}\",NAME=\"Sound\",DEFAULT=YES,AUTOSELECT=YES,\
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{AUDIO}\",NAME=\"Audio\",DEFAULT=YES,AUTOSELECT=YES,\
              CHANNELS=\"2\",URI=\"{}/{MEDIA}\"\n",
-            sound.track.name
+            audio.track.name
         ),
     );
 }
@@ -163,12 +163,12 @@ fn put_caption(text: &mut String, caption: &Caption) {
 fn put_variant(
     text: &mut String,
     variant: &Measured<'_>,
-    sound: Option<&Measured<'_>>,
+    audio: Option<&Measured<'_>>,
     captions: bool,
 ) {
     let info = &variant.track.info;
     let own = variant.bandwidth;
-    let beside = sound.map(|sound| sound.bandwidth).unwrap_or_default();
+    let beside = audio.map(|audio| audio.bandwidth).unwrap_or_default();
     put(
         text,
         format_args!(
@@ -178,8 +178,8 @@ fn put_variant(
             info.codecs
         ),
     );
-    if let Some(sound) = sound {
-        put(text, format_args!(",{}", sound.track.info.codecs));
+    if let Some(audio) = audio {
+        put(text, format_args!(",{}", audio.track.info.codecs));
     }
     text.push('"');
     if let Some((width, height)) = info.resolution {
@@ -188,7 +188,7 @@ fn put_variant(
     if let Some(rate) = info.frame_rate {
         put(text, format_args!(",FRAME-RATE={rate:.3}"));
     }
-    if sound.is_some() {
+    if audio.is_some() {
         put(text, format_args!(",AUDIO=\"{AUDIO}\""));
     }
     if captions {

@@ -11,7 +11,7 @@ pub const MULTIVARIANT: &str = "master.m3u8";
 pub const MEDIA: &str = "media.m3u8";
 pub const IFRAMES: &str = "iframes.m3u8";
 pub const INIT: &str = "init.mp4";
-/// The rendition of the sound.
+/// The rendition of the audio.
 pub const AUDIO: &str = "audio";
 
 /// What a name in a rendition's folder stands for.

@@ -259,7 +259,7 @@ fn each_tool_says_what_it_takes() {
             "compress",
             json!({}),
             Format::Aiff,
-            "wav keeps sound as it is",
+            "wav keeps audio as it is",
         ),
     ] {
         let failure = operation(tool, fields)
@@ -378,11 +378,11 @@ fn conversions_copy_unless_a_quality_is_asked_for() {
         ),
         (json!({"format": "wav", "compression": 100}), None, false),
     ] {
-        let sound = transcode("convert", fields, Format::Mp4);
-        assert_eq!(sound.video, None);
-        assert_eq!((sound.audio.bitrate_kbps, sound.audio.anew), (kbps, anew));
+        let audio = transcode("convert", fields, Format::Mp4);
+        assert_eq!(audio.video, None);
+        assert_eq!((audio.audio.bitrate_kbps, audio.audio.anew), (kbps, anew));
     }
-    // A file of sound alone may go into a container of pictures: what it holds the worker finds out.
+    // A file of audio alone may go into a container of pictures: what it holds the worker finds out.
     assert!(
         transcode("convert", json!({"format": "mp4"}), Format::Mp3)
             .video
@@ -399,7 +399,7 @@ fn a_whole_video_as_a_moving_image_has_bounds() {
     let plain = animation(json!({"format": "gif"}));
     assert_eq!(plain.range.duration_s, Some(30.0));
     assert_eq!(plain.resize.and_then(|resize| resize.width), Some(480));
-    assert_eq!(plain.pictures_per_second, 12.0);
+    assert_eq!(plain.frames_per_second, 12.0);
     let sized = animation(json!({"format": "webp", "resizeHeight": 90, "compression": 50}));
     assert_eq!(
         sized.resize.map(|resize| (resize.width, resize.height)),
@@ -435,7 +435,7 @@ fn parts_are_cut_where_they_were_asked_for() {
 }
 
 #[test]
-fn a_bit_rate_counts_where_sound_is_encoded() {
+fn a_bit_rate_counts_where_audio_is_encoded() {
     for (fields, kbps, anew) in [
         (json!({}), Some(192), false),
         (json!({"bitrateKbps": 192}), Some(192), true),
@@ -443,10 +443,10 @@ fn a_bit_rate_counts_where_sound_is_encoded() {
         (json!({"format": "flac", "bitrateKbps": 100}), None, false),
     ] {
         for tool in ["audio", "extract-audio"] {
-            let sound = transcode(tool, fields.clone(), Format::Mov);
-            assert_eq!(sound.video, None);
+            let audio = transcode(tool, fields.clone(), Format::Mov);
+            assert_eq!(audio.video, None);
             assert_eq!(
-                (sound.audio.bitrate_kbps, sound.audio.anew),
+                (audio.audio.bitrate_kbps, audio.audio.anew),
                 (kbps, anew),
                 "{fields}"
             );
@@ -492,8 +492,8 @@ fn an_adjustment_of_what_the_file_does_not_have_is_refused() {
 
 #[test]
 fn edits_change_what_they_name_and_copy_the_rest() {
-    let sound = json!({"volume": 0.5, "normalize": true, "fadeIn": 1, "fadeOut": "2.5"});
-    let adjusted = transcode("adjust", sound, Format::Mp4);
+    let audio = json!({"volume": 0.5, "normalize": true, "fadeIn": 1, "fadeOut": "2.5"});
+    let adjusted = transcode("adjust", audio, Format::Mp4);
     let video = adjusted.video.expect("pictures");
     assert!(!video.anew && video.adjust == Default::default());
     assert_eq!(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{super::*, chain, check, codes, node, sound, with};
+use super::{super::*, chain, check, codes, node, valid, with};
 
 fn edges(nodes: &[Value], edges: &[(&str, &str, Value)]) -> Value {
     let edges: Vec<Value> = edges
@@ -413,12 +413,12 @@ fn warnings_name_their_node_and_leave_a_definition() {
         assert_eq!(checked.problems[0].severity, Severity::Warning);
         assert!(checked.definition.is_some(), "{definition}");
     }
-    for sound in [
+    for valid in [
         branching(&[labelled("true"), labelled("false")]),
         with(posting, "webhookUrl", json!("https://host/hook?x=1")),
         one("resize", json!({"resize_width": 100})),
     ] {
-        assert_eq!(codes(&check(&sound)), [], "{sound}");
+        assert_eq!(codes(&check(&valid)), [], "{valid}");
     }
 }
 
@@ -445,7 +445,7 @@ fn nodes_are_read_in_all_their_spellings() {
         "rename_pattern": "{original}",
         "somethingElse": {"kept": true},
     });
-    let definition = sound(&definition);
+    let definition = valid(&definition);
     let kinds: Vec<&str> = definition
         .nodes
         .iter()
@@ -494,7 +494,7 @@ fn nodes_are_read_in_all_their_spellings() {
 #[test]
 fn a_rename_node_has_its_own_pattern_or_the_definitions_or_the_default() {
     let pattern =
-        |definition: &Value| match sound(definition).node("x").map(|node| node.kind.clone()) {
+        |definition: &Value| match valid(definition).node("x").map(|node| node.kind.clone()) {
             Some(Kind::Rename(pattern)) => pattern,
             other => panic!("{other:?}"),
         };

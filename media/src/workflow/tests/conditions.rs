@@ -417,11 +417,11 @@ fn a_group_tells_what_it_asks_for() {
         "conditions": [{"field": "mime", "operator": "is_empty"}],
         "groups": [{"conditions": [{"field": "height", "operator": "gt", "value": 1}]}]
     });
-    let definition = super::sound(&gated(gate));
+    let definition = super::valid(&gated(gate));
     let fields = definition.gate.as_ref().map(Group::fields);
     assert_eq!(fields, Some([Field::Mime, Field::Height].into()));
     assert!(definition.needs_dimensions());
-    let definition = super::sound(&gated(rule("size", "gt", &json!(1), false)));
+    let definition = super::valid(&gated(rule("size", "gt", &json!(1), false)));
     assert!(!definition.needs_dimensions());
 }
 

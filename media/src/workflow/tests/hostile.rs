@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{super::*, chain, check, codes, gated, node, sound};
+use super::{super::*, chain, check, codes, gated, node, valid};
 
 const MOST_PROBLEMS: usize = 201;
 
@@ -104,7 +104,7 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 /// Nodes of kinds that exist, with configs of any shape, and edges between some of them.
-fn nearly_sound() -> impl Strategy<Value = Value> {
+fn nearly_audio() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(kinds().map(|info| info.kind).collect::<Vec<_>>());
     let nodes = prop::collection::vec((0u8..12, kind, anything()), 0..12).prop_map(|nodes| {
         let mut all = vec![node("0", "upload", json!({}))];
@@ -145,8 +145,8 @@ fn judged(value: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether a graph of branches is sound, by trying all paths of all lengths.
-fn is_sound(count: usize, edges: &[(usize, usize, bool)]) -> bool {
+/// Whether a graph of branches is valid, by trying all paths of all lengths.
+fn is_valid(count: usize, edges: &[(usize, usize, bool)]) -> bool {
     let mut reach = vec![vec![false; count]; count];
     for (at, &(source, target, label)) in edges.iter().enumerate() {
         if edges[..at]
@@ -183,7 +183,7 @@ fn branches(count: usize, edges: &[(usize, usize, bool)]) -> Value {
 
 fn graph() -> impl Strategy<Value = (usize, Vec<(usize, usize, bool)>)> {
     (1usize..12).prop_flat_map(|count| {
-        // Mostly forward, so that many are sound.
+        // Mostly forward, so that many are valid.
         let edge = (0..count, 0..count, any::<bool>(), 0u8..12).prop_map(|(a, b, label, turn)| {
             if turn == 0 {
                 (a, b, label)
@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn anything_in_a_sound_frame_is_judged(value in nearly_sound()) {
+    fn anything_in_a_audio_frame_is_judged(value in nearly_audio()) {
         judged(&value)?;
     }
 }
@@ -216,7 +216,7 @@ proptest! {
     #[test]
     fn graphs_are_refused_exactly_when_they_go_round_or_fork((count, edges) in graph(), results: u64) {
         let checked = check(&branches(count, &edges));
-        prop_assert_eq!(checked.definition.is_some(), is_sound(count, &edges));
+        prop_assert_eq!(checked.definition.is_some(), is_valid(count, &edges));
         if let Some(definition) = checked.definition {
             let mut at = definition.upload();
             let mut steps = 0;
@@ -323,7 +323,7 @@ fn huge_words_are_refused_and_shown_short() {
 #[test]
 fn expressions_that_are_exponential_elsewhere_are_linear_here() {
     let gate = json!({"field": "filename", "operator": "matches", "value": "(a+)+$"});
-    let gate = sound(&gated(gate)).gate.expect("a gate");
+    let gate = valid(&gated(gate)).gate.expect("a gate");
     let almost = format!("{}!", "a".repeat(100_000));
     assert!(!gate.is_met(&Facts::named(&almost)));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{super::*, chain, check, codes, node, sound, with};
+use super::{super::*, chain, check, codes, node, valid, with};
 
 /// What each word means, in the new form.
 fn new_form(word: &str) -> Value {
@@ -56,7 +56,7 @@ fn gates_of_words_equal_gates_of_conditions() {
             "uploadGate",
             json!({"conditions": [new_form(word)]}),
         );
-        let expected = sound(&expected).gate;
+        let expected = valid(&expected).gate;
         for (name, value) in [
             ("uploadConditions", json!([word])),
             ("upload_conditions", json!([word])),
@@ -65,14 +65,14 @@ fn gates_of_words_equal_gates_of_conditions() {
             ("uploadGate", json!({"conditions": [word]})),
         ] {
             let old = with(plain(), name, value);
-            assert_eq!(sound(&old).gate, expected, "{old}");
+            assert_eq!(valid(&old).gate, expected, "{old}");
             assert_eq!(codes(&check(&old)), [Code::LegacyForm], "{old}");
         }
     }
     for spelling in ["images_only", "imagesOnly", " Images Only "] {
         let old = with(plain(), "uploadConditions", json!([spelling]));
         let expected = with(plain(), "uploadConditions", json!(["images-only"]));
-        assert_eq!(sound(&old).gate, sound(&expected).gate, "{spelling}");
+        assert_eq!(valid(&old).gate, valid(&expected).gate, "{spelling}");
     }
 }
 
@@ -94,7 +94,7 @@ fn the_logic_gate_joins_the_words() {
             "uploadGate",
             json!({"logic": logic, "conditions": rules}),
         );
-        assert_eq!(sound(&old).gate, sound(&new).gate, "{old}");
+        assert_eq!(valid(&old).gate, valid(&new).gate, "{old}");
     }
     let old = with(plain(), "uploadConditions", words);
     let old = with(old, "uploadLogicGate", json!("nand"));
@@ -109,7 +109,7 @@ fn branches_take_the_older_form_wherever_it_stands() {
     for word in WORDS {
         let group = json!({"conditions": [new_form(word)]});
         let expected = with(branching(), "branchConditions", json!({"b": group}));
-        let expected = sound(&expected);
+        let expected = valid(&expected);
         let in_config = |config: Value| {
             chain(&[
                 node("b", "branch", config),
@@ -125,14 +125,14 @@ fn branches_take_the_older_form_wherever_it_stands() {
             in_config(json!({"branchCondition": [word]})),
             in_config(json!({"condition": word})),
         ] {
-            assert_eq!(branch(&sound(&old)), branch(&expected), "{old}");
+            assert_eq!(branch(&valid(&old)), branch(&expected), "{old}");
         }
         for new in [
             in_config(json!({"condition": group})),
             in_config(group.clone()),
             in_config(new_form(word)),
         ] {
-            assert_eq!(branch(&sound(&new)), branch(&expected), "{new}");
+            assert_eq!(branch(&valid(&new)), branch(&expected), "{new}");
         }
     }
 }
@@ -143,17 +143,17 @@ fn the_new_form_wins_and_nothing_is_no_form() {
     let both = with(plain(), "uploadGate", new.clone());
     let both = with(both, "uploadConditions", json!(["no such word"]));
     assert_eq!(
-        sound(&both).gate.map(|gate| gate.fields()),
+        valid(&both).gate.map(|gate| gate.fields()),
         Some([Field::Width].into())
     );
 
     let both = with(branching(), "branchConditions", json!({"b": new}));
     let both = with(both, "branchCondition", json!("no such word"));
-    assert_eq!(branch(&sound(&both)).fields(), [Field::Width].into());
+    assert_eq!(branch(&valid(&both)).fields(), [Field::Width].into());
 
     for nothing in [Value::Null, json!([]), json!(""), json!(" ")] {
         let empty = with(plain(), "uploadConditions", nothing.clone());
-        assert_eq!(sound(&empty).gate, None, "{nothing}");
+        assert_eq!(valid(&empty).gate, None, "{nothing}");
         let empty = with(branching(), "branchCondition", nothing.clone());
         let error = check(&empty);
         let error = error.error().expect("a branch without a condition");
@@ -166,7 +166,7 @@ fn the_new_form_wins_and_nothing_is_no_form() {
 
 #[test]
 fn sources_of_google_drive_are_known_by_any_spelling() {
-    let gate = sound(&with(
+    let gate = valid(&with(
         plain(),
         "uploadConditions",
         json!(["from-google-drive"]),

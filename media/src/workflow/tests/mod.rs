@@ -46,15 +46,15 @@ fn gated(gate: Value) -> Value {
 /// Whether a file meets a gate that is written so.
 fn meets(gate: &Value, facts: &Facts) -> bool {
     let definition = gated(gate.clone());
-    let gate = sound(&definition).gate.expect("a gate was given");
-    let saved = saved(&definition).expect("it is sound").gate;
+    let gate = valid(&definition).gate.expect("a gate was given");
+    let saved = saved(&definition).expect("it is valid").gate;
     let saved = saved.expect("a gate was given");
     assert_eq!((gate.is_met(facts), &gate), (saved.is_met(facts), &saved));
     gate.is_met(facts)
 }
 
 /// The definition, which has no errors.
-fn sound(definition: &Value) -> Definition {
+fn valid(definition: &Value) -> Definition {
     let checked = check(definition);
     match checked.definition {
         Some(definition) => definition,

@@ -175,7 +175,7 @@ fn every_problem_is_told_by_its_severity() {
 }
 
 #[test]
-fn the_examples_are_sound() {
+fn the_examples_are_audio() {
     let mut definitions = 0;
     for (index, block) in REFERENCE.split("```json\n").skip(1).enumerate() {
         let (text, _) = block.split_once("```").expect("a block ends");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{super::*, check, codes, sound};
+use super::{super::*, check, codes, valid};
 use crate::{format::Format, operation::Operation};
 
 fn short(template: Option<&str>, format: Option<&str>, mode: Value) -> Short {
@@ -21,7 +21,7 @@ fn steps(short: &Short) -> Vec<String> {
         [Code::WebhookWithoutUrl],
         "{definition}"
     );
-    let definition = sound(&definition);
+    let definition = valid(&definition);
     let mut at = definition.upload();
     let mut steps = Vec::new();
     while let Some(node) = definition.next(&at.id, None) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{super::Definition, node, sound};
+use super::{super::Definition, node, valid};
 
 fn definition(ways: &[(&str, &str, Value)]) -> Definition {
     let condition = json!({"condition": {"conditions": []}});
@@ -15,7 +15,7 @@ fn definition(ways: &[(&str, &str, Value)]) -> Definition {
         .iter()
         .map(|(source, target, kind)| json!({"source": source, "target": target, "kind": kind}))
         .collect();
-    sound(&json!({"nodes": nodes, "edges": edges}))
+    valid(&json!({"nodes": nodes, "edges": edges}))
 }
 
 fn walk(definition: &Definition, result: bool) -> Vec<&str> {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{INIT_BYTES, Pairs, SEGMENT_BYTES, Site, path_of, playback_id};
 
-/// Everything that a stream of two qualities and sound has.
+/// Everything that a stream of two qualities and audio has.
 pub(super) const ADDRESSES: [&str; 13] = [
     "master.m3u8",
     "360p/media.m3u8",
@@ -161,8 +161,8 @@ async fn segments_are_ranges_of_one_file() {
         (beyond.status, beyond.header("content-range")),
         (416, "bytes */100")
     );
-    let sound = site.play("GET", &format!("{id}/audio/0.m4s"), &[]).await;
-    assert_eq!(sound.header("content-type"), "audio/mp4");
+    let audio = site.play("GET", &format!("{id}/audio/0.m4s"), &[]).await;
+    assert_eq!(audio.header("content-type"), "audio/mp4");
     let none = site
         .play("GET", &format!("{id}/audio/iframes.m3u8"), &[])
         .await;

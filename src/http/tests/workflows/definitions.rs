@@ -316,12 +316,12 @@ async fn what_the_account_does_not_have_is_named_with_its_node() {
             assert!(error.contains(node), "{error}");
         }
     }
-    let sound = [
+    let audio = [
         mark(&logo),
         hook("https://93.184.215.14/hook"),
         hook("https://unheard-of.invalid/"),
     ];
-    for definition in sound {
+    for definition in audio {
         site.workflow(definition).await;
     }
 }
@@ -467,9 +467,9 @@ async fn lint_tells_what_a_save_would_and_saves_nothing() {
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     };
-    let sound = lint(json!({"definition": storing()})).await;
-    assert_eq!(sound, json!({"problems": [], "valid": true}));
-    assert_eq!(lint(storing()).await, sound);
+    let audio = lint(json!({"definition": storing()})).await;
+    assert_eq!(audio, json!({"problems": [], "valid": true}));
+    assert_eq!(lint(storing()).await, audio);
     let warned = lint(chain(&[("small", "resize", json!({"resizeWidth": 8}))])).await;
     assert_eq!(
         (&warned["valid"], &warned["problems"][0]["severity"]),

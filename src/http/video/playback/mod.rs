@@ -47,7 +47,7 @@ pub fn configure(routes: &mut web::ServiceConfig) {
 
 /// The multivariant playlist of a stream
 ///
-/// With the renditions that are there, the sound and the captions as groups of their own, and playlists of key pictures.
+/// With the renditions that are there, the audio and the captions as groups of their own, and playlists of key pictures.
 /// BANDWIDTH and AVERAGE-BANDWIDTH are measured. All addresses in it are relative, so that a token in the path carries on.
 #[utoipa::path(get, path = "/video/v1/{playback_id}/master.m3u8", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),

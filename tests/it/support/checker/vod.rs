@@ -9,7 +9,7 @@ pub struct Master {
     pub variants: Vec<Variant>,
     /// `EXT-X-I-FRAME-STREAM-INF`.
     pub key_pictures: Vec<Variant>,
-    pub sound: Vec<Group>,
+    pub audio: Vec<Group>,
     pub captions: Vec<Group>,
 }
 
@@ -22,7 +22,7 @@ pub struct Variant {
     pub resolution: Option<(u64, u64)>,
     pub frame_rate: Option<f64>,
     pub uri: String,
-    sound: Option<String>,
+    audio: Option<String>,
     captions: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Master {
         let groups = match kind {
             "AUDIO" => {
                 attributes.quoted("CHANNELS")?.ok_or("no CHANNELS")?;
-                &mut self.sound
+                &mut self.audio
             }
             "SUBTITLES" => {
                 switch(attributes.plain("FORCED")?)?;
@@ -123,12 +123,12 @@ impl Master {
             None => groups.is_empty(),
         };
         for variant in &self.variants {
-            if !has(&self.sound, &variant.sound) || !has(&self.captions, &variant.captions) {
+            if !has(&self.audio, &variant.audio) || !has(&self.captions, &variant.captions) {
                 return Err(format!("the groups of {variant:?}"));
             }
         }
         let defaults = |groups: &[Group]| groups.iter().filter(|group| group.is_default).count();
-        if defaults(&self.sound) > 1 || defaults(&self.captions) > 1 {
+        if defaults(&self.audio) > 1 || defaults(&self.captions) > 1 {
             return Err("two defaults in a group".into());
         }
         match self.variants.is_empty() {
@@ -158,7 +158,7 @@ fn variant(value: &str, uri: Option<&str>) -> Result<Variant, String> {
         resolution: resolution.transpose()?,
         frame_rate: attributes.decimal("FRAME-RATE")?,
         uri: uri.to_owned(),
-        sound: attributes.quoted("AUDIO")?.map(str::to_owned),
+        audio: attributes.quoted("AUDIO")?.map(str::to_owned),
         captions: attributes.quoted("SUBTITLES")?.map(str::to_owned),
     };
     if attributes
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     const MASTER: &str = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n\
-        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"Sound\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"audio/media.m3u8\"\n\
+        #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"Audio\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"audio/media.m3u8\"\n\
         #EXT-X-STREAM-INF:BANDWIDTH=200,AVERAGE-BANDWIDTH=100,CODECS=\"avc1.64000b,mp4a.40.2\",RESOLUTION=160x96,AUDIO=\"a\"\n\
         96p/media.m3u8\n\
         #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=20,AVERAGE-BANDWIDTH=10,CODECS=\"avc1.64000b\",URI=\"96p/iframes.m3u8\"\n";
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn good_ones_are_read() {
         let master = Master::parse(MASTER).unwrap();
-        assert_eq!((master.variants.len(), master.sound.len()), (1, 1));
+        assert_eq!((master.variants.len(), master.audio.len()), (1, 1));
         let media = Media::parse(MEDIA).unwrap();
         assert_eq!((media.segments.len(), media.duration_s()), (2, 3.5));
     }

@@ -1,4 +1,4 @@
-//! The rendition of the sound: AAC-LC in two channels, encoded or the source's own frames.
+//! The rendition of the audio: AAC-LC in two channels, encoded or the source's own frames.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -86,7 +86,7 @@ fn copied() -> Result<Vec<gst::Element>, Failure> {
 
 /// Two channels at a usual rate, holes filled with silence from the beginning on, then AAC.
 fn encoded(audio: LadderAudio, facts: &MediaFacts) -> Result<Vec<gst::Element>, Failure> {
-    let rate = match facts.sound().map(|track| track.sample_rate) {
+    let rate = match facts.audio_track().map(|track| track.sample_rate) {
         Some(11_025 | 22_050 | 44_100 | 88_200 | 176_400) => 44_100,
         _ => 48_000,
     };
@@ -113,7 +113,7 @@ struct AudioSegmentWriter {
     priming: u32,
     /// When a frame is heard that does not say it.
     next_90k: i64,
-    /// Of encoded sound: where it begins, and the frames since.
+    /// Of encoded audio: where it begins, and the frames since.
     clock: Option<(i64, i64)>,
     rendition_file: Arc<RenditionFile>,
     segmenter: Option<AudioSegmenter>,
@@ -137,7 +137,7 @@ impl AudioSegmentWriter {
     /// The segmenter, once it is known what frames are of.
     fn begin(&mut self, caps: &gst::CapsRef) -> Result<(), Failure> {
         let config = AudioConfig::parse(AudioCodec::Aac, configuration(caps)?)
-            .map_err(|_| refused("its sound is of a form that cannot be packaged"))?;
+            .map_err(|_| refused("its audio is of a form that cannot be packaged"))?;
         self.sample_rate = i64::from(config.sample_rate.max(1));
         self.frame_samples = i64::from(config.samples_per_frame);
         let segmenter = AudioSegmenter::new(config, self.cuts.clone());

@@ -147,8 +147,8 @@ impl Copied {
             .map_err(|_| refused("its pictures cannot be copied"))?;
         let nal_length_size = usize::from(config.nal_length_size);
         let rate = facts
-            .picture()
-            .and_then(|track| track.pictures_per_second());
+            .video_track()
+            .and_then(|track| track.frames_per_second());
         let rendition = VideoRendition {
             config,
             frame_rate: rate,

@@ -13,7 +13,7 @@ use sluice_media::hls::vod::FrameClock;
 
 use super::unit::ticks;
 
-/// Lets a sink hear of a segment once, and not of its end: up to that, a rate would be kept with pictures and sound that
+/// Lets a sink hear of a segment once, and not of its end: up to that, a rate would be kept with video and audio that
 /// nobody made.
 pub(super) fn simplify_segments(element: &gst::Element) {
     let Some(pad) = element.static_pad("sink") else {

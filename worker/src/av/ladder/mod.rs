@@ -1,12 +1,12 @@
-//! The renditions of an HLS asset: one decode for all pictures, sound beside it, segments to one file for each.
+//! The renditions of an HLS asset: one decode for all pictures, audio beside it, segments to one file for each.
 //!
 //! ```text
 //! input ┬► pictures ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
 //!       │                         └► board  └► scale ► x264 ► segments ─► file 1 …
-//!       └► sound ────► stereo ────────────────────────► AAC ► segments ─► last file
+//!       └► audio ────► stereo ────────────────────────► AAC ► segments ─► last file
 //! ```
 //!
-//! Pictures and sound are read by graphs of their own, so that neither waits for how the other lies in the file; within
+//! Pictures and audio are read by graphs of their own, so that neither waits for how the other lies in the file; within
 //! one, every queue holds a few pictures, so that no rendition runs ahead of another. A segment is reported once its
 //! bytes are written. Of several failures the first counts, and it ends the rest.
 
@@ -53,7 +53,7 @@ pub fn perform(
     let drawing = sheet.and_then(|sheet| Drawing::new(sheet, &facts, limits).ok());
     let (work, reports) = LadderTask::new();
     let mut rendition_files = RenditionFile::open_all(outputs, limits, &work)?;
-    let sound_shelf = ladder.audio.and_then(|_| rendition_files.pop());
+    let audio_shelf = ladder.audio.and_then(|_| rendition_files.pop());
     let plan = video::plan(ladder, input, &facts, tell)?;
     let cuts = match &plan {
         Some(plan) => plan.cuts(),
@@ -67,7 +67,7 @@ pub fn perform(
                 part.end(plan.perform(ladder, input, facts, rendition_files, drawing))
             });
         }
-        if let (Some(audio), Some(rendition_file)) = (ladder.audio, &sound_shelf) {
+        if let (Some(audio), Some(rendition_file)) = (ladder.audio, &audio_shelf) {
             let part = work.part();
             let facts = &facts;
             let tells = ladder.video.is_empty();
@@ -85,7 +85,7 @@ pub fn perform(
         reports.pass_on(tell);
     });
     work.failure().map_or(Ok(()), Err)?;
-    rendition_files.extend(sound_shelf);
+    rendition_files.extend(audio_shelf);
     check_length(&facts, &rendition_files)?;
     let mut done = done(ladder, facts, &rendition_files);
     if let (Some(sheet), Some(board)) = (sheet, drawing.and_then(|it| it.take())) {

@@ -10,7 +10,7 @@ use sluice_media::task::Failure;
 
 use super::{super::refused, work::LadderTask};
 
-/// One coded picture or frame of sound.
+/// One coded picture or frame of audio.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// When it is shown, on the graph's running time; negative: before its beginning. `None`: not said.

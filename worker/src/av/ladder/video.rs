@@ -54,7 +54,7 @@ pub(super) fn plan(
     facts: &MediaFacts,
     tell: &mut dyn FnMut(Report),
 ) -> Result<Option<Plan>, Failure> {
-    let Some(track) = facts.picture().filter(|_| !ladder.video.is_empty()) else {
+    let Some(track) = facts.video_track().filter(|_| !ladder.video.is_empty()) else {
         return match ladder.video.is_empty() {
             true => Ok(None),
             false => Err(internal(
@@ -184,7 +184,7 @@ fn from(start_90k: i64, clock: FrameClock) -> Option<Range> {
 fn prepare(graph: &Graph, facts: &MediaFacts, rate: (u32, u32)) -> Result<gst::Element, Failure> {
     let mut chain = Vec::new();
     if facts
-        .picture()
+        .video_track()
         .is_some_and(|track: &VideoTrack| track.interlaced)
     {
         let progressive = make("deinterlace")?;

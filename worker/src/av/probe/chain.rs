@@ -34,12 +34,12 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Tells of the chain where its first part is told of. Fails for one that cannot be read as one sound.
+    /// Tells of the chain where its first part is told of. Fails for one that cannot be read as one audio.
     pub(super) fn describe(&self, facts: &mut MediaFacts) -> Result<(), Failure> {
         if self.repeats {
             return Err(refused("parts have the same serial number"));
         }
-        if facts.picture().is_some() {
+        if facts.video_track().is_some() {
             return Err(refused("the first has pictures"));
         }
         facts.parts = Some(self.parts);

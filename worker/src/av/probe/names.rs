@@ -116,7 +116,7 @@ pub(super) fn container(caps: &gst::Caps) -> Option<&'static str> {
     known.map(|(_, container)| *container)
 }
 
-/// Whether these are pictures or sound, and no wrapping of them.
+/// Whether these are video or audio, and no wrapping of them.
 pub(super) fn is_track(caps: &gst::Caps) -> bool {
     let is_of = |kind: &str| {
         caps.structure(0)

@@ -79,10 +79,10 @@ fn picture(stream: &DiscovererVideoInfo) -> VideoTrack {
 pub(super) fn audio(info: &DiscovererInfo) -> Vec<AudioTrack> {
     let mut streams = info.audio_streams();
     streams.sort_by_key(|stream| stream.stream_number());
-    streams.iter().take(MOST_TRACKS).map(sound).collect()
+    streams.iter().take(MOST_TRACKS).map(audio_track).collect()
 }
 
-fn sound(stream: &DiscovererAudioInfo) -> AudioTrack {
+fn audio_track(stream: &DiscovererAudioInfo) -> AudioTrack {
     let caps = stream.caps().unwrap_or_else(gst::Caps::new_empty);
     let codec = names::codec(&caps);
     AudioTrack {

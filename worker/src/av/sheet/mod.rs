@@ -64,7 +64,7 @@ pub(super) struct StoryboardCanvas {
 impl StoryboardCanvas {
     /// For the pictures of such a clip.
     pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
-        let track = facts.picture().ok_or_else(|| {
+        let track = facts.video_track().ok_or_else(|| {
             Failure::new(FailureCode::Impossible, "the file has no moving picture")
         })?;
         let grid = Grid::new(sheet, track.shown_size(), limits)?;

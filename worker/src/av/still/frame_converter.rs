@@ -35,7 +35,7 @@ impl FrameConverter {
     /// For the track that counts as the picture.
     pub fn of(facts: &MediaFacts) -> Self {
         Self {
-            rotation: facts.picture().map_or(0, |track| track.rotation),
+            rotation: facts.video_track().map_or(0, |track| track.rotation),
             lab: None,
         }
     }

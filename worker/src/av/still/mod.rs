@@ -38,7 +38,7 @@ pub(super) fn perform(
     tell: &mut dyn FnMut(Report),
 ) -> Result<Done, Failure> {
     let facts = probe::probe(input, limits)?;
-    let image = match facts.picture() {
+    let image = match facts.video_track() {
         Some(_) => {
             let raster = picture(input, &facts, still.at_s, tell)?;
             vips::render_raster(&still.render, &raster, limits)?

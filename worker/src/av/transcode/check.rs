@@ -18,13 +18,13 @@ use crate::{
     serve,
 };
 
-/// What may be missing at the end, in seconds: a block of sound, some pictures of a slow clip.
+/// What may be missing at the end, in seconds: a block of audio, some pictures of a slow clip.
 const TOLERANCE_S: f64 = 0.1;
 /// The same as a share of the whole.
 const TOLERANCE_SHARE: f64 = 0.01;
 /// What may be missing where the length was no more than an estimate.
 const ESTIMATE_SHARE: f64 = 0.5;
-/// Where the major brand stands (ISO/IEC 14496-12 §4.3), and that of sound alone.
+/// Where the major brand stands (ISO/IEC 14496-12 §4.3), and that of audio alone.
 const BRAND_AT: u64 = 8;
 const SOUND_BRAND: &[u8; 4] = b"M4A ";
 
@@ -32,7 +32,7 @@ const SOUND_BRAND: &[u8; 4] = b"M4A ";
 pub struct Expected {
     pub format: Format,
     pub pictures: bool,
-    pub sound: bool,
+    pub audio: bool,
     /// Degrees clockwise by which a player is to turn the pictures.
     pub turn: u16,
 }
@@ -43,12 +43,12 @@ impl Expected {
         let expected = Self {
             format: work.plan.format,
             pictures: work.plan.video.is_some(),
-            sound: work.plan.audio.is_some(),
+            audio: work.plan.audio.is_some(),
             turn: work.copied_turn(),
         };
         let start_s = work.task.range.map_or(0.0, |range| range.start_s);
-        let is_part = expected.pictures != work.facts.picture().is_some()
-            || expected.sound != work.facts.sound().is_some();
+        let is_part = expected.pictures != work.facts.video_track().is_some()
+            || expected.audio != work.facts.audio_track().is_some();
         let (video_s, audio_s) = (
             ends.seconds(BranchKind::Video),
             ends.seconds(BranchKind::Audio),
@@ -109,8 +109,8 @@ impl CheckedSource<'_> {
     fn picture_s(&self) -> f64 {
         let rate = self
             .facts
-            .picture()
-            .and_then(|track| track.pictures_per_second());
+            .video_track()
+            .and_then(|track| track.frames_per_second());
         rate.map_or(0.0, |rate| 1.5 / rate)
     }
 }
@@ -135,13 +135,16 @@ pub fn result(
         ));
     }
     let result = read_back(output, limits)?;
-    let has = (result.picture().is_some(), result.sound().is_some());
-    if has != (expected.pictures, expected.sound) {
+    let has = (
+        result.video_track().is_some(),
+        result.audio_track().is_some(),
+    );
+    if has != (expected.pictures, expected.audio) {
         return Err(refused(
             "a track that it names holds nothing that can be played",
         ));
     }
-    let size = result.picture().map(|track| track.shown_size());
+    let size = result.video_track().map(|track| track.shown_size());
     let facts = OutputFacts {
         bytes,
         format: Some(expected.format),

@@ -1,4 +1,4 @@
-//! Several sounds as one: each decoded to the same samples, one after the other into one encoder.
+//! Several audio files as one: each decoded to the same samples, one after the other into one encoder.
 
 use std::{ops::ControlFlow, os::fd::OwnedFd};
 
@@ -12,8 +12,9 @@ use sluice_media::{
 };
 
 use super::{
+    audio,
     check::{self, CheckedSource, Expected},
-    encoder, sound,
+    encoder,
     writer::Writer,
 };
 use crate::av::{
@@ -33,7 +34,7 @@ const ONLY_SOUND: Want = Want {
     audio: true,
 };
 
-/// Joins the sound of all inputs, in their order.
+/// Joins the audio of all inputs, in their order.
 pub fn concat(
     task: &Concat,
     inputs: &[Input],
@@ -45,7 +46,7 @@ pub fn concat(
         return Err(Failure::new(
             FailureCode::Impossible,
             format!(
-                "sounds are joined into an audio format, not into {}",
+                "audio files are joined into an audio format, not into {}",
                 task.format.name()
             ),
         ));
@@ -55,10 +56,10 @@ pub fn concat(
         .enumerate()
         .map(|(index, input)| Part::open(index, input, limits))
         .collect::<Result<Vec<_>, _>>()?;
-    let sound = AudioEncoding::of(task.format, &common(&parts), task.bitrate_kbps);
-    let mut joint = Joint::start(task, &sound, output)?;
+    let audio = AudioEncoding::of(task.format, &common(&parts), task.bitrate_kbps);
+    let mut joint = Joint::start(task, &audio, output)?;
     let whole_s: f64 = parts.iter().map(|part| part.duration_s()).sum();
-    let gap_frames = u64::from(task.gap_ms) * u64::from(sound.rate) / 1_000;
+    let gap_frames = u64::from(task.gap_ms) * u64::from(audio.rate) / 1_000;
     for (index, part) in parts.iter().enumerate() {
         if index > 0 {
             joint.silence(gap_frames)?;
@@ -67,7 +68,7 @@ pub fn concat(
         joint
             .play(part, whole_s, tell)
             .map_err(|failure| part.named(failure))?;
-        let reached_s = (joint.frames - before) as f64 / f64::from(sound.rate);
+        let reached_s = (joint.frames - before) as f64 / f64::from(audio.rate);
         part.check(reached_s)
             .map_err(|failure| part.named(failure))?;
     }
@@ -75,14 +76,14 @@ pub fn concat(
     let expected = Expected {
         format: task.format,
         pictures: false,
-        sound: true,
+        audio: true,
         turn: 0,
     };
     let facts = parts.into_iter().next().map(|part| part.facts);
     check::result(&expected, output, limits, facts.unwrap_or_default())
 }
 
-/// One of the sounds.
+/// One of the audio files.
 struct Part<'a> {
     /// From 1, for people.
     number: usize,
@@ -95,10 +96,10 @@ impl<'a> Part<'a> {
     fn open(index: usize, input: &'a Input, limits: &Limits) -> Result<Self, Failure> {
         let number = index + 1;
         let facts = probe::probe(input, limits).map_err(|failure| named(number, failure))?;
-        let track = facts.sound().cloned().ok_or_else(|| {
+        let track = facts.audio_track().cloned().ok_or_else(|| {
             named(
                 number,
-                Failure::new(FailureCode::Impossible, "it has no sound"),
+                Failure::new(FailureCode::Impossible, "it has no audio"),
             )
         })?;
         Ok(Self {
@@ -121,7 +122,7 @@ impl<'a> Part<'a> {
         let source = CheckedSource {
             input: self.input,
             facts: &self.facts,
-            is_part: self.facts.picture().is_some(),
+            is_part: self.facts.video_track().is_some(),
         };
         source.check_reached(reached_s, self.duration_s(), 0.0)
     }
@@ -148,18 +149,18 @@ fn common(parts: &[Part<'_>]) -> AudioTrack {
 struct Joint<'a> {
     graph: Graph,
     source: gst_app::AppSrc,
-    sound: &'a AudioEncoding,
+    audio: &'a AudioEncoding,
     caps: gst::Caps,
     /// Samples of each channel so far.
     frames: u64,
 }
 
 impl<'a> Joint<'a> {
-    fn start(task: &Concat, sound: &'a AudioEncoding, output: &OwnedFd) -> Result<Self, Failure> {
+    fn start(task: &Concat, audio: &'a AudioEncoding, output: &OwnedFd) -> Result<Self, Failure> {
         let graph = Graph::new();
-        let caps: gst::Caps = sound::samples(sound, form(sound))
+        let caps: gst::Caps = audio::samples(audio, form(audio))
             .parse()
-            .map_err(|_| refused("its sound is of no usual form"))?;
+            .map_err(|_| refused("its audio is of no usual form"))?;
         let source = gst_app::AppSrc::builder()
             .caps(&caps)
             .format(gst::Format::Time)
@@ -167,8 +168,8 @@ impl<'a> Joint<'a> {
             .max_bytes(WAITING_BYTES)
             .build();
         let mut elements = vec![source.clone().upcast()];
-        elements.extend(sound::chain(sound, None)?);
-        elements.extend(encoder::audio(sound)?);
+        elements.extend(audio::chain(audio, None)?);
+        elements.extend(encoder::audio(audio)?);
         graph.add_chain(&elements.iter().collect::<Vec<_>>())?;
         let mut writer = Writer::new(&graph, task.format, output)?;
         writer.take(BranchKind::Audio, elements.last())?;
@@ -176,17 +177,17 @@ impl<'a> Joint<'a> {
         graph
             .pipeline
             .set_state(gst::State::Playing)
-            .map_err(|_| refused("its sound cannot be encoded in this form"))?;
+            .map_err(|_| refused("its audio cannot be encoded in this form"))?;
         Ok(Self {
             graph,
             source,
-            sound,
+            audio,
             caps,
             frames: 0,
         })
     }
 
-    /// Puts the sound of a part behind what is there.
+    /// Puts the audio of a part behind what is there.
     fn play(
         &mut self,
         part: &Part<'_>,
@@ -194,7 +195,7 @@ impl<'a> Joint<'a> {
         tell: &mut dyn FnMut(Report),
     ) -> Result<(), Failure> {
         let graph = Graph::decode(part.input, &part.facts, ONLY_SOUND, None)?;
-        let elements = sound::to_samples(self.sound, form(self.sound))?;
+        let elements = audio::to_samples(self.audio, form(self.audio))?;
         let sink = to_us(&self.caps);
         let mut chain: Vec<&gst::Element> = elements.iter().collect();
         chain.push(sink.upcast_ref());
@@ -218,7 +219,7 @@ impl<'a> Joint<'a> {
     fn silence(&mut self, frames: u64) -> Result<(), Failure> {
         let mut left = frames;
         while left > 0 {
-            let now = left.min(u64::from(self.sound.rate));
+            let now = left.min(u64::from(self.audio.rate));
             let bytes = vec![0_u8; now as usize * self.frame_bytes()];
             self.push(gst::Buffer::from_mut_slice(bytes))?;
             left -= now;
@@ -242,7 +243,7 @@ impl<'a> Joint<'a> {
             Ok(_) => Ok(()),
             Err(_) => {
                 drive::check(&self.graph.pipeline)?;
-                Err(refused("its sound cannot be encoded in this form"))
+                Err(refused("its audio cannot be encoded in this form"))
             }
         }
     }
@@ -250,31 +251,31 @@ impl<'a> Joint<'a> {
     fn end(self) -> Result<(), Failure> {
         self.source
             .end_of_stream()
-            .map_err(|_| refused("its sound cannot be encoded in this form"))?;
+            .map_err(|_| refused("its audio cannot be encoded in this form"))?;
         while !drive::has_ended(&self.graph.pipeline, LOOK)? {}
         Ok(())
     }
 
     fn time(&self, frames: u64) -> gst::ClockTime {
-        let nanoseconds = u128::from(frames) * 1_000_000_000 / u128::from(self.sound.rate.max(1));
+        let nanoseconds = u128::from(frames) * 1_000_000_000 / u128::from(self.audio.rate.max(1));
         gst::ClockTime::from_nseconds(u64::try_from(nanoseconds).unwrap_or(u64::MAX - 1))
     }
 
     fn seconds(&self) -> f64 {
-        self.frames as f64 / f64::from(self.sound.rate)
+        self.frames as f64 / f64::from(self.audio.rate)
     }
 
     fn frame_bytes(&self) -> usize {
-        let sample = match form(self.sound) {
+        let sample = match form(self.audio) {
             "F32LE" => 4,
             "S24LE" => 3,
             _ => 2,
         };
-        sample * self.sound.channels as usize
+        sample * self.audio.channels as usize
     }
 }
 
 /// The samples between decoders and the encoder: the encoder's own where none may change.
-fn form(sound: &AudioEncoding) -> &'static str {
-    sound::exact_form(sound).unwrap_or(sound::FLOATS)
+fn form(audio: &AudioEncoding) -> &'static str {
+    audio::exact_form(audio).unwrap_or(audio::FLOATS)
 }

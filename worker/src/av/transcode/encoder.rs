@@ -69,9 +69,9 @@ fn vp9(level: u8, bitrate: u32) -> Result<gst::Element, Failure> {
 }
 
 /// From samples of the codec's rate and channels to a coded track.
-pub fn audio(sound: &AudioEncoding) -> Result<Vec<gst::Element>, Failure> {
-    let bitrate = sound.bitrate.unwrap_or_default();
-    match sound.codec {
+pub fn audio(audio: &AudioEncoding) -> Result<Vec<gst::Element>, Failure> {
+    let bitrate = audio.bitrate.unwrap_or_default();
+    match audio.codec {
         AudioCodec::Aac => {
             let encoder = make("avenc_aac")?;
             encoder.set_property_from_str("bitrate", &bitrate.to_string());
@@ -99,6 +99,6 @@ pub fn audio(sound: &AudioEncoding) -> Result<Vec<gst::Element>, Failure> {
 pub fn caps(caps: &str) -> Result<gst::Element, Failure> {
     let caps: gst::Caps = caps
         .parse()
-        .map_err(|_| refused("its pictures or its sound are of no usual form"))?;
+        .map_err(|_| refused("its video or its audio are of no usual form"))?;
     filter(&caps)
 }

@@ -1,4 +1,4 @@
-//! The pass over the sound that says how loud it is and where it ends.
+//! The pass over the audio that says how loud it is and where it ends.
 
 use std::ops::ControlFlow;
 
@@ -10,9 +10,8 @@ use sluice_media::{
 };
 
 use super::{
-    Work,
+    Work, audio,
     loudness::{Loudness, Meter},
-    sound,
 };
 use crate::av::{
     drive,
@@ -24,10 +23,10 @@ use crate::av::{
 /// How often progress is told, in seconds of the clip.
 const TELL_EVERY_S: f64 = 5.0;
 
-/// Measures the sound as it will be encoded, in its rate and channels, over the part that will be.
+/// Measures the audio as it will be encoded, in its rate and channels, over the part that will be.
 pub fn measure(
     work: &Work<'_>,
-    sound: &AudioEncoding,
+    audio: &AudioEncoding,
     tell: &mut dyn FnMut(Report),
 ) -> Result<Loudness, Failure> {
     let want = Want {
@@ -35,21 +34,21 @@ pub fn measure(
         audio: true,
     };
     let graph = Graph::decode(work.input, work.facts, want, work.range())?;
-    let elements = sound::to_samples(sound, sound::FLOATS)?;
+    let elements = audio::to_samples(audio, audio::FLOATS)?;
     let sink = to_us(&gst::Caps::new_any());
     let mut chain: Vec<&gst::Element> = elements.iter().collect();
     chain.push(sink.upcast_ref());
     graph.add_chain(&chain)?;
     graph.link(BranchKind::Audio, chain[0])?;
 
-    let mut meter = Meter::new(sound.rate, sound.channels);
+    let mut meter = Meter::new(audio.rate, audio.channels);
     let span_s = work.span_s();
     let (mut samples, mut seen, mut told_s) = (Vec::new(), 0_u64, 0.0);
     drive::pull_frames(&graph, &sink, &mut |sample| {
         let bytes = sample
             .buffer()
             .and_then(|buffer| buffer.map_readable().ok())
-            .ok_or_else(|| refused("a block of its sound cannot be read"))?;
+            .ok_or_else(|| refused("a block of its audio cannot be read"))?;
         samples.clear();
         samples.extend(
             bytes
@@ -61,7 +60,7 @@ pub fn measure(
         );
         meter.push(&samples);
         seen += samples.len() as u64;
-        let now_s = seen as f64 / f64::from(sound.rate * sound.channels);
+        let now_s = seen as f64 / f64::from(audio.rate * audio.channels);
         if now_s > told_s + TELL_EVERY_S && span_s > 0.0 {
             told_s = now_s;
             tell(Report::Working {

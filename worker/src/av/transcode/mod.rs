@@ -3,12 +3,13 @@
 //! ```text
 //! Graph ┬ Video ─► picture (shape, tone, mark) ─► encoder ─┐
 //!       │         or, copied, ────────────► parser ────────┤
-//!       └ Audio ─► sound (rate, channels, envelope) ► enc ─┴► multiplexer ─► file ─► fast start ─► check
+//!       └ Audio ─► audio (rate, channels, envelope) ► enc ─┴► multiplexer ─► file ─► fast start ─► check
 //! ```
 //!
 //! What is copied and what is encoded, [`plan`] decides; here it is carried out. A result is handed over only when it is as
 //! long as it has to be: a source that breaks off is a failure, not a short file.
 
+mod audio;
 mod check;
 mod concat;
 mod encoder;
@@ -19,7 +20,6 @@ mod kernel;
 mod loudness;
 mod measure;
 mod picture;
-mod sound;
 mod tags;
 mod tail;
 mod tone;
@@ -49,7 +49,7 @@ use super::{
     source::Input,
 };
 
-/// The share of the work that measuring sound takes of one that then encodes it.
+/// The share of the work that measuring audio takes of one that then encodes it.
 const MEASURING_SHARE: f32 = 0.3;
 
 /// Converts input 0 into the output; input 1 is a watermark's image.
@@ -64,7 +64,7 @@ pub fn transcode(
         return Err(super::internal("a conversion without its input"));
     };
     let facts = probe::probe(input, limits)?;
-    let asked = exact_where_sound_changes(task);
+    let asked = exact_where_audio_changes(task);
     let plan = plan::plan(&facts, &asked)?;
     let work = Work {
         task: &asked,
@@ -77,7 +77,7 @@ pub fn transcode(
     let graph = work.graph()?;
     let mut writer = Writer::new(&graph, plan.format, output)?;
     work.link_pictures(&graph, &mut writer, mark)?;
-    work.link_sound(&graph, &mut writer, envelope)?;
+    work.link_audio(&graph, &mut writer, envelope)?;
     let ends = writer.finish(work.track_count())?;
     drive::run(&graph, work.span_s(), &mut between(done_share, 1.0, tell))?;
     drop(graph);
@@ -85,8 +85,8 @@ pub fn transcode(
     check::result(&expected, output, limits, facts.clone())
 }
 
-/// A cut whose sound is measured begins where the measuring began.
-fn exact_where_sound_changes(task: &Transcode) -> Transcode {
+/// A cut whose audio is measured begins where the measuring began.
+fn exact_where_audio_changes(task: &Transcode) -> Transcode {
     let mut task = task.clone();
     if let Some(range) = &mut task.range {
         range.accurate |= task.audio.changes_loudness();
@@ -140,19 +140,19 @@ impl Work<'_> {
 
     /// What the samples are multiplied by, and the share of the work that finding it took.
     fn envelope(&self, tell: &mut dyn FnMut(Report)) -> Result<(Option<Envelope>, f32), Failure> {
-        let Some(sound) = self.sound() else {
+        let Some(audio) = self.audio() else {
             return Ok((None, 0.0));
         };
         if !Envelope::needs_measuring(&self.task.audio) {
             return Ok((Envelope::of(&self.task.audio, None), 0.0));
         }
         let mut tell = between(0.0, MEASURING_SHARE, tell);
-        let measured = measure::measure(self, sound, &mut tell)?;
+        let measured = measure::measure(self, audio, &mut tell)?;
         let envelope = Envelope::of(&self.task.audio, Some(&measured));
         Ok((envelope, MEASURING_SHARE))
     }
 
-    fn sound(&self) -> Option<&AudioEncoding> {
+    fn audio(&self) -> Option<&AudioEncoding> {
         self.plan.audio.as_ref().and_then(Strategy::encoding)
     }
 
@@ -188,7 +188,7 @@ impl Work<'_> {
         mark: Option<PlacedWatermark>,
     ) -> Result<(), Failure> {
         let (Some(way), Some(work), Some(facts)) =
-            (&self.plan.video, &self.task.video, self.facts.picture())
+            (&self.plan.video, &self.task.video, self.facts.video_track())
         else {
             return Ok(());
         };
@@ -218,20 +218,20 @@ impl Work<'_> {
         writer.take(kind, elements.last())
     }
 
-    fn link_sound(
+    fn link_audio(
         &self,
         graph: &Graph,
         writer: &mut Writer<'_>,
         envelope: Option<Envelope>,
     ) -> Result<(), Failure> {
-        let (Some(way), Some(facts)) = (&self.plan.audio, self.facts.sound()) else {
+        let (Some(way), Some(facts)) = (&self.plan.audio, self.facts.audio_track()) else {
             return Ok(());
         };
         let kind = BranchKind::Audio;
         tags::filter(graph, kind, self.task.keep_tags);
         let (mut elements, coded) = match way {
             Strategy::Copy => (Vec::new(), track::parsers(&facts.codec)?),
-            Strategy::Encode(sound) => (sound::chain(sound, envelope)?, encoder::audio(sound)?),
+            Strategy::Encode(audio) => (audio::chain(audio, envelope)?, encoder::audio(audio)?),
         };
         writer.follow(kind, coded.first());
         elements.extend(coded);
@@ -242,7 +242,7 @@ impl Work<'_> {
 
     /// By how much copied pictures are to be turned.
     fn copied_turn(&self) -> u16 {
-        match (&self.plan.video, self.facts.picture()) {
+        match (&self.plan.video, self.facts.video_track()) {
             (Some(Strategy::Copy), Some(track)) => track.rotation,
             _ => 0,
         }

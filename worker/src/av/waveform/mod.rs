@@ -1,6 +1,6 @@
 //! What a clip sounds like, drawn: for every column the lowest and the highest sample, in one colour on nothing.
 //!
-//! Sound is decoded once, and of it only [`Peaks`] are kept, so an hour costs no more memory than a second.
+//! Audio is decoded once, and of it only [`Peaks`] are kept, so an hour costs no more memory than a second.
 
 mod draw;
 mod peaks;
@@ -46,7 +46,7 @@ pub(super) fn perform(
     let columns = peaks.columns(width).ok_or_else(|| {
         Failure::new(
             FailureCode::Undecodable,
-            "the file is damaged: none of its sound decodes",
+            "the file is damaged: none of its audio decodes",
         )
     })?;
     let raster = draw::draw(&columns, height, waveform.colour);
@@ -84,7 +84,7 @@ fn listen(
     for element in [&convert, samples.upcast_ref()] {
         element
             .sync_state_with_parent()
-            .map_err(|_| refused("its sound does not begin"))?;
+            .map_err(|_| refused("its audio does not begin"))?;
     }
 
     let mut peaks = Peaks::new(columns);

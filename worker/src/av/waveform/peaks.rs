@@ -1,7 +1,7 @@
-//! The lowest and highest samples of a sound of any length, in a bounded number of bins.
+//! The lowest and highest samples of audio of any length, in a bounded number of bins.
 //!
 //! When the bins are full, neighbours are merged and each stands for twice as many samples; so nobody must know before
-//! how long the sound is.
+//! how long the audio is.
 
 /// Bins for each column of the drawing, at the least half as many: what a column takes from its neighbours does not show.
 const BINS_FOR_EACH: usize = 16;
@@ -98,7 +98,7 @@ impl Peaks {
         }
     }
 
-    /// The extents of so many even parts; `None`: there was no sound.
+    /// The extents of so many even parts; `None`: there was no audio.
     pub fn columns(mut self, columns: u32) -> Option<Vec<Extent>> {
         if self.filled > 0 {
             self.bins.push(self.current);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_the_peaks_of_their_part_however_long_the_sound_is() {
+    fn columns_have_the_peaks_of_their_part_however_long_the_audio_is() {
         // A ramp; a piece of odd length at a time.
         for length in [4_096usize, 65_536, 1_000_000] {
             let mut peaks = Peaks::new(4);
@@ -146,7 +146,7 @@ mod tests {
                 peaks.push(&bytes(piece), 1);
             }
             assert!(peaks.bins.len() < FEWEST_BINS);
-            let columns = peaks.columns(4).expect("a sound");
+            let columns = peaks.columns(4).expect("audio");
             for (index, column) in columns.iter().enumerate() {
                 let (low, high) = (index as i16 * 7_500, (index as i16 + 1) * 7_500);
                 assert!((column.low - low).abs() < 20, "{length}: {column:?}");
@@ -161,7 +161,7 @@ mod tests {
         assert!(peaks.is_empty());
         peaks.push(&bytes(&[-5, 7])[..3], 1);
         peaks.push(&bytes(&[9]), 1);
-        let columns = peaks.columns(4).expect("a sound");
+        let columns = peaks.columns(4).expect("audio");
         assert_eq!(columns[..2], [extent(-5, -5); 2]);
         assert_eq!(columns[2..], [extent(9, 9); 2]);
         assert_eq!(Peaks::new(4).columns(4), None);
@@ -171,7 +171,7 @@ mod tests {
     fn channels_count_together() {
         let mut peaks = Peaks::new(2);
         peaks.push(&bytes(&[1, -1, 2, -2]), 2);
-        let columns = peaks.columns(2).expect("a sound");
+        let columns = peaks.columns(2).expect("audio");
         assert_eq!(columns, [extent(-1, 1), extent(-2, 2)]);
     }
 }

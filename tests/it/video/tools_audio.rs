@@ -1,4 +1,4 @@
-//! Tools on sound: what is joined, taken out and made louder, proved by its tones and its level.
+//! Tools on audio: what is joined, taken out and made louder, proved by its tones and its level.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ fn check_tone(samples: &[f32], second: f64, expected: f32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joined_sound_is_exact() -> Result<(), Failure> {
+async fn joined_audio_is_exact() -> Result<(), Failure> {
     let server = patient().await?;
     let api = server.api();
     let mut plain = Form::new().field("gapMs", "500").field("format", "flac");
@@ -91,7 +91,7 @@ async fn joined_sound_is_exact() -> Result<(), Failure> {
     let (_, bytes) = api.result_of("/api/media/concat-audio", mixed).await?;
     let joined = on_disk(&bytes, "wav")?;
     let heard = samples(joined.path()).await?;
-    // What an encoder puts before the sound is left out, and up to a frame of AAC with it.
+    // What an encoder puts before the audio is left out, and up to a frame of AAC with it.
     assert!(
         (3 * RATE - 1_024..3 * RATE + 4_096).contains(&heard.len()),
         "{}",
@@ -104,7 +104,7 @@ async fn joined_sound_is_exact() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sound_of_a_video_comes_out_whole() -> Result<(), Failure> {
+async fn the_audio_of_a_video_comes_out_whole() -> Result<(), Failure> {
     let source = Recipe::numbered(0).lasting(10).make()?.mp4;
     let bytes = std::fs::read(&source)?;
     let server = patient().await?;
@@ -117,23 +117,23 @@ async fn the_sound_of_a_video_comes_out_whole() -> Result<(), Failure> {
         ("flac", "flac"),
     ] {
         let fields = [("format", format)];
-        let (_, sound) = api
+        let (_, audio) = api
             .tool("extract-audio", "clip.mp4", &bytes, &fields)
             .await?;
-        let sound = on_disk(&sound, format)?;
-        let found = Probed::of(sound.path()).await?;
+        let audio = on_disk(&audio, format)?;
+        let found = Probed::of(audio.path()).await?;
         assert_eq!((found.codec("audio"), found.codec("video")), (codec, ""));
         assert!(
             (found.duration_s() - 10.0).abs() < 0.1,
             "{format}: {}",
             found.duration_s()
         );
-        let heard = samples(sound.path()).await?;
+        let heard = samples(audio.path()).await?;
         for second in [0.5, 5.0, 9.5] {
             check_tone(&heard, second, 440.0);
         }
         if format == "m4a" {
-            check_copied(&source, sound.path(), "a").await?;
+            check_copied(&source, audio.path(), "a").await?;
         }
     }
     let silent = std::fs::read(clip("silent.mp4", "PICTURES H264")?)?;
@@ -144,7 +144,7 @@ async fn the_sound_of_a_video_comes_out_whole() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sound_is_as_loud_as_asked() -> Result<(), Failure> {
+async fn audio_is_as_loud_as_asked() -> Result<(), Failure> {
     let arguments = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=6 -c:a pcm_s16le";
     let source = clip("six.wav", arguments)?;
     let video = clip(

@@ -1,4 +1,4 @@
-//! What is done to sound.
+//! What is done to audio.
 
 use std::path::Path;
 
@@ -114,7 +114,7 @@ fn loudness_is_brought_to_sixteen_below_full_scale() {
 }
 
 #[test]
-fn sounds_are_joined_sample_by_sample() {
+fn audio_files_are_joined_sample_by_sample() {
     if !can_be_made() {
         return;
     }
@@ -161,7 +161,7 @@ fn sounds_are_joined_sample_by_sample() {
             probed.duration_s()
         );
     }
-    let failure = join(&[&one, &silent], concat(Format::Wav, 0)).expect_err("no sound");
+    let failure = join(&[&one, &silent], concat(Format::Wav, 0)).expect_err("no audio");
     assert_eq!(failure.code, FailureCode::Impossible);
     assert!(failure.message.contains("file 2"), "{failure}");
     let failure = join(&[&one], concat(Format::Mp4, 0)).expect_err("no audio format");
@@ -254,7 +254,7 @@ fn the_parts_of_a_chain_follow_one_another() {
 
 /// What an encoder of AAC puts ahead, and what a cut without encoding could not take away, an edit list leaves out.
 #[test]
-fn edit_lists_cost_no_sound() {
+fn edit_lists_cost_no_audio() {
     if !can_be_made() {
         return;
     }

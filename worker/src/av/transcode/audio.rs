@@ -1,4 +1,4 @@
-//! From decoded sound to samples of the rate and the channels that the encoder takes, multiplied where that is asked.
+//! From decoded audio to samples of the rate and the channels that the encoder takes, multiplied where that is asked.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,42 +15,42 @@ use crate::av::sink::make;
 /// Interleaved samples that our own code reads and writes.
 pub const FLOATS: &str = "F32LE";
 
-/// The elements, the first of which takes any sound.
+/// The elements, the first of which takes any audio.
 pub fn chain(
-    sound: &AudioEncoding,
+    audio: &AudioEncoding,
     envelope: Option<Envelope>,
 ) -> Result<Vec<gst::Element>, Failure> {
     let mut elements = entry()?;
     if let Some(envelope) = envelope {
-        let floats = caps(&samples(sound, FLOATS))?;
-        multiply(&floats, envelope, sound);
+        let floats = caps(&samples(audio, FLOATS))?;
+        multiply(&floats, envelope, audio);
         elements.push(floats);
         elements.push(make("audioconvert")?);
     }
-    elements.push(caps(&match exact_form(sound) {
-        Some(form) => samples(sound, form),
-        None => any_samples(sound),
+    elements.push(caps(&match exact_form(audio) {
+        Some(form) => samples(audio, form),
+        None => any_samples(audio),
     })?);
     Ok(elements)
 }
 
 /// The elements up to samples of that form, for our own code.
-pub fn to_samples(sound: &AudioEncoding, format: &str) -> Result<Vec<gst::Element>, Failure> {
+pub fn to_samples(audio: &AudioEncoding, format: &str) -> Result<Vec<gst::Element>, Failure> {
     let mut elements = entry()?;
-    elements.push(caps(&samples(sound, format))?);
+    elements.push(caps(&samples(audio, format))?);
     Ok(elements)
 }
 
 /// The form of samples in which a codec that loses nothing takes them; `None`: any will do.
-pub fn exact_form(sound: &AudioEncoding) -> Option<&'static str> {
-    match (sound.codec, sound.bits) {
+pub fn exact_form(audio: &AudioEncoding) -> Option<&'static str> {
+    match (audio.codec, audio.bits) {
         (AudioCodec::Flac | AudioCodec::Pcm, 24) => Some("S24LE"),
         (AudioCodec::Flac | AudioCodec::Pcm, _) => Some("S16LE"),
         _ => None,
     }
 }
 
-/// What brings any sound to any rate and channels. Sound that was never coded is cut by nobody before.
+/// What brings any audio to any rate and channels. Audio that was never coded is cut by nobody before.
 fn entry() -> Result<Vec<gst::Element>, Failure> {
     ["audiosegmentclip", "audioconvert", "audioresample"]
         .into_iter()
@@ -59,21 +59,21 @@ fn entry() -> Result<Vec<gst::Element>, Failure> {
 }
 
 /// The caps of interleaved samples.
-pub fn samples(sound: &AudioEncoding, format: &str) -> String {
-    format!("{},format={format},layout=interleaved", any_samples(sound))
+pub fn samples(audio: &AudioEncoding, format: &str) -> String {
+    format!("{},format={format},layout=interleaved", any_samples(audio))
 }
 
-fn any_samples(sound: &AudioEncoding) -> String {
+fn any_samples(audio: &AudioEncoding) -> String {
     format!(
         "audio/x-raw,rate={},channels={}",
-        sound.rate, sound.channels
+        audio.rate, audio.channels
     )
 }
 
 /// Multiplies what passes an element of float samples.
-fn multiply(floats: &gst::Element, envelope: Envelope, sound: &AudioEncoding) {
+fn multiply(floats: &gst::Element, envelope: Envelope, audio: &AudioEncoding) {
     let pad = floats.static_pad("src").expect("a filter has two pads");
-    let (rate, channels) = (f64::from(sound.rate), sound.channels as usize);
+    let (rate, channels) = (f64::from(audio.rate), audio.channels as usize);
     let passed = AtomicU64::new(0);
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data else {
