@@ -35,8 +35,8 @@ fn message(chunk_size: usize, chunk_stream: u8, kind: u8, time_ms: u32, len: usi
 
 fn one_second(chunk_size: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for picture in 0..PICTURES {
-        let time_ms = picture * 1000 / PICTURES;
+    for video_frame in 0..PICTURES {
+        let time_ms = video_frame * 1000 / PICTURES;
         bytes.extend(message(chunk_size, 6, 9, time_ms, PICTURE_BYTES));
         for _ in 0..SOUNDS_PER_PICTURE {
             bytes.extend(message(chunk_size, 4, 8, time_ms, SOUND_BYTES));

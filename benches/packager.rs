@@ -54,11 +54,11 @@ fn configurations() -> [Unit; 2] {
 fn second(index: usize) -> Vec<Unit> {
     let share = VIDEO_BYTES_PER_SECOND / (FRAME_RATE + KEY_FRAME_WEIGHT / 2);
     let mut timed = Vec::new();
-    for picture in index * FRAME_RATE..(index + 1) * FRAME_RATE {
-        let key = picture % (2 * FRAME_RATE) == 0;
+    for video_frame in index * FRAME_RATE..(index + 1) * FRAME_RATE {
+        let key = video_frame % (2 * FRAME_RATE) == 0;
         let len = if key { share * KEY_FRAME_WEIGHT } else { share };
-        let dts_90k = (picture * 1_000 / FRAME_RATE * 90) as i64;
-        let data = Bytes::from(vec![picture as u8; len]);
+        let dts_90k = (video_frame * 1_000 / FRAME_RATE * 90) as i64;
+        let data = Bytes::from(vec![video_frame as u8; len]);
         timed.push((
             dts_90k,
             Unit::Video(VideoUnit {

@@ -40,7 +40,7 @@ pub(crate) struct Tag {
 pub(crate) struct Clip {
     /// The metadata and codec configurations, sent once.
     pub(crate) opening: Vec<Tag>,
-    /// Pictures and audio frames in order, the first of them a key frame.
+    /// Frames and audio frames in order, the first of them a key frame.
     pub(crate) tags: Vec<Tag>,
     pub(crate) duration_ms: u32,
 }
@@ -166,7 +166,7 @@ fn make(command: &mut Command, path: &Path) -> Result<(), Failure> {
     Ok(std::fs::rename(unfinished, path)?)
 }
 
-/// A moving test picture with noise, so that the rate is real and not filler, with two B-frames and a key frame each 2 s.
+/// A moving test frame with noise, so that the rate is real and not filler, with two B-frames and a key frame each 2 s.
 fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
     let size = if bitrate_bps >= 3_000_000 {
         "1920x1080"
@@ -174,11 +174,18 @@ fn encode(path: &Path, bitrate_bps: u64) -> Result<(), Failure> {
         "1280x720"
     };
     let video_bps = bitrate_bps.saturating_sub(AUDIO_BITRATE_BPS).to_string();
-    let picture = format!("testsrc2=size={size}:rate={FRAMES_PER_SECOND},noise=alls=12:allf=t");
+    let video_frame = format!("testsrc2=size={size}:rate={FRAMES_PER_SECOND},noise=alls=12:allf=t");
     let mut command = Command::new("ffmpeg");
     command
         .args([
-            "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", &picture,
+            "-nostdin",
+            "-v",
+            "error",
+            "-y",
+            "-f",
+            "lavfi",
+            "-i",
+            &video_frame,
         ])
         .args(["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"])
         .args(["-t", &CLIP_SECONDS.to_string(), "-pix_fmt", "yuv420p"])

@@ -57,7 +57,7 @@ pub(crate) struct Options {
     /// Length of each measured phase.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=600))]
     seconds: u64,
-    /// Of each publisher, picture and audio together: 6M, 1M, 800k.
+    /// Of each publisher, frame and audio together: 6M, 1M, 800k.
     #[arg(long, default_value = "6M", value_parser = bitrate)]
     bitrate: u64,
     /// Runs this server beside it with the same publishers.
@@ -317,7 +317,7 @@ struct Audience {
 }
 
 /// Threads for the viewers, which would have machines of their own: they take what processor time is left, so that a
-/// thousand of them hold up neither the sending of pictures nor the clock that times their parts.
+/// thousand of them hold up neither the sending of frames nor the clock that times their parts.
 struct Elsewhere(Option<Runtime>);
 
 impl Elsewhere {

@@ -56,7 +56,7 @@ enum Scenario {
     Convert(image::ConvertOptions),
     /// Deliveries to receivers in this process: healthy ones, some that hang, and a backlog for dead ones.
     Webhooks(webhooks::Options),
-    /// A film to MP4 and WebM, beside ffmpeg; a picture out of a long one.
+    /// A film to MP4 and WebM, beside ffmpeg; a frame out of a long one.
     Transcode(video::TranscodeOptions),
     /// A film to an HLS asset, beside ffmpeg.
     Ladder(video::LadderOptions),

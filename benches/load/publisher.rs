@@ -26,7 +26,7 @@ use crate::{
 };
 
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
-/// Pictures whose time of sending is remembered: longer than any part or segment takes to be listed.
+/// Frames whose time of sending is remembered: longer than any part or segment takes to be listed.
 const REMEMBERED_FRAMES: usize = 1024;
 const PING_REQUEST: [u8; 2] = [0, 6];
 const PING_RESPONSE: [u8; 2] = [0, 7];
@@ -39,7 +39,7 @@ pub(crate) struct Target {
     pub(crate) stream: String,
 }
 
-/// When each picture left, by its time in the broadcast.
+/// When each frame left, by its time in the broadcast.
 #[derive(Debug, Default)]
 pub(crate) struct SendLog {
     frames: Mutex<VecDeque<(u64, Instant)>>,
@@ -58,13 +58,13 @@ impl SendLog {
         *worst = lag.max(*worst);
     }
 
-    /// The largest delay of a picture behind its due time. Beyond some milliseconds the harness, or a server that does
+    /// The largest delay of a frame behind its due time. Beyond some milliseconds the harness, or a server that does
     /// not read, is the bottleneck.
     pub(crate) fn worst_lag(&self) -> Duration {
         *self.worst_lag.lock().expect("no holder panics")
     }
 
-    /// When the first and the last picture with a time in `from_ms..to_ms` left; `None` when none is remembered.
+    /// When the first and the last frame with a time in `from_ms..to_ms` left; `None` when none is remembered.
     pub(crate) fn between(&self, from_ms: u64, to_ms: u64) -> Option<(Instant, Instant)> {
         let frames = self.frames.lock().expect("no holder panics");
         let mut inside = frames

@@ -1,7 +1,7 @@
 //! Viewers of a low-latency stream: a watcher that times what is listed, and a player's traffic.
 //!
-//! A part's time runs from the sending of its *first* picture to the moment at which a playlist that lists it has
-//! arrived: no picture waits longer than that.
+//! A part's time runs from the sending of its *first* frame to the moment at which a playlist that lists it has
+//! arrived: no frame waits longer than that.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// Between two tries while the stream is not on air yet.
 const NOT_YET: Duration = Duration::from_millis(50);
-/// A picture's time is rounded to a millisecond by RTMP and to ten microseconds by the playlist.
+/// A frame's time is rounded to a millisecond by RTMP and to ten microseconds by the playlist.
 const ROUNDING_MS: f64 = 8.0;
 /// What a part may take beyond its target ("Performance" of the issue).
 const ALLOWANCE: Duration = Duration::from_millis(100);
@@ -54,11 +54,11 @@ impl Playback {
 /// What the watchers of all streams saw.
 #[derive(Debug, Default)]
 pub(crate) struct Timings {
-    /// From the sending of a part's first picture to its listing.
+    /// From the sending of a part's first frame to its listing.
     pub(crate) first_frame: Vec<Duration>,
-    /// From the sending of a part's last picture to its listing.
+    /// From the sending of a part's last frame to its listing.
     pub(crate) last_frame: Vec<Duration>,
-    /// Parts whose first picture took longer than the part target and 100 ms.
+    /// Parts whose first frame took longer than the part target and 100 ms.
     pub(crate) late: usize,
 }
 
@@ -132,7 +132,7 @@ impl Clock {
     fn new_parts(&mut self, entries: &[Listed]) -> Vec<(u64, u64)> {
         let mut parts = Vec::new();
         for entry in entries {
-            // No picture was sent for a gap.
+            // No frame was sent for a gap.
             let duration_ms = if entry.gap {
                 0.0
             } else {

@@ -1,6 +1,6 @@
 //! Access units: what every ingest protocol produces and the packager consumes.
 //!
-//! A unit is one coded picture or one coded audio frame with its time on a 90 kHz clock. Payloads are `Bytes`, so that
+//! A unit is one coded frame or one coded audio frame with its time on a 90 kHz clock. Payloads are `Bytes`, so that
 //! a unit that arrived in one piece is never copied on its way to the packager.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Unit {
     Audio(AudioUnit),
 }
 
-/// One coded picture, in decode order.
+/// One coded frame, in decode order.
 #[derive(Clone, Debug)]
 pub struct VideoUnit {
     /// Decode time. Starts anywhere; never wraps (the protocol layer unwraps).

@@ -23,7 +23,7 @@ fn check_sessions(seen: &Collection, sessions: &[Sent]) -> Result<(), Failure> {
     let ranges = seen.numbers()?;
     assert_eq!(ranges.len(), sessions.len(), "{}", seen.summary());
     for (range, sent) in ranges.iter().zip(sessions) {
-        assert_eq!(*range, sent.pictures);
+        assert_eq!(*range, sent.video_frames);
     }
     Ok(())
 }
@@ -42,7 +42,7 @@ fn now_ms() -> i64 {
 /// A session of one second that ends as its encoder's user wants.
 async fn short_session(input: &Input, first: u32) -> Result<Sent, Failure> {
     let mut encoder = Publisher::open(&input.target(), &numbered(first)).await?;
-    encoder.send_pictures(30, Pace::RealTime).await?;
+    encoder.send_frames(30, Pace::RealTime).await?;
     encoder.end().await
 }
 
@@ -53,14 +53,14 @@ async fn drop_and_return(latency: &str) -> Result<(), Failure> {
     let mut viewing = Viewer::new(&input.hls_url).with_delta_updates().start();
 
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(100, Pace::RealTime).await?;
-    encoder.send_half_a_picture().await?;
+    encoder.send_frames(100, Pace::RealTime).await?;
+    encoder.send_half_a_frame().await?;
     let first = encoder.reset().await?;
     let record = api.wait_status(&input.id, "reconnecting", SOON).await?;
     assert_eq!(record["lastEndedAt"], Value::Null, "it has not ended");
 
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(80, Pace::RealTime).await?;
+    encoder.send_frames(80, Pace::RealTime).await?;
     let second = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
     check_sessions(&seen, &[first, second])
@@ -86,7 +86,7 @@ async fn a_closed_connection_without_goodbye_is_a_drop_too() -> Result<(), Failu
     let mut sessions = Vec::new();
     for first in [0, 20_000, 40_000] {
         let mut encoder = Publisher::open(&input.target(), &numbered(first)).await?;
-        encoder.send_pictures(40, Pace::RealTime).await?;
+        encoder.send_frames(40, Pace::RealTime).await?;
         sessions.push(encoder.cut().await?);
         api.wait_status(&input.id, "reconnecting", SOON).await?;
     }
@@ -102,11 +102,11 @@ async fn the_newest_encoder_takes_over() -> Result<(), Failure> {
     let mut viewing = Viewer::new(&input.hls_url).start();
 
     let mut old = Publisher::open(&input.target(), &numbered(0)).await?;
-    old.send_pictures(95, Pace::RealTime).await?;
+    old.send_frames(95, Pace::RealTime).await?;
     let first = old.sent().clone();
     let mut new = Publisher::open(&input.target(), &numbered(20_000)).await?;
     old.wait_closed(SOON).await?;
-    new.send_pictures(80, Pace::RealTime).await?;
+    new.send_frames(80, Pace::RealTime).await?;
     let second = new.end().await?;
 
     let seen = viewing.until_ended(SOON).await?;
@@ -121,11 +121,11 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
     let clip = numbered(0);
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut displaced = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(30, Duration::from_secs(20)).await?;
+    viewing.until_frames(30, Duration::from_secs(20)).await?;
 
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
     assert!(!displaced.wait(SOON).await?.success(), "it was sent away");
-    encoder.send_pictures(30, Pace::RealTime).await?;
+    encoder.send_frames(30, Pace::RealTime).await?;
 
     // As encoders do, the displaced one comes back by itself, and again.
     let returning = async {
@@ -140,7 +140,7 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
         }
         Ok::<_, Failure>(())
     };
-    let (returned, sent) = tokio::join!(returning, encoder.send_pictures(120, Pace::RealTime));
+    let (returned, sent) = tokio::join!(returning, encoder.send_frames(120, Pace::RealTime));
     returned?;
     sent?;
     let noticed = |health: &Value| health["conflicts"] == 2;
@@ -157,7 +157,10 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
     let ranges = viewing.until_ended(SOON).await?.numbers()?;
     assert_eq!(ranges.len(), 2, "nobody has come back");
     check_contiguous_to_a_cut(&ranges[0], 0)?;
-    assert_eq!(ranges[1], sent.pictures, "and the stream did not suffer");
+    assert_eq!(
+        ranges[1], sent.video_frames,
+        "and the stream did not suffer"
+    );
 
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
     api.wait_status(&input.id, "live", SOON).await?;
@@ -171,14 +174,14 @@ async fn an_encoder_that_hangs_gives_way_to_its_restart() -> Result<(), Failure>
     let clip = numbered(0);
     let mut viewing = Viewer::new(&input.hls_url).start();
     let hung = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(30, Duration::from_secs(20)).await?;
+    viewing.until_frames(30, Duration::from_secs(20)).await?;
     hung.freeze()?;
 
     let sent = short_session(&input, 20_000).await?;
     let ranges = viewing.until_ended(SOON).await?.numbers()?;
     assert_eq!(ranges.len(), 2);
     check_contiguous_to_a_cut(&ranges[0], 0)?;
-    assert_eq!(ranges[1], sent.pictures);
+    assert_eq!(ranges[1], sent.video_frames);
     Ok(())
 }
 
@@ -202,7 +205,7 @@ async fn a_clean_end_closes_the_playlist_which_stays_for_a_while() -> Result<(),
 
     // A new broadcast replaces it at once, under names of its own.
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(30, Pace::RealTime).await?;
+    encoder.send_frames(30, Pace::RealTime).await?;
     let second = eventually("the next broadcast", SOON, async || {
         let list = server.playlist(&input).await.ok().flatten()?;
         (!list.ended).then_some(list)
@@ -236,7 +239,7 @@ async fn the_shortest_broadcast_has_its_playlist_too() -> Result<(), Failure> {
     let input = api.create(json!({})).await?;
     let clip = Recipe::video_only().lasting(8).make()?;
     let mut encoder = Publisher::open(&input.target(), &clip).await?;
-    encoder.send_pictures(15, Pace::Unbounded).await?;
+    encoder.send_frames(15, Pace::Unbounded).await?;
     let sent = encoder.end().await?;
     let ended_ms = now_ms();
     let seen = Viewer::new(&input.hls_url)
@@ -259,7 +262,7 @@ async fn nobody_returns_and_the_window_elapses() -> Result<(), Failure> {
     let input = api.create(json!({"reconnectWindowSeconds": 2})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_frames(60, Pace::RealTime).await?;
     let sent = encoder.reset().await?;
     let cut_ms = now_ms();
 
@@ -287,7 +290,7 @@ async fn without_a_window_a_drop_is_the_end() -> Result<(), Failure> {
     let input = api.create(json!({"reconnectWindowSeconds": 0})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_frames(60, Pace::RealTime).await?;
     let sent = encoder.reset().await?;
     let seen = viewing.until_ended(SOON).await?;
     check_sessions(&seen, &[sent])?;
@@ -312,7 +315,7 @@ async fn the_record_tells_when_broadcasts_began_and_ended() -> Result<(), Failur
 
     let created_ms = now_ms();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(15, Pace::RealTime).await?;
+    encoder.send_frames(15, Pace::RealTime).await?;
     let record = api.wait_status(&input.id, "live", SOON).await?;
     let started_ms = time_ms(&record, "lastStartedAt").ok_or("no start")?;
     assert!((created_ms..=now_ms()).contains(&started_ms));
@@ -333,7 +336,7 @@ async fn the_record_tells_when_broadcasts_began_and_ended() -> Result<(), Failur
     assert!((started_ms..=now_ms()).contains(&ended_ms));
 
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(15, Pace::RealTime).await?;
+    encoder.send_frames(15, Pace::RealTime).await?;
     let record = api.wait_status(&input.id, "live", SOON).await?;
     assert!(
         time_ms(&record, "lastStartedAt") > Some(ended_ms),

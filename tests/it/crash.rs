@@ -65,7 +65,7 @@ fn watch(input: &Input) -> Viewing {
         .start()
 }
 
-/// Every range shows its encoder's pictures once and in order, from these first ones on.
+/// Every range shows its encoder's frames once and in order, from these first ones on.
 fn check_ranges(seen: &Collection, firsts: &[u32]) -> Result<(), Failure> {
     let ranges = seen.numbers()?;
     assert_eq!(ranges.len(), firsts.len(), "{}", seen.summary());
@@ -83,7 +83,7 @@ async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_goes_o
     let input = api.create(json!({})).await?;
     let mut viewing = watch(&input);
     let mut encoder = Publish::new(&numbered(0), &input.rtmp_url())?.start()?;
-    viewing.until_pictures(160, PLAYED).await?;
+    viewing.until_frames(160, PLAYED).await?;
     let started = api.get(&input.id).await?["lastStartedAt"].clone();
 
     server.kill().await?;
@@ -99,14 +99,14 @@ async fn killed_in_mid_stream_everything_listed_is_played_and_the_encoder_goes_o
 
     let mut encoder = Publish::new(&numbered(20_000), &input.rtmp_url())?.start()?;
     viewing
-        .until_pictures(before.pictures() + 90, PLAYED)
+        .until_frames(before.video_frames() + 90, PLAYED)
         .await?;
     api.wait_status(&input.id, "live", SOON).await?;
     encoder.stop().await?;
     let seen = viewing.until_ended(SOON).await?;
     // That sequence numbers only grow, and that whole segments are their parts, is the viewer's rule.
     check_ranges(&seen, &[0, 20_000])?;
-    assert!(seen.pictures() >= before.pictures() + 90);
+    assert!(seen.video_frames() >= before.video_frames() + 90);
     Ok(())
 }
 
@@ -117,12 +117,12 @@ async fn killed_twice_in_a_row() -> Result<(), Failure> {
     let input = api.create(json!({})).await?;
     let mut viewing = watch(&input);
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(100, Pace::RealTime).await?;
+    encoder.send_frames(100, Pace::RealTime).await?;
     server.kill().await?;
     restart(&mut server).await?;
 
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(75, Pace::RealTime).await?;
+    encoder.send_frames(75, Pace::RealTime).await?;
     server.kill().await?;
     // And once more, with nothing but what was recovered.
     restart(&mut server).await?;
@@ -132,11 +132,11 @@ async fn killed_twice_in_a_row() -> Result<(), Failure> {
     check_bytes(&server, &input, &before).await?;
 
     let mut encoder = Publisher::open(&input.target(), &numbered(40_000)).await?;
-    encoder.send_pictures(75, Pace::RealTime).await?;
+    encoder.send_frames(75, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
     check_ranges(&seen, &[0, 20_000, 40_000])?;
-    assert_eq!(seen.numbers()?[2], sent.pictures);
+    assert_eq!(seen.numbers()?[2], sent.video_frames);
     Ok(())
 }
 
@@ -147,7 +147,7 @@ async fn what_had_left_the_list_before_the_kill_does_not_come_back() -> Result<(
     let mut viewing = watch(&input);
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
     // Longer than the 32 s that a low-latency list holds.
-    encoder.send_pictures(1_170, Pace::RealTime).await?;
+    encoder.send_frames(1_170, Pace::RealTime).await?;
     let before = server.playlist(&input).await?.ok_or("no playlist")?;
     assert!(before.media_sequence > 1, "segments have left the list");
     server.kill().await?;
@@ -162,7 +162,7 @@ async fn what_had_left_the_list_before_the_kill_does_not_come_back() -> Result<(
     let mut newcomer = watch(&input);
 
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_frames(60, Pace::RealTime).await?;
     encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
     check_ranges(&seen, &[0, 20_000])?;
@@ -178,7 +178,7 @@ async fn stopped_politely_and_started_again_the_stream_goes_on() -> Result<(), F
     let input = api.create(json!({})).await?;
     let mut viewing = watch(&input);
     let mut encoder = Publish::new(&numbered(0), &input.rtmp_url())?.start()?;
-    viewing.until_pictures(120, PLAYED).await?;
+    viewing.until_frames(120, PLAYED).await?;
 
     let status = server.terminate().await?;
     assert!(status.success(), "{status}");
@@ -189,11 +189,11 @@ async fn stopped_politely_and_started_again_the_stream_goes_on() -> Result<(), F
     check_bytes(&server, &input, &before).await?;
 
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(75, Pace::RealTime).await?;
+    encoder.send_frames(75, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
     check_ranges(&seen, &[0, 20_000])?;
-    assert_eq!(seen.numbers()?[1], sent.pictures);
+    assert_eq!(seen.numbers()?[1], sent.video_frames);
     Ok(())
 }
 
@@ -204,10 +204,10 @@ async fn killed_inside_the_reconnect_window_which_counts_from_readiness() -> Res
     let input = api.create(json!({"reconnectWindowSeconds": 6})).await?;
     let mut viewing = watch(&input);
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(90, Pace::RealTime).await?;
+    encoder.send_frames(90, Pace::RealTime).await?;
     let sent = encoder.reset().await?;
     api.wait_status(&input.id, "reconnecting", SOON).await?;
-    viewing.until_pictures(sent.pictures.len(), SOON).await?;
+    viewing.until_frames(sent.video_frames.len(), SOON).await?;
     let before = server.playlist(&input).await?.ok_or("no playlist")?;
     let until = reconnect_until(&server, &input).await?;
 
@@ -223,7 +223,7 @@ async fn killed_inside_the_reconnect_window_which_counts_from_readiness() -> Res
 
     // Nobody returns: it ends, with all that had arrived.
     let seen = viewing.until_ended(Duration::from_secs(20)).await?;
-    assert_eq!(seen.numbers()?, [sent.pictures]);
+    assert_eq!(seen.numbers()?, [sent.video_frames]);
     let record = api.wait_status(&input.id, "idle", SOON).await?;
     assert!(record["lastEndedAt"].is_string(), "{record}");
     Ok(())
@@ -249,7 +249,7 @@ async fn killed_right_after_the_end_the_closed_playlist_stays() -> Result<(), Fa
     let input = api.create(json!({})).await?;
     let mut viewing = watch(&input);
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(75, Pace::RealTime).await?;
+    encoder.send_frames(75, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
     server.kill().await?;
@@ -266,14 +266,18 @@ async fn killed_right_after_the_end_the_closed_playlist_stays() -> Result<(), Fa
     let compared = check_bytes(&server, &input, &seen).await?;
     assert_eq!(compared, seen.pieces.len());
     let again = watch(&input).until_ended(SOON).await?;
-    assert_eq!(again.numbers()?, [sent.pictures]);
+    assert_eq!(again.numbers()?, [sent.video_frames]);
 
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(30, Pace::RealTime).await?;
+    encoder.send_frames(30, Pace::RealTime).await?;
     api.wait_status(&input.id, "live", SOON).await?;
     let sent = encoder.end().await?;
     let seen = watch(&input).until_ended(SOON).await?;
-    assert_eq!(seen.numbers()?, [sent.pictures], "a broadcast of its own");
+    assert_eq!(
+        seen.numbers()?,
+        [sent.video_frames],
+        "a broadcast of its own"
+    );
     Ok(())
 }
 
@@ -283,7 +287,7 @@ async fn killed_in_its_first_second_a_stream_is_reconnecting_too() -> Result<(),
     let api = server.api();
     let input = api.create(json!({})).await?;
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(2, Pace::RealTime).await?;
+    encoder.send_frames(2, Pace::RealTime).await?;
     let started = api.wait_status(&input.id, "live", SOON).await?["lastStartedAt"].clone();
     server.kill().await?;
     restart(&mut server).await?;
@@ -293,10 +297,10 @@ async fn killed_in_its_first_second_a_stream_is_reconnecting_too() -> Result<(),
     assert_eq!(record["lastStartedAt"], started);
     let mut viewing = watch(&input);
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_frames(60, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
-    assert_eq!(seen.numbers()?.last(), Some(&sent.pictures));
+    assert_eq!(seen.numbers()?.last(), Some(&sent.video_frames));
     Ok(())
 }
 
@@ -341,7 +345,7 @@ async fn power_is_cut(latency: &str, loss: Loss) -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let input = server.api().create(json!({"latency": latency})).await?;
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(250, Pace::RealTime).await?;
+    encoder.send_frames(250, Pace::RealTime).await?;
     let mut known = Bodies::new();
     let before = look(&server, &input, &mut known).await?;
     let (newest, whole) = (
@@ -373,7 +377,7 @@ async fn power_is_cut(latency: &str, loss: Loss) -> Result<(), Failure> {
     // From before the encoder's return until its media are listed, and behind it.
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
     let sending = async move {
-        encoder.send_pictures(240, Pace::RealTime).await?;
+        encoder.send_frames(240, Pace::RealTime).await?;
         encoder.end().await
     };
     let watching = async {
@@ -397,7 +401,7 @@ async fn power_is_cut(latency: &str, loss: Loss) -> Result<(), Failure> {
         "numbers are skipped"
     );
     let seen = watch(&input).until_ended(SOON).await?;
-    assert_eq!(seen.numbers()?.last(), Some(&sent.pictures));
+    assert_eq!(seen.numbers()?.last(), Some(&sent.video_frames));
     Ok(())
 }
 

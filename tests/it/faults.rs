@@ -35,7 +35,7 @@ async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
     let input = api.create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_frames(60, Pace::RealTime).await?;
 
     let database = server.data_dir().join("sluice.db");
     let Some(lock) = DatabaseLock::take(&database).await? else {
@@ -43,11 +43,11 @@ async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
         return Ok(());
     };
     // 6 s of a stream, then another encoder's 6 s, all inside the lock.
-    encoder.send_pictures(240, Pace::RealTime).await?;
+    encoder.send_frames(240, Pace::RealTime).await?;
     let first = encoder.reset().await?;
     api.wait_status(&input.id, "reconnecting", SOON).await?;
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(180, Pace::RealTime).await?;
+    encoder.send_frames(180, Pace::RealTime).await?;
     let told =
         |health: &Value| trouble(health, "database").is_some() && advises(health, "database");
     let health = api
@@ -61,7 +61,7 @@ async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
     let mended = |health: &Value| trouble(health, "database").is_none();
     let (health, sent) = tokio::join!(
         api.wait_health(&input.id, "the database again", MENDED, mended),
-        encoder.send_pictures(270, Pace::RealTime)
+        encoder.send_frames(270, Pace::RealTime)
     );
     assert!(!advises(&health?, "database"));
     sent?;
@@ -69,7 +69,7 @@ async fn a_locked_database_is_no_business_of_viewers() -> Result<(), Failure> {
         .await?;
     let second = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
-    assert_eq!(seen.numbers()?, [first.pictures, second.pictures]);
+    assert_eq!(seen.numbers()?, [first.video_frames, second.video_frames]);
     assert!(seen.outages.is_empty());
     Ok(())
 }
@@ -87,10 +87,10 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
     let input = api.create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).tolerate_outages().start();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(75, Pace::RealTime).await?;
+    encoder.send_frames(75, Pace::RealTime).await?;
 
     let ballast = disk.fill()?;
-    encoder.send_pictures(240, Pace::RealTime).await?;
+    encoder.send_frames(240, Pace::RealTime).await?;
     let told = |health: &Value| trouble(health, "disk").is_some() && advises(health, "disk");
     api.wait_health(&input.id, "the full disk", SOON, told)
         .await?;
@@ -100,12 +100,12 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
     let mended = |health: &Value| trouble(health, "disk").is_none();
     let (mended, sent) = tokio::join!(
         api.wait_health(&input.id, "the disk again", MENDED, mended),
-        encoder.send_pictures(330, Pace::RealTime)
+        encoder.send_frames(330, Pace::RealTime)
     );
     mended?;
-    let sent = sent?.pictures.len();
-    // Parts that are still on their way come within their persist wait; the last is not whole without the next picture.
-    viewing.until_pictures(sent - 15, SOON).await?;
+    let sent = sent?.video_frames.len();
+    // Parts that are still on their way come within their persist wait; the last is not whole without the next frame.
+    viewing.until_frames(sent - 15, SOON).await?;
     assert!(
         viewing.collected().outages.is_empty(),
         "viewers noticed nothing"
@@ -123,12 +123,12 @@ async fn a_full_disk_is_no_business_of_viewers_and_the_folder_is_made_good() -> 
     );
     let mut newcomer = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open(&input.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(60, Pace::RealTime).await?;
+    encoder.send_frames(60, Pace::RealTime).await?;
     let second = encoder.end().await?;
     let ranges = viewing.until_ended(SOON).await?.numbers()?;
     assert_eq!(ranges.len(), 2);
     check_contiguous_to_a_cut(&ranges[0], 0)?;
-    assert_eq!(ranges[1], second.pictures);
+    assert_eq!(ranges[1], second.video_frames);
 
     // What the disk could not take at its time is served from it now.
     let ranges = newcomer.until_ended(SOON).await?.numbers()?;
@@ -152,16 +152,16 @@ async fn a_stream_begins_and_ends_on_a_full_disk() -> Result<(), Failure> {
     let mut sent = Vec::new();
     for first in [0, 20_000] {
         let mut encoder = Publisher::open(&input.target(), &numbered(first)).await?;
-        encoder.send_pictures(75, Pace::RealTime).await?;
-        sent.push(encoder.reset().await?.pictures);
+        encoder.send_frames(75, Pace::RealTime).await?;
+        sent.push(encoder.reset().await?.video_frames);
         server
             .api()
             .wait_status(&input.id, "reconnecting", SOON)
             .await?;
     }
     let mut encoder = Publisher::open(&input.target(), &numbered(40_000)).await?;
-    encoder.send_pictures(75, Pace::RealTime).await?;
-    sent.push(encoder.end().await?.pictures);
+    encoder.send_frames(75, Pace::RealTime).await?;
+    sent.push(encoder.end().await?.video_frames);
     assert_eq!(viewing.until_ended(SOON).await?.numbers()?, sent);
     Ok(())
 }

@@ -89,7 +89,7 @@ async fn an_ordinary_stop_logs_no_warning() -> Result<(), Failure> {
     api.wait_status(&input.id, "live", Duration::from_secs(15))
         .await?;
     let mut viewing = Viewer::new(&input.hls_url).tolerate_outages().start();
-    viewing.until_pictures(10, Duration::from_secs(30)).await?;
+    viewing.until_frames(10, Duration::from_secs(30)).await?;
     let listening = client()
         .get(format!("{}/api/events/stream", server.base_url()))
         .bearer_auth(API_KEY)
@@ -350,7 +350,7 @@ async fn a_backup_taken_on_air_is_a_service_elsewhere() -> Result<(), Failure> {
     let input = server.api().create(json!({"name": "kept"})).await?;
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
     let mut viewing = Viewer::new(&input.hls_url).start();
-    viewing.until_pictures(1, Duration::from_secs(15)).await?;
+    viewing.until_frames(1, Duration::from_secs(15)).await?;
 
     let folder = tempfile::tempdir()?;
     let (backup, data) = (folder.path().join("backup"), folder.path().join("data"));
@@ -362,9 +362,9 @@ async fn a_backup_taken_on_air_is_a_service_elsewhere() -> Result<(), Failure> {
     let elsewhere = folder.path().display().to_string();
     let of_another = sluice(&["backup", &elsewhere]).data_dir(server.data_dir());
     assert!(of_another.fail().await?.contains("not empty"));
-    let seen = viewing.collected().pictures();
+    let seen = viewing.collected().video_frames();
     viewing
-        .until_pictures(seen + 30, Duration::from_secs(10))
+        .until_frames(seen + 30, Duration::from_secs(10))
         .await?;
     encoder.stop().await?;
     viewing.until_ended(Duration::from_secs(10)).await?;
@@ -407,7 +407,7 @@ async fn sigterm_ends_in_time_with_viewers_that_wait() -> Result<(), Failure> {
     let input = server.api().create(json!({})).await?;
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
     let mut viewing = Viewer::new(&input.hls_url).start();
-    let seen = viewing.until_pictures(30, Duration::from_secs(15)).await?;
+    let seen = viewing.until_frames(30, Duration::from_secs(15)).await?;
     let far = seen.last_msn().ok_or("nothing listed")? + 2;
     let base = format!("{}{}", server.base_url(), input.playback_path(""));
     let mut reload = tokio::spawn(

@@ -1,8 +1,8 @@
 //! Who may watch a live input, who does, and what it looks like at this moment: decisions.md §5 and §6.
 
+mod frames;
 mod jwt;
 mod minting;
-mod pictures;
 mod recordings;
 mod viewers;
 mod walk;

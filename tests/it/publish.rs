@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(5);
 const PLAYED: Duration = Duration::from_secs(40);
 const BAD_NAME: &str = "NetStream.Publish.BadName";
 
-/// Publishes the clip from its first picture to its last; what a viewer saw of it.
+/// Publishes the clip from its first frame to its last; what a viewer saw of it.
 async fn watch(encoder: Publish, input: &Input) -> Result<Arc<Collection>, Failure> {
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = encoder.start()?;
@@ -32,13 +32,13 @@ async fn watch(encoder: Publish, input: &Input) -> Result<Arc<Collection>, Failu
     viewing.until_ended(SOON).await
 }
 
-/// Every picture of the clip once, in order, and nothing else.
+/// Every frame of the clip once, in order, and nothing else.
 fn check_whole(seen: &Collection, clip: &Clip) -> Result<(), Failure> {
     let ranges = seen.numbers()?;
     assert_eq!(ranges.len(), 1, "one session is one range");
     check_contiguous(&ranges[0], clip.first())?;
-    let (pictures, sent) = (ranges[0].len(), clip.frames());
-    assert_eq!(pictures, sent as usize, "{}", seen.summary());
+    let (video_frames, sent) = (ranges[0].len(), clip.frames());
+    assert_eq!(video_frames, sent as usize, "{}", seen.summary());
     Ok(())
 }
 
@@ -199,9 +199,9 @@ async fn audio_that_comes_late_joins_with_one_discontinuity() -> Result<(), Fail
     let input = server.api().create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open_muted(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(100, Pace::RealTime).await?;
+    encoder.send_frames(100, Pace::RealTime).await?;
     encoder.unmute().await?;
-    encoder.send_pictures(220, Pace::RealTime).await?;
+    encoder.send_frames(220, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let seen = viewing.until_ended(SOON).await?;
 
@@ -212,7 +212,7 @@ async fn audio_that_comes_late_joins_with_one_discontinuity() -> Result<(), Fail
         codecs(&probe_bytes(&ranges[1].bytes()).await?),
         ["h264", "aac"]
     );
-    assert_eq!(seen.numbers()?.concat(), sent.pictures);
+    assert_eq!(seen.numbers()?.concat(), sent.video_frames);
     Ok(())
 }
 
@@ -242,7 +242,7 @@ async fn rare_key_frames_cost_no_segment_its_length() -> Result<(), Failure> {
     assert!(seen.pieces.len() >= 3, "{}", seen.summary());
 
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(30, Pace::RealTime).await?;
+    encoder.send_frames(30, Pace::RealTime).await?;
     let second = eventually("the next broadcast", SOON, async || {
         server.playlist(&input).await.ok().flatten()
     })
@@ -312,7 +312,7 @@ async fn disabling_ends_the_publish_and_the_broadcast() -> Result<(), Failure> {
     let input = api.create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(30, PLAYED).await?;
+    viewing.until_frames(30, PLAYED).await?;
 
     api.patch(&input.id, json!({"enabled": false})).await?;
     assert!(
@@ -338,7 +338,7 @@ async fn rotating_the_key_ends_the_publish_and_the_new_key_goes_on() -> Result<(
     let input = api.create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(30, PLAYED).await?;
+    viewing.until_frames(30, PLAYED).await?;
 
     let rotated = api.rotate(&input.id).await?;
     assert!(
@@ -350,11 +350,11 @@ async fn rotating_the_key_ends_the_publish_and_the_new_key_goes_on() -> Result<(
     assert_eq!(rejection.code, BAD_NAME);
 
     let mut encoder = Publisher::open(&rotated.target(), &numbered(20_000)).await?;
-    encoder.send_pictures(30, Pace::RealTime).await?;
+    encoder.send_frames(30, Pace::RealTime).await?;
     let sent = encoder.end().await?;
     let ranges = viewing.until_ended(SOON).await?.numbers()?;
     assert_eq!(ranges.len(), 2, "the same playlist goes on");
-    assert_eq!(ranges[1], sent.pictures);
+    assert_eq!(ranges[1], sent.video_frames);
     Ok(())
 }
 
@@ -366,7 +366,7 @@ async fn deleting_ends_the_publish_and_leaves_nothing() -> Result<(), Failure> {
     let input = api.create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(30, PLAYED).await?;
+    viewing.until_frames(30, PLAYED).await?;
     drop(viewing);
 
     api.delete(&input.id).await?;

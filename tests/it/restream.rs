@@ -22,7 +22,7 @@ use crate::support::{
 const SOON: Duration = Duration::from_secs(15);
 /// Longer than any clip here plays.
 const PLAYED: Duration = Duration::from_secs(60);
-/// Pictures from key frame to key frame.
+/// Frames from key frame to key frame.
 const GROUP: u32 = 60;
 
 /// A service whose outputs may lead to this machine, and are tried again soon.
@@ -114,13 +114,13 @@ fn check_cut(seen: &Collection) -> Result<(), Failure> {
 }
 
 fn check_from_key_frame_to_a_cut(range: &[u32]) -> Result<(), Failure> {
-    let first = *range.first().ok_or("no pictures")?;
-    assert_eq!(first % GROUP, 0, "picture {first} is no key frame");
+    let first = *range.first().ok_or("no frames")?;
+    assert_eq!(first % GROUP, 0, "frame {first} is no key frame");
     check_contiguous_to_a_cut(range, first)
 }
 
 fn check_from_key_frame(range: &[u32]) -> Result<(), Failure> {
-    let first = *range.first().ok_or("no pictures")?;
-    assert_eq!(first % GROUP, 0, "picture {first} is no key frame");
+    let first = *range.first().ok_or("no frames")?;
+    assert_eq!(first % GROUP, 0, "frame {first} is no key frame");
     check_contiguous(range, first)
 }

@@ -20,7 +20,7 @@ async fn what_an_encoder_sends_a_viewer_sees() -> Result<(), Failure> {
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
     let mut viewing = Viewer::new(&input.hls_url).start();
 
-    viewing.until_pictures(1, Duration::from_secs(10)).await?;
+    viewing.until_frames(1, Duration::from_secs(10)).await?;
     let api = server.api();
     api.wait_status(&input.id, "live", Duration::from_secs(1))
         .await?;

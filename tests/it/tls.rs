@@ -87,7 +87,7 @@ async fn a_stream_by_rtmps_plays_over_http_2() -> Result<(), Failure> {
     assert!(input.hls_url.starts_with(&base), "{}", input.hls_url);
     let mut encoder = Publish::new(&clip, &input.rtmps_url()?)?.start()?;
     let mut viewing = Viewer::new(&input.hls_url).start();
-    viewing.until_pictures(60, Duration::from_secs(15)).await?;
+    viewing.until_frames(60, Duration::from_secs(15)).await?;
     assert_eq!(api.health(&input.id).await?["protocol"], "rtmps");
     let playlist = client().get(&input.hls_url).send().await?;
     assert_eq!(playlist.version(), Version::HTTP_2);

@@ -1,6 +1,6 @@
-//! Pictures out of clips, and drawings of audio, asked for as the worker asks, on tiny clips that ffmpeg makes.
+//! Frames out of clips, and drawings of audio, asked for as the worker asks, on tiny clips that ffmpeg makes.
 //!
-//! Picture number n of a counted clip is of one grey that tells n, so what was taken can be read.
+//! Frame number n of a counted clip is of one grey that tells n, so what was taken can be read.
 #![cfg(feature = "codecs")]
 
 #[path = "frames/animations.rs"]

@@ -20,15 +20,15 @@ use sluice_media::{
 use bench::{entry, ffmpeg, heights, make, packets, plan};
 use clips::{can_be_made, clip};
 
-/// 320×180, 25 pictures a second, 7 s.
+/// 320×180, 25 frames a second, 7 s.
 const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=7";
 const SOUND: &str = "-f lavfi -i sine=frequency=440:duration=7:sample_rate=44100";
 const H264: &str = "-c:v libx264 -preset ultrafast -pix_fmt yuv420p";
-/// A picture of 25 a second.
+/// A frame of 25 a second.
 const PICTURE_S: f64 = 0.04;
 
 #[test]
-fn renditions_are_whole_and_cut_at_the_same_pictures() {
+fn renditions_are_whole_and_cut_at_the_same_frames() {
     if !can_be_made() {
         return;
     }
@@ -62,7 +62,7 @@ fn renditions_are_whole_and_cut_at_the_same_pictures() {
             assert_eq!((segment.number as usize, segment.offset), (number, offset));
             offset += segment.length;
             let first = packets.iter().find(|packet| packet.offset > segment.offset);
-            let first = first.expect("a picture");
+            let first = first.expect("a frame");
             assert!(first.key && (first.pts_s - segment.start_90k as f64 / 90_000.0).abs() < 1e-4);
             assert!(first.offset < segment.offset + segment.key_length);
         }
@@ -95,18 +95,18 @@ fn heard_at(path: &Path) -> f64 {
     first.expect("audio") as f64 / 48_000.0
 }
 
-/// Number of the first bright picture.
+/// Number of the first bright frame.
 fn seen_at(path: &Path) -> usize {
-    let pictures = ffmpeg(
+    let video_frames = ffmpeg(
         path,
         "-f rawvideo -pix_fmt gray -vf scale=1:1 -vsync passthrough",
     );
-    let first = pictures.iter().position(|luma| *luma > 128);
-    first.expect("a bright picture")
+    let first = video_frames.iter().position(|luma| *luma > 128);
+    first.expect("a bright frame")
 }
 
 #[test]
-fn pictures_and_audio_stay_together() {
+fn frames_and_audio_stay_together() {
     if !can_be_made() {
         return;
     }
@@ -121,13 +121,13 @@ fn pictures_and_audio_stay_together() {
         let clip = clip(name, &format!("{FLASH} {H264} -g 50 -bf 2 {audio}"));
         let run = make(name, &clip, &plan(&clip, &heights(&[90])));
         run.result.as_ref().expect("it works");
-        let [pictures, heard] = run.renditions.as_slice() else {
+        let [video_frames, heard] = run.renditions.as_slice() else {
             panic!("two renditions")
         };
         let init = heard.init.as_ref().expect("an init section");
         assert_eq!(init.2, copied, "{name}");
-        let start: f64 = entry(&pictures.path, "start_time").parse().unwrap();
-        let seen = start + seen_at(&pictures.path) as f64 * PICTURE_S;
+        let start: f64 = entry(&video_frames.path, "start_time").parse().unwrap();
+        let seen = start + seen_at(&video_frames.path) as f64 * PICTURE_S;
         let apart = seen - heard_at(&heard.path);
         assert!(apart.abs() < 0.025, "{name}: {apart} s");
     }
@@ -170,10 +170,11 @@ fn a_resumed_ladder_is_the_same() {
                 );
             }
             assert_eq!(resumed.renditions[2].times(), whole.renditions[2].times());
-            // Encoders that begin anew choose other bits, but of the same pictures.
+            // Encoders that begin anew choose other bits, but of the same frames.
             for (before, after) in before.iter().zip(frames(&resumed)) {
                 assert_eq!(before.len(), after.len());
-                for (picture, (one, other)) in before.chunks(576).zip(after.chunks(576)).enumerate()
+                for (video_frame, (one, other)) in
+                    before.chunks(576).zip(after.chunks(576)).enumerate()
                 {
                     let off: u32 = one
                         .iter()
@@ -182,7 +183,7 @@ fn a_resumed_ladder_is_the_same() {
                         .sum();
                     assert!(
                         off < 576 * 12,
-                        "{name} from {number}: picture {picture} differs by {off}"
+                        "{name} from {number}: frame {video_frame} differs by {off}"
                     );
                 }
             }
@@ -194,7 +195,7 @@ fn a_resumed_ladder_is_the_same() {
     }
 }
 
-/// Two dozen pictures with an hour between two of them, in a Matroska file that says it lasts 4 s.
+/// Two dozen frames with an hour between two of them, in a Matroska file that says it lasts 4 s.
 fn liar() -> PathBuf {
     let honest = clip(
         "honest.mkv",

@@ -104,17 +104,17 @@ fn bitmap(raster: &Raster) -> Vec<u8> {
     file
 }
 
-/// A tiny picture, and a large one as a PNG whose depth is not stated.
+/// A tiny frame, and a large one as a PNG whose depth is not stated.
 fn icon(raster: &Raster) -> Vec<u8> {
     let png = written(raster, Format::Png);
     let tiny = written(&halves(4, 4), Format::Png);
     let mut file = vec![0, 0, 1, 0, 2, 0];
     let mut offset = 38u32;
-    for (side, bits, picture) in [(4, 32, &tiny), (raster.width as u8, 0, &png)] {
+    for (side, bits, video_frame) in [(4, 32, &tiny), (raster.width as u8, 0, &png)] {
         file.extend_from_slice(&[side, side, 0, 0, 1, 0, bits, 0]);
-        file.extend_from_slice(&(picture.len() as u32).to_le_bytes());
+        file.extend_from_slice(&(video_frame.len() as u32).to_le_bytes());
         file.extend_from_slice(&offset.to_le_bytes());
-        offset += picture.len() as u32;
+        offset += video_frame.len() as u32;
     }
     [file, tiny, png].concat()
 }

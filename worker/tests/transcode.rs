@@ -8,9 +8,9 @@ mod audio_files;
 mod clips;
 #[path = "transcode/cuts.rs"]
 mod cuts;
+#[path = "transcode/frames.rs"]
+mod frames;
 #[path = "transcode/made.rs"]
 mod made;
 #[path = "transcode/matrix.rs"]
 mod matrix;
-#[path = "transcode/pictures.rs"]
-mod pictures;

@@ -1,6 +1,6 @@
-//! Pictures of live inputs: the newest key frame of what is on air, decoded in the worker ring as a clip of one part.
+//! Frames of live inputs: the newest key frame of what is on air, decoded in the worker ring as a clip of one part.
 //!
-//! A picture is decoded when somebody asks and the one that is kept is older than `live.still_every`; whoever asks meanwhile
+//! A frame is decoded when somebody asks and the one that is kept is older than `live.still_every`; whoever asks meanwhile
 //! gets the kept one. From it variants are rendered as from a stored JPEG. Nothing is older than [`OLDEST_MS`], except where
 //! the encoder sends key frames more rarely than that.
 
@@ -24,27 +24,27 @@ use super::{
 };
 use crate::live::{Body, Playback, View};
 
-/// A picture that is older is given to nobody while there is a newer one.
+/// A frame that is older is given to nobody while there is a newer one.
 const OLDEST_MS: i64 = 10_000;
-/// Inputs whose pictures are kept.
+/// Inputs whose frames are kept.
 const MOST_INPUTS: usize = 1_024;
-/// The picture of an input that nobody asked for is forgotten after this long.
+/// The frame of an input that nobody asked for is forgotten after this long.
 const FORGET_AFTER_MS: i64 = 60_000;
 /// Offset and length.
 type Range = (u64, u64);
 
-/// Why there is no picture.
+/// Why there is no frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFrame {
     #[error("nothing is on air")]
     NotOnAir,
-    #[error("the live stream has no picture")]
+    #[error("the live stream has no frame")]
     NoPicture,
     #[error(transparent)]
     Problem(#[from] Problem),
 }
 
-/// The pictures that are kept, by input.
+/// The frames that are kept, by input.
 #[derive(Debug)]
 pub(super) struct LiveFrames {
     every_ms: i64,
@@ -78,7 +78,7 @@ struct KeyFrame {
 }
 
 impl KeyFrame {
-    /// The newest that is listed; `None` without pictures.
+    /// The newest that is listed; `None` without frames.
     fn newest(view: &View) -> Option<Self> {
         if !view.window.stream_info()?.has_video {
             return None;
@@ -174,7 +174,7 @@ pub(super) async fn newest(
         return outcome(kept);
     }
     match decode(services, playback.account_id, &view, &newest).await {
-        Ok(picture) => Ok(keep(services, playback, &slot, newest, picture)),
+        Ok(video_frame) => Ok(keep(services, playback, &slot, newest, video_frame)),
         // The next try is the next key frame's.
         Err(Problem::Failed(failure)) => {
             let kept = Kept {
@@ -206,17 +206,17 @@ fn outcome(kept: Kept) -> Result<Arc<ImageSource>, NoFrame> {
         .map_err(|failure| NoFrame::Problem(Problem::Failed(failure)))
 }
 
-/// Puts a picture in place of the one before, whose variants go.
+/// Puts a frame in place of the one before, whose variants go.
 fn keep(
     services: &ImageServices,
     playback: &Playback,
     slot: &Slot,
     of: KeyFrame,
-    picture: Bytes,
+    video_frame: Bytes,
 ) -> Arc<ImageSource> {
     let made_ms = now_ms();
     let frame = LiveFrame {
-        picture,
+        video_frame,
         known_variants: slot.known_variants.clone(),
     };
     let (input_id, account_id) = (playback.input_id, playback.account_id);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_kept_while_it_is_young_or_the_newest() {
+    fn a_frame_is_kept_while_it_is_young_or_the_newest() {
         let key_frame = |msn| KeyFrame {
             broadcast: "b".to_owned(),
             msn,
@@ -310,7 +310,7 @@ mod tests {
         let (slot, _) = frames.slot(Uuid::nil(), 0);
         assert!(slot.within(&key_frame(1), 0, 5_000).is_none());
         let frame = LiveFrame {
-            picture: Bytes::from_static(b"picture"),
+            video_frame: Bytes::from_static(b"frame"),
             known_variants: slot.known_variants.clone(),
         };
         let source = ImageSource::of_frame(Uuid::nil(), Uuid::nil(), frame, 1_000);

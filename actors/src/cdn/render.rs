@@ -351,7 +351,7 @@ async fn run(
 ) -> Result<Finished, Problem> {
     let input = match &source.material {
         Material::Stored(blob) => services.store.blobs().open(blob).await?,
-        Material::Live(frame) => in_memory(&frame.picture)?,
+        Material::Live(frame) => in_memory(&frame.video_frame)?,
     };
     assign(services, source.account_id, task, input).await
 }

@@ -37,7 +37,7 @@ pub(super) enum Material {
 /// The newest picture of a live input.
 #[derive(Debug)]
 pub(super) struct LiveFrame {
-    pub(super) picture: Bytes,
+    pub(super) video_frame: Bytes,
     pub(super) known_variants: Arc<KnownLiveVariants>,
 }
 
@@ -110,7 +110,7 @@ impl ImageSource {
         Self {
             id: input_id,
             account_id,
-            size_bytes: frame.picture.len() as u64,
+            size_bytes: frame.video_frame.len() as u64,
             material: Material::Live(Arc::new(frame)),
             format: Some(FRAME),
             mime_type: FRAME.mime().to_owned(),

@@ -26,7 +26,7 @@ use crate::{
     tree::{Add, Args, Root},
 };
 
-/// x264's configuration of a 320×180 picture, without cropping.
+/// x264's configuration of a 320×180 frame, without cropping.
 const AVCC: &[u8] = &[
     0x01, 0x64, 0x00, 0x0d, 0xff, 0xe1, 0x00, 0x18, 0x67, 0x64, 0x00, 0x0d, 0xac, 0xb4, 0x0a, 0x0c,
     0xfc, 0xf8, 0x08, 0x80, 0x00, 0x00, 0x03, 0x00, 0x80, 0x00, 0x00, 0x1e, 0x07, 0x8a, 0x15, 0x50,
@@ -143,7 +143,7 @@ fn config() -> Unit {
     ))
 }
 
-fn picture(index: i64) -> Unit {
+fn video_frame(index: i64) -> Unit {
     let key = index % KEY_EVERY == 0;
     let payload: &'static [u8] = if key {
         &[0, 0, 0, 3, 0x65, 0x88, 0x80]
@@ -158,14 +158,14 @@ fn picture(index: i64) -> Unit {
     })
 }
 
-/// Sends a configuration and the pictures of `range`.
+/// Sends a configuration and the frames of `range`.
 async fn send(
     session: &mut impl PublishSession,
     range: std::ops::Range<i64>,
 ) -> Result<(), Closed> {
     let mut units = vec![config()];
     for index in range {
-        units.push(picture(index));
+        units.push(video_frame(index));
         session.deliver(&mut units).await?;
     }
     Ok(())
@@ -185,8 +185,8 @@ async fn eventually(what: &str, met: impl Fn() -> bool) {
     );
 }
 
-/// Pictures listed, by the time line of a 30 frame stream.
-fn listed_pictures(playback: &Playback) -> i64 {
+/// Frames listed, by the time line of a 30 frame stream.
+fn listed_video_frames(playback: &Playback) -> i64 {
     let now = playback.now();
     let Some(view) = &now.view else { return 0 };
     view.window
@@ -196,8 +196,8 @@ fn listed_pictures(playback: &Playback) -> i64 {
         .sum()
 }
 
-/// The newest listed picture's number, by the time line of a 30 frame stream.
-fn last_picture(playback: &Playback) -> i64 {
+/// The newest listed frame's number, by the time line of a 30 frame stream.
+fn last_video_frame(playback: &Playback) -> i64 {
     let now = playback.now();
     let last = now
         .view
@@ -244,8 +244,8 @@ async fn a_publish_is_listed_reconnects_and_ends() {
         playback.now().phase == Phase::Reconnecting
     })
     .await;
-    eventually("every picture that arrived is listed", || {
-        listed_pictures(&playback) == 100
+    eventually("every frame that arrived is listed", || {
+        listed_video_frames(&playback) == 100
     })
     .await;
     let before = msns(&playback);
@@ -265,7 +265,7 @@ async fn a_publish_is_listed_reconnects_and_ends() {
             .is_some_and(|view| view.window.is_ended())
     })
     .await;
-    assert_eq!(listed_pictures(&playback), 170);
+    assert_eq!(listed_video_frames(&playback), 170);
     let discontinuities = playback
         .now()
         .view
@@ -346,7 +346,10 @@ async fn the_newest_publisher_takes_over_and_two_encoders_do_not_flap() {
         .await
         .expect("the older one is closed");
     send(&mut newer, 0..40).await.unwrap();
-    eventually("both are listed whole", || listed_pictures(&playback) >= 70).await;
+    eventually("both are listed whole", || {
+        listed_video_frames(&playback) >= 70
+    })
+    .await;
 
     let back = service.authorizer.admit(request(&stream(&first), 1)).await;
     assert_eq!(back.err(), Some(Rejection::Conflict));
@@ -376,7 +379,7 @@ async fn a_newer_publisher_begins_after_what_had_arrived_of_the_older_one() {
 
     let last_words = async {
         older.closed().await;
-        let mut units: Vec<Unit> = (30..60).map(picture).collect();
+        let mut units: Vec<Unit> = (30..60).map(video_frame).collect();
         assert_eq!(older.deliver(&mut units).await, Err(Closed));
         older.end(Ended::Dropped).await;
     };
@@ -384,12 +387,12 @@ async fn a_newer_publisher_begins_after_what_had_arrived_of_the_older_one() {
     let mut newer = newer.unwrap();
     send(&mut newer, 0..30).await.unwrap();
     eventually("the newer one is listed", || {
-        listed_pictures(&playback) > 70
+        listed_video_frames(&playback) > 70
     })
     .await;
     newer.end(Ended::Clean).await;
-    let what = "60 pictures of the older, 30 of the newer";
-    eventually(what, || listed_pictures(&playback) == 90).await;
+    let what = "60 frames of the older, 30 of the newer";
+    eventually(what, || listed_video_frames(&playback) == 90).await;
     service.stop().await;
 }
 
@@ -401,11 +404,14 @@ async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
     let playback = service.playback(&first);
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
-    eventually("most of it is listed", || listed_pictures(&playback) >= 90).await;
-    let (pictures, before) = (listed_pictures(&playback), msns(&playback));
+    eventually("most of it is listed", || {
+        listed_video_frames(&playback) >= 90
+    })
+    .await;
+    let (video_frames, before) = (listed_video_frames(&playback), msns(&playback));
 
     service.crash(&first).await;
-    assert_eq!(listed_pictures(&playback), pictures);
+    assert_eq!(listed_video_frames(&playback), video_frames);
     assert!(
         send(&mut session, 100..101).await.is_err(),
         "the encoder notices"
@@ -419,7 +425,7 @@ async fn a_crashed_input_comes_back_with_everything_that_was_listed() {
     })
     .await;
     eventually("nothing is lost or doubled", || {
-        listed_pictures(&playback) == pictures + 70
+        listed_video_frames(&playback) == video_frames + 70
     })
     .await;
     assert!(msns(&playback).starts_with(&before));
@@ -444,7 +450,7 @@ async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
     assert!(again.is_none());
     let playback = service.playback(&first);
     assert_eq!(playback.now().phase, Phase::Reconnecting);
-    assert_eq!(listed_pictures(&playback), 100);
+    assert_eq!(listed_video_frames(&playback), 100);
     let view = playback.now().view.clone().unwrap();
     for segment in view.window.segments() {
         let body = view
@@ -456,7 +462,7 @@ async fn a_restarted_service_serves_the_window_and_the_encoder_continues_it() {
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..70).await.unwrap();
     eventually("the playlist continues", || {
-        listed_pictures(&playback) >= 160
+        listed_video_frames(&playback) >= 160
     })
     .await;
     session.end(Ended::Clean).await;
@@ -477,7 +483,7 @@ async fn a_failed_disk_costs_viewers_nothing_and_is_made_good_later() {
     let mut session = service.publish(&first, 1).await;
     send(&mut session, 0..100).await.unwrap();
     eventually("the stream is listed from memory", || {
-        listed_pictures(&playback) >= 90
+        listed_video_frames(&playback) >= 90
     })
     .await;
     eventually("health says why", || {
@@ -495,12 +501,12 @@ async fn a_failed_disk_costs_viewers_nothing_and_is_made_good_later() {
     })
     .await;
     session.end(Ended::Dropped).await;
-    eventually("all is listed", || listed_pictures(&playback) == 100).await;
+    eventually("all is listed", || listed_video_frames(&playback) == 100).await;
     service.stop().await;
     let (service, _) = start(dir.path()).await;
     let playback = service.playback(&first);
     assert_eq!(
-        listed_pictures(&playback),
+        listed_video_frames(&playback),
         100,
         "what the disk missed was written later"
     );
@@ -519,7 +525,7 @@ async fn a_broadcast_longer_than_its_window_survives_a_restart() {
             .await
             .unwrap();
         eventually("the disk keeps up", || {
-            last_picture(&playback) + 90 >= second * 30
+            last_video_frame(&playback) + 90 >= second * 30
         })
         .await;
     }

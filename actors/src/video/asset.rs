@@ -230,7 +230,7 @@ impl<'s> Asset<'s> {
         Ok(())
     }
 
-    /// Whether a rendition is audio beside pictures that holds none: containers name tracks in which there is nothing.
+    /// Whether a rendition is audio beside frames that holds none: containers name tracks in which there is nothing.
     fn is_silent(&self, track: &Track) -> bool {
         let is_audio = track.rendition.kind == RenditionKind::Audio;
         is_audio && track.segments.is_empty() && self.playback.tracks.len() > 1

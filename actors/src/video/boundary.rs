@@ -1,4 +1,4 @@
-//! How much of what an earlier owner made is of use: the last boundary of segments that all renditions of pictures share.
+//! How much of what an earlier owner made is of use: the last boundary of segments that all renditions of frames share.
 //!
 //! Audio is encoded apart and always begins anew. Rows are written after the bytes they name were flushed; files are
 //! looked at all the same, since a disk may not keep what it has promised.
@@ -8,14 +8,14 @@ use sluice_store::video::{RenditionKind, Segment};
 
 use super::playback::Track;
 
-/// Segments from the beginning that every rendition of pictures has, as a row and in its file. `lengths`: of the files, in
+/// Segments from the beginning that every rendition of frames has, as a row and in its file. `lengths`: of the files, in
 /// the order of the tracks.
 pub(super) fn kept(tracks: &[Track], lengths: &[u64]) -> u32 {
-    let pictures = tracks
+    let video_frames = tracks
         .iter()
         .zip(lengths)
         .filter(|(track, _)| is_video(track));
-    let whole = pictures.map(|(track, length)| whole(track, *length));
+    let whole = video_frames.map(|(track, length)| whole(track, *length));
     whole.min().unwrap_or(0)
 }
 
@@ -44,12 +44,12 @@ pub(super) fn with_rest(tracks: &[Track], kept: u32, duration_ms: Option<i64>) -
         return kept;
     };
     let end_90k = duration_ms.map_or(i64::MAX, |duration| duration.saturating_mul(90));
-    // A picture or two may be missing at the end.
+    // A frame or two may be missing at the end.
     let is_all = last.end_90k() >= end_90k.saturating_sub(i64::from(last.duration_90k) / 2);
     kept - u32::from(is_all)
 }
 
-/// Where a ladder goes on that has so many segments of pictures; `None` at the beginning.
+/// Where a ladder goes on that has so many segments of frames; `None` at the beginning.
 pub(super) fn resume(tracks: &[Track], kept: u32) -> Option<Resume> {
     last(tracks, kept).map(|last| Resume {
         number: kept,
@@ -64,7 +64,7 @@ fn last(tracks: &[Track], kept: u32) -> Option<&Segment> {
     first.segments.get(index)
 }
 
-/// Bytes of a rendition's file with so many segments of pictures.
+/// Bytes of a rendition's file with so many segments of frames.
 pub(super) fn length(track: &Track, kept: u32) -> u64 {
     if !is_video(track) {
         return 0;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_renditions_of_pictures_have_is_kept() {
+    fn what_all_renditions_of_frames_have_is_kept() {
         // Segments of 100 bytes and a second each, after an init section of 10 bytes.
         /// Kind, segments in rows, and bytes of the file.
         type Given = (RenditionKind, u32, u64);

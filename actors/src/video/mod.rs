@@ -7,7 +7,7 @@ mod asset;
 mod boundary;
 mod events;
 mod files;
-mod pictures;
+mod images;
 mod playback;
 mod progress;
 mod segments;

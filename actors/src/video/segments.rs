@@ -20,7 +20,7 @@ use super::{
     asset::{Asset, AssetError, ensure_room, file_of},
     boundary,
     files::{flushed, lengths, open_at, open_empty},
-    pictures::STORYBOARD,
+    images::STORYBOARD,
     playback::Playback,
 };
 use crate::{
@@ -82,7 +82,7 @@ impl Asset<'_> {
         }
     }
 
-    /// How many segments of pictures are there to go on behind.
+    /// How many segments of frames are there to go on behind.
     async fn kept(&self) -> Result<u32, AssetError> {
         let tracks = &self.playback.tracks;
         let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
@@ -255,7 +255,7 @@ impl Asset<'_> {
 }
 
 /// Whether a ladder that goes on may fail so where a whole one does not: with an encoder that begins a rendition in another
-/// way, or behind pictures that end before the source does.
+/// way, or behind frames that end before the source does.
 fn is_of_its_place(failure: &video::Failure) -> bool {
     use FailureCode::{Impossible, Internal, Undecodable};
     [Internal, Impossible, Undecodable]

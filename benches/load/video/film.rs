@@ -7,7 +7,7 @@ use std::{
 
 use crate::Failure;
 
-/// Of moviepy's source archive: 55 s, 1280×720, 24 pictures a second, H.264 and MP3.
+/// Of moviepy's source archive: 55 s, 1280×720, 24 frames a second, H.264 and MP3.
 const TRAILER: &str = "target/tools/film/trailer.mp4";
 
 /// A film of that size and length below `target/load`, H.264 and AAC at a high quality, made when it is not there yet.

@@ -21,7 +21,7 @@ use crate::{
 
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The renditions of the profile, from one decode, as [`sluice_media::av`] plans them for 24 pictures a second.
+/// The renditions of the profile, from one decode, as [`sluice_media::av`] plans them for 24 frames a second.
 const FFMPEG: &[&str] = &[
     "-filter_complex",
     "[0:v]split=3[a][b][c];[a]scale=640:360[x];[b]scale=854:480[y];[c]scale=1280:720[z]",

@@ -1,5 +1,5 @@
 //! Scenario `transcode`: conversions of one film as jobs, beside ffmpeg with the same encoder, preset and quality; and a
-//! picture out of a long film.
+//! frame out of a long film.
 
 use std::{
     path::{Path, PathBuf},
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// Length of the film that becomes VP9.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(5..=600))]
     vp9_seconds: u32,
-    /// Length of the film out of which a picture is taken; 0: none.
+    /// Length of the film out of which a frame is taken; 0: none.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=10))]
     hours: u32,
     /// The program to measure.
@@ -139,7 +139,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         compare(&service, root, scratch.path(), options, case).await?;
     }
     if options.hours > 0 {
-        picture(&service, root, options.hours).await?;
+        video_frame(&service, root, options.hours).await?;
     }
     Ok(())
 }
@@ -203,13 +203,13 @@ async fn ended(client: &mut Client, path: &str) -> Result<Value, Failure> {
     }
 }
 
-/// A picture at nine tenths of a long film, as a stored file's tool.
-async fn picture(service: &Service, root: &Path, hours: u32) -> Result<(), Failure> {
+/// A frame at nine tenths of a long film, as a stored file's tool.
+async fn video_frame(service: &Service, root: &Path, hours: u32) -> Result<(), Failure> {
     let source = film::obtain_long(root, hours)?;
     let mut client = Client::new(service.address());
     let id = upload(&mut client, "long.mp4", &std::fs::read(&source)?).await?;
     let at = hours * 3_240;
-    println!("transcode: a picture at {at} s of {hours} h");
+    println!("transcode: a frame at {at} s of {hours} h");
     let mut costs = Vec::new();
     for _ in 0..3 {
         let (before, started) = (used(service), Instant::now());

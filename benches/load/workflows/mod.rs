@@ -171,7 +171,7 @@ async fn one_client(
             return Ok(times);
         };
         let mut bytes = std::fs::read(&image.path)?;
-        // Behind the picture's end, so that nothing is there already: what is equal is stored once.
+        // Behind the frame's end, so that nothing is there already: what is equal is stored once.
         bytes.extend_from_slice(format!("{number} {work:?}").as_bytes());
         let started = Instant::now();
         let after_end = match &work {

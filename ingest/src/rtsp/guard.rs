@@ -1,7 +1,7 @@
 //! The line to a source, looked at before the RTSP library sees it: nothing passes that would make it collect without end.
 //!
 //! The library has no bounds of its own, and whom it talks to is foreign. [`Inspector`] follows the framing (RFC 2326 §10.12
-//! for interleaved packets) and the marks of pictures; [`relay`] passes bytes on as long as it finds nothing wrong.
+//! for interleaved packets) and the marks of frames; [`relay`] passes bytes on as long as it finds nothing wrong.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::Error;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// The longest description.
 const MAX_BODY_BYTES: usize = 256 * 1024;
-/// The most bytes of one picture, as for other protocols.
+/// The most bytes of one frame, as for other protocols.
 const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 /// What one read takes.
 const READ_BYTES: usize = 64 * 1024;
@@ -136,11 +136,7 @@ fn packet_head(head: &[u8], frames: &mut [Frame; 256]) -> Result<Option<usize>, 
         _ => frame.bytes += length,
     }
     if frame.bytes > MAX_FRAME_BYTES {
-        return Err(Error::too_large(
-            "RTSP picture",
-            frame.bytes,
-            MAX_FRAME_BYTES,
-        ));
+        return Err(Error::too_large("RTSP frame", frame.bytes, MAX_FRAME_BYTES));
     }
     Ok(Some(length - seen))
 }
@@ -248,8 +244,8 @@ mod tests {
         let body = b"RTSP/1.0 200 OK\r\nContent-Length: 99999999\r\n\r\n".to_vec();
         let twice = b"RTSP/1.0 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_vec();
         for (stream, words) in [
-            (endless, "RTSP picture is too large"),
-            (short, "RTSP picture is too large"),
+            (endless, "RTSP frame is too large"),
+            (short, "RTSP frame is too large"),
             (lines, "RTSP head is too large"),
             (body, "RTSP body is too large"),
             (twice, "it has two lengths"),

@@ -1,24 +1,24 @@
-//! Decode times for pictures that come in decode order with presentation times alone.
+//! Decode times for frames that come in decode order with presentation times alone.
 //!
-//! Where pictures are reordered by at most `depth` places, the decode time of a picture is the smallest presentation time
-//! that was not given out yet, of the last `depth + 1`: it grows with every picture and is never later than the
-//! presentation. The depth is learned from the first pictures, which wait for that.
+//! Where frames are reordered by at most `depth` places, the decode time of a frame is the smallest presentation time
+//! that was not given out yet, of the last `depth + 1`: it grows with every frame and is never later than the
+//! presentation. The depth is learned from the first frames, which wait for that.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use bytes::Bytes;
 use sluice_media::unit::VideoUnit;
 
-/// Pictures that are looked at before the first one is passed on, where a configuration leaves reordering open.
+/// Frames that are looked at before the first one is passed on, where a configuration leaves reordering open.
 const LEARNED_FROM: usize = 12;
 /// H.264 and HEVC reorder by at most 16.
 const MAX_DEPTH: usize = 16;
 /// A step of presentation times beyond this is a new beginning.
 const JUMP_90K: i64 = 10 * 90_000;
-/// The distance that is assumed of a picture alone.
+/// The distance that is assumed of a frame alone.
 const ASSUMED_FRAME_90K: i64 = 3_000;
 
-/// A picture as it came.
+/// A frame as it came.
 #[derive(Clone, Debug)]
 pub(super) struct CodedFrame {
     pub(super) pts_90k: i64,
@@ -26,7 +26,7 @@ pub(super) struct CodedFrame {
     pub(super) data: Bytes,
 }
 
-/// Gives the pictures of one stream their decode times.
+/// Gives the frames of one stream their decode times.
 #[derive(Debug)]
 pub(super) struct DecodeTimes {
     state: State,
@@ -37,7 +37,7 @@ pub(super) struct DecodeTimes {
 #[derive(Debug)]
 enum State {
     Learning(Vec<CodedFrame>),
-    /// Presentation times that were not given out as decode times; as many as the depth between two pictures.
+    /// Presentation times that were not given out as decode times; as many as the depth between two frames.
     Flowing(BinaryHeap<Reverse<i64>>),
 }
 
@@ -50,21 +50,21 @@ impl DecodeTimes {
         }
     }
 
-    /// Takes the next picture in decode order. `may_reorder` as its configuration says.
+    /// Takes the next frame in decode order. `may_reorder` as its configuration says.
     pub(super) fn push(
         &mut self,
-        picture: CodedFrame,
+        video_frame: CodedFrame,
         may_reorder: Option<bool>,
         out: &mut Vec<VideoUnit>,
     ) {
-        let last = self.last_pts_90k.replace(picture.pts_90k);
-        if last.is_some_and(|last| picture.pts_90k.abs_diff(last) > JUMP_90K.unsigned_abs()) {
+        let last = self.last_pts_90k.replace(video_frame.pts_90k);
+        if last.is_some_and(|last| video_frame.pts_90k.abs_diff(last) > JUMP_90K.unsigned_abs()) {
             self.start_over(out);
         }
         match &mut self.state {
-            State::Flowing(_) => self.flow(picture, out),
+            State::Flowing(_) => self.flow(video_frame, out),
             State::Learning(waiting) => {
-                waiting.push(picture);
+                waiting.push(video_frame);
                 if may_reorder == Some(false) || waiting.len() == LEARNED_FROM {
                     self.learned(out);
                 }
@@ -85,38 +85,43 @@ impl DecodeTimes {
         };
         let waiting = std::mem::take(waiting);
         self.state = State::Flowing(before(&waiting));
-        for picture in waiting {
-            self.flow(picture, out);
+        for video_frame in waiting {
+            self.flow(video_frame, out);
         }
     }
 
-    fn flow(&mut self, picture: CodedFrame, out: &mut Vec<VideoUnit>) {
+    fn flow(&mut self, video_frame: CodedFrame, out: &mut Vec<VideoUnit>) {
         let State::Flowing(times) = &mut self.state else {
             return;
         };
-        times.push(Reverse(picture.pts_90k));
+        times.push(Reverse(video_frame.pts_90k));
         let after_last = self.last_dts_90k.map_or(i64::MIN, |last| last + 1);
-        let smallest = times.peek().map_or(picture.pts_90k, |Reverse(time)| *time);
-        // A picture from before what was given out shows that the depth is larger than learned: it stays, and the next
+        let smallest = times
+            .peek()
+            .map_or(video_frame.pts_90k, |Reverse(time)| *time);
+        // A frame from before what was given out shows that the depth is larger than learned: it stays, and the next
         // decode times lie one place further back.
         if smallest >= after_last || times.len() > MAX_DEPTH {
             times.pop();
         }
         let dts_90k = smallest.max(after_last);
         self.last_dts_90k = Some(dts_90k);
-        let cts_90k = (picture.pts_90k - dts_90k).clamp(-2 * JUMP_90K, 2 * JUMP_90K);
+        let cts_90k = (video_frame.pts_90k - dts_90k).clamp(-2 * JUMP_90K, 2 * JUMP_90K);
         out.push(VideoUnit {
             dts_90k,
             cts_90k: cts_90k as i32,
-            key: picture.key,
-            data: picture.data,
+            key: video_frame.key,
+            data: video_frame.data,
         });
     }
 }
 
-/// Times before the first picture's, as many as the depth that these pictures show.
-fn before(pictures: &[CodedFrame]) -> BinaryHeap<Reverse<i64>> {
-    let mut times: Vec<i64> = pictures.iter().map(|picture| picture.pts_90k).collect();
+/// Times before the first frame's, as many as the depth that these frames show.
+fn before(video_frames: &[CodedFrame]) -> BinaryHeap<Reverse<i64>> {
+    let mut times: Vec<i64> = video_frames
+        .iter()
+        .map(|video_frame| video_frame.pts_90k)
+        .collect();
     let later = |at: usize| times[..at].iter().filter(|time| **time > times[at]).count();
     let depth = (0..times.len()).map(later).max().unwrap_or(0) as i64;
     times.sort_unstable();
@@ -135,17 +140,17 @@ fn before(pictures: &[CodedFrame]) -> BinaryHeap<Reverse<i64>> {
 mod tests {
     use super::*;
 
-    /// Decode and presentation times in frames of 3 000 ticks, and whether a picture came out at once.
+    /// Decode and presentation times in frames of 3 000 ticks, and whether a frame came out at once.
     fn times(order: &[i64], may_reorder: Option<bool>) -> Vec<(i64, i64)> {
         let mut times = DecodeTimes::new();
         let mut out = Vec::new();
         for number in order {
-            let picture = CodedFrame {
+            let video_frame = CodedFrame {
                 pts_90k: number * 3_000,
                 key: *number == 0,
                 data: Bytes::from_static(b"x"),
             };
-            times.push(picture, may_reorder, &mut out);
+            times.push(video_frame, may_reorder, &mut out);
         }
         times.start_over(&mut out);
         out.iter()
@@ -156,7 +161,7 @@ mod tests {
     fn check(order: &[i64], may_reorder: Option<bool>) -> Vec<(i64, i64)> {
         let got = times(order, may_reorder);
         let shown: Vec<i64> = got.iter().map(|(_, pts)| pts / 3_000).collect();
-        assert_eq!(shown, order, "every picture keeps its place and its time");
+        assert_eq!(shown, order, "every frame keeps its place and its time");
         assert!(got.windows(2).all(|pair| pair[0].0 < pair[1].0), "{got:?}");
         got
     }
@@ -171,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn reordered_pictures_are_decoded_before_they_are_shown() {
-        // Three B pictures between references, one of them a reference itself.
+    fn reordered_frames_are_decoded_before_they_are_shown() {
+        // Three B frames between references, one of them a reference itself.
         let mut order = vec![0];
         for group in 0..8 {
             order.extend([4, 2, 1, 3].map(|number| number + group * 4));
@@ -208,12 +213,12 @@ mod tests {
         let mut times = DecodeTimes::new();
         let mut out = Vec::new();
         for number in 0..1_000_i64 {
-            let picture = CodedFrame {
+            let video_frame = CodedFrame {
                 pts_90k: -number * 100,
                 key: false,
                 data: Bytes::new(),
             };
-            times.push(picture, None, &mut out);
+            times.push(video_frame, None, &mut out);
             let waiting = match &times.state {
                 State::Learning(waiting) => waiting.len(),
                 State::Flowing(times) => times.len(),

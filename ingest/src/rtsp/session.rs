@@ -262,7 +262,7 @@ impl<P: PublishSession> Publishing<P> {
                 CodecItem::VideoFrame(frame) => {
                     last_frame = Instant::now();
                     self.tracks
-                        .picture(demuxed.streams(), frame, &mut self.units);
+                        .video_frame(demuxed.streams(), frame, &mut self.units);
                 }
                 CodecItem::AudioFrame(frame) => {
                     last_frame = Instant::now();

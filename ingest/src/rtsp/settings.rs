@@ -11,7 +11,7 @@ use sluice_media::setting::duration;
 pub struct RtspSettings {
     /// Sources that are pulled at a time; further ones wait until one of them is gone.
     pub max_pulls: usize,
-    /// For each step of the way to the first picture: connecting, describing, setting up, playing.
+    /// For each step of the way to the first frame: connecting, describing, setting up, playing.
     #[serde(with = "duration")]
     pub step_timeout: Duration,
     /// Silence after which a source counts as lost.

@@ -22,7 +22,7 @@ pub(super) struct Tracks {
     video: Option<Arc<VideoConfig>>,
     audio: Option<Arc<AudioConfig>>,
     decode_times: DecodeTimes,
-    pictures: Vec<VideoUnit>,
+    video_frames: Vec<VideoUnit>,
     damaged: u64,
     last_damage: Option<Corruption>,
     bytes_received: u64,
@@ -34,7 +34,7 @@ impl Tracks {
             video: None,
             audio: None,
             decode_times: DecodeTimes::new(),
-            pictures: Vec::new(),
+            video_frames: Vec::new(),
             damaged: 0,
             last_damage: None,
             bytes_received: 0,
@@ -76,10 +76,15 @@ impl Tracks {
         }
     }
 
-    pub(super) fn picture(&mut self, streams: &[Stream], frame: VideoFrame, units: &mut Vec<Unit>) {
+    pub(super) fn video_frame(
+        &mut self,
+        streams: &[Stream],
+        frame: VideoFrame,
+        units: &mut Vec<Unit>,
+    ) {
         if frame.loss() > 0 {
             self.damaged(Corruption::Lost {
-                what: "video picture",
+                what: "video frame",
             });
         }
         self.bytes_received += frame.data().len() as u64;
@@ -94,10 +99,10 @@ impl Tracks {
         if let Err(error) = check_payload(&config, &data) {
             return self.damaged(Corruption::Media(error));
         }
-        let picture = CodedFrame { pts_90k, key, data };
+        let video_frame = CodedFrame { pts_90k, key, data };
         self.decode_times
-            .push(picture, config.may_reorder, &mut self.pictures);
-        units.extend(self.pictures.drain(..).map(Unit::Video));
+            .push(video_frame, config.may_reorder, &mut self.video_frames);
+        units.extend(self.video_frames.drain(..).map(Unit::Video));
     }
 
     pub(super) fn audio(&mut self, streams: &[Stream], frame: &AudioFrame, units: &mut Vec<Unit>) {
@@ -119,10 +124,10 @@ impl Tracks {
         }));
     }
 
-    /// Passes on the pictures that wait for their decode times.
+    /// Passes on the frames that wait for their decode times.
     pub(super) fn flush(&mut self, units: &mut Vec<Unit>) {
-        self.decode_times.start_over(&mut self.pictures);
-        units.extend(self.pictures.drain(..).map(Unit::Video));
+        self.decode_times.start_over(&mut self.video_frames);
+        units.extend(self.video_frames.drain(..).map(Unit::Video));
     }
 
     fn video_configuration(&mut self, streams: &[Stream], stream: usize, units: &mut Vec<Unit>) {
@@ -146,7 +151,7 @@ impl Tracks {
         }
         match VideoConfig::parse(codec, record) {
             Ok(config) => {
-                // Pictures of the old configuration belong before the new one.
+                // Frames of the old configuration belong before the new one.
                 self.flush(units);
                 let config = Arc::new(config);
                 self.video = Some(Arc::clone(&config));

@@ -1,7 +1,7 @@
 //! One SRT publisher in the service: what the gateway received, demultiplexed and handed to the authorizer.
 //!
 //! The gateway has accepted the caller already, so a rejection here closes an open connection. What does not fit into the
-//! bounded queue of arrivals is thrown away by whoever fills it, and marked: pictures go on at the next key frame then.
+//! bounded queue of arrivals is thrown away by whoever fills it, and marked: frames go on at the next key frame then.
 
 use std::{
     net::SocketAddr,
@@ -96,9 +96,9 @@ enum PublishEnd {
 struct CallerSession {
     demuxer: Demuxer,
     units: Vec<Unit>,
-    /// Pictures before the next key frame would refer to what is not there.
+    /// Frames before the next key frame would refer to what is not there.
     awaits_key: bool,
-    skipped_pictures: u64,
+    skipped_video_frames: u64,
     bytes_received: u64,
     line: LinkStatistics,
     last_data: Instant,
@@ -110,7 +110,7 @@ impl CallerSession {
             demuxer: Demuxer::new(Limits::default()),
             units: Vec::new(),
             awaits_key: false,
-            skipped_pictures: 0,
+            skipped_video_frames: 0,
             bytes_received: 0,
             line: LinkStatistics::default(),
             last_data: Instant::now(),
@@ -186,7 +186,7 @@ impl CallerSession {
         if !self.awaits_key {
             return;
         }
-        let (awaits_key, skipped) = (&mut self.awaits_key, &mut self.skipped_pictures);
+        let (awaits_key, skipped) = (&mut self.awaits_key, &mut self.skipped_video_frames);
         self.units.retain(|unit| match unit {
             Unit::Video(video) if *awaits_key && !video.key => {
                 *skipped += 1;
@@ -219,11 +219,11 @@ impl CallerSession {
             .demuxer
             .last_damage()
             .map(|corruption| corruption.to_string());
-        let skipped = (self.skipped_pictures > 0)
-            .then(|| "pictures up to a key frame, because the service did not keep up".to_owned());
+        let skipped = (self.skipped_video_frames > 0)
+            .then(|| "frames up to a key frame, because the service did not keep up".to_owned());
         SessionReport {
             encoder: None,
-            damaged: self.demuxer.counters().damaged + self.skipped_pictures,
+            damaged: self.demuxer.counters().damaged + self.skipped_video_frames,
             last_damage: last_damage.or(skipped),
             bytes_received: self.bytes_received,
             line: Some(self.line),
@@ -242,7 +242,7 @@ mod tests {
             dts_90k,
             cts_90k: 0,
             key,
-            data: Bytes::from_static(b"picture"),
+            data: Bytes::from_static(b"frame"),
         })
     }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_pictures_go_on_at_a_key_frame() {
+    fn after_a_gap_frames_go_on_at_a_key_frame() {
         let audio = Unit::Audio(AudioUnit {
             pts_90k: 7,
             data: Bytes::from_static(b"audio"),
@@ -275,7 +275,7 @@ mod tests {
         session.skip_to_key();
         assert_eq!(times(&session.units), [5, 6]);
         let report = session.report();
-        assert_eq!(session.skipped_pictures, 3);
+        assert_eq!(session.skipped_video_frames, 3);
         // The demuxer counts what it had to leave unfinished.
         assert!(report.damaged >= 3);
         assert!(report.last_damage.is_some());

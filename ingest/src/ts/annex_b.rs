@@ -15,7 +15,7 @@ pub(crate) enum NalKind {
     Vps,
     Sps,
     Pps,
-    /// Of a picture at which decoding can start.
+    /// Of a frame at which decoding can start.
     RandomAccessSlice,
     Slice,
     Other,

@@ -1,6 +1,6 @@
 //! The 33-bit timestamps of PES packets, unwrapped onto a line that never wraps.
 //!
-//! They wrap after 26.5 hours. All tracks of a program share one line, so that picture and audio stay together over the
+//! They wrap after 26.5 hours. All tracks of a program share one line, so that frame and audio stay together over the
 //! wrap. A jump that is no wrap is passed on as it is: the packager decides what it means.
 
 const WRAP_BITS: u32 = 33;

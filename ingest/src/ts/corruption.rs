@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-/// The reason a packet, a picture or an audio frame does not become a unit.
+/// The reason a packet, a frame or an audio frame does not become a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Corruption {
     /// Packets of it never arrived.

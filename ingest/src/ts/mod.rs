@@ -32,7 +32,7 @@ use self::{
 /// Bounds of one demuxer.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes of one PES packet: one coded picture, or some audio frames.
+    /// The most bytes of one PES packet: one coded frame, or some audio frames.
     pub pes_bytes: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct Counters {
     pub continuity_errors: u64,
     /// Times that the packets' start had to be searched anew.
     pub resyncs: u64,
-    /// Pictures, audio frames and tables that were left out.
+    /// Frames, audio frames and tables that were left out.
     pub damaged: u64,
 }
 
@@ -99,7 +99,7 @@ impl Demuxer {
         }
     }
 
-    /// Reads the next bytes, which need not start or end at a packet's edge, and appends what became complete. A picture
+    /// Reads the next bytes, which need not start or end at a packet's edge, and appends what became complete. A frame
     /// whose length the stream does not tell is complete when the next one starts.
     pub fn push(&mut self, bytes: &[u8], units: &mut Vec<Unit>) {
         let streams = &mut self.streams;

@@ -5,7 +5,7 @@ use super::Corruption;
 const PREFIX_BYTES: usize = 6;
 const HEADER_BYTES: usize = 9;
 const TIMESTAMP_BYTES: usize = 5;
-/// Capacity that is kept between two packets; a larger one was a rare picture's.
+/// Capacity that is kept between two packets; a larger one was a rare frame's.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// Streams whose packets have no header behind the prefix (table 2-21): maps, padding, directories.
@@ -199,7 +199,7 @@ mod tests {
 
     /// What comes out of these payloads (`true` where one starts a packet), and the stream's end.
     fn collected(limit: usize, payloads: &[(bool, &[u8])]) -> Vec<Result<usize, Corruption>> {
-        let mut assembler = Assembler::new("picture", limit);
+        let mut assembler = Assembler::new("frame", limit);
         let mut out = Vec::new();
         let mut take =
             |pes: Result<Pes<'_>, Corruption>| out.push(pes.map(|pes| pes.payload.len()));
@@ -219,9 +219,9 @@ mod tests {
         let open = [&NO_TIME[..], &[7; 100]].concat();
         let mut told = open.clone();
         told[5] = (open.len() - PREFIX_BYTES + 50) as u8;
-        let truncated = Err(Corruption::Truncated { what: "picture" });
+        let truncated = Err(Corruption::Truncated { what: "frame" });
         let too_large = Err(Corruption::TooLarge {
-            what: "picture",
+            what: "frame",
             limit: 150,
         });
         for (payloads, expected) in [
@@ -255,12 +255,12 @@ mod tests {
         let both = [
             0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 10, 0x3f, 0xff, 0xff, 0xff, 0xff, 0x11, 0, 1, 0, 3, 9,
         ];
-        let pes = parse("picture", &both).unwrap().unwrap();
+        let pes = parse("frame", &both).unwrap().unwrap();
         assert_eq!((pes.pts, pes.dts), (Some((1 << 33) - 1), Some(1)));
         assert_eq!(pes.payload, [9]);
 
         let padding = [0, 0, 1, 0xbe, 0, 1, 0xff];
-        assert_eq!(parse("picture", &padding), Ok(None));
+        assert_eq!(parse("frame", &padding), Ok(None));
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
             &[0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x21, 0, 0, 0, 1], // a marker bit is missing
             &[0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 5, 0x31, 0, 1, 0, 1, 0x11], // no room for the second
         ] {
-            assert!(parse("picture", bytes).is_err(), "{bytes:02x?}");
+            assert!(parse("frame", bytes).is_err(), "{bytes:02x?}");
         }
     }
 }

@@ -129,13 +129,13 @@ impl Tracks {
         }
     }
 
-    /// A picture that moved to another PID keeps its configuration.
+    /// A frame that moved to another PID keeps its configuration.
     fn video_track(&mut self, pid: Pid, codec: VideoCodec) -> Track<VideoTrack> {
         let before = self.video.take().map(|track| track.stream);
         let stream = before
             .filter(|stream| stream.codec() == codec)
             .unwrap_or_else(|| VideoTrack::new(codec));
-        Track::new(pid, "video picture", self.limit_bytes, stream)
+        Track::new(pid, "video frame", self.limit_bytes, stream)
     }
 
     fn audio_track(&mut self, pid: Pid, format: AudioFormat) -> Track<AudioTrack> {
@@ -228,7 +228,7 @@ impl Stream for VideoTrack {
     ) {
         let Some(pts) = pes.pts else {
             return findings.damaged(Corruption::Invalid {
-                what: "video picture",
+                what: "video frame",
                 reason: "nothing tells its time",
             });
         };

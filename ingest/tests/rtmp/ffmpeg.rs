@@ -34,7 +34,7 @@ pub async fn run(program: impl AsRef<Path>, arguments: &[&str]) -> Output {
         .expect("ffmpeg starts")
 }
 
-/// Makes a source of some seconds with a picture and a tone, and returns its path.
+/// Makes a source of some seconds with a frame and a tone, and returns its path.
 pub async fn source(program: impl AsRef<Path>, folder: &Path, codecs: &[&str]) -> String {
     let path = folder.join("source.mp4").display().to_string();
     let mut arguments = vec![

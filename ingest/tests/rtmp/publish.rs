@@ -51,7 +51,7 @@ async fn publish(publish: Publish<'_>) -> Published {
     }
 }
 
-fn pictures(notes: &Notes) -> Vec<&VideoUnit> {
+fn video_frames(notes: &Notes) -> Vec<&VideoUnit> {
     notes
         .units
         .iter()
@@ -88,15 +88,15 @@ fn codecs(notes: &Notes) -> Vec<&'static str> {
 /// Every packet of the source arrived once, in order, at its time: FLV rounds to a millisecond, and moves all times by
 /// one offset when the first decode time is negative.
 fn assert_same(published: &Published) {
-    let pictures = pictures(&published.notes);
-    assert_eq!(pictures.len(), published.video.len(), "pictures");
-    let (first, first_sent) = (pictures[0], published.video[0]);
-    for (index, (unit, packet)) in pictures.iter().zip(&published.video).enumerate() {
+    let video_frames = video_frames(&published.notes);
+    assert_eq!(video_frames.len(), published.video.len(), "frames");
+    let (first, first_sent) = (video_frames[0], published.video[0]);
+    for (index, (unit, packet)) in video_frames.iter().zip(&published.video).enumerate() {
         let dts_ms = (unit.dts_90k - first.dts_90k) as f64 / 90.0;
         assert_near(dts_ms, packet.dts_ms - first_sent.dts_ms, "dts", index);
         let cts_ms = f64::from(unit.cts_90k) / 90.0;
         assert_near(cts_ms, packet.pts_ms - packet.dts_ms, "cts", index);
-        assert_eq!(unit.key, packet.key, "key flag of picture {index}");
+        assert_eq!(unit.key, packet.key, "key flag of frame {index}");
     }
     let audio_units = audio_units(&published.notes);
     assert_eq!(audio_units.len(), published.audio.len(), "audio frames");
@@ -123,7 +123,7 @@ async fn h264_and_aac_with_b_frames_arrive_whole() {
     .await;
     assert_same(&published);
     let notes = &published.notes;
-    assert!(pictures(notes).iter().any(|unit| unit.cts_90k > 0));
+    assert!(video_frames(notes).iter().any(|unit| unit.cts_90k > 0));
     assert_eq!(codecs(notes), ["h264", "aac"]);
     assert_eq!(notes.ends, [Ended::Clean]);
     let request = &notes.requests[0];
@@ -147,7 +147,7 @@ async fn extended_timestamps_and_wraps_go_straight_on() {
             options: &["-output_ts_offset", offset],
         })
         .await;
-        let first_ms = pictures(&published.notes)[0].dts_90k / 90;
+        let first_ms = video_frames(&published.notes)[0].dts_90k / 90;
         let expected_ms = offset.parse::<f64>().unwrap() * 1000.0;
         assert!(
             (first_ms as f64 - expected_ms).abs() < 200.0,
@@ -259,7 +259,7 @@ async fn rtmps_is_the_same_behind_tls() {
     let notes = authorizer.notes();
     assert_eq!(notes.requests[0].protocol, Protocol::Rtmps);
     assert_eq!(
-        pictures(&notes).len(),
+        video_frames(&notes).len(),
         ffmpeg::packets(&source, "v").await.len()
     );
     assert_eq!(notes.ends, [Ended::Clean]);
@@ -272,7 +272,7 @@ fn keep_as_seed(name: &str, capture: &[u8]) {
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/rtmp_session");
     std::fs::create_dir_all(&folder).unwrap();
-    // The opening and the first pictures: enough to reach every kind of message, short enough to mutate well.
+    // The opening and the first frames: enough to reach every kind of message, short enough to mutate well.
     let kept = capture.len().min(24 << 10);
     std::fs::write(folder.join(name), &capture[..kept]).unwrap();
 }

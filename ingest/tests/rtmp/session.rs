@@ -135,8 +135,13 @@ where
     taking.send(true).unwrap();
     let said = client.read_to_end().await;
     assert!(contains(said, "NetStream.Unpublish.Success"));
-    let is_picture = |unit: &&Unit| matches!(unit, Unit::Video(_));
-    authorizer.notes().units.iter().filter(is_picture).count()
+    let is_video_frame = |unit: &&Unit| matches!(unit, Unit::Video(_));
+    authorizer
+        .notes()
+        .units
+        .iter()
+        .filter(is_video_frame)
+        .count()
 }
 
 /// Most of it is not read yet, or is read and not decoded, when the service ends the publish.

@@ -78,10 +78,10 @@ struct Notes {
 }
 
 impl Notes {
-    /// Of each picture: decode time and how much later it is shown.
+    /// Of each frame: decode time and how much later it is shown.
     fn times(&self) -> Vec<(i64, i32)> {
         let times = self.units.iter().filter_map(|unit| match unit {
-            Unit::Video(picture) => Some((picture.dts_90k, picture.cts_90k)),
+            Unit::Video(video_frame) => Some((video_frame.dts_90k, video_frame.cts_90k)),
             _ => None,
         });
         times.collect()
@@ -95,17 +95,17 @@ struct NotingGate {
 }
 
 impl NotingGate {
-    /// Waits until enough pictures came.
-    async fn pictures(&self, count: usize) {
+    /// Waits until enough frames came.
+    async fn video_frames(&self, count: usize) {
         loop {
-            let pictures = |unit: &&Unit| matches!(unit, Unit::Video(_));
+            let video_frames = |unit: &&Unit| matches!(unit, Unit::Video(_));
             if self
                 .notes
                 .lock()
                 .unwrap()
                 .units
                 .iter()
-                .filter(pictures)
+                .filter(video_frames)
                 .count()
                 >= count
             {
@@ -151,15 +151,15 @@ fn orders() -> Orders {
     }
 }
 
-/// Pulls until so many pictures came.
+/// Pulls until so many frames came.
 async fn pulled(
     source: RtspSource,
     transport: RtspTransport<TcpStream>,
-    pictures: usize,
+    video_frames: usize,
 ) -> Result<Notes, Failure> {
     let (authorizer, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
     let enough = async {
-        authorizer.pictures(pictures).await;
+        authorizer.video_frames(video_frames).await;
         orders.over.cancel();
         std::future::pending::<()>().await;
     };
@@ -174,7 +174,7 @@ async fn pulled(
     Ok(notes)
 }
 
-/// Decode times grow, and no picture is decoded after it is shown; returns how many are shown out of order.
+/// Decode times grow, and no frame is decoded after it is shown; returns how many are shown out of order.
 fn check_times(notes: &Notes) -> usize {
     let times = notes.times();
     for pair in times.windows(2) {
@@ -264,7 +264,7 @@ async fn a_source_that_dies_is_noticed() {
     let (authorizer, settings, orders) = (NotingGate::default(), RtspSettings::default(), orders());
     let transport = RtspTransport::Tcp(server.line().await);
     let kill = async {
-        authorizer.pictures(20).await;
+        authorizer.video_frames(20).await;
         server.child.kill().await.unwrap();
         std::future::pending::<()>().await;
     };

@@ -84,7 +84,7 @@ async fn send(caller: &mut Caller, demuxed: &Demuxed) {
 }
 
 #[tokio::test]
-async fn ffmpeg_receives_every_picture() {
+async fn ffmpeg_receives_every_frame() {
     let folder = tempfile::tempdir().unwrap();
     let options = "-c:v libx264 -preset ultrafast -bf 2 -g 30 -c:a aac";
     let original = ffmpeg::stream(folder.path(), options);
@@ -106,8 +106,8 @@ async fn ffmpeg_receives_every_picture() {
     tokio::time::timeout(WITHIN, ended).await.unwrap();
 
     let (sent, received) = (
-        ffmpeg::decoded_pictures(&original),
-        ffmpeg::decoded_pictures(&written),
+        ffmpeg::decoded_video_frames(&original),
+        ffmpeg::decoded_video_frames(&written),
     );
     assert_eq!(received.len(), sent.len());
     assert_eq!(received, sent);

@@ -25,7 +25,7 @@ pub fn run(arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
-/// Two seconds of a moving picture and a tone in a transport stream made with these options.
+/// Two seconds of a moving frame and a tone in a transport stream made with these options.
 pub fn stream(folder: &Path, options: &str) -> PathBuf {
     let path = folder.join("stream.ts");
     let inputs = "-f lavfi -i testsrc2=size=320x180:rate=30:duration=2 \
@@ -65,8 +65,8 @@ fn probed(packet: &str) -> Probed {
     }
 }
 
-/// A hash of every picture that ffmpeg decodes from a file's video.
-pub fn decoded_pictures(path: &Path) -> Vec<String> {
+/// A hash of every frame that ffmpeg decodes from a file's video.
+pub fn decoded_video_frames(path: &Path) -> Vec<String> {
     let output = Command::new("ffmpeg")
         .args(["-hide_banner", "-nostdin", "-loglevel", "error", "-i"])
         .arg(path)

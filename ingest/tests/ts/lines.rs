@@ -22,7 +22,7 @@ fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff
 }
 
-/// Where the video's packets are that neither start a picture nor are followed by one; without the first picture, whose
+/// Where the video's packets are that neither start a frame nor are followed by one; without the first frame, whose
 /// loss costs its whole group.
 fn inner_packets(stream: &[u8]) -> Vec<usize> {
     let video: Vec<usize> = (0..stream.len() / 188)
@@ -43,54 +43,58 @@ fn without(stream: &[u8], packets: &[usize]) -> Vec<u8> {
     kept.flat_map(|(_, packet)| packet.to_vec()).collect()
 }
 
-/// How many pictures of the good stream are not there, when all that are there are unchanged.
-fn missing_pictures(demuxed: &Demuxed) -> usize {
+/// How many frames of the good stream are not there, when all that are there are unchanged.
+fn missing_video_frames(demuxed: &Demuxed) -> usize {
     let good = demux(good(), 1316);
-    let known: HashSet<_> = good.pictures.iter().map(|p| (p.dts_90k, &p.data)).collect();
+    let known: HashSet<_> = good
+        .video_frames
+        .iter()
+        .map(|p| (p.dts_90k, &p.data))
+        .collect();
     let unchanged = demuxed
-        .pictures
+        .video_frames
         .iter()
         .all(|p| known.contains(&(p.dts_90k, &p.data)));
-    assert!(unchanged, "no picture is passed on in part");
+    assert!(unchanged, "no frame is passed on in part");
     assert_eq!(
         good.frames.len(),
         demuxed.frames.len(),
         "audio is untouched"
     );
-    good.pictures.len() - demuxed.pictures.len()
+    good.video_frames.len() - demuxed.video_frames.len()
 }
 
 #[test]
-fn a_lost_packet_costs_its_picture() {
+fn a_lost_packet_costs_its_frame() {
     let inner = inner_packets(good());
     assert!(inner.len() > 100, "{} packets", inner.len());
     for at in inner.iter().step_by(29) {
         let demuxed = demux(&without(good(), &[*at]), 1316);
-        assert_eq!(missing_pictures(&demuxed), 1, "packet {at}");
+        assert_eq!(missing_video_frames(&demuxed), 1, "packet {at}");
         assert_eq!(demuxed.counters.continuity_errors, 1);
         assert_eq!(demuxed.counters.damaged, 1);
-        let words = "video picture lost packets on its way";
+        let words = "video frame lost packets on its way";
         assert_eq!(demuxed.last_damage.as_deref(), Some(words));
     }
 }
 
 #[test]
-fn a_lost_start_costs_two_pictures_at_most() {
+fn a_lost_start_costs_two_frames_at_most() {
     let starts: Vec<usize> = (0..good().len() / 188)
         .filter(|at| pid(&good()[at * 188..]) == VIDEO_PID && good()[at * 188 + 1] & 0x40 != 0)
         .collect();
     let demuxed = demux(&without(good(), &starts[7..8]), 1316);
-    assert!(missing_pictures(&demuxed) <= 2);
+    assert!(missing_video_frames(&demuxed) <= 2);
 }
 
 #[test]
-fn packets_out_of_order_cost_their_pictures_alone() {
+fn packets_out_of_order_cost_their_frames_alone() {
     let inner = inner_packets(good());
     for at in inner.iter().step_by(41) {
         let mut stream = good().to_vec();
         let (first, second) = stream[at * 188..].split_at_mut(188);
         first.swap_with_slice(&mut second[..188]);
-        let missing = missing_pictures(&demux(&stream, 1316));
+        let missing = missing_video_frames(&demux(&stream, 1316));
         assert!(missing <= 1, "packet {at}: {missing}");
     }
 }
@@ -102,7 +106,7 @@ fn repeated_packets_cost_nothing() {
         .flat_map(|packet| [packet, packet].concat())
         .collect();
     let demuxed = demux(&twice, 1316);
-    assert_eq!(missing_pictures(&demuxed), 0);
+    assert_eq!(missing_video_frames(&demuxed), 0);
     assert_eq!(
         (demuxed.counters.continuity_errors, demuxed.counters.damaged),
         (0, 0)
@@ -116,19 +120,28 @@ fn bytes_that_are_cut_out_cost_what_they_touch() {
     for piece in [1, 188, 1316, 1 << 20] {
         let demuxed = demux(&cut, piece);
         assert_eq!(demuxed.counters.resyncs, 1, "in pieces of {piece}");
-        assert!(demuxed.pictures.len() >= 28, "{}", demuxed.pictures.len());
+        assert!(
+            demuxed.video_frames.len() >= 28,
+            "{}",
+            demuxed.video_frames.len()
+        );
     }
 }
 
 #[test]
 fn a_stream_may_begin_anywhere() {
     let demuxed = demux(&good()[good().len() / 4 + 77..], 1316);
-    assert!(demuxed.pictures.first().is_some_and(|picture| picture.key));
+    assert!(
+        demuxed
+            .video_frames
+            .first()
+            .is_some_and(|video_frame| video_frame.key)
+    );
     assert!(!demuxed.frames.is_empty());
 }
 
 #[test]
-fn packets_thrown_away_on_this_side_leave_no_half_picture() {
+fn packets_thrown_away_on_this_side_leave_no_half_frame() {
     let inner = inner_packets(good());
     // Sixteen packets of the video's, which its counter does not show.
     let gap = &inner[40..56];
@@ -141,13 +154,13 @@ fn packets_thrown_away_on_this_side_leave_no_half_picture() {
     let mut demuxed = Demuxed::default();
     demuxed.take(&mut units);
     let whole = demux(good(), 1316);
-    let known: HashSet<_> = whole.pictures.iter().map(|p| &p.data).collect();
+    let known: HashSet<_> = whole.video_frames.iter().map(|p| &p.data).collect();
     assert!(
         demuxed
-            .pictures
+            .video_frames
             .iter()
-            .all(|picture| known.contains(&picture.data))
+            .all(|video_frame| known.contains(&video_frame.data))
     );
-    assert!(demuxed.pictures.len() < whole.pictures.len());
+    assert!(demuxed.video_frames.len() < whole.video_frames.len());
     assert!(demuxer.counters().damaged >= 1);
 }

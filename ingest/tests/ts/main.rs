@@ -22,7 +22,7 @@ use sluice_media::{
 struct Demuxed {
     video_configs: Vec<Arc<VideoConfig>>,
     audio_configs: Vec<Arc<AudioConfig>>,
-    pictures: Vec<VideoUnit>,
+    video_frames: Vec<VideoUnit>,
     frames: Vec<AudioUnit>,
     counters: Counters,
     last_damage: Option<String>,
@@ -34,15 +34,18 @@ impl Demuxed {
             match unit {
                 Unit::VideoConfig(config) => self.video_configs.push(config),
                 Unit::AudioConfig(config) => self.audio_configs.push(config),
-                Unit::Video(picture) => self.pictures.push(picture),
+                Unit::Video(video_frame) => self.video_frames.push(video_frame),
                 Unit::Audio(frame) => self.frames.push(frame),
             }
         }
     }
 
     fn bytes(&self) -> usize {
-        let pictures = self.pictures.iter().map(|picture| picture.data.len());
-        pictures
+        let video_frames = self
+            .video_frames
+            .iter()
+            .map(|video_frame| video_frame.data.len());
+        video_frames
             .chain(self.frames.iter().map(|frame| frame.data.len()))
             .sum()
     }

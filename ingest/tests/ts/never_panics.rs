@@ -97,7 +97,7 @@ fn seeds() {
         let stream = fs::read(&path).unwrap();
         let whole = demux(&stream, stream.len());
         assert!(
-            !whole.pictures.is_empty() && !whole.frames.is_empty(),
+            !whole.video_frames.is_empty() && !whole.frames.is_empty(),
             "{path:?}"
         );
         for piece in [1, 187, 1009] {

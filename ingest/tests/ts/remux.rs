@@ -13,9 +13,12 @@ const HEVC: &str = "-c:v libx265 -preset ultrafast -x265-params bframes=3:keyint
 
 /// Units in the order in which an encoder sends them: by decode time.
 pub fn interleaved(demuxed: &Demuxed) -> Vec<Unit> {
-    let pictures = demuxed.pictures.iter().map(|it| Unit::Video(it.clone()));
+    let video_frames = demuxed
+        .video_frames
+        .iter()
+        .map(|it| Unit::Video(it.clone()));
     let frames = demuxed.frames.iter().map(|it| Unit::Audio(it.clone()));
-    let mut units: Vec<Unit> = pictures.chain(frames).collect();
+    let mut units: Vec<Unit> = video_frames.chain(frames).collect();
     units.sort_by_key(|unit| match unit {
         Unit::Video(it) => it.dts_90k,
         Unit::Audio(it) => it.pts_90k,
@@ -52,24 +55,28 @@ fn check(options: &str) {
     for kind in ["v", "a"] {
         check_packets(&original, &written, kind);
     }
-    let expected = ffmpeg::decoded_pictures(&original);
-    assert_eq!(ffmpeg::decoded_pictures(&written), expected, "{options}");
+    let expected = ffmpeg::decoded_video_frames(&original);
+    assert_eq!(
+        ffmpeg::decoded_video_frames(&written),
+        expected,
+        "{options}"
+    );
     assert_eq!(ffmpeg::complaints(&written), "", "{options}");
 }
 
 fn check_units(before: &Demuxed, after: &Demuxed) {
     assert_eq!(after.video_configs, before.video_configs);
     assert_eq!(after.audio_configs, before.audio_configs);
-    let pictures = |demuxed: &Demuxed| {
-        let first = demuxed.pictures.first().map_or(0, |it| it.dts_90k);
-        let units = demuxed.pictures.iter();
+    let video_frames = |demuxed: &Demuxed| {
+        let first = demuxed.video_frames.first().map_or(0, |it| it.dts_90k);
+        let units = demuxed.video_frames.iter();
         units
             .map(|it| (it.dts_90k - first, it.cts_90k, it.key, it.data.clone()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(pictures(after), pictures(before));
+    assert_eq!(video_frames(after), video_frames(before));
     let frames = |demuxed: &Demuxed| {
-        let first = demuxed.pictures.first().map_or(0, |it| it.dts_90k);
+        let first = demuxed.video_frames.first().map_or(0, |it| it.dts_90k);
         let units = demuxed.frames.iter();
         units
             .map(|it| (it.pts_90k - first, it.data.clone()))

@@ -97,7 +97,7 @@ fn bytes_that_are_no_frame_are_passed_over() {
 #[test]
 fn parameter_sets_are_announced_at_key_frames() {
     let mut mux = Mux::new(&[(H264, VIDEO)]);
-    for (number, picture) in [
+    for (number, video_frame) in [
         [SLICE].concat(), // joined in the middle
         [SPS, PPS].concat(),
         [SEI, IDR].concat(),
@@ -110,11 +110,11 @@ fn parameter_sets_are_announced_at_key_frames() {
     .iter()
     .enumerate()
     {
-        mux.pes(VIDEO, Some(90_000 + 3_000 * number as u64), 0, picture);
+        mux.pes(VIDEO, Some(90_000 + 3_000 * number as u64), 0, video_frame);
     }
     let demuxed = demux(&mux.bytes, 188);
-    let pictures: Vec<_> = demuxed
-        .pictures
+    let video_frames: Vec<_> = demuxed
+        .video_frames
         .iter()
         .map(|p| (p.key, p.data.len()))
         .collect();
@@ -127,7 +127,7 @@ fn parameter_sets_are_announced_at_key_frames() {
         (true, slice),
         (true, slice),
     ];
-    assert_eq!(pictures, expected);
+    assert_eq!(video_frames, expected);
     assert_eq!(demuxed.video_configs.len(), 3);
     let words = "video came without its codec configuration";
     assert_eq!(demuxed.last_damage.as_deref(), Some(words));
@@ -136,22 +136,22 @@ fn parameter_sets_are_announced_at_key_frames() {
 
 #[test]
 fn lengths_that_lie_cost_their_own_packet() {
-    let picture = [SPS, PPS, IDR].concat();
+    let video_frame = [SPS, PPS, IDR].concat();
     let mut mux = Mux::new(&[(H264, VIDEO)]);
-    mux.pes(VIDEO, Some(90_000), 0, &picture);
-    mux.pes(VIDEO, Some(93_000), 0xffff, &picture); // far longer than what comes
-    mux.pes(VIDEO, Some(96_000), 1, &picture); // too short for its own header
-    mux.pes(VIDEO, None, 0, &picture); // without a time
+    mux.pes(VIDEO, Some(90_000), 0, &video_frame);
+    mux.pes(VIDEO, Some(93_000), 0xffff, &video_frame); // far longer than what comes
+    mux.pes(VIDEO, Some(96_000), 1, &video_frame); // too short for its own header
+    mux.pes(VIDEO, None, 0, &video_frame); // without a time
     mux.pes(VIDEO, Some(99_000), 0, &[0xff; 100]); // no byte stream
-    mux.pes(VIDEO, Some(102_000), 0, &picture);
+    mux.pes(VIDEO, Some(102_000), 0, &video_frame);
     let demuxed = demux(&mux.bytes, 188);
-    let times: Vec<_> = demuxed.pictures.iter().map(|p| p.dts_90k).collect();
+    let times: Vec<_> = demuxed.video_frames.iter().map(|p| p.dts_90k).collect();
     assert_eq!(times, [90_000, 102_000]);
     assert_eq!(demuxed.counters.damaged, 4);
 }
 
 #[test]
-fn a_picture_without_end_is_bounded() {
+fn a_frame_without_end_is_bounded() {
     let limits = Limits { pes_bytes: 10_000 };
     let mut mux = Mux::new(&[(H264, VIDEO)]);
     mux.pes(
@@ -162,9 +162,12 @@ fn a_picture_without_end_is_bounded() {
     );
     mux.pes(VIDEO, Some(93_000), 0, &[SPS, PPS, IDR].concat());
     let demuxed = demux_within(limits, &mux.bytes, 1316);
-    let words = "video picture is larger than the 10000 bytes allowed";
+    let words = "video frame is larger than the 10000 bytes allowed";
     assert_eq!(demuxed.last_damage.as_deref(), Some(words));
-    assert_eq!((demuxed.pictures.len(), demuxed.counters.damaged), (1, 1));
+    assert_eq!(
+        (demuxed.video_frames.len(), demuxed.counters.damaged),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn nal_units_and_sets_without_number_are_bounded() {
         (demuxed.counters.damaged, demuxed.video_configs.len()),
         (1, 1)
     );
-    assert_eq!(demuxed.pictures.len(), 202);
+    assert_eq!(demuxed.video_frames.len(), 202);
 }
 
 #[test]
@@ -193,7 +196,7 @@ fn a_presentation_far_from_its_decoding_is_refused() {
     let times = [0x35, 0, 1, 0, 1, 0x11, 0, 1, 0, 1]; // 6.6 hours apart
     mux.packet(VIDEO, true, &[&start[..], &times, &payload].concat());
     let demuxed = demux(&mux.bytes, 188);
-    assert!(demuxed.pictures.is_empty());
+    assert!(demuxed.video_frames.is_empty());
     assert!(demuxed.last_damage.unwrap().contains("10 s apart"));
 }
 

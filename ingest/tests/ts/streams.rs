@@ -27,20 +27,20 @@ fn check(options: &str, video: VideoCodec, audio: AudioCodec) -> (Demuxed, Vec<u
     assert_eq!(demuxed.audio_configs[0].sample_rate, 48_000);
     check_times(&demuxed, &path);
     check_audio(&demuxed, &path);
-    check_pictures(&demuxed, &path);
+    check_video_frames(&demuxed, &path);
     (demuxed, stream)
 }
 
 fn check_times(demuxed: &Demuxed, path: &Path) {
     let probed = ffmpeg::packets(path, "v");
-    assert_eq!(demuxed.pictures.len(), probed.len());
+    assert_eq!(demuxed.video_frames.len(), probed.len());
     // ffprobe moves a stream that wraps soon to before zero: only distances are compared.
-    let shift = probed[0].dts - demuxed.pictures[0].dts_90k;
-    for (picture, packet) in demuxed.pictures.iter().zip(&probed) {
-        assert_eq!(picture.dts_90k + shift, packet.dts);
-        let pts_90k = picture.dts_90k + i64::from(picture.cts_90k);
+    let shift = probed[0].dts - demuxed.video_frames[0].dts_90k;
+    for (video_frame, packet) in demuxed.video_frames.iter().zip(&probed) {
+        assert_eq!(video_frame.dts_90k + shift, packet.dts);
+        let pts_90k = video_frame.dts_90k + i64::from(video_frame.cts_90k);
         assert_eq!(pts_90k + shift, packet.pts);
-        assert_eq!(picture.key, packet.key, "at {}", packet.dts);
+        assert_eq!(video_frame.key, packet.key, "at {}", packet.dts);
     }
     let probed = ffmpeg::packets(path, "a");
     assert_eq!(demuxed.frames.len(), probed.len());
@@ -72,16 +72,16 @@ fn check_audio(demuxed: &Demuxed, path: &Path) {
     assert_eq!(got, expected);
 }
 
-/// A decoder sees the same pictures in configuration and units as in the stream itself.
-fn check_pictures(demuxed: &Demuxed, path: &Path) {
+/// A decoder sees the same frames in configuration and units as in the stream itself.
+fn check_video_frames(demuxed: &Demuxed, path: &Path) {
     let config = &demuxed.video_configs[0];
     let mut plain = Vec::new();
     for set in parameter_sets(config.codec, &config.record) {
         plain.extend([0, 0, 0, 1]);
         plain.extend(set);
     }
-    for picture in &demuxed.pictures {
-        let mut rest = &picture.data[..];
+    for video_frame in &demuxed.video_frames {
+        let mut rest = &video_frame.data[..];
         while let Some((length, behind)) = rest.split_first_chunk() {
             let (nal, behind) = behind.split_at(u32::from_be_bytes(*length) as usize);
             plain.extend([0, 0, 0, 1]);
@@ -95,9 +95,9 @@ fn check_pictures(demuxed: &Demuxed, path: &Path) {
     };
     let written = path.with_extension(extension);
     fs::write(&written, plain).unwrap();
-    let expected = ffmpeg::decoded_pictures(path);
+    let expected = ffmpeg::decoded_video_frames(path);
     assert_eq!(expected.len(), 60);
-    assert_eq!(ffmpeg::decoded_pictures(&written), expected);
+    assert_eq!(ffmpeg::decoded_video_frames(&written), expected);
 }
 
 /// The NAL units in a record.
@@ -133,12 +133,13 @@ fn h264_with_b_frames_and_aac() {
         VideoCodec::Avc,
         AudioCodec::Aac,
     );
-    let reordered = demuxed.pictures.iter().filter(|p| p.cts_90k != 0).count();
-    assert!(
-        reordered > 30,
-        "{reordered} pictures are shown out of order"
-    );
-    let keys: Vec<usize> = (0..60).filter(|at| demuxed.pictures[*at].key).collect();
+    let reordered = demuxed
+        .video_frames
+        .iter()
+        .filter(|p| p.cts_90k != 0)
+        .count();
+    assert!(reordered > 30, "{reordered} frames are shown out of order");
+    let keys: Vec<usize> = (0..60).filter(|at| demuxed.video_frames[*at].key).collect();
     assert_eq!(keys, [0, 30]);
 
     for piece in [1, 100, 188, 1316, 65_536] {
@@ -165,12 +166,12 @@ fn h264_and_opus() {
 fn times_go_on_over_the_wrap() {
     let options = format!("{H264} -c:a aac -output_ts_offset 95441.5");
     let (demuxed, _) = check(&options, VideoCodec::Avc, AudioCodec::Aac);
-    let (first, last) = (&demuxed.pictures[0], &demuxed.pictures[59]);
+    let (first, last) = (&demuxed.video_frames[0], &demuxed.video_frames[59]);
     assert!(first.dts_90k < 1 << 33 && last.dts_90k > 1 << 33);
 }
 
 #[test]
-fn pictures_that_tell_their_length_need_no_successor() {
+fn frames_that_tell_their_length_need_no_successor() {
     let options = format!("{H264} -c:a aac -omit_video_pes_length 0");
     check(&options, VideoCodec::Avc, AudioCodec::Aac);
 }
@@ -184,7 +185,7 @@ fn demuxed(options: &str) -> Demuxed {
 
 #[test]
 fn what_is_not_carried_is_named() {
-    for (options, pictures, words) in [
+    for (options, video_frames, words) in [
         (
             "-c:v libx264 -preset ultrafast -c:a ac3",
             30,
@@ -207,8 +208,8 @@ fn what_is_not_carried_is_named() {
         ),
     ] {
         let demuxed = demuxed(options);
-        assert_eq!(demuxed.pictures.len(), pictures, "{options}");
-        assert_eq!(demuxed.frames.is_empty(), pictures > 0, "{options}");
+        assert_eq!(demuxed.video_frames.len(), video_frames, "{options}");
+        assert_eq!(demuxed.frames.is_empty(), video_frames > 0, "{options}");
         assert_eq!(demuxed.last_damage.as_deref(), Some(words));
     }
 }
@@ -219,17 +220,17 @@ fn one_track_of_a_kind_is_carried() {
     let words = "only the first audio track is carried";
     assert_eq!(demuxed.last_damage.as_deref(), Some(words));
     assert_eq!(
-        (demuxed.pictures.len(), demuxed.audio_configs.len()),
+        (demuxed.video_frames.len(), demuxed.audio_configs.len()),
         (30, 1)
     );
 }
 
 #[test]
-fn audio_alone_and_picture_alone() {
+fn audio_alone_and_frame_alone() {
     let audio = demuxed("-vn -c:a aac");
-    assert!(audio.pictures.is_empty() && audio.frames.len() > 40);
-    let picture = demuxed("-an -c:v libx264 -preset ultrafast");
-    assert!(picture.frames.is_empty() && picture.pictures.len() == 30);
+    assert!(audio.video_frames.is_empty() && audio.frames.len() > 40);
+    let video_frame = demuxed("-an -c:v libx264 -preset ultrafast");
+    assert!(video_frame.frames.is_empty() && video_frame.video_frames.len() == 30);
 }
 
 #[test]
@@ -259,6 +260,10 @@ fn a_program_may_become_another() {
     assert_eq!(video, expected);
     let audio: Vec<_> = demuxed.audio_configs.iter().map(|c| c.codec).collect();
     assert_eq!(audio, [AudioCodec::Aac, AudioCodec::Mp3, AudioCodec::Aac]);
-    // A stream that starts over on the same PIDs breaks their counters: at worst the picture before is left out.
-    assert!(demuxed.pictures.len() >= 118, "{}", demuxed.pictures.len());
+    // A stream that starts over on the same PIDs breaks their counters: at worst the frame before is left out.
+    assert!(
+        demuxed.video_frames.len() >= 118,
+        "{}",
+        demuxed.video_frames.len()
+    );
 }

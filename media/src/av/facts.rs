@@ -29,7 +29,7 @@ pub struct MediaFacts {
 }
 
 impl MediaFacts {
-    /// The track that counts as the picture: the first that is no cover image.
+    /// The track that counts as the frame: the first that is no cover image.
     pub fn video_track(&self) -> Option<&VideoTrack> {
         self.video.iter().find(|track| !track.is_cover)
     }
@@ -59,7 +59,7 @@ pub struct VideoTrack {
     pub rotation: u16,
     /// Width of a pixel over its height, as a fraction.
     pub pixel_aspect: (u32, u32),
-    /// Pictures per second as a fraction; 0/1: variable or unknown.
+    /// Frames per second as a fraction; 0/1: variable or unknown.
     pub frame_rate: (u32, u32),
     pub interlaced: bool,
     pub bits_per_sample: Option<u32>,
@@ -69,7 +69,7 @@ pub struct VideoTrack {
     /// `HDR10`, `HLG` …; `None`: standard dynamic range.
     pub hdr: Option<String>,
     pub bitrate: Option<u64>,
-    /// A cover image, no moving picture.
+    /// A cover image, no moving frame.
     pub is_cover: bool,
 }
 
@@ -90,10 +90,10 @@ impl VideoTrack {
         }
     }
 
-    /// Pictures per second; `None`: unknown.
+    /// Frames per second; `None`: unknown.
     pub fn frames_per_second(&self) -> Option<f64> {
-        let (pictures, seconds) = self.frame_rate;
-        (pictures > 0 && seconds > 0).then(|| f64::from(pictures) / f64::from(seconds))
+        let (video_frames, seconds) = self.frame_rate;
+        (video_frames > 0 && seconds > 0).then(|| f64::from(video_frames) / f64::from(seconds))
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a clip and a profile to the renditions of its HLS asset. Pure: nothing here looks at bytes.
 //!
-//! A rendition's height is the short edge of the upright picture in square pixels. None is above the source; a source
-//! below a profile's lowest gets one of its own size. All are cut at the same pictures, of a constant rate.
+//! A rendition's height is the short edge of the upright frame in square pixels. None is above the source; a source
+//! below a profile's lowest gets one of its own size. All are cut at the same frames, of a constant rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,16 +24,16 @@ pub const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
 pub const BITRATES: std::ops::RangeInclusive<u32> = 50_000..=80_000_000;
 /// Seconds of a segment.
 pub const SEGMENT_DURATIONS: std::ops::RangeInclusive<u32> = 2..=12;
-/// Seconds that a group of pictures should last.
+/// Seconds that a group of frames should last.
 const GROUP_S: u32 = 2;
-/// Pictures per second that are made at least and at most; between them the source's own rate is kept.
+/// Frames per second that are made at least and at most; between them the source's own rate is kept.
 const LEAST_RATE: f64 = 5.0;
 const MOST_RATE: f64 = 60.5;
 const UNKNOWN_RATE: (u32, u32) = (30, 1);
 /// Bits per second of the audio.
 const AUDIO_BITRATE: u32 = 128_000;
 
-/// Pixels, and the bits per second that 30 such pictures a second need with x264's `veryfast`.
+/// Pixels, and the bits per second that 30 such frames a second need with x264's `veryfast`.
 const BITRATE_OF_PIXELS: &[(f64, f64)] = &[
     (256.0 * 144.0, 200e3),
     (426.0 * 240.0, 400e3),
@@ -165,7 +165,7 @@ fn up_to_source(short: u32) -> Vec<u32> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderPlan {
     pub ladder: Ladder,
-    /// In the order of the ladder's files: pictures from the smallest to the largest, then audio.
+    /// In the order of the ladder's files: frames from the smallest to the largest, then audio.
     pub renditions: Vec<Rendition>,
 }
 
@@ -208,7 +208,7 @@ pub fn plan(
             "the file has neither video nor audio that can be played",
         ));
     }
-    let pictures = video.iter().map(|rung| Rendition {
+    let video_frames = video.iter().map(|rung| Rendition {
         name: names::rendition_name(rung.width, rung.height),
         width: rung.width,
         height: rung.height,
@@ -225,7 +225,7 @@ pub fn plan(
         copy: audio.copy,
     });
     Ok(LadderPlan {
-        renditions: pictures.chain(audio_rendition).collect(),
+        renditions: video_frames.chain(audio_rendition).collect(),
         ladder: Ladder {
             video,
             audio,
@@ -236,7 +236,7 @@ pub fn plan(
     })
 }
 
-/// Renditions of the pictures, each of another size, from the smallest to the largest.
+/// Renditions of the frames, each of another size, from the smallest to the largest.
 fn rungs(track: &VideoTrack, facts: &MediaFacts, profile: &Profile) -> Vec<LadderVideo> {
     let (wide, high) = track.shown_size();
     let short = wide.min(high).max(1);
@@ -246,7 +246,7 @@ fn rungs(track: &VideoTrack, facts: &MediaFacts, profile: &Profile) -> Vec<Ladde
     wanted.retain(|rung| rung.height <= short);
     let custom = matches!(profile, Profile::Custom(_));
     if let (true, Some(lowest)) = (wanted.is_empty(), lowest) {
-        // A bit rate that was meant for a larger picture is no guide.
+        // A bit rate that was meant for a larger frame is no guide.
         wanted.push(Rung {
             height: short,
             bitrate: lowest.bitrate.filter(|_| custom),
@@ -294,7 +294,7 @@ fn scaled((wide, high): (u32, u32), short: u32) -> (u32, u32) {
     (side(wide), side(high))
 }
 
-/// Bits per second for pictures of this size and rate, by the table; more pictures need less each.
+/// Bits per second for frames of this size and rate, by the table; more frames need less each.
 fn bitrate(width: u32, height: u32, rate: (u32, u32)) -> u32 {
     let pixels = f64::from(width) * f64::from(height);
     let per_second = f64::from(rate.0) / f64::from(rate.1);
@@ -354,30 +354,30 @@ fn is_plain_aac(track: &AudioTrack) -> bool {
             .is_none_or(|bits| bits <= 2 * u64::from(AUDIO_BITRATE) + 20_000)
 }
 
-/// Pictures per seconds of every rendition: the source's own, as far as it is usual, else a whole part or multiple of it.
+/// Frames per seconds of every rendition: the source's own, as far as it is usual, else a whole part or multiple of it.
 pub fn rate(track: &VideoTrack) -> (u32, u32) {
     let Some(own) = track.frames_per_second() else {
         return UNKNOWN_RATE;
     };
-    let (pictures, seconds) = track.frame_rate;
+    let (video_frames, seconds) = track.frame_rate;
     if !(0.01..=1_000.0).contains(&own) {
         return UNKNOWN_RATE;
     }
     let by = |parts: f64| parts.ceil().max(1.0) as u32;
     if own > MOST_RATE {
-        (pictures, seconds.saturating_mul(by(own / MOST_RATE)))
+        (video_frames, seconds.saturating_mul(by(own / MOST_RATE)))
     } else if own < LEAST_RATE {
-        (pictures.saturating_mul(by(LEAST_RATE / own)), seconds)
+        (video_frames.saturating_mul(by(LEAST_RATE / own)), seconds)
     } else {
-        (pictures, seconds)
+        (video_frames, seconds)
     }
 }
 
-/// How pictures are grouped.
+/// How frames are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// Pictures from one key picture to the next.
-    pub pictures: u32,
+    /// Frames from one key frame to the next.
+    pub video_frames: u32,
     /// Groups of a segment.
     pub per_segment: u32,
 }
@@ -387,36 +387,36 @@ pub fn groups(rate: (u32, u32), segment_duration_s: u32) -> Groups {
     let per_second = f64::from(rate.0) / f64::from(rate.1.max(1));
     let per_segment = segment_duration_s.div_ceil(GROUP_S).max(1);
     let exact = per_second * f64::from(segment_duration_s) / f64::from(per_segment);
-    let lasts = |pictures: f64| pictures * f64::from(per_segment) / per_second;
-    let fits = |pictures: &f64| lasts(*pictures) < f64::from(segment_duration_s) + 0.5;
-    let pictures = Some(exact.round()).filter(fits).unwrap_or(exact.floor());
+    let lasts = |video_frames: f64| video_frames * f64::from(per_segment) / per_second;
+    let fits = |video_frames: &f64| lasts(*video_frames) < f64::from(segment_duration_s) + 0.5;
+    let video_frames = Some(exact.round()).filter(fits).unwrap_or(exact.floor());
     Groups {
-        pictures: pictures.max(1.0) as u32,
+        video_frames: video_frames.max(1.0) as u32,
         per_segment,
     }
 }
 
-/// Where segments of encoded pictures begin.
+/// Where segments of encoded frames begin.
 pub fn cuts(rate: (u32, u32), segment_duration_s: u32) -> SegmentBoundaries {
     let groups = groups(rate, segment_duration_s);
     SegmentBoundaries::Even {
         clock: FrameClock::new(rate),
-        pictures: groups.pictures.saturating_mul(groups.per_segment),
+        video_frames: groups.video_frames.saturating_mul(groups.per_segment),
     }
 }
 
-/// Bytes of memory that work on a ladder needs about: pictures of the source that wait for the encoders, and what these
+/// Bytes of memory that work on a ladder needs about: frames of the source that wait for the encoders, and what these
 /// look ahead.
 pub fn memory_bytes(facts: &MediaFacts, ladder: &Ladder) -> u64 {
     /// The process with its libraries.
     const PROCESS: u64 = 130 << 20;
-    /// Pictures that wait, and pictures in an encoder.
+    /// Frames that wait, and frames in an encoder.
     const OF_SOURCE: u64 = 40;
     const OF_RENDITION: u64 = 60;
-    let picture = |width: u32, height: u32| u64::from(width) * u64::from(height) * 3 / 2;
+    let video_frame = |width: u32, height: u32| u64::from(width) * u64::from(height) * 3 / 2;
     let encoded = ladder.video.iter().filter(|rung| !rung.copy);
     let renditions: u64 = encoded
-        .map(|rung| picture(rung.width, rung.height) * OF_RENDITION)
+        .map(|rung| video_frame(rung.width, rung.height) * OF_RENDITION)
         .sum();
     let source = match facts.video_track() {
         Some(track) if renditions > 0 => {
@@ -425,7 +425,7 @@ pub fn memory_bytes(facts: &MediaFacts, ladder: &Ladder) -> u64 {
             } else {
                 1
             };
-            picture(track.width, track.height) * deep * OF_SOURCE
+            video_frame(track.width, track.height) * deep * OF_SOURCE
         }
         _ => 0,
     };

@@ -103,7 +103,7 @@ fn renditions_never_exceed_the_source() {
 }
 
 #[test]
-fn sizes_are_of_the_upright_picture_in_square_pixels() {
+fn sizes_are_of_the_upright_frame_in_square_pixels() {
     let mut turned = clip(1_920, 1_080, (30, 1));
     turned.video[0].rotation = 90;
     assert_eq!(sizes(&turned, &custom(&[360])), [(360, 640)]);
@@ -278,7 +278,7 @@ fn segments_are_whole_groups_and_never_too_long() {
     assert_eq!(
         groups((30_000, 1_001), 6),
         Groups {
-            pictures: 60,
+            video_frames: 60,
             per_segment: 3
         }
     );
@@ -294,8 +294,8 @@ fn segments_are_whole_groups_and_never_too_long() {
     ] {
         for seconds in SEGMENT_DURATIONS {
             let groups = groups(rate, seconds);
-            let pictures = f64::from(groups.pictures * groups.per_segment);
-            let lasts = pictures * f64::from(rate.1) / f64::from(rate.0);
+            let video_frames = f64::from(groups.video_frames * groups.per_segment);
+            let lasts = video_frames * f64::from(rate.1) / f64::from(rate.0);
             assert!(
                 lasts.round() as u32 <= seconds,
                 "{rate:?} {seconds}: {lasts}"

@@ -1,7 +1,7 @@
 //! What becomes of each track of a clip: copied as it is coded, encoded anew, or left out. Pure.
 //!
 //! A track is copied when the container takes its codec and nothing asks for a change; an exact cut is a change, since
-//! groups of pictures and audio frames do not begin where it does.
+//! groups of frames and audio frames do not begin where it does.
 
 mod audio;
 mod shape;
@@ -20,7 +20,7 @@ pub use shape::{CropOffsets, Shape};
 pub struct Plan {
     /// One of [`CONTAINERS`].
     pub format: Format,
-    /// `None`: without pictures, or there are none.
+    /// `None`: without frames, or there are none.
     pub video: Option<Strategy<VideoEncoding>>,
     /// `None`: there is no audio.
     pub audio: Option<Strategy<AudioEncoding>>,
@@ -42,12 +42,12 @@ impl<Encoding> Strategy<Encoding> {
     }
 }
 
-/// How pictures are encoded.
+/// How frames are encoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VideoEncoding {
     pub codec: VideoCodec,
     pub shape: Shape,
-    /// Lines of two moments are made into whole pictures.
+    /// Lines of two moments are made into whole frames.
     pub deinterlace: bool,
     /// The source's colours are wider than the result's.
     pub from_hdr: bool,
@@ -58,8 +58,8 @@ pub struct VideoEncoding {
 pub enum VideoCodec {
     /// The rate factor of x264, 0 to 51.
     H264 { rate_factor: u8 },
-    /// The quality level of libvpx, 0 to 63, and the average in bits per second that its worse pictures keep to: without
-    /// one its every picture is as good as the best.
+    /// The quality level of libvpx, 0 to 63, and the average in bits per second that its worse frames keep to: without
+    /// one its every frame is as good as the best.
     Vp9 { level: u8, bitrate: u32 },
 }
 
@@ -129,14 +129,19 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
     }
     check_changes(facts, asked)?;
     let is_cut_exactly = asked.range.is_some_and(|range| range.accurate);
-    let takes_pictures = matches!(
+    let takes_video_frames = matches!(
         asked.format,
         Format::Mp4 | Format::Mov | Format::Mkv | Format::Webm
     );
     let video = match (facts.video_track(), &asked.video) {
-        (Some(track), Some(work)) if takes_pictures => {
+        (Some(track), Some(work)) if takes_video_frames => {
             let is_timed = facts.format != Some(Format::Avi) || !is_reordered(track);
-            Some(picture(track, work, container, is_cut_exactly || !is_timed))
+            Some(video_frame(
+                track,
+                work,
+                container,
+                is_cut_exactly || !is_timed,
+            ))
         }
         _ => None,
     };
@@ -154,7 +159,7 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
         }
     });
     if video.is_none() && audio.is_none() {
-        return Err(nothing_left(facts, asked, takes_pictures));
+        return Err(nothing_left(facts, asked, takes_video_frames));
     }
     Ok(Plan {
         format: asked.format,
@@ -164,7 +169,7 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
 }
 
 impl Plan {
-    /// Whether a cut begins at a key frame rather than exactly: pictures that are copied can begin nowhere else.
+    /// Whether a cut begins at a key frame rather than exactly: frames that are copied can begin nowhere else.
     pub fn begins_at_key(&self) -> bool {
         matches!(
             (&self.video, &self.audio),
@@ -199,7 +204,7 @@ fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
         asked.audio.changes_loudness(),
     );
     let missing = match (has, changes) {
-        ((false, true), (true, false)) => "pictures, and only they would be changed",
+        ((false, true), (true, false)) => "frames, and only they would be changed",
         ((true, false), (false, true)) => "audio, and only that would be changed",
         _ => return Ok(()),
     };
@@ -209,15 +214,15 @@ fn check_changes(facts: &MediaFacts, asked: &Transcode) -> Result<(), Failure> {
     ))
 }
 
-fn nothing_left(facts: &MediaFacts, asked: &Transcode, takes_pictures: bool) -> Failure {
+fn nothing_left(facts: &MediaFacts, asked: &Transcode, takes_video_frames: bool) -> Failure {
     if facts.video_track().is_none() && facts.audio_track().is_none() {
         return Failure::new(
             FailureCode::UnsupportedType,
             "the file has neither video nor audio that can be read",
         );
     }
-    let why = if takes_pictures {
-        "the file has no audio, and its pictures are not asked for".to_owned()
+    let why = if takes_video_frames {
+        "the file has no audio, and its frames are not asked for".to_owned()
     } else {
         format!(
             "the file has no audio, and {} holds nothing else",
@@ -227,12 +232,12 @@ fn nothing_left(facts: &MediaFacts, asked: &Transcode, takes_pictures: bool) -> 
     Failure::new(FailureCode::Impossible, why)
 }
 
-/// Whether pictures may be coded in another order than they are shown in. AVI has no times for those.
+/// Whether frames may be coded in another order than they are shown in. AVI has no times for those.
 fn is_reordered(track: &VideoTrack) -> bool {
     matches!(track.codec.as_str(), "h264" | "hevc" | "mpeg4")
 }
 
-fn picture(
+fn video_frame(
     track: &VideoTrack,
     work: &VideoWork,
     container: &Container,
@@ -276,11 +281,13 @@ impl VideoCodec {
     }
 
     /// From 63 at quality 1 over 33 at 82 to 26 at 100; 18 steps of quality double the bitrate.
-    fn vp9(quality: u8, (width, height): (u32, u32), pictures_per_second: Option<f64>) -> Self {
+    fn vp9(quality: u8, (width, height): (u32, u32), video_frames_per_second: Option<f64>) -> Self {
         const BITS_PER_PIXEL: f64 = 0.07;
         const USUAL_RATE: f64 = 30.0;
         const BITRATES: (f64, f64) = (100_000.0, 200_000_000.0);
-        let rate = pictures_per_second.unwrap_or(USUAL_RATE).clamp(1.0, 60.0);
+        let rate = video_frames_per_second
+            .unwrap_or(USUAL_RATE)
+            .clamp(1.0, 60.0);
         let pixels = f64::from(width) * f64::from(height) * rate;
         let steps = f64::from(quality.clamp(1, 100)) - f64::from(Self::USUAL_QUALITY);
         let bitrate = pixels * BITS_PER_PIXEL * (steps / 18.0).exp2();

@@ -31,7 +31,7 @@ pub enum Report {
         /// On the stream's timeline, which starts at 0.
         start_90k: i64,
         duration_90k: u32,
-        /// Bytes from `offset` on that hold its first picture with all that is needed to decode it; 0 for audio.
+        /// Bytes from `offset` on that hold its first frame with all that is needed to decode it; 0 for audio.
         key_length: u64,
     },
 }

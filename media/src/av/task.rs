@@ -13,7 +13,7 @@ use crate::{
 pub enum AvTask {
     /// Facts (`media`) of input 0; no output.
     Probe,
-    /// One picture of input 0 → output 0, an image.
+    /// One frame of input 0 → output 0, an image.
     Still(Still),
     /// A storyboard of input 0 → output 0, one image of many, and output 1, its WebVTT map.
     Sheet(Sheet),
@@ -61,7 +61,7 @@ impl AvTask {
     pub fn is_short(&self) -> bool {
         /// Seconds.
         const SHORT_CUT: f64 = 30.0;
-        /// Pictures: as many as the tool makes unless asked, and a stream of a minute has.
+        /// Frames: as many as the tool makes unless asked, and a stream of a minute has.
         const SHORT_SHEET: u32 = 12;
         match self {
             Self::Probe | Self::Still(_) => true,
@@ -109,21 +109,21 @@ impl Range {
     }
 }
 
-/// A picture at a time, then everything that can be done with an image.
+/// A frame at a time, then everything that can be done with an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Still {
-    /// Behind the end: the last picture.
+    /// Behind the end: the last frame.
     pub at_s: f64,
-    /// Its `source` is the lossless form ([`Format::Png`]) in which the picture is handed over.
+    /// Its `source` is the lossless form ([`Format::Png`]) in which the frame is handed over.
     pub render: Render,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sheet {
-    /// Pictures, at even distances.
+    /// Frames, at even distances.
     pub frames: u32,
     pub columns: u32,
-    /// Of one picture.
+    /// Of one frame.
     pub width: u32,
     pub output: Encode,
     /// What the map calls the image: a relative reference (RFC 3986 §4.2), written as it stands.
@@ -153,14 +153,14 @@ pub struct Transcode {
     /// The container, and with it the codecs: `worker/src/av` copies what fits and encodes the rest.
     pub format: Format,
     pub range: Option<Range>,
-    /// `None`: without pictures.
+    /// `None`: without frames.
     pub video: Option<VideoWork>,
     pub audio: AudioWork,
     /// Title, artist and the like go with it; a position never does.
     pub keep_tags: bool,
 }
 
-/// What is done with the pictures; [`Default`] copies them where the container takes them.
+/// What is done with the frames; [`Default`] copies them where the container takes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VideoWork {
     /// 1 to 100, higher is better.
@@ -231,8 +231,8 @@ pub struct Ladder {
     pub segment_duration_s: u32,
     /// Where an earlier attempt had come to; its files end there.
     pub resume: Option<Resume>,
-    /// A storyboard besides, drawn of the same decoded pictures: image and map are the last two outputs, and the last two of the
-    /// results. Where it does not come about, since pictures are copied, missing or before the resume, both stay empty.
+    /// A storyboard besides, drawn of the same decoded frames: image and map are the last two outputs, and the last two of the
+    /// results. Where it does not come about, since frames are copied, missing or before the resume, both stay empty.
     pub sheet: Option<Sheet>,
 }
 
@@ -243,7 +243,7 @@ impl Ladder {
     }
 }
 
-/// A rendition of the pictures.
+/// A rendition of the frames.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LadderVideo {
     pub width: u32,
@@ -251,7 +251,7 @@ pub struct LadderVideo {
     /// Bits per second: the average aimed at, and the most over a second or so.
     pub bitrate: u32,
     pub max_bitrate: u32,
-    /// The source's own pictures, as they are coded.
+    /// The source's own frames, as they are coded.
     pub copy: bool,
 }
 

@@ -6,7 +6,7 @@ use super::{
     MAX_PIXELS_PER_SIDE, VideoCodec, VideoConfig,
     bits::BitReader,
     obu::{self, Obu},
-    picture_size,
+    video_frame_size,
     vui::frame_rate,
 };
 use crate::Error;
@@ -78,9 +78,9 @@ impl SequenceHeader {
         if profile > 2 {
             return Err(bits.invalid(format!("seq_profile is {profile}, at most 2 is allowed")));
         }
-        let still_picture = bits.flag()?;
+        let still_video_frame = bits.flag()?;
         let reduced_header = bits.flag()?;
-        if still_picture || reduced_header {
+        if still_video_frame || reduced_header {
             return Err(Error::unsupported(
                 SEQUENCE_HEADER,
                 "it describes a still picture",
@@ -114,7 +114,7 @@ impl SequenceHeader {
             profile: ["Main", "High", "Professional"][usize::from(self.profile.min(2))].to_owned(),
             level: self.level_name(),
             bit_depth: self.bit_depth,
-            // Reordering happens inside temporal units: each one shows exactly one picture, in order.
+            // Reordering happens inside temporal units: each one shows exactly one frame, in order.
             may_reorder: Some(false),
             record,
         }
@@ -200,7 +200,7 @@ impl OperatingPoint {
     }
 }
 
-/// §5.5.3; a rate only where pictures are evenly spaced.
+/// §5.5.3; a rate only where frames are evenly spaced.
 fn read_timing(bits: &mut BitReader<'_>) -> Result<Option<f64>, Error> {
     let clock = (bits.bits(32)?, bits.bits(32)?);
     let equal_interval = bits.flag()?;
@@ -208,8 +208,8 @@ fn read_timing(bits: &mut BitReader<'_>) -> Result<Option<f64>, Error> {
         return Ok(None);
     }
     // uvlc() (§4.10.3) writes the same bits as ue(v).
-    let ticks_per_picture = bits.ue()?.saturating_add(1);
-    Ok(frame_rate(Some(clock), ticks_per_picture))
+    let ticks_per_video_frame = bits.ue()?.saturating_add(1);
+    Ok(frame_rate(Some(clock), ticks_per_video_frame))
 }
 
 fn read_size(bits: &mut BitReader<'_>) -> Result<(u16, u16), Error> {
@@ -219,10 +219,10 @@ fn read_size(bits: &mut BitReader<'_>) -> Result<(u16, u16), Error> {
     let height = bits.bits(height_bits)? + 1;
     if width > MAX_PIXELS_PER_SIDE || height > MAX_PIXELS_PER_SIDE {
         return Err(bits.invalid(format!(
-            "its picture is {width}×{height}, over {MAX_PIXELS_PER_SIDE}"
+            "its frame is {width}×{height}, over {MAX_PIXELS_PER_SIDE}"
         )));
     }
-    picture_size(SEQUENCE_HEADER, (width, height), [0; 4], (1, 1))
+    video_frame_size(SEQUENCE_HEADER, (width, height), [0; 4], (1, 1))
 }
 
 /// The coding tools between size and colour.

@@ -56,7 +56,7 @@ fn header(
 ) -> Vec<u8> {
     let mut bits = BitWriter::default();
     bits.put(3, profile).put(2, 0);
-    bits.put(1, 1).put(32, 1).put(32, 60).put(1, 1).ue(0); // 60 pictures per second
+    bits.put(1, 1).put(32, 1).put(32, 60).put(1, 1).ue(0); // 60 frames per second
     bits.put(1, 1).put(5, 9).put(32, 1).put(5, 0).put(5, 0); // decoder model, delays of 10 bits
     bits.put(1, 1).put(5, 1); // initial display delay; two operating points
     bits.put(12, 0)

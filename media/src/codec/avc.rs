@@ -6,7 +6,7 @@ use super::{
     MAX_PIXELS_PER_SIDE, ParameterSets, VideoCodec, VideoConfig,
     bits::{BitReader, unescape},
     parameter_sets::put_nal_units,
-    picture_size,
+    video_frame_size,
     vui::{self, Vui},
 };
 use crate::Error;
@@ -46,7 +46,7 @@ pub(super) fn record(sets: &ParameterSets) -> Result<Vec<u8>, Error> {
     let sps = Sps::parse(first)?;
     let (sps_count, pps_count) = (sets.sps.len(), sets.pps.len());
     if sps_count > 31 || pps_count > 255 {
-        let reason = format!("it would hold {sps_count} sequence and {pps_count} picture sets");
+        let reason = format!("it would hold {sps_count} sequence and {pps_count} frame sets");
         return Err(Error::invalid(RECORD, reason));
     }
     let mut record = vec![1, sps.profile_idc, sps.constraints, sps.level_idc, 0xff];
@@ -90,7 +90,7 @@ fn read_record(record: &[u8]) -> Result<(u8, &[u8]), Error> {
         bits.bytes(length)?;
     }
     if pps_count == 0 {
-        return Err(bits.invalid("it holds no picture parameter set"));
+        return Err(bits.invalid("it holds no frame parameter set"));
     }
     let sps = first_sps.ok_or_else(|| bits.invalid("it holds no sequence parameter set"))?;
     Ok((nal_length_size, sps))
@@ -292,7 +292,7 @@ fn read_size(bits: &mut BitReader<'_>, chroma: &Chroma) -> Result<(u16, u16), Er
         [0; 4]
     };
     let (unit_across, unit_down) = chroma.crop_unit();
-    picture_size(
+    video_frame_size(
         SPS,
         (
             macroblocks_across * 16,
@@ -316,7 +316,7 @@ fn read_vui_fields(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error>
     if !vui_present {
         return Ok(());
     }
-    vui::read_picture_fields(bits, vui)?;
+    vui::read_video_frame_fields(bits, vui)?;
     let timing_info_present = bits.flag()?;
     if timing_info_present {
         vui::read_clock(bits, vui)?;

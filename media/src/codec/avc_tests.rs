@@ -240,7 +240,7 @@ fn parameter_sets_with_absurd_counts_are_refused() {
     let cases = [
         start(32).nal(&[0x67]),            // id
         start(0).ue(13).nal(&[0x67]),      // frame number bits
-        start(0).ue(0).ue(3).nal(&[0x67]), // picture order type
+        start(0).ue(0).ue(3).nal(&[0x67]), // frame order type
         start(0)
             .ue(0)
             .ue(1)

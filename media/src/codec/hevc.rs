@@ -6,7 +6,7 @@ use super::{
     MAX_PIXELS_PER_SIDE, ParameterSets, VideoCodec, VideoConfig,
     bits::{BitReader, unescape},
     parameter_sets::put_nal_units,
-    picture_size,
+    video_frame_size,
     vui::{self, Vui},
 };
 use crate::Error;
@@ -119,7 +119,7 @@ fn read_arrays<'a>(bits: &mut BitReader<'a>) -> Result<&'a [u8], Error> {
     }
     match sps {
         Some(sps) if has_vps && has_pps => Ok(sps),
-        _ => Err(bits.invalid("a video, sequence or picture parameter set is missing")),
+        _ => Err(bits.invalid("a video, sequence or frame parameter set is missing")),
     }
 }
 
@@ -249,7 +249,7 @@ impl ProfileTierLevel {
         match self.profile_idc {
             1 => "Main".to_owned(),
             2 => "Main 10".to_owned(),
-            3 => "Main Still Picture".to_owned(),
+            3 => "Main Still Frame".to_owned(),
             4 => "Range Extensions".to_owned(),
             9 => "Screen Content Coding".to_owned(),
             other => format!("profile {other}"),
@@ -292,7 +292,7 @@ fn read_size(bits: &mut BitReader<'_>, chroma_array_type: u32) -> Result<(u16, u
         2 => (2, 1),
         _ => (1, 1),
     };
-    picture_size(SPS, (width, height), crop, unit)
+    video_frame_size(SPS, (width, height), crop, unit)
 }
 
 /// `sps_max_num_reorder_pics` of the highest sub-layer.
@@ -333,8 +333,8 @@ fn read_to_clock(bits: &mut BitReader<'_>, poc_bits: u32, vui: &mut Vui) -> Resu
         bits.skip(1)?;
     }
     skip_reference_picture_sets(bits)?;
-    let long_term_pictures = bits.flag()?;
-    if long_term_pictures {
+    let long_term_video_frames = bits.flag()?;
+    if long_term_video_frames {
         let count = bits.ue_up_to(32, "num_long_term_ref_pics_sps")?;
         bits.skip((count * (poc_bits + 1)) as usize)?;
     }
@@ -371,11 +371,11 @@ fn skip_scaling_lists(bits: &mut BitReader<'_>) -> Result<(), Error> {
 /// §7.3.7 for each short-term set of the parameter set.
 fn skip_reference_picture_sets(bits: &mut BitReader<'_>) -> Result<(), Error> {
     let sets = bits.ue_up_to(64, "num_short_term_ref_pic_sets")?;
-    let mut previous_pictures = 0;
+    let mut previous_video_frames = 0;
     for set in 0..sets {
         let predicted = set > 0 && bits.flag()?;
-        previous_pictures = if predicted {
-            skip_predicted_set(bits, previous_pictures)?
+        previous_video_frames = if predicted {
+            skip_predicted_set(bits, previous_video_frames)?
         } else {
             let negative = bits.ue_up_to(16, "num_negative_pics")?;
             let positive = bits.ue_up_to(16, "num_positive_pics")?;
@@ -389,22 +389,22 @@ fn skip_reference_picture_sets(bits: &mut BitReader<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A set told as a difference from the one before; returns how many pictures it names.
+/// A set told as a difference from the one before; returns how many frames it names.
 fn skip_predicted_set(bits: &mut BitReader<'_>, reference_pictures: u32) -> Result<u32, Error> {
     bits.skip(1)?;
     bits.ue()?;
-    let mut pictures = 0;
+    let mut video_frames = 0;
     for _ in 0..=reference_pictures {
         let used_by_current = bits.flag()?;
         let used_later = used_by_current || bits.flag()?;
-        pictures += u32::from(used_later);
+        video_frames += u32::from(used_later);
     }
-    Ok(pictures)
+    Ok(video_frames)
 }
 
 /// §E.2.1, up to the clock.
 fn read_vui(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error> {
-    vui::read_picture_fields(bits, vui)?;
+    vui::read_video_frame_fields(bits, vui)?;
     bits.skip(3)?;
     let default_display_window = bits.flag()?;
     if default_display_window {

@@ -24,7 +24,7 @@ pub use payload::{PayloadFacts, check_payload};
 
 use crate::Error;
 
-/// The largest picture that is taken, in pixels across or down.
+/// The largest frame that is taken, in pixels across or down.
 pub const MAX_PIXELS_PER_SIDE: u32 = 16_384;
 
 /// The largest video record that is taken. HEVC records carry the encoder's whole settings as text, about 2.5 kB.
@@ -97,7 +97,7 @@ pub struct VideoConfig {
 }
 
 impl VideoConfig {
-    /// Reads a configuration record. [`Error::Invalid`] when it is truncated, contradicts itself or describes a picture
+    /// Reads a configuration record. [`Error::Invalid`] when it is truncated, contradicts itself or describes a frame
     /// of no or absurd size; [`Error::Unsupported`] for forms that no player of HLS takes.
     pub fn parse(codec: VideoCodec, record: Bytes) -> Result<Self, Error> {
         if record.len() > MAX_VIDEO_RECORD_BYTES {
@@ -188,7 +188,7 @@ impl AudioConfig {
 
 /// The size that is left of `coded` (across, down) after cropping (left, right, top, bottom) in steps of `unit`.
 /// [`Error::Invalid`] when nothing is left, or more than [`MAX_PIXELS_PER_SIDE`].
-fn picture_size(
+fn video_frame_size(
     what: &'static str,
     coded: (u32, u32),
     crop: [u32; 4],
@@ -210,7 +210,7 @@ fn picture_size(
         _ => Err(Error::invalid(
             what,
             format!(
-                "its picture is {}×{} before cropping, {crop:?} is cropped",
+                "its frame is {}×{} before cropping, {crop:?} is cropped",
                 coded.0, coded.1
             ),
         )),

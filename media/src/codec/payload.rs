@@ -1,22 +1,22 @@
-//! A picture's payload, checked before it is packaged: one step per NAL unit or OBU, no allocation.
+//! A frame's payload, checked before it is packaged: one step per NAL unit or OBU, no allocation.
 
 use super::{VideoCodec, VideoConfig, obu};
 use crate::Error;
 
-const WHAT: &str = "picture payload";
+const WHAT: &str = "frame payload";
 
-/// What one walk over a picture's payload found.
+/// What one walk over a frame's payload found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayloadFacts {
-    /// A random access picture is inside: H.264 IDR, HEVC IRAP, AV1 key frame.
+    /// A random access frame is inside: H.264 IDR, HEVC IRAP, AV1 key frame.
     pub has_idr: bool,
-    /// Coded picture data is inside.
+    /// Coded frame data is inside.
     pub has_slice: bool,
     /// Parameter sets (AV1: a sequence header) are inside.
     pub has_parameter_sets: bool,
 }
 
-/// Walks the length-prefixed NAL units or OBUs of one picture. [`Error::Invalid`] when a length leaves the payload, a
+/// Walks the length-prefixed NAL units or OBUs of one frame. [`Error::Invalid`] when a length leaves the payload, a
 /// NAL unit has no header, or nothing is there at all.
 pub fn check_payload(config: &VideoConfig, payload: &[u8]) -> Result<PayloadFacts, Error> {
     if payload.is_empty() {

@@ -39,7 +39,10 @@ const PIXEL_ASPECTS: [(u32, u32); 16] = [
 const EXTENDED_SAR: u32 = 255;
 
 /// The fields up to and including the chroma location, which both standards share.
-pub(super) fn read_picture_fields(bits: &mut BitReader<'_>, vui: &mut Vui) -> Result<(), Error> {
+pub(super) fn read_video_frame_fields(
+    bits: &mut BitReader<'_>,
+    vui: &mut Vui,
+) -> Result<(), Error> {
     if bits.flag()? {
         vui.pixel_aspect = match bits.bits(8)? {
             EXTENDED_SAR => {
@@ -117,7 +120,7 @@ mod tests {
             let mut data = data;
             data.push(0);
             let mut vui = Vui::default();
-            read_picture_fields(&mut BitReader::new("test", &data), &mut vui).unwrap();
+            read_video_frame_fields(&mut BitReader::new("test", &data), &mut vui).unwrap();
             assert_eq!(vui.pixel_aspect, expected, "{data:02x?}");
         }
     }

@@ -78,7 +78,7 @@ impl Cadence {
         }
     }
 
-    /// Latest durations without outliers, as a dropped picture makes them.
+    /// Latest durations without outliers, as a dropped frame makes them.
     fn usual(&self) -> impl Iterator<Item = i64> {
         let typical = self.typical();
         let known = self.durations[..self.count].iter().copied();

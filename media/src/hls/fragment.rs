@@ -10,7 +10,7 @@ use super::boxes::{put_u32, put_u64, write_box, write_full_box};
 pub(super) const VIDEO_TRACK: u32 = 1;
 pub(super) const AUDIO_TRACK: u32 = 2;
 
-/// `sample_depends_on = 2`: a picture that needs no other.
+/// `sample_depends_on = 2`: a frame that needs no other.
 const FLAGS_SYNC: u32 = 0x0200_0000;
 /// `sample_depends_on = 1`, `sample_is_non_sync_sample`.
 const FLAGS_DEPENDENT: u32 = 0x0101_0000;
@@ -31,7 +31,7 @@ const VIDEO_ENTRY_BYTES: usize = 16;
 const AUDIO_ENTRY_BYTES: usize = 8;
 const MDAT_HEADER_BYTES: usize = 8;
 
-/// A picture whose duration is known.
+/// A frame whose duration is known.
 #[derive(Debug)]
 pub(super) struct VideoSample {
     /// Decode time on the broadcast's timeline.
@@ -86,11 +86,11 @@ pub(super) fn encode(sequence: u32, video: &[VideoSample], audio: &[AudioSample]
 }
 
 /// Bytes of everything before the payload.
-fn header_len(pictures: usize, frames: usize) -> usize {
-    let video = if pictures == 0 {
+fn header_len(video_frames: usize, frames: usize) -> usize {
+    let video = if video_frames == 0 {
         0
     } else {
-        VIDEO_TRAF_BYTES + pictures * VIDEO_ENTRY_BYTES
+        VIDEO_TRAF_BYTES + video_frames * VIDEO_ENTRY_BYTES
     };
     let audio = if frames == 0 {
         0
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    fn picture(at_90k: i64, cts_90k: i32, key: bool, len: usize) -> VideoSample {
+    fn video_frame(at_90k: i64, cts_90k: i32, key: bool, len: usize) -> VideoSample {
         VideoSample {
             at_90k,
             duration_90k: 3_000,
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn an_independent_reader_finds_every_sample() {
         let video = [
-            picture(900_000, 6_000, true, 100),
-            picture(903_000, -3_000, false, 50),
+            video_frame(900_000, 6_000, true, 100),
+            video_frame(903_000, -3_000, false, 50),
         ];
         let audio = [frame(480_000, 10), frame(481_024, 11), frame(482_048, 12)];
         let fragment = encode(17, &video, &audio);
@@ -197,10 +197,10 @@ mod tests {
             moof.traf[1].tfdt.as_ref().unwrap().base_media_decode_time,
             480_000
         );
-        let TrunSamples::Explicit(pictures) = &moof.traf[0].trun[0].samples else {
+        let TrunSamples::Explicit(video_frames) = &moof.traf[0].trun[0].samples else {
             panic!("entries are written out")
         };
-        let cts: Vec<_> = pictures.iter().map(|entry| entry.cts).collect();
+        let cts: Vec<_> = video_frames.iter().map(|entry| entry.cts).collect();
         assert_eq!(cts, [Some(6_000), Some(-3_000)]);
         for (traf, byte, expected) in [(0, 7, 150), (1, 9, 33)] {
             let offset = moof.traf[traf].trun[0].data_offset.unwrap() as usize;
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_track_without_samples_is_left_out() {
         for (video, audio, tracks) in [
-            (vec![picture(0, 0, true, 5)], vec![], vec![VIDEO_TRACK]),
+            (vec![video_frame(0, 0, true, 5)], vec![], vec![VIDEO_TRACK]),
             (vec![], vec![frame(0, 5)], vec![AUDIO_TRACK]),
         ] {
             let fragment = encode(1, &video, &audio);

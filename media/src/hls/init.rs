@@ -23,7 +23,7 @@ const TRACK_ACTIVE: u32 = 3;
 /// ISO 639-2 "und", packed in three times five bits.
 pub(super) const LANGUAGE_UNDETERMINED: u16 = 0x55c4;
 
-/// Writes the init section of the tracks that are there. `delay_90k`: what the pictures' composition offsets are larger
+/// Writes the init section of the tracks that are there. `delay_90k`: what the frames' composition offsets are larger
 /// than they need to be, so that none is negative; an edit list takes it back.
 pub(super) fn encode(
     video: Option<&VideoConfig>,

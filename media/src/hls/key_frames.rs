@@ -73,10 +73,10 @@ mod tests {
         ];
         for (interval_ms, expected) in cases {
             let mut key_frames = KeyFrames::new(1_900 * 90);
-            for picture in 0..20_000 {
-                let at_ms = picture * 100 / 3;
-                let before_ms = (picture - 1) * 100 / 3;
-                let key = picture == 0 || at_ms / interval_ms != before_ms / interval_ms;
+            for video_frame in 0..20_000 {
+                let at_ms = video_frame * 100 / 3;
+                let before_ms = (video_frame - 1) * 100 / 3;
+                let key = video_frame == 0 || at_ms / interval_ms != before_ms / interval_ms;
                 key_frames.observe(at_ms * 90, key);
             }
             assert_eq!(

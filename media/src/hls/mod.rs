@@ -74,7 +74,7 @@ pub struct StreamInfo {
     pub codecs: String,
     /// Width and height in pixels as displayed.
     pub resolution: Option<(u16, u16)>,
-    /// Pictures per second.
+    /// Frames per second.
     pub frame_rate: Option<f64>,
     pub has_video: bool,
     pub has_audio: bool,

@@ -18,7 +18,7 @@ use crate::unit::{CLOCK_90K, Unit};
 /// How a broadcast is cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackagerSettings {
-    /// What a part should last; PART-TARGET becomes the nearest whole number of pictures.
+    /// What a part should last; PART-TARGET becomes the nearest whole number of frames.
     pub part_target: Duration,
     /// From here on the next key frame ends a segment.
     pub segment_min: Duration,
@@ -119,7 +119,7 @@ impl Packager {
         }
     }
 
-    /// The publisher is gone: every whole unit that arrived goes out, and the open segment ends. A last picture lasts
+    /// The publisher is gone: every whole unit that arrived goes out, and the open segment ends. A last frame lasts
     /// as long as the one before it.
     pub fn end_session(&mut self, out: &mut Vec<Output>) {
         if matches!(&self.phase, Phase::Waiting(wait) if wait.has_media()) {

@@ -1,7 +1,7 @@
 //! Playlists (RFC 8216bis), rendered from a window.
 //!
 //! Durations are printed with five decimals, so that sums do not drift. A part's never exceeds PART-TARGET, and a
-//! segment's, rounded to whole seconds, never TARGETDURATION: the packager cuts accordingly, and where a single picture
+//! segment's, rounded to whole seconds, never TARGETDURATION: the packager cuts accordingly, and where a single frame
 //! outlasts a part the attribute is capped.
 
 use std::fmt::Write;

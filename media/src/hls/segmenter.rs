@@ -130,12 +130,12 @@ impl Segmenter {
         self.segment_start_90k
     }
 
-    /// Whether no picture waits in the open part.
-    pub(super) fn has_no_picture(&self) -> bool {
+    /// Whether no frame waits in the open part.
+    pub(super) fn has_no_video_frame(&self) -> bool {
         self.video.is_empty()
     }
 
-    /// Whether neither a part of the open segment went out nor a picture waits.
+    /// Whether neither a part of the open segment went out nor a frame waits.
     pub(super) fn segment_is_empty(&self) -> bool {
         self.parts == 0 && self.video.is_empty()
     }
@@ -159,18 +159,18 @@ impl Segmenter {
         }
     }
 
-    /// Where the open part ends if it should reach to `end_90k`: within the part target, or with the only picture.
+    /// Where the open part ends if it should reach to `end_90k`: within the part target, or with the only frame.
     pub(super) fn fitting_end_90k(&mut self, end_90k: i64, pace: &Pace<'_>) -> i64 {
         let wanted = self.wanted_part_90k * 3 / 2;
         if end_90k - self.part_start_90k <= self.part_target_90k().unwrap_or(wanted) {
             return end_90k;
         }
         let limit = self.part_start_90k + self.settle_part_target(pace);
-        let only_picture_end = match self.video.as_slice() {
+        let only_video_frame_end = match self.video.as_slice() {
             [only] => only.at_90k + i64::from(only.duration_90k),
             _ => limit,
         };
-        end_90k.min(limit.max(only_picture_end))
+        end_90k.min(limit.max(only_video_frame_end))
     }
 
     pub(super) fn add(&mut self, sample: VideoSample) {
@@ -197,7 +197,7 @@ impl Segmenter {
         *target
     }
 
-    /// Ends the open part at `end_90k`, with the pictures collected and the audio that starts before `audio_until_90k`.
+    /// Ends the open part at `end_90k`, with the frames collected and the audio that starts before `audio_until_90k`.
     /// Without either there is no part, and the open one goes on.
     pub(super) fn close_part(
         &mut self,
@@ -252,7 +252,7 @@ impl Segmenter {
 
     fn is_independent(&self) -> bool {
         match self.video.first() {
-            Some(picture) => picture.key,
+            Some(video_frame) => video_frame.key,
             None => self.tracks.video.is_none(),
         }
     }

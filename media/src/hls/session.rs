@@ -1,7 +1,7 @@
 //! One publisher session whose tracks are known: decides where parts and segments end.
 //!
-//! Video gives the pace. A picture is *held* until the next one tells its duration; then it joins the open part, and
-//! whatever must be cut is cut at the next picture's time. Audio follows by its own times, and goes into the open part
+//! Video gives the pace. A frame is *held* until the next one tells its duration; then it joins the open part, and
+//! whatever must be cut is cut at the next frame's time. Audio follows by its own times, and goes into the open part
 //! if it is late. Without video, or when video stalls while audio goes on, audio gives the pace.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const ROUNDING_90K: i64 = CLOCK_90K * 45 / 100;
 const STALL_90K: i64 = CLOCK_90K;
 /// A jump this soon after another belongs to it.
 const SAME_BREAK_90K: i64 = CLOCK_90K / 10;
-/// Of a picture, until two came and nothing was declared.
+/// Of a frame, until two came and nothing was declared.
 const UNKNOWN_PICTURE_90K: i64 = CLOCK_90K / 30;
 /// Payload that may wait for its part: 640 Mbit/s at 200 ms.
 const MAX_WAITING_BYTES: usize = 16 << 20;
@@ -56,14 +56,14 @@ pub(super) struct SessionPackager {
 struct VideoTrack {
     config: Arc<VideoConfig>,
     held: Option<HeldFrame>,
-    /// Where the last picture before the held one ends.
+    /// Where the last frame before the held one ends.
     end_90k: i64,
-    /// A picture was left out: no other one can be decoded.
+    /// A frame was left out: no other one can be decoded.
     needs_key: bool,
     cadence: Cadence,
 }
 
-/// A picture whose duration is not known yet.
+/// A frame whose duration is not known yet.
 #[derive(Debug)]
 struct HeldFrame {
     at_90k: i64,
@@ -88,7 +88,7 @@ impl VideoTrack {
         }
     }
 
-    /// Where all pictures end, if the held one lasts as long as the one before.
+    /// Where all frames end, if the held one lasts as long as the one before.
     fn assumed_end_90k(&self) -> i64 {
         self.held
             .as_ref()
@@ -104,8 +104,8 @@ impl SessionPackager {
         broadcast: &mut BroadcastPackager,
     ) -> Option<Self> {
         let first = units.iter().find_map(|arrived| match &arrived.unit {
-            Unit::Video(picture) if start.video.ready => {
-                Some((Track::Video, picture.dts_90k, arrived.at_ms))
+            Unit::Video(video_frame) if start.video.ready => {
+                Some((Track::Video, video_frame.dts_90k, arrived.at_ms))
             }
             Unit::Audio(frame) if !start.video.ready => {
                 Some((Track::Audio, frame.pts_90k, arrived.at_ms))
@@ -147,7 +147,7 @@ impl SessionPackager {
                 self.audio_config = Some(config);
                 true
             }
-            Unit::Video(picture) => self.push_picture(picture, broadcast, out),
+            Unit::Video(video_frame) => self.push_video_frame(video_frame, broadcast, out),
             Unit::Audio(frame) => self.push_frame(frame, broadcast, out),
         };
         if !taken {
@@ -186,23 +186,25 @@ impl SessionPackager {
 
 /// Video.
 impl SessionPackager {
-    /// Takes a picture; `false` when it is left out.
-    fn push_picture(
+    /// Takes a frame; `false` when it is left out.
+    fn push_video_frame(
         &mut self,
-        picture: VideoUnit,
+        video_frame: VideoUnit,
         broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) -> bool {
-        let fits = self.waiting_bytes(broadcast) + picture.data.len() <= MAX_WAITING_BYTES;
+        let fits = self.waiting_bytes(broadcast) + video_frame.data.len() <= MAX_WAITING_BYTES;
         let Some(track) = &mut self.video else {
-            return self.join_video(picture, broadcast, out);
+            return self.join_video(video_frame, broadcast, out);
         };
-        if (track.needs_key && !picture.key) || !fits {
+        if (track.needs_key && !video_frame.key) || !fits {
             track.needs_key = true;
             return false;
         }
         let end_90k = self.end_90k(broadcast);
-        let placement = self.timeline.place(Track::Video, picture.dts_90k, end_90k);
+        let placement = self
+            .timeline
+            .place(Track::Video, video_frame.dts_90k, end_90k);
         if placement.jumped {
             self.break_off(end_90k, broadcast, out);
         }
@@ -213,23 +215,23 @@ impl SessionPackager {
             .as_ref()
             .map_or(track.end_90k, |held| held.at_90k + 1);
         let at_90k = placement.at_90k.max(after_held);
-        let cts_90k = i64::from(picture.cts_90k).saturating_add(placement.mapped_90k - at_90k);
+        let cts_90k = i64::from(video_frame.cts_90k).saturating_add(placement.mapped_90k - at_90k);
 
         self.settle_held(at_90k, broadcast, out);
-        self.cut_segment_before(at_90k, picture.key, broadcast, out);
+        self.cut_segment_before(at_90k, video_frame.key, broadcast, out);
         self.stalled = false;
-        broadcast.key_frames.observe(at_90k, picture.key);
+        broadcast.key_frames.observe(at_90k, video_frame.key);
         let track = self.video.as_mut().expect("was there above");
         track.held = Some(HeldFrame {
             at_90k,
             cts_90k: cts_90k.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
-            key: picture.key,
-            data: picture.data,
+            key: video_frame.key,
+            data: video_frame.data,
         });
         true
     }
 
-    /// Gives the held picture its duration, up to `next_at_90k`, and the parts that are full thereby their end.
+    /// Gives the held frame its duration, up to `next_at_90k`, and the parts that are full thereby their end.
     fn settle_held(
         &mut self,
         next_at_90k: i64,
@@ -263,14 +265,14 @@ impl SessionPackager {
         if !bounded || self.is_part_full(end_90k, typical, broadcast) {
             self.close_part(end_90k, end_90k, broadcast, out);
         }
-        if !bounded && broadcast.segmenter.has_no_picture() {
+        if !bounded && broadcast.segmenter.has_no_video_frame() {
             broadcast
                 .segmenter
                 .start_at(next_at_90k.max(broadcast.segmenter.part_start_90k()));
         }
     }
 
-    /// Ends the part before a picture at `at_90k` whose end would make it too long.
+    /// Ends the part before a frame at `at_90k` whose end would make it too long.
     fn make_room(
         &mut self,
         at_90k: i64,
@@ -282,12 +284,12 @@ impl SessionPackager {
         let unsettled = segmenter.wanted_part_90k() * 3 / 2;
         let limit = segmenter.part_target_90k().unwrap_or(unsettled);
         let start_90k = segmenter.part_start_90k();
-        if segmenter.has_no_picture() || end_90k - start_90k <= limit {
+        if segmenter.has_no_video_frame() || end_90k - start_90k <= limit {
             return;
         }
-        // After a stall there is a gap before the picture.
+        // After a stall there is a gap before the frame.
         self.close_part(at_90k.min(start_90k + limit), at_90k, broadcast, out);
-        if broadcast.segmenter.has_no_picture() {
+        if broadcast.segmenter.has_no_video_frame() {
             broadcast
                 .segmenter
                 .start_at(at_90k.max(broadcast.segmenter.part_start_90k()));
@@ -304,8 +306,8 @@ impl SessionPackager {
         }
     }
 
-    /// Ends the segment before a picture at `at_90k`: at a key frame from the minimum on, or at the target duration,
-    /// and wherever the picture needs another init section.
+    /// Ends the segment before a frame at `at_90k`: at a key frame from the minimum on, or at the target duration,
+    /// and wherever the frame needs another init section.
     fn cut_segment_before(
         &mut self,
         at_90k: i64,
@@ -352,15 +354,17 @@ impl SessionPackager {
     /// Video appears in a session that started without it: a new segment from its first key frame on.
     fn join_video(
         &mut self,
-        picture: VideoUnit,
+        video_frame: VideoUnit,
         broadcast: &mut BroadcastPackager,
         out: &mut Vec<Output>,
     ) -> bool {
-        let Some(config) = self.video_config.clone().filter(|_| picture.key) else {
+        let Some(config) = self.video_config.clone().filter(|_| video_frame.key) else {
             return false;
         };
         let end_90k = self.end_90k(broadcast);
-        let placement = self.timeline.place(Track::Video, picture.dts_90k, end_90k);
+        let placement = self
+            .timeline
+            .place(Track::Video, video_frame.dts_90k, end_90k);
         let part_start_90k = broadcast.segmenter.part_start_90k();
         let at_90k = placement.at_90k.max(part_start_90k);
         self.cut(at_90k.min(end_90k), at_90k, broadcast, out);
@@ -371,9 +375,9 @@ impl SessionPackager {
         track.needs_key = false;
         track.held = Some(HeldFrame {
             at_90k,
-            cts_90k: picture.cts_90k,
+            cts_90k: video_frame.cts_90k,
             key: true,
-            data: picture.data,
+            data: video_frame.data,
         });
         self.video = Some(track);
         self.stalled = false;
@@ -566,7 +570,7 @@ impl SessionPackager {
     ) {
         let start_90k = broadcast.segmenter.part_start_90k();
         let audio = self.audio.as_ref();
-        let waits = !broadcast.segmenter.has_no_picture()
+        let waits = !broadcast.segmenter.has_no_video_frame()
             || audio.is_some_and(|track| track.waits_within(i64::MIN, audio_until_90k));
         // What lies wholly in the past of the open part still needs one to go out with.
         let end_90k = if waits {

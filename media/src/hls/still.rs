@@ -1,4 +1,4 @@
-//! One part by itself, as a clip: what a picture of a live stream is taken from.
+//! One part by itself, as a clip: what a frame of a live stream is taken from.
 
 use bytes::Bytes;
 
@@ -61,7 +61,7 @@ mod tests {
             duration_90k: 3_000,
             cts_90k: 6_000,
             key: true,
-            data: Bytes::from_static(b"\0\0\0\x01picture"),
+            data: Bytes::from_static(b"\0\0\0\x01frame"),
         }];
         let audio = [AudioSample {
             start: 48_000 * 86_400,

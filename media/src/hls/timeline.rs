@@ -8,7 +8,7 @@ use crate::unit::CLOCK_90K;
 
 /// A difference up to this is jitter, a gap or a late unit; more is a jump.
 const JUMP_90K: i64 = CLOCK_90K;
-/// A track whose pictures regularly come further apart than that is not taken for slow, but for jumping.
+/// A track whose frames regularly come further apart than that is not taken for slow, but for jumping.
 const SLOWEST_90K: i64 = 4 * CLOCK_90K;
 /// A track may begin this far from the other; further apart, their clocks have nothing to do with each other.
 const APART_90K: i64 = 10 * CLOCK_90K;
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_track_that_was_silent_comes_back_in_place() {
         let mut units = vec![(Video, 0), (Audio, 0)];
-        units.extend((1..150).map(|picture| (Video, picture * FRAME)));
+        units.extend((1..150).map(|video_frame| (Video, video_frame * FRAME)));
         units.push((Audio, 149 * FRAME));
         let placed = placements(0, &units);
         assert_eq!(placed.last(), Some(&(149 * FRAME, false)));
@@ -277,8 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn slow_pictures_are_one_jump_at_most() {
-        let units: Vec<_> = (0..10).map(|picture| (Video, picture * 180_000)).collect();
+    fn slow_frames_are_one_jump_at_most() {
+        let units: Vec<_> = (0..10)
+            .map(|video_frame| (Video, video_frame * 180_000))
+            .collect();
         let jumps = placements(0, &units)
             .iter()
             .filter(|&&(_, jumped)| jumped)

@@ -2,7 +2,7 @@
 //!
 //! A track counts as there when it is configured and brought something to start with: a key frame, or an audio frame.
 //! Encoders announce tracks that never send, and a playlist that promises them would stall players. What arrives
-//! meanwhile is kept, so that the wait costs nobody a picture; when too much piles up, the wait is over.
+//! meanwhile is kept, so that the wait costs nobody a frame; when too much piles up, the wait is over.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A video track that is announced gets this long for its first key frame before audio starts alone: encoders send
-/// one at once, and players cannot add a picture to audio without starting over.
+/// one at once, and players cannot add a frame to audio without starting over.
 const KEY_FRAME_WAIT_MS: i64 = 10_000;
 const MAX_UNITS: usize = 4_096;
 const MAX_BYTES: usize = 16 << 20;
@@ -84,12 +84,12 @@ impl TrackWait {
                 return true;
             }
             Unit::VideoConfig(_) | Unit::AudioConfig(_) => 0,
-            Unit::Video(picture) => {
-                video.ready |= picture.key && video.config.is_some();
+            Unit::Video(video_frame) => {
+                video.ready |= video_frame.key && video.config.is_some();
                 if !video.ready {
                     return false;
                 }
-                picture.data.len()
+                video_frame.data.len()
             }
             Unit::Audio(frame) => {
                 audio.ready |= audio.config.is_some();

@@ -289,8 +289,8 @@ fn frame_rate(measured: &Measured, _: &AdviceContext) -> Option<String> {
     let is_half = (0.47..0.53).contains(&share);
     (share < 0.85 && !is_half).then(|| {
         format!(
-            "Only {measured_rate:.0} of {declared:.0} pictures per second arrive; the encoder is overloaded or drops \
-             pictures: lower Settings → Video → Common FPS Values or Output (Scaled) Resolution, or choose a faster \
+            "Only {measured_rate:.0} of {declared:.0} frames per second arrive; the encoder is overloaded or drops \
+             video_frames: lower Settings → Video → Common FPS Values or Output (Scaled) Resolution, or choose a faster \
              preset of the encoder."
         )
     })
@@ -303,20 +303,20 @@ fn av_offset(measured: &Measured, _: &AdviceContext) -> Option<String> {
         .filter(|offset_ms| offset_ms.abs() > TOLERATED_MS)?;
     let direction = if offset_ms > 0 { "ahead of" } else { "behind" };
     Some(format!(
-        "Audio arrives {} {direction} the picture, which adds to latency; check Edit → Advanced Audio Properties → Sync \
+        "Audio arrives {} {direction} the video, which adds to latency; check Edit → Advanced Audio Properties → Sync \
          Offset, and restart the stream.",
         seconds(offset_ms.abs() as f64 / 1_000.0)
     ))
 }
 
-/// Two B-frames at 60 pictures per second cost nothing worth a word.
+/// Two B-frames at 60 frames per second cost nothing worth a word.
 fn b_frames(measured: &Measured, context: &AdviceContext) -> Option<String> {
     const NOTABLE_MS: i64 = 100;
     let delay_ms = measured
         .reorder_delay_ms
         .filter(|delay_ms| context.low_latency && *delay_ms >= NOTABLE_MS)?;
     Some(format!(
-        "B-frames delay the picture by {delay_ms} ms; for the lowest latency set Settings → Output → Streaming → Max \
+        "B-frames delay the video by {delay_ms} ms; for the lowest latency set Settings → Output → Streaming → Max \
          B-frames to 0 (x264: Tune to zerolatency)."
     ))
 }
@@ -332,7 +332,7 @@ fn bitrate(measured: &Measured, _: &AdviceContext) -> Option<String> {
     };
     (bitrate_bps > enough_bps).then(|| {
         format!(
-            "The picture takes {:.0} Mbit/s, more than many viewers can load; set Settings → Output → Streaming → Video \
+            "The video takes {:.0} Mbit/s, more than many viewers can load; set Settings → Output → Streaming → Video \
              Bitrate to {recommended}.",
             bitrate_bps as f64 / 1_000_000.0
         )

@@ -97,11 +97,11 @@ fn each_measure_has_its_words() {
         (|m| m.drift_ms = Some(30_000), &["30 s ahead", "-re"]),
         (
             |m| m.av_offset_ms = Some(1_500),
-            &["1.5 s ahead of the picture", "Sync Offset"],
+            &["1.5 s ahead of the video", "Sync Offset"],
         ),
         (
             |m| m.av_offset_ms = Some(-800),
-            &["0.8 s behind the picture", "Sync Offset"],
+            &["0.8 s behind the video", "Sync Offset"],
         ),
         (
             |m| (m.stalls, m.last_stall_age_ms) = (4, Some(9_000)),

@@ -193,9 +193,9 @@ pub struct Measured {
     pub video_profile: Option<String>,
     pub width: Option<u16>,
     pub height: Option<u16>,
-    /// Pictures per second as the encoder declared them.
+    /// Frames per second as the encoder declared them.
     pub declared_frame_rate: Option<f64>,
-    /// Pictures per second over the last 128 pictures, by media time; near a usual rate, that rate.
+    /// Frames per second over the last 128 frames, by media time; near a usual rate, that rate.
     pub frame_rate: Option<f64>,
     /// Over the last ten seconds, by time of arrival.
     pub video_bitrate_bps: Option<u64>,
@@ -204,9 +204,9 @@ pub struct Measured {
     pub key_frame_interval_s: Option<f64>,
     /// Longest distance between key frames, the one under way included.
     pub max_key_frame_interval_s: Option<f64>,
-    /// Whether pictures are reordered; `None` until enough pictures came to tell.
+    /// Whether frames are reordered; `None` until enough frames came to tell.
     pub b_frames: Option<bool>,
-    /// How much longer the most delayed picture waits for its turn than the least delayed one.
+    /// How much longer the most delayed frame waits for its turn than the least delayed one.
     pub reorder_delay_ms: Option<i64>,
     pub audio_codec: Option<&'static str>,
     pub sample_rate: Option<u32>,

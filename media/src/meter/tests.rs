@@ -10,14 +10,14 @@ use crate::codec::{AudioCodec, VideoCodec};
 struct Encoder {
     meter: Meter,
     now_ms: i64,
-    /// Media time of the next picture and of all audio before it.
+    /// Media time of the next frame and of all audio before it.
     media_90k: f64,
     frame_rate: f64,
     /// Wall-clock time per media time.
     pace: f64,
     key_every: u32,
-    picture: u32,
-    picture_bytes: usize,
+    video_frame: u32,
+    video_frame_bytes: usize,
     cts_pattern_90k: &'static [i32],
     audio_lead_90k: Option<i64>,
 }
@@ -33,22 +33,23 @@ impl Encoder {
             frame_rate: 30.0,
             pace: 1.0,
             key_every: 60,
-            picture: 0,
-            picture_bytes: 25_000,
+            video_frame: 0,
+            video_frame_bytes: 25_000,
             cts_pattern_90k: &[0],
             audio_lead_90k: Some(0),
         }
     }
 
-    /// Sends `pictures`, time stamps in whole milliseconds as RTMP carries them.
-    fn run(&mut self, pictures: u32) -> &mut Self {
+    /// Sends `video_frames`, time stamps in whole milliseconds as RTMP carries them.
+    fn run(&mut self, video_frames: u32) -> &mut Self {
         let began_ms = self.now_ms;
         let began_90k = self.media_90k;
-        for index in 0..pictures {
+        for index in 0..video_frames {
             let dts_90k = (self.media_90k / 90.0).floor() as i64 * 90;
-            let cts_90k = self.cts_pattern_90k[self.picture as usize % self.cts_pattern_90k.len()];
-            let key = self.picture.is_multiple_of(self.key_every);
-            let data = Bytes::from(vec![0; self.picture_bytes]);
+            let cts_90k =
+                self.cts_pattern_90k[self.video_frame as usize % self.cts_pattern_90k.len()];
+            let key = self.video_frame.is_multiple_of(self.key_every);
+            let data = Bytes::from(vec![0; self.video_frame_bytes]);
             self.meter.observe(
                 &Unit::Video(VideoUnit {
                     dts_90k,
@@ -68,7 +69,7 @@ impl Encoder {
                     self.now_ms,
                 );
             }
-            self.picture += 1;
+            self.video_frame += 1;
             self.media_90k = began_90k + f64::from(index + 1) * 90_000.0 / self.frame_rate;
             self.now_ms =
                 began_ms + ((self.media_90k - began_90k) / 90.0 * self.pace).round() as i64;
@@ -170,13 +171,13 @@ fn key_frame_intervals_count_the_one_under_way() {
         key_every: 250,
         ..Encoder::new()
     };
-    for pictures in [1, 9, 50] {
-        let measured = encoder.run(pictures).measured();
+    for video_frames in [1, 9, 50] {
+        let measured = encoder.run(video_frames).measured();
         let intervals = (
             measured.key_frame_interval_s,
             measured.max_key_frame_interval_s,
         );
-        assert_eq!(intervals, (None, None), "the first may end at any picture");
+        assert_eq!(intervals, (None, None), "the first may end at any frame");
     }
     assert_eq!(encoder.run(91).measured().key_frame_interval_s, Some(5.0));
     assert_eq!(
@@ -199,7 +200,7 @@ fn key_frame_intervals_count_the_one_under_way() {
 fn b_frames_are_told_from_a_constant_offset() {
     for (pattern, used, delay_ms) in [
         (&[0][..], false, 0),
-        (&[6_000], false, 0),               // constant delay of two pictures
+        (&[6_000], false, 0),               // constant delay of two frames
         (&[6_000, 6_030, 5_970], false, 0), // and its rounding
         (&[6_000, 15_030, 6_030, 0, 3_060], true, 167),
         (&[0, -3_000, 3_000], true, 66),
@@ -285,7 +286,7 @@ fn drift_is_media_time_against_the_wall_clock() {
 }
 
 #[test]
-fn offset_between_audio_and_picture() {
+fn offset_between_audio_and_frame() {
     for (lead_90k, expected_ms) in [(0, -35..=0), (90_000, 960..=1_000), (-45_000, -540..=-500)] {
         let measured = Encoder {
             audio_lead_90k: Some(lead_90k),

@@ -3,7 +3,7 @@
 use super::{Step, TICKS_PER_MS};
 use crate::unit::CLOCK_90K;
 
-/// Pictures that the frame rate is measured over: 2 to 5 s, long enough that the millisecond steps of RTMP's clock
+/// Frames that the frame rate is measured over: 2 to 5 s, long enough that the millisecond steps of RTMP's clock
 /// cannot turn 29.97 into 30.
 const RATE_UNITS: usize = 128;
 /// Fewer say nothing about a rate.

@@ -52,7 +52,7 @@ impl ByteWindow {
 
 const KEPT_INTERVALS: usize = 5;
 
-/// A distance under way says nothing of a broadcast's first key frames before it is so long: it may end at any picture.
+/// A distance under way says nothing of a broadcast's first key frames before it is so long: it may end at any frame.
 const TELLING_90K: i64 = 3 * CLOCK_90K;
 
 /// Distances between key frames, in media time.
@@ -122,15 +122,15 @@ fn seconds(ticks_90k: f64) -> f64 {
     (ticks_90k / CLOCK_90K as f64 * 1_000.0).round() / 1_000.0
 }
 
-/// Pictures that one judgement on reordering looks at.
+/// Frames that one judgement on reordering looks at.
 const REORDER_PICTURES: u32 = 120;
 /// Smaller differences are the rounding of a protocol's clock, not another order.
 const REORDER_NOISE_90K: i32 = 450;
 
-/// Whether pictures wait different times for their turn, which only reordering causes.
+/// Whether frames wait different times for their turn, which only reordering causes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reordering {
-    pictures: u32,
+    video_frames: u32,
     least_90k: i32,
     most_90k: i32,
     /// The spread of the last whole round.
@@ -139,21 +139,21 @@ pub(super) struct Reordering {
 
 impl Reordering {
     pub(super) fn observe(&mut self, cts_90k: i32) {
-        if self.pictures == 0 {
+        if self.video_frames == 0 {
             (self.least_90k, self.most_90k) = (cts_90k, cts_90k);
         }
         self.least_90k = self.least_90k.min(cts_90k);
         self.most_90k = self.most_90k.max(cts_90k);
-        self.pictures += 1;
-        if self.pictures == REORDER_PICTURES {
+        self.video_frames += 1;
+        if self.video_frames == REORDER_PICTURES {
             self.judged_90k = Some(self.spread_90k());
-            self.pictures = 0;
+            self.video_frames = 0;
         }
     }
 
-    /// `Some(false)` only after a whole round of pictures.
+    /// `Some(false)` only after a whole round of frames.
     pub(super) fn is_used(&self) -> Option<bool> {
-        let seen_now = self.pictures > 0 && self.spread_90k() > REORDER_NOISE_90K;
+        let seen_now = self.video_frames > 0 && self.spread_90k() > REORDER_NOISE_90K;
         if seen_now {
             return Some(true);
         }
@@ -163,7 +163,7 @@ impl Reordering {
 
     pub(super) fn delay_ms(&self) -> Option<i64> {
         let used = self.is_used()?;
-        let now_90k = if self.pictures > 0 {
+        let now_90k = if self.video_frames > 0 {
             self.spread_90k()
         } else {
             0

@@ -56,7 +56,7 @@ async fn a_delta_update_of_a_full_window_skips_segments() -> Result<(), Failure>
     let input = server.api().create(json!({})).await?;
     let media = Recipe::numbered(0).lasting(60).make()?;
     let mut encoder = Publisher::open(&input.target(), &media).await?;
-    encoder.send_pictures(1_500, Pace::Unbounded).await?;
+    encoder.send_frames(1_500, Pace::Unbounded).await?;
     let playlist = async |query: &str| -> Result<(String, MediaPlaylist), Failure> {
         let url = format!("{}{}", server.base_url(), input.playback_path("media.m3u8"));
         let text = client().get(format!("{url}{query}")).send().await?;
@@ -64,7 +64,7 @@ async fn a_delta_update_of_a_full_window_skips_segments() -> Result<(), Failure>
         let list = MediaPlaylist::parse(&text)?;
         Ok((text, list))
     };
-    // The encoder is silent from now on; the last of its pictures may still be on their way.
+    // The encoder is silent from now on; the last of its frames may still be on their way.
     let (full, text, delta) = eventually("a full window", Duration::from_secs(60), async || {
         let (_, full) = playlist("").await.ok()?;
         let (text, delta) = playlist("?_HLS_skip=YES").await.ok()?;
@@ -191,7 +191,7 @@ async fn playback_is_cacheable_in_ranges_and_by_domain() -> Result<(), Failure> 
     let api = server.api();
     let input = api.create(json!({})).await?;
     let mut publisher = Publisher::open(&input.target(), &clip).await?;
-    publisher.send_pictures(300, Pace::Unbounded).await?;
+    publisher.send_frames(300, Pace::Unbounded).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let seen = viewing
         .until("a whole segment", Duration::from_secs(15), |seen| {
@@ -212,7 +212,7 @@ async fn playback_is_cacheable_in_ranges_and_by_domain() -> Result<(), Failure> 
     ranges(&segment).await?;
     ranges(&part).await?;
     preflight(&segment).await?;
-    assert!(seen.pictures() > 0);
+    assert!(seen.video_frames() > 0);
 
     api.patch(
         &input.id,

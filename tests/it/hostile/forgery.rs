@@ -115,7 +115,7 @@ pub fn streams(count: usize) -> Vec<u8> {
 }
 
 /// An AVC sequence header whose parameter set declares 65536×65536 (ISO/IEC 14496-10, section 7.3.2.1.1).
-pub fn enormous_picture() -> Vec<u8> {
+pub fn enormous_frame() -> Vec<u8> {
     let mut bits = Bits::default();
     bits.exp_golomb(0); // seq_parameter_set_id
     bits.exp_golomb(0); // log2_max_frame_num_minus4

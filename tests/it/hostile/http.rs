@@ -28,9 +28,9 @@ async fn odd_requests_are_refused_in_json() -> Result<(), Failure> {
         .await?;
     let input = server.api().create(json!({})).await?;
     let mut publisher = Publisher::open(&input.target(), &clip).await?;
-    publisher.send_pictures(150, Pace::Unbounded).await?;
+    publisher.send_frames(150, Pace::Unbounded).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
-    viewing.until_pictures(1, Duration::from_secs(10)).await?;
+    viewing.until_frames(1, Duration::from_secs(10)).await?;
 
     odd_bodies(&server).await?;
     endless_bodies(&server).await?;
@@ -274,9 +274,9 @@ async fn clients_that_dawdle_are_not_waited_for() -> Result<(), Failure> {
 async fn too_many_wait(server: &Server, clip: &Clip) -> Result<(), Failure> {
     let input = server.api().create(json!({})).await?;
     let mut publisher = Publisher::open(&input.target(), clip).await?;
-    publisher.send_pictures(90, Pace::Unbounded).await?;
+    publisher.send_frames(90, Pace::Unbounded).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
-    let seen = viewing.until_pictures(60, CLOSED_WITHIN).await?;
+    let seen = viewing.until_frames(60, CLOSED_WITHIN).await?;
     drop(viewing);
     let next = seen.last_msn().ok_or("nothing listed")? + 1;
     let media = input.playback_path("media.m3u8");

@@ -46,7 +46,7 @@ async fn any_bytes_on_the_rtmp_port_cost_that_connection_only() -> Result<(), Fa
     );
     let mut encoder = Publish::new(&clip, &on_air.rtmp_url())?.start()?;
     let mut viewing = Viewer::new(&on_air.hls_url).start();
-    viewing.until_pictures(60, Duration::from_secs(15)).await?;
+    viewing.until_frames(60, Duration::from_secs(15)).await?;
     let process = server.process_id();
     let (resident_kib, open_files) = (server.resident_kib()?, server.open_files()?);
     let folder_before = names(&server)?;
@@ -65,9 +65,9 @@ async fn any_bytes_on_the_rtmp_port_cost_that_connection_only() -> Result<(), Fa
         attack??;
     }
 
-    let seen = viewing.collected().pictures();
+    let seen = viewing.collected().video_frames();
     viewing
-        .until_pictures(seen + 60, Duration::from_secs(10))
+        .until_frames(seen + 60, Duration::from_secs(10))
         .await?;
     assert!(server.is_running());
     assert_eq!(server.process_id(), process);
@@ -247,15 +247,15 @@ async fn path_tricks(target: Target, clip: Clip) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With the right key: pictures too large, NAL units beyond their tag, time that jumps back, and a flood.
+/// With the right key: frames too large, NAL units beyond their tag, time that jumps back, and a flood.
 async fn damage_with_a_key(server: &Server, input: &Input, clip: &Clip) -> Result<(), Failure> {
     let mut publisher = Publisher::open(&input.target(), clip).await?;
-    publisher.send_pictures(60, Pace::Unbounded).await?;
+    publisher.send_frames(60, Pace::Unbounded).await?;
     let stream = publisher.stream_id();
     let back_ms = 1000_u32.wrapping_sub(1 << 31);
     for (kind, time_ms, body) in [
         (forge::VIDEO, 2000, &forge::NAL_UNIT_BEYOND_ITS_TAG[..]),
-        (forge::VIDEO, 2000, &forge::enormous_picture()),
+        (forge::VIDEO, 2000, &forge::enormous_frame()),
         (
             forge::AUDIO,
             back_ms,

@@ -119,7 +119,7 @@ async fn silent_rtmp_connections_cost_others_no_place() -> Result<(), Failure> {
     for number in 0..=MOST_UNADMITTED {
         let input = api.create(json!({"name": format!("{number}")})).await?;
         let mut encoder = Publisher::open(&input.target(), &clip).await?;
-        encoder.send_pictures(1, Pace::Unbounded).await?;
+        encoder.send_frames(1, Pace::Unbounded).await?;
         encoders.push(encoder);
     }
     silent.check_open();

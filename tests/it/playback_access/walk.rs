@@ -59,9 +59,14 @@ async fn no_address_of_a_signed_input_opens_without_its_token() -> Result<(), Fa
             "{address}: {cache}"
         );
     }
-    let picture = walk.picture(&delivery_key, &input.id, Some(&token)).await?;
+    let video_frame = walk
+        .video_frame(&delivery_key, &input.id, Some(&token))
+        .await?;
     assert_eq!(
-        (picture.status().as_u16(), header(&picture, "cache-control")),
+        (
+            video_frame.status().as_u16(),
+            header(&video_frame, "cache-control")
+        ),
         (200, "no-store".to_owned())
     );
 
@@ -73,8 +78,8 @@ async fn no_address_of_a_signed_input_opens_without_its_token() -> Result<(), Fa
             walk.is_refused(&bad, address).await?;
         }
         let beside = (bad.leave != input.playback_id).then_some(bad.leave.as_str());
-        let picture = walk.picture(&delivery_key, &input.id, beside).await?;
-        check_refusal(picture, bad.code, &format!("frame=live, {}", bad.what)).await?;
+        let video_frame = walk.video_frame(&delivery_key, &input.id, beside).await?;
+        check_refusal(video_frame, bad.code, &format!("frame=live, {}", bad.what)).await?;
     }
     walk.others_open_nothing(&api, &input, &delivery_key)
         .await?;
@@ -309,7 +314,7 @@ impl Walk {
         Ok(self.client.request(method, url).send().await?)
     }
 
-    async fn picture(
+    async fn video_frame(
         &self,
         delivery_key: &str,
         input_id: &str,
@@ -365,9 +370,11 @@ impl Walk {
                 assert!(!body.contains(&self.broadcast), "{leave} {address}: {body}");
             }
         }
-        let picture = self.picture(delivery_key, &input.id, Some(&others)).await?;
+        let video_frame = self
+            .video_frame(delivery_key, &input.id, Some(&others))
+            .await?;
         check_refusal(
-            picture,
+            video_frame,
             "playback_token_invalid",
             "frame=live, another input's token",
         )

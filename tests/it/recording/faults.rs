@@ -26,22 +26,22 @@ async fn killed_in_mid_broadcast_the_recording_goes_on_with_it() -> Result<(), F
     let input = recorded(&api).await?;
     let mut viewing = Viewer::new(&input.hls_url).tolerate_outages().start();
     let mut encoder = Publish::new(&numbered(0), &input.rtmp_url())?.start()?;
-    viewing.until_pictures(160, PLAYED).await?;
+    viewing.until_frames(160, PLAYED).await?;
     server.kill().await?;
     let before = viewing.collected().numbers()?;
     encoder.wait(SOON).await?;
     server.restart().await?;
 
     let mut encoder = Publish::new(&numbered(20_000), &input.rtmp_url())?.start()?;
-    viewing.until_pictures(before[0].len() + 90, PLAYED).await?;
+    viewing.until_frames(before[0].len() + 90, PLAYED).await?;
     server.kill().await?;
     encoder.wait(SOON).await?;
     server.restart().await?;
 
     let mut encoder = Publish::new(&numbered(40_000), &input.rtmp_url())?.start()?;
     api.wait_status(&input.id, "live", SOON).await?;
-    let so_far = viewing.collected().pictures();
-    viewing.until_pictures(so_far + 60, PLAYED).await?;
+    let so_far = viewing.collected().video_frames();
+    viewing.until_frames(so_far + 60, PLAYED).await?;
     encoder.stop().await?;
     let seen = viewing.until_ended(SOON).await?.numbers()?;
 
@@ -71,7 +71,7 @@ async fn killed_and_nobody_returns_what_had_come_is_kept() -> Result<(), Failure
         .create(json!({"recordMode": "automatic", "reconnectWindowSeconds": 2}))
         .await?;
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(135, Pace::RealTime).await?;
+    encoder.send_frames(135, Pace::RealTime).await?;
     let listed = |text: &str| text.matches("#EXT-X-PART:").count();
     let (_, body) = server.get(&input.playback_path("media.m3u8")).await?;
     let parts = listed(std::str::from_utf8(&body)?);
@@ -81,10 +81,10 @@ async fn killed_and_nobody_returns_what_had_come_is_kept() -> Result<(), Failure
     let (bytes, _) = file(&api, &recording, 0).await?;
     let numbers = read_numbers(&bytes)?;
     check_contiguous_to_a_cut(&numbers, 0)?;
-    // Six pictures a part; a part was on its way, and the last picture waits for the next.
+    // Six frames a part; a part was on its way, and the last frame waits for the next.
     assert!(
         numbers.len() >= 135 - 2 * 6 - 1,
-        "{} pictures, {parts} parts",
+        "{} frames, {parts} parts",
         numbers.len()
     );
     Ok(())
@@ -109,20 +109,23 @@ async fn a_full_disk_stops_the_recording_and_not_the_stream() -> Result<(), Fail
     let input = recorded(&api).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(150, Pace::RealTime).await?;
+    encoder.send_frames(150, Pace::RealTime).await?;
 
     // Below `store.min_free`, but the database goes on.
     let ballast = disk.path().join("ballast");
     std::fs::write(&ballast, vec![1; 130 << 20])?;
-    encoder.send_pictures(300, Pace::RealTime).await?;
+    encoder.send_frames(300, Pace::RealTime).await?;
     let told = |health: &serde_json::Value| {
         health["recording"] == "stopped" && health["trouble"]["recording"].is_string()
     };
     let health = api.wait_health(&input.id, "the stop", SOON, told).await?;
     assert_eq!(health["status"], "live");
-    encoder.send_pictures(360, Pace::RealTime).await?;
+    encoder.send_frames(360, Pace::RealTime).await?;
     let sent = encoder.end().await?;
-    assert_eq!(viewing.until_ended(SOON).await?.numbers()?, [sent.pictures]);
+    assert_eq!(
+        viewing.until_ended(SOON).await?.numbers()?,
+        [sent.video_frames]
+    );
 
     let waits = |it: &serde_json::Value| it["error"].is_string();
     let waiting = wait_recording(&api, &input, "it waits for room", waits).await?;

@@ -25,8 +25,8 @@ async fn a_twice_interrupted_broadcast_is_one_clean_asset() -> Result<(), Failur
     let mut viewing = Viewer::new(&input.hls_url).start();
     for (session, first) in [0, 20_000, 40_000].into_iter().enumerate() {
         let mut encoder = Publish::new(&numbered(first), &input.rtmp_url())?.start()?;
-        let so_far = viewing.collected().pictures();
-        viewing.until_pictures(so_far + 120, PLAYED).await?;
+        let so_far = viewing.collected().video_frames();
+        viewing.until_frames(so_far + 120, PLAYED).await?;
         if session < 2 {
             encoder.kill().await?;
             api.wait_status(&input.id, "reconnecting", SOON).await?;
@@ -53,14 +53,14 @@ async fn a_twice_interrupted_broadcast_is_one_clean_asset() -> Result<(), Failur
     let expected = numbers.len() as f64 / 30.0;
     assert!((lasts - expected).abs() < 0.5, "{lasts} s of {expected} s");
 
-    // The stream is its pictures as they are.
+    // The stream is its frames as they are.
     let made = stream(&api, &recording, 0).await?;
     assert_eq!(made["status"], "ready");
     assert_eq!(made["height"], 96);
     let master = made["manifestUrl"].as_str().ok_or("no manifest")?;
     let played = probe(master).await?;
-    let pictures = played.iter().find(|stream| stream.codec == "h264");
-    let played = pictures.map_or(0, |it| it.packets());
+    let video_frames = played.iter().find(|stream| stream.codec == "h264");
+    let played = video_frames.map_or(0, |it| it.packets());
     assert_eq!(played, numbers.len());
     let poster = made["posterUrl"].as_str().ok_or("no poster")?;
     assert_eq!(reqwest::get(poster).await?.status(), StatusCode::OK);
@@ -94,7 +94,7 @@ async fn the_whole_broadcast_is_listed_and_clips_are_cut_of_it() -> Result<(), F
     let input = recorded(&api).await?;
     let material = Recipe::numbered(0).lasting(60).make()?;
     let mut encoder = Publisher::open(&input.target(), &material).await?;
-    encoder.send_pictures(1_350, Pace::RealTime).await?;
+    encoder.send_frames(1_350, Pace::RealTime).await?;
     let window = server.playlist(&input).await?.ok_or("no playlist")?;
     assert!(window.media_sequence > 1, "segments have left the list");
 
@@ -179,7 +179,7 @@ async fn what_is_not_recorded_has_clips_of_its_window_only() -> Result<(), Failu
     let (status, answer) = api.call(Method::POST, &path, Some(&asked)).await?;
     assert_eq!(status, StatusCode::CONFLICT, "{answer}");
     let mut encoder = Publisher::open(&input.target(), &numbered(0)).await?;
-    encoder.send_pictures(150, Pace::RealTime).await?;
+    encoder.send_frames(150, Pace::RealTime).await?;
     let (status, _) = server.get(&input.playback_path("media.m3u8?dvr=1")).await?;
     assert_eq!(status, StatusCode::NOT_FOUND);
     let answer = api
@@ -204,12 +204,12 @@ async fn another_codec_begins_another_file_of_the_same_recording() -> Result<(),
     let input = recorded(&api).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publish::new(&numbered(0), &input.rtmp_url())?.start()?;
-    viewing.until_pictures(100, PLAYED).await?;
+    viewing.until_frames(100, PLAYED).await?;
     encoder.kill().await?;
     api.wait_status(&input.id, "reconnecting", SOON).await?;
     let clip = Recipe::hevc_aac().make()?;
     let mut encoder = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(200, PLAYED).await?;
+    viewing.until_frames(200, PLAYED).await?;
     encoder.stop().await?;
     let recording = wait_ready(&api, &input).await?;
     assert_eq!(

@@ -19,18 +19,18 @@ async fn changes_take_effect_at_once() -> Result<(), Failure> {
     let (one, other) = (api.create(json!({})).await?, api.create(json!({})).await?);
     let mut watching = Viewer::new(&source.hls_url).start();
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
-    watching.until_pictures(30, PLAYED).await?;
+    watching.until_frames(30, PLAYED).await?;
 
     // Added in mid-stream.
     let mut first = Viewer::new(&one.hls_url).start();
     let output = Output::add(&server, &source.id, &one.rtmp_url()).await?;
-    first.until_pictures(30, PLAYED).await?;
+    first.until_frames(30, PLAYED).await?;
 
     // Another address ends the one target's stream and begins the other's.
     let mut second = Viewer::new(&other.hls_url).start();
     output.patch(json!({"url": other.rtmp_url()})).await?;
     check_cut(&*first.until_ended(SOON).await?)?;
-    second.until_pictures(30, PLAYED).await?;
+    second.until_frames(30, PLAYED).await?;
 
     // What changes nothing disturbs nothing.
     let shown = output.get().await?;

@@ -25,9 +25,9 @@ use crate::support::{
 fn noise() -> Result<(Clip, TempDir), Failure> {
     let folder = tempfile::tempdir()?;
     let flv = folder.path().join("noise.flv");
-    let picture = "testsrc2=size=640x360:rate=30:duration=20,noise=alls=60:allf=t";
+    let video_frame = "testsrc2=size=640x360:rate=30:duration=20,noise=alls=60:allf=t";
     let made = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", picture])
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", video_frame])
         .args(["-f", "lavfi", "-i", "sine=sample_rate=48000:duration=20"])
         .args(["-c:v", "libx264", "-preset", "ultrafast", "-b:v", "10M"])
         .args(["-pix_fmt", "yuv420p", "-g", "30", "-c:a", "aac"])
@@ -39,7 +39,7 @@ fn noise() -> Result<(Clip, TempDir), Failure> {
     Ok((Clip { recipe, flv, mp4 }, folder))
 }
 
-/// Publishes the whole clip to the input, and checks that whoever watches it gets every picture.
+/// Publishes the whole clip to the input, and checks that whoever watches it gets every frame.
 async fn is_not_felt(
     source: &Input,
     meanwhile: impl AsyncFnOnce() -> Result<(), Failure>,
@@ -51,7 +51,7 @@ async fn is_not_felt(
     assert!(encoder.wait(PLAYED).await?.success());
     let seen = watching.until_ended(SOON).await?;
     assert_eq!(
-        seen.pictures(),
+        seen.video_frames(),
         clip.frames() as usize,
         "{}",
         seen.summary()
@@ -168,14 +168,14 @@ async fn a_slow_target_gets_less() -> Result<(), Failure> {
         output.wait_status("live").await?;
         relay.set_rate(300_000);
         let is_behind = |output: &Value| output["droppedUnits"].as_u64() > Some(0);
-        output.wait("pictures are left out", is_behind).await?;
+        output.wait("frames are left out", is_behind).await?;
         relay.set_rate(u64::MAX);
         let record = output.wait_status("live").await?;
         assert_eq!(record["lastError"], Value::Null, "{record}");
         Ok(())
     })
     .await?;
-    // No picture without those that it refers to.
+    // No frame without those that it refers to.
     listening.decode().await
 }
 
@@ -189,7 +189,7 @@ async fn comes_back(url: impl Fn(&Input) -> Result<String, Failure>) -> Result<(
     let output = Output::add(&server, &source.id, &url(&target)?).await?;
     let mut watching = Viewer::new(&target.hls_url).tolerate_outages().start();
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
-    watching.until_pictures(60, PLAYED).await?;
+    watching.until_frames(60, PLAYED).await?;
     receiver.kill().await?;
     let record = output.wait_status("waiting").await?;
     assert!(record["lastError"].is_string(), "{record}");
@@ -197,8 +197,8 @@ async fn comes_back(url: impl Fn(&Input) -> Result<String, Failure>) -> Result<(
     assert!(advice.contains("does not go out"), "{advice}");
     receiver.restart().await?;
     output.wait_status("live").await?;
-    let before = watching.collected().pictures();
-    watching.until_pictures(before + 90, PLAYED).await?;
+    let before = watching.collected().video_frames();
+    watching.until_frames(before + 90, PLAYED).await?;
     encoder.stop().await?;
     let seen = watching.until_ended(SOON).await?;
     let ranges = seen.numbers()?;
@@ -227,7 +227,7 @@ async fn outputs_go_on_after_a_killed_service() -> Result<(), Failure> {
     Output::add(&server, &source.id, &target.rtmp_url()).await?;
     let mut watching = Viewer::new(&target.hls_url).start();
     let _first = Publish::new(&clip, &source.rtmp_url())?.start()?;
-    watching.until_pictures(60, PLAYED).await?;
+    watching.until_frames(60, PLAYED).await?;
     server.kill().await?;
     receiver
         .api()
@@ -239,8 +239,8 @@ async fn outputs_go_on_after_a_killed_service() -> Result<(), Failure> {
         .api()
         .wait_status(&target.id, "live", PLAYED)
         .await?;
-    let before = watching.collected().pictures();
-    watching.until_pictures(before + 60, PLAYED).await?;
+    let before = watching.collected().video_frames();
+    watching.until_frames(before + 60, PLAYED).await?;
     encoder.stop().await?;
     let ranges = watching.until_ended(SOON).await?.numbers()?;
     assert_eq!(ranges.len(), 2);
@@ -289,7 +289,7 @@ async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
     ] {
         assert!(!text.contains(SECRET), "{place}: {text}");
     }
-    watching.until_pictures(60, PLAYED).await?;
+    watching.until_frames(60, PLAYED).await?;
     encoder.stop().await?;
     let seen = watching.until_ended(SOON).await?;
     let numbers = seen.numbers()?.remove(0);

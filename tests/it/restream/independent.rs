@@ -107,7 +107,7 @@ fn check_stretch(received: &[Bytes], sent: &[Bytes]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_independent_server_receives_every_picture_and_audio_unchanged() -> Result<(), Failure> {
+async fn an_independent_server_receives_every_frame_and_audio_unchanged() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).make()?;
     let flv = std::fs::read(&clip.flv)?;
     let receiver = Receiver::start()?;
@@ -116,7 +116,7 @@ async fn an_independent_server_receives_every_picture_and_audio_unchanged() -> R
     Output::add(&server, &source.id, &receiver.url).await?;
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
     for (kind, what, bodies) in [
-        (VIDEO, "pictures arrive", &receiver.received.video),
+        (VIDEO, "frames arrive", &receiver.received.video),
         (AUDIO, "audio arrives", &receiver.received.audio),
     ] {
         let received = receiver.wait(what, bodies).await?;

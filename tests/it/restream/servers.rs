@@ -33,7 +33,7 @@ async fn goes_on(
     let mut encoder = Publish::new(&clip, &source.rtmp_url())?.start()?;
     let record = output.wait_status("live").await?;
     assert_eq!(record["lastError"], json!(null));
-    viewing.until_pictures(60, PLAYED).await?;
+    viewing.until_frames(60, PLAYED).await?;
     assert!(
         encoder.wait(PLAYED).await?.success(),
         "{}",
@@ -43,7 +43,7 @@ async fn goes_on(
     let seen = viewing.until_ended(SOON).await?;
     let numbers = check_taken(&seen)?;
     let missing = clip.frames() - 1 - numbers.last().copied().unwrap_or_default();
-    assert!(missing <= 1, "{missing} pictures are missing at the end");
+    assert!(missing <= 1, "{missing} frames are missing at the end");
     let record = output.wait_status("idle").await?;
     assert_eq!(record["droppedUnits"], 0, "{record}");
     assert!(record["sentBytes"].as_u64() > Some(10_000), "{record}");
@@ -126,7 +126,7 @@ async fn goes_to_ffmpeg(listening: Listening, url: &str) -> Result<(), Failure> 
     assert!(encoder.wait(PLAYED).await?.success());
     let numbers = listening.numbers().await?;
     check_from_key_frame(&numbers)?;
-    assert!(numbers.len() > 120, "{} pictures", numbers.len());
+    assert!(numbers.len() > 120, "{} frames", numbers.len());
     Ok(())
 }
 
@@ -159,15 +159,15 @@ async fn another_encoder_goes_on_in_the_same_connection() -> Result<(), Failure>
     let mut watching = Viewer::new(&source.hls_url).start();
     let mut first = Publish::new(&clip, &source.rtmp_url())?.start()?;
     output.wait_status("live").await?;
-    let before = watching.collected().pictures();
-    watching.until_pictures(before + 90, PLAYED).await?;
+    let before = watching.collected().video_frames();
+    watching.until_frames(before + 90, PLAYED).await?;
     first.kill().await?;
     api.wait_status(&source.id, "reconnecting", SOON).await?;
     assert_eq!(output.get().await?["status"], "live");
     let mut second = Publish::new(&clip, &source.rtmp_url())?.start()?;
     assert!(second.wait(PLAYED).await?.success());
     let numbers = listening.numbers().await?;
-    // One encoder's pictures, up to where it was killed, then all of the other one's.
+    // One encoder's frames, up to where it was killed, then all of the other one's.
     let again = numbers.iter().rposition(|number| *number == 0);
     let (one, other) = numbers.split_at(again.ok_or("no second beginning")?);
     assert!(one.len() > 30, "{numbers:?}");

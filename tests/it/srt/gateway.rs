@@ -68,14 +68,14 @@ async fn a_killed_gateway_is_replaced_and_encoders_come_back() -> Result<(), Fai
     let url = input.srt_url()?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let _encoder = Publish::new(&clip, &url)?.start()?;
-    viewing.until_pictures(60, SOON).await?;
+    viewing.until_frames(60, SOON).await?;
     let gateway = wait_gateway(&server, None).await?;
     kill(gateway)?;
     api.wait_status(&input.id, "reconnecting", SOON).await?;
     wait_gateway(&server, Some(gateway)).await?;
     let _again = Publish::new(&clip, &url)?.start()?;
     api.wait_status(&input.id, "live", SOON).await?;
-    viewing.until_pictures(150, SOON * 2).await?;
+    viewing.until_frames(150, SOON * 2).await?;
     Ok(())
 }
 

@@ -37,7 +37,7 @@ async fn a_good_stream_loses_nothing_to_floods_beside_it() -> Result<(), Failure
     let address = server.addresses().srt.ok_or("no SRT listener")?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut encoder = Publish::new(&clip, &input.srt_url()?)?.start()?;
-    viewing.until_pictures(60, SOON).await?;
+    viewing.until_frames(60, SOON).await?;
     let service = server.process_id().ok_or("the service does not run")?;
     let gateway = super::gateway::gateway_of(service).ok_or("no gateway")?;
     let resident_kib = resident_kib(gateway)?;
@@ -64,7 +64,7 @@ async fn a_good_stream_loses_nothing_to_floods_beside_it() -> Result<(), Failure
     );
     check_contiguous(&ranges[0], clip.first())?;
     let missing = clip.frames() as usize - ranges[0].len();
-    assert!(missing <= 1, "{missing} pictures are missing");
+    assert!(missing <= 1, "{missing} frames are missing");
 
     assert_eq!(super::gateway::gateway_of(service), Some(gateway));
     let grown_kib = self::resident_kib(gateway)?.saturating_sub(resident_kib);

@@ -120,7 +120,7 @@ impl Sent {
         api.wait_health(&self.input.id, what, PLAYED, fits).await
     }
 
-    /// The numbers of the pictures that were seen, without a discontinuity.
+    /// The numbers of the frames that were seen, without a discontinuity.
     async fn seen(mut self) -> Result<Vec<u32>, Failure> {
         assert!(
             self.encoder.wait(PLAYED).await?.success(),
@@ -144,7 +144,7 @@ impl Sent {
 fn check_whole(numbers: &[u32], clip: &Clip) -> Result<(), Failure> {
     check_contiguous(numbers, clip.first())?;
     let missing = clip.frames() as usize - numbers.len();
-    assert!(missing <= 15, "{missing} pictures are missing");
+    assert!(missing <= 15, "{missing} frames are missing");
     Ok(())
 }
 
@@ -158,18 +158,15 @@ async fn what_is_lost_comes_again() -> Result<(), Failure> {
     check_whole(&sent.seen().await?, &clip)
 }
 
-/// At 10 % at most a thousandth of the pictures is.
+/// At 10 % at most a thousandth of the frames is.
 async fn a_tenth_costs_next_to_nothing() -> Result<(), Failure> {
     let clip = Recipe::numbered(0).make()?;
     let numbers = Sent::over(10, &clip).await?.seen().await?;
     let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
-        return Err("no picture was seen".into());
+        return Err("no frame was seen".into());
     };
     let holes = (last - first + 1) as usize - numbers.len();
-    assert!(
-        holes * 1_000 <= numbers.len(),
-        "{holes} pictures are missing"
-    );
+    assert!(holes * 1_000 <= numbers.len(), "{holes} frames are missing");
     assert!(last + 15 >= clip.first() + clip.frames(), "up to {last}");
     Ok(())
 }
@@ -186,7 +183,7 @@ async fn a_storm_passes() -> Result<(), Failure> {
     sent.line.percent.store(0, Relaxed);
     let numbers = sent.seen().await?;
     let calm = &numbers[numbers.len().saturating_sub(600)..];
-    let first = *calm.first().ok_or("no picture was seen")?;
+    let first = *calm.first().ok_or("no frame was seen")?;
     check_contiguous_to_a_cut(calm, first)
 }
 

@@ -59,7 +59,7 @@ async fn ffmpeg_publishes_with_the_pasted_address() -> Result<(), Failure> {
     let missing = clip.frames() as usize - ranges[0].len();
     assert!(
         missing <= 1,
-        "{missing} pictures are missing: {}",
+        "{missing} frames are missing: {}",
         seen.summary()
     );
     let streams = probe(&input.hls_url).await?;
@@ -75,7 +75,7 @@ async fn srt_live_transmit_publishes_with_the_pasted_address() -> Result<(), Fai
     let input = server.api().create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut transmit = Transmit::start(&clip.flv, &input.srt_url()?)?;
-    viewing.until_pictures(150, PLAYED).await?;
+    viewing.until_frames(150, PLAYED).await?;
     transmit.stop().await?;
     let seen = viewing.until_ended(SOON).await?;
     let ranges = seen.numbers()?;
@@ -159,7 +159,7 @@ async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> 
     let input = api.create(json!({})).await?;
     let mut viewing = Viewer::new(&input.hls_url).start();
     let mut first = Publish::new(&clip, &input.rtmp_url())?.start()?;
-    viewing.until_pictures(60, PLAYED).await?;
+    viewing.until_frames(60, PLAYED).await?;
     let by = |protocol: &'static str, sessions: u64| {
         move |health: &Value| health["protocol"] == protocol && health["sessions"] == sessions
     };
@@ -170,7 +170,7 @@ async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> 
     api.wait_health(&input.id, "SRT has taken over", PLAYED, by("srt", 2))
         .await?;
     first.wait(PLAYED).await?;
-    viewing.until_pictures(150, PLAYED).await?;
+    viewing.until_frames(150, PLAYED).await?;
 
     // A killed encoder says nothing; the window opens when the line has been silent.
     second.kill().await?;
@@ -180,7 +180,7 @@ async fn a_broadcast_goes_on_from_rtmp_to_srt_and_back() -> Result<(), Failure> 
         .wait_health(&input.id, "RTMP is back", PLAYED, by("rtmp", 3))
         .await?;
     assert_eq!(health["broadcast"], broadcast);
-    viewing.until_pictures(240, PLAYED).await?;
+    viewing.until_frames(240, PLAYED).await?;
     third.stop().await?;
     let seen = viewing.until_ended(SOON).await?;
     assert_eq!(seen.numbers()?.len(), 3, "{}", seen.summary());

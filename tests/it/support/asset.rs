@@ -19,7 +19,7 @@ const ROUNDING_S: f64 = 0.001;
 pub struct Asset {
     pub master: Master,
     /// In the order of the multivariant playlist.
-    pub pictures: Vec<Rendition>,
+    pub video_frames: Vec<Rendition>,
     pub audio: Option<Rendition>,
     /// Every address that was fetched, relative to the asset's.
     pub addresses: Vec<String>,
@@ -42,7 +42,7 @@ impl Rendition {
         parts.flat_map(|part| part.to_vec()).collect()
     }
 
-    /// Whether its audio or its pictures begin where the playlist says, to `slack_s`; the lengths too.
+    /// Whether its audio or its frames begin where the playlist says, to `slack_s`; the lengths too.
     fn check_times(&self, slack_s: f64) -> Result<(), Failure> {
         let tracks = fmp4::tracks(&self.init)?;
         let [track] = &tracks[..] else {
@@ -97,9 +97,9 @@ impl Asset {
             addresses: Vec::new(),
         };
         let master = Master::parse(&fetching.text(name).await?)?;
-        let mut pictures = Vec::new();
+        let mut video_frames = Vec::new();
         for variant in &master.variants {
-            pictures.push(fetching.rendition(&variant.uri).await?);
+            video_frames.push(fetching.rendition(&variant.uri).await?);
         }
         let audio = match &master.audio[..] {
             [] => None,
@@ -118,7 +118,7 @@ impl Asset {
         }
         Ok(Self {
             master,
-            pictures,
+            video_frames,
             audio,
             addresses: fetching.addresses,
             manifest_url: manifest_url.to_owned(),
@@ -127,39 +127,39 @@ impl Asset {
 
     /// All of what must hold of a finished one.
     pub async fn check(&self, api: &Api) -> Result<(), Failure> {
-        for rendition in self.pictures.iter().chain(&self.audio) {
+        for rendition in self.video_frames.iter().chain(&self.audio) {
             if !rendition.playlist.is_ended {
                 return Err(format!("{} is not ended", rendition.name).into());
             }
         }
         self.check_boundaries()?;
-        for (variant, rendition) in self.master.variants.iter().zip(&self.pictures) {
+        for (variant, rendition) in self.master.variants.iter().zip(&self.video_frames) {
             self.check_bandwidth(variant, rendition)?;
             check_codecs(variant, rendition)?;
         }
-        self.check_key_pictures(api).await?;
-        for rendition in self.pictures.iter().chain(&self.audio) {
+        self.check_key_video_frames(api).await?;
+        for rendition in self.video_frames.iter().chain(&self.audio) {
             let streams = ffprobe::probe_bytes(&rendition.whole()).await?;
             if streams.len() != 1 {
                 return Err(format!("{}: {streams:?}", rendition.name).into());
             }
         }
         let streams = ffprobe::probe(&self.manifest_url).await?;
-        match streams.len() >= self.pictures.len() {
+        match streams.len() >= self.video_frames.len() {
             true => Ok(()),
             false => Err(format!("ffprobe finds {streams:?} in the multivariant playlist").into()),
         }
     }
 
-    /// The same segments in all renditions of the pictures; the audio's within one of its frames.
+    /// The same segments in all renditions of the frames; the audio's within one of its frames.
     fn check_boundaries(&self) -> Result<(), Failure> {
         let durations = |rendition: &Rendition| -> Vec<f64> {
             let segments = rendition.playlist.segments.iter();
             segments.map(|segment| segment.duration_s).collect()
         };
-        for rendition in &self.pictures {
+        for rendition in &self.video_frames {
             rendition.check_times(ROUNDING_S)?;
-            if durations(rendition) != durations(&self.pictures[0]) {
+            if durations(rendition) != durations(&self.video_frames[0]) {
                 return Err(format!("{} is cut elsewhere than the first", rendition.name).into());
             }
         }
@@ -167,20 +167,22 @@ impl Asset {
             return Ok(());
         };
         audio.check_times(SOUND_SLACK_S)?;
-        let (mut picture_s, mut audio_s) = (0.0, 0.0);
-        let both = durations(&self.pictures[0])
+        let (mut video_frame_s, mut audio_s) = (0.0, 0.0);
+        let both = durations(&self.video_frames[0])
             .into_iter()
             .zip(durations(audio));
-        for (at, (picture, audio)) in both.enumerate() {
-            if f64::abs(picture_s - audio_s) > SOUND_SLACK_S {
-                return Err(format!("segment {at} at {picture_s} s, audio at {audio_s} s").into());
+        for (at, (video_frame, audio)) in both.enumerate() {
+            if f64::abs(video_frame_s - audio_s) > SOUND_SLACK_S {
+                return Err(
+                    format!("segment {at} at {video_frame_s} s, audio at {audio_s} s").into(),
+                );
             }
-            (picture_s, audio_s) = (picture_s + picture, audio_s + audio);
+            (video_frame_s, audio_s) = (video_frame_s + video_frame, audio_s + audio);
         }
         match audio
             .segments
             .len()
-            .abs_diff(self.pictures[0].segments.len())
+            .abs_diff(self.video_frames[0].segments.len())
         {
             0 | 1 => Ok(()),
             _ => Err("audio and video have different numbers of segments".into()),
@@ -203,19 +205,19 @@ impl Asset {
         }
     }
 
-    /// Each entry is one picture that decodes by itself, the first of its segment.
-    async fn check_key_pictures(&self, api: &Api) -> Result<(), Failure> {
+    /// Each entry is one frame that decodes by itself, the first of its segment.
+    async fn check_key_video_frames(&self, api: &Api) -> Result<(), Failure> {
         let (base, _) = self.manifest_url.rsplit_once('/').ok_or("no path")?;
-        if self.master.key_pictures.len() != self.pictures.len() {
-            return Err("not every rendition has a playlist of key pictures".into());
+        if self.master.key_video_frames.len() != self.video_frames.len() {
+            return Err("not every rendition has a playlist of key frames".into());
         }
-        for variant in &self.master.key_pictures {
+        for variant in &self.master.key_video_frames {
             let (folder, _) = variant.uri.rsplit_once('/').ok_or("no folder")?;
             let text = api.fetch(&format!("{base}/{}", variant.uri)).await?;
             let list = Media::parse(&String::from_utf8(text.expect(200)?.bytes.to_vec())?)?;
-            let rendition = self.pictures.iter().find(|each| each.name == folder);
+            let rendition = self.video_frames.iter().find(|each| each.name == folder);
             let rendition = rendition.ok_or_else(|| format!("no rendition {folder}"))?;
-            if list.segments.len() != rendition.segments.len() || !list.key_pictures_only {
+            if list.segments.len() != rendition.segments.len() || !list.key_video_frames_only {
                 return Err(format!("{} entries in {}", list.segments.len(), variant.uri).into());
             }
             for (entry, segment) in list.segments.iter().zip(&rendition.segments) {
@@ -229,14 +231,14 @@ impl Asset {
                 if part.bytes != segment[..part.bytes.len()] {
                     return Err(format!("{url}: the range is another than the segment's").into());
                 }
-                let picture = [&rendition.init[..], &part.bytes[..]].concat();
-                let [stream] = &ffprobe::probe_bytes(&picture).await?[..] else {
+                let video_frame = [&rendition.init[..], &part.bytes[..]].concat();
+                let [stream] = &ffprobe::probe_bytes(&video_frame).await?[..] else {
                     return Err("not one track".into());
                 };
                 if stream.packets() != 1 {
-                    return Err(format!("{url}: {} pictures", stream.packets()).into());
+                    return Err(format!("{url}: {} frames", stream.packets()).into());
                 }
-                media::decode(&picture)?;
+                media::decode(&video_frame)?;
             }
         }
         Ok(())

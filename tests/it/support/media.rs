@@ -1,4 +1,4 @@
-//! Test clips whose pictures carry their frame number, and the way back from bytes to numbers.
+//! Test clips whose frames carry their frame number, and the way back from bytes to numbers.
 //!
 //! A number is drawn as 16 vertical bars, black for 0 and white for 1, the highest bit on the left. Clips are made once
 //! per machine in `target/test-media`, under a lock, and moved into place whole.
@@ -27,7 +27,7 @@ const SURELY_WHITE: u8 = 170;
 /// Changes when clips of the same name would look different.
 const GENERATION: u32 = 1;
 const SECONDS: u32 = 40;
-/// Between two other pictures.
+/// Between two other frames.
 const B_FRAMES: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ pub enum AudioCodec {
 /// What a clip holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recipe {
-    /// The number in the first picture.
+    /// The number in the first frame.
     pub offset: u32,
     pub seconds: u32,
     /// Frames per second as a fraction.
@@ -122,7 +122,7 @@ impl Recipe {
         }
     }
 
-    /// Pictures in the clip.
+    /// Frames in the clip.
     pub fn frames(&self) -> u32 {
         match self.video {
             Some(_) => (self.seconds * self.rate.0).div_ceil(self.rate.1),
@@ -156,7 +156,7 @@ impl Recipe {
         Ok(clip)
     }
 
-    /// The clip as MP4 with pictures `times` as large, so that there is something to make smaller. Blocks.
+    /// The clip as MP4 with frames `times` as large, so that there is something to make smaller. Blocks.
     pub fn enlarged(&self, times: usize) -> Result<PathBuf, Failure> {
         let clip = self.make()?;
         let name = format!("{}-x{times}.mp4", self.name());
@@ -259,7 +259,7 @@ impl Recipe {
     }
 
     fn draw(&self, pipe: &mut dyn Write) -> io::Result<()> {
-        (0..self.frames()).try_for_each(|frame| pipe.write_all(&picture(self.offset + frame)))
+        (0..self.frames()).try_for_each(|frame| pipe.write_all(&video_frame(self.offset + frame)))
     }
 
     fn remux(&self, from: &Path, path: &Path) -> Result<(), Failure> {
@@ -281,7 +281,7 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// The number in the first picture.
+    /// The number in the first frame.
     pub fn first(&self) -> u32 {
         self.recipe.offset
     }
@@ -322,8 +322,8 @@ fn python_ffmpeg() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// The numbers in the pictures of an fMP4 byte string (init section and segments), in the order of presentation. Fails
-/// when the decoder complains or a picture's bars cannot be told.
+/// The numbers in the frames of an fMP4 byte string (init section and segments), in the order of presentation. Fails
+/// when the decoder complains or a frame's bars cannot be told.
 pub fn read_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(init_and_segments)?;
@@ -335,7 +335,7 @@ pub fn read_numbers_of(path: &Path) -> Result<Vec<u32>, Failure> {
     numbers_in(&luma_of(path, None)?)
 }
 
-/// [`read_numbers`] of pictures that were scaled.
+/// [`read_numbers`] of frames that were scaled.
 pub fn read_scaled_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(init_and_segments)?;
@@ -343,7 +343,7 @@ pub fn read_scaled_numbers(init_and_segments: &[u8]) -> Result<Vec<u32>, Failure
     numbers_in(&luma_of(file.path(), Some(&back))?)
 }
 
-/// Fails when the decoder complains of the pictures, or there are none.
+/// Fails when the decoder complains of the frames, or there are none.
 pub fn decode(init_and_segments: &[u8]) -> Result<(), Failure> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(init_and_segments)?;
@@ -353,11 +353,11 @@ pub fn decode(init_and_segments: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// All pictures in grey, one after the other.
+/// All frames in grey, one after the other.
 fn luma_of(path: &Path, filter: Option<&str>) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-i"]).arg(path);
-    // In the time base of the file: the guessed rate of milliseconds may be far off, and two pictures share a time then.
+    // In the time base of the file: the guessed rate of milliseconds may be far off, and two frames share a time then.
     command.args([
         "-map",
         "0:v:0",
@@ -378,10 +378,10 @@ fn luma_of(path: &Path, filter: Option<&str>) -> Result<Vec<u8>, Failure> {
 }
 
 fn numbers_in(luma: &[u8]) -> Result<Vec<u32>, Failure> {
-    let pictures = luma.chunks(WIDTH * HEIGHT).enumerate();
-    pictures
+    let video_frames = luma.chunks(WIDTH * HEIGHT).enumerate();
+    video_frames
         .map(|(index, luma)| {
-            number_in(luma).map_err(|reason| format!("picture {index}: {reason}").into())
+            number_in(luma).map_err(|reason| format!("frame {index}: {reason}").into())
         })
         .collect()
 }
@@ -390,14 +390,14 @@ fn numbers_in(luma: &[u8]) -> Result<Vec<u32>, Failure> {
 pub fn check_contiguous(numbers: &[u32], first: u32) -> Result<(), Failure> {
     for (&number, expected) in numbers.iter().zip(first..) {
         if number != expected {
-            let reason = format!("picture {number} where {expected} should be, in {numbers:?}");
+            let reason = format!("frame {number} where {expected} should be, in {numbers:?}");
             return Err(reason.into());
         }
     }
     Ok(())
 }
 
-/// [`check_contiguous`] for an encoder that was stopped anywhere: when that was between B-frames, the last picture, which
+/// [`check_contiguous`] for an encoder that was stopped anywhere: when that was between B-frames, the last frame, which
 /// they refer to, stands behind a hole.
 pub fn check_contiguous_to_a_cut(numbers: &[u32], first: u32) -> Result<(), Failure> {
     let Some((&last, before)) = numbers.split_last() else {
@@ -407,12 +407,12 @@ pub fn check_contiguous_to_a_cut(numbers: &[u32], first: u32) -> Result<(), Fail
     let next = first + u32::try_from(before.len())?;
     match (next..=next + B_FRAMES).contains(&last) {
         true => Ok(()),
-        false => Err(format!("picture {last} where {next} should be, in {numbers:?}").into()),
+        false => Err(format!("frame {last} where {next} should be, in {numbers:?}").into()),
     }
 }
 
-/// A planar 4:2:0 picture with the number's bars.
-fn picture(number: u32) -> Vec<u8> {
+/// A planar 4:2:0 frame with the number's bars.
+fn video_frame(number: u32) -> Vec<u8> {
     let row: Vec<u8> = (0..WIDTH)
         .map(|column| {
             let bit = BARS - 1 - column / BAR_WIDTH;
@@ -424,10 +424,10 @@ fn picture(number: u32) -> Vec<u8> {
     planes
 }
 
-/// The number whose bars a gray picture shows. Every row must say the same.
+/// The number whose bars a gray frame shows. Every row must say the same.
 fn number_in(luma: &[u8]) -> Result<u32, String> {
     if luma.len() != WIDTH * HEIGHT {
-        return Err(format!("{} bytes of a picture", luma.len()));
+        return Err(format!("{} bytes of a frame", luma.len()));
     }
     let mut number = 0;
     for bar in 0..BARS {
@@ -495,15 +495,15 @@ mod tests {
     #[test]
     fn numbers_survive_drawing_and_reading() {
         for number in [0, 1, 0x5555, 0xAAAA, 0xFFFF] {
-            let planes = picture(number);
+            let planes = video_frame(number);
             assert_eq!(number_in(&planes[..WIDTH * HEIGHT]), Ok(number));
         }
     }
 
     #[test]
-    fn a_picture_that_shows_no_number_is_refused() {
-        let mut torn = picture(1)[..WIDTH * HEIGHT / 2].to_vec();
-        torn.extend(&picture(2)[..WIDTH * HEIGHT / 2]);
+    fn a_frame_that_shows_no_number_is_refused() {
+        let mut torn = video_frame(1)[..WIDTH * HEIGHT / 2].to_vec();
+        torn.extend(&video_frame(2)[..WIDTH * HEIGHT / 2]);
         for luma in [vec![128; WIDTH * HEIGHT], torn, vec![BLACK; WIDTH]] {
             assert!(number_in(&luma).is_err());
         }

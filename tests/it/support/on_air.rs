@@ -29,7 +29,7 @@ impl OnAir {
         let input = server.api().create(json!({"name": "on air"})).await?;
         let encoder = Publish::new(clip, &input.rtmp_url())?.start()?;
         let mut viewing = Viewer::new(&input.hls_url).start();
-        viewing.until_pictures(30, SEEN_WITHIN).await?;
+        viewing.until_frames(30, SEEN_WITHIN).await?;
         Ok(Self {
             encoder,
             viewing,

@@ -18,15 +18,15 @@ struct Input {
     name: &'static str,
     /// ffmpeg's, with the words of [`clip`].
     arguments: &'static str,
-    /// As shown; `None`: no pictures.
+    /// As shown; `None`: no frames.
     size: Option<(u64, u64)>,
     channels: u64,
-    /// Of pictures and of audio, in seconds.
+    /// Of frames and of audio, in seconds.
     lasting: (f64, f64),
     targets: &'static str,
 }
 
-/// Two seconds of pictures and of a tone, as most clips here have them.
+/// Two seconds of frames and of a tone, as most clips here have them.
 const USUAL: Input = Input {
     name: "",
     arguments: "",
@@ -154,7 +154,7 @@ const INPUTS: &[Input] = &[
         targets: "webm mov",
         ..USUAL
     },
-    // The film ends in silence, and with the audio its pictures must not.
+    // The film ends in silence, and with the audio its frames must not.
     Input {
         name: "short-sound.mp4",
         arguments: "-f lavfi -i testsrc2=size=160x90:rate=25:duration=4 SOUND H264 -c:a aac",
@@ -163,7 +163,7 @@ const INPUTS: &[Input] = &[
         ..USUAL
     },
     Input {
-        name: "short-pictures.mkv",
+        name: "short-frames.mkv",
         arguments: "PICTURES -f lavfi -i sine=frequency=440:sample_rate=48000:duration=4 H264 -c:a libopus",
         lasting: (2.0, 4.0),
         targets: "mp4 webm wav",
@@ -171,12 +171,12 @@ const INPUTS: &[Input] = &[
     },
 ];
 
-/// A picture, or a frame of audio; ffmpeg's AVI lasts a picture longer than its pictures.
+/// A frame, or a frame of audio; ffmpeg's AVI lasts a frame longer than its frames.
 const TOLERANCE_S: f64 = 0.14;
 /// Requests at a time, so that results are judged while others are made.
 const AT_ONCE: usize = 2;
 
-/// Names of codecs as ffprobe has them, of pictures and of audio.
+/// Names of codecs as ffprobe has them, of frames and of audio.
 fn codecs(target: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match target {
         "mp4" | "mov" => (&["h264", "hevc"], &["aac", "mp3"]),
@@ -290,21 +290,21 @@ fn check_size(found: (u64, u64), expected: (u64, u64)) -> Result<(), Failure> {
     }
 }
 
-/// Of 12 pictures a second.
+/// Of 12 frames a second.
 async fn judge_moving(input: &Input, record: &Value, bytes: &[u8]) -> Result<(), Failure> {
-    let picture = look(bytes).await?;
-    let size = (picture.width.into(), picture.height.into());
+    let video_frame = look(bytes).await?;
+    let size = (video_frame.width.into(), video_frame.height.into());
     check_size(size, input.size.ok_or("audio cannot be looked at")?)?;
-    let lasts_s = f64::from(picture.delays.iter().sum::<u32>()) / 1000.0;
+    let lasts_s = f64::from(video_frame.delays.iter().sum::<u32>()) / 1000.0;
     let expected_s = input.lasting.0;
-    if (lasts_s - expected_s).abs() > TOLERANCE_S || picture.frames < 20 {
-        let frames = picture.frames;
-        return Err(format!("{frames} pictures, {lasts_s} s of {expected_s} s: {record}").into());
+    if (lasts_s - expected_s).abs() > TOLERANCE_S || video_frame.frames < 20 {
+        let frames = video_frame.frames;
+        return Err(format!("{frames} frames, {lasts_s} s of {expected_s} s: {record}").into());
     }
     Ok(())
 }
 
-/// A phone held upright: its flag stays where pictures are copied, and is obeyed where they are encoded.
+/// A phone held upright: its flag stays where frames are copied, and is obeyed where they are encoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turned_phone_is_upright_everywhere() -> Result<(), Failure> {
     let upright = clip("plain.mp4", "PICTURES SOUND H264 -c:a aac")?;

@@ -1,4 +1,4 @@
-//! Pictures of videos by their address, and pages of documents beside them.
+//! Frames of videos by their address, and pages of documents beside them.
 
 use reqwest::Method;
 
@@ -12,8 +12,8 @@ use crate::support::{
 const SECONDS: u32 = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_video_is_delivered_as_its_picture_at_a_time() -> Result<(), Failure> {
-    if !available("a_video_is_delivered_as_its_picture_at_a_time")? {
+async fn a_video_is_delivered_as_its_frame_at_a_time() -> Result<(), Failure> {
+    if !available("a_video_is_delivered_as_its_frame_at_a_time")? {
         return Ok(());
     }
     let server = Server::start().await?;
@@ -24,7 +24,7 @@ async fn a_video_is_delivered_as_its_picture_at_a_time() -> Result<(), Failure> 
         .upload_id("clip.mp4", &std::fs::read(&clip.mp4)?)
         .await?;
 
-    // 30 pictures a second.
+    // 30 frames a second.
     for (time, number) in [("t=7.5", 225), ("v=1", 30), ("t=0", 0), ("t=86400", 299)] {
         let query = format!("{time}&format=png");
         let answer = api.deliver(&key, &video, &query).await?.expect(200)?;

@@ -84,7 +84,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
     moov.extend(2_000_000_000_u32.to_be_bytes());
     moov.extend(b"moov");
     moov.extend([0; 64]);
-    // AVIMAINHEADER and BITMAPINFOHEADER say 65 535 instead of 160 and 90 (little endian); the pictures know better.
+    // AVIMAINHEADER and BITMAPINFOHEADER say 65 535 instead of 160 and 90 (little endian); the frames know better.
     let size = [&160_u32.to_le_bytes()[..], &90_u32.to_le_bytes()].concat();
     let giant = [&65_535_u32.to_le_bytes()[..], &65_535_u32.to_le_bytes()].concat();
     Ok(vec![
@@ -98,7 +98,7 @@ fn cases() -> Result<Vec<Case>, Failure> {
         (
             "index.avi",
             replaced(&avi.1, b"00dc", b"99zz"),
-            // Without its pictures it is audio, on which nothing can be written.
+            // Without its frames it is audio, on which nothing can be written.
             &[400, 415, 422],
         ),
         (
@@ -319,7 +319,7 @@ async fn a_track_that_turns_to_noise_is_the_files_fault() -> Result<(), Failure>
     let server = guarded().await?;
     let mut dice = Dice::new(9);
     let mut wrong = Vec::new();
-    // As ffmpeg numbers the tracks: pictures, audio.
+    // As ffmpeg numbers the tracks: frames, audio.
     for packet_id in [0x100, 0x101] {
         for percent in [2, 5, 10, 25, 50, 75] {
             let bytes = with_noise(&broadcast, packet_id, percent, &mut dice);

@@ -79,15 +79,13 @@ async fn events_of(api: &Api, id: &str) -> Result<Vec<String>, Failure> {
     Ok(types)
 }
 
-/// Every rendition shows every picture of the clip once, in order.
+/// Every rendition shows every frame of the clip once, in order.
 fn check_numbers(asset: &Asset, frames: u32) -> Result<(), Failure> {
-    for rendition in &asset.pictures {
+    for rendition in &asset.video_frames {
         let numbers = read_scaled_numbers(&rendition.whole())?;
         check_contiguous(&numbers, 0).map_err(|reason| format!("{}: {reason}", rendition.name))?;
         if numbers.len() != frames as usize {
-            return Err(
-                format!("{}: {} pictures of {frames}", rendition.name, numbers.len()).into(),
-            );
+            return Err(format!("{}: {} frames of {frames}", rendition.name, numbers.len()).into());
         }
     }
     Ok(())

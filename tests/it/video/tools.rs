@@ -1,4 +1,4 @@
-//! Tools on video: cuts, pictures and marks, proved by the numbers that are drawn in the pictures.
+//! Tools on video: cuts, frames and marks, proved by the numbers that are drawn in the frames.
 
 use std::path::Path;
 
@@ -35,12 +35,12 @@ fn numbered() -> Result<(Clip, Vec<u8>), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_accurate_cut_has_exactly_the_pictures_asked_for() -> Result<(), Failure> {
+async fn an_accurate_cut_has_exactly_the_frames_asked_for() -> Result<(), Failure> {
     let (_, bytes) = numbered()?;
     let server = patient().await?;
     let api = server.api();
     for (start, duration, format, first, count) in [
-        // Between key frames, on one, before the first picture's end, beyond the last one.
+        // Between key frames, on one, before the first frame's end, beyond the last one.
         ("2.5", "3", "", 75, 90),
         ("4", "0.5", "webm", 120, 15),
         ("0", "0.1", "mov", 0, 3),
@@ -93,14 +93,14 @@ async fn a_fast_cut_copies_from_the_key_frame_before() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pictures_are_those_of_their_time() -> Result<(), Failure> {
-    if !available("pictures_are_those_of_their_time")? {
+async fn frames_are_those_of_their_time() -> Result<(), Failure> {
+    if !available("frames_are_those_of_their_time")? {
         return Ok(());
     }
     let (_, bytes) = numbered()?;
     let server = patient().await?;
     let api = server.api();
-    for (timestamp, picture) in [
+    for (timestamp, video_frame) in [
         ("", 30),
         ("0", 0),
         ("4.5", 135),
@@ -115,7 +115,11 @@ async fn pictures_are_those_of_their_time() -> Result<(), Failure> {
         ];
         for tool in ["thumbnail", "poster-frame"] {
             let (_, still) = api.tool(tool, "clip.mp4", &bytes, &fields).await?;
-            assert_eq!(read_numbers(&still)?, [picture], "{tool} at {timestamp:?}");
+            assert_eq!(
+                read_numbers(&still)?,
+                [video_frame],
+                "{tool} at {timestamp:?}"
+            );
         }
     }
     let fields = [
@@ -135,7 +139,7 @@ async fn pictures_are_those_of_their_time() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storyboard_has_a_map_that_leads_to_its_pictures() -> Result<(), Failure> {
+async fn a_storyboard_has_a_map_that_leads_to_its_frames() -> Result<(), Failure> {
     let (_, bytes) = numbered()?;
     let server = patient().await?;
     let api = server.api();
@@ -168,11 +172,11 @@ async fn a_storyboard_has_a_map_that_leads_to_its_pictures() -> Result<(), Failu
         assert_eq!(cue.name, text(&board["filename"])?);
         assert!((cue.from_s - until_s).abs() < 0.002, "a gap: {cue:?}");
         until_s = cue.until_s;
-        let picture = cropped(image.path(), &cue.place).await?;
-        let at_s = f64::from(picture) / f64::from(PICTURES_PER_SECOND);
+        let video_frame = cropped(image.path(), &cue.place).await?;
+        let at_s = f64::from(video_frame) / f64::from(PICTURES_PER_SECOND);
         assert!(
             (cue.from_s - 0.04..cue.until_s).contains(&at_s),
-            "{picture}: {cue:?}"
+            "{video_frame}: {cue:?}"
         );
     }
     assert!((until_s - f64::from(SECONDS)).abs() < 0.1, "{until_s}");
@@ -218,7 +222,7 @@ fn seconds(time: &str) -> Result<f64, Failure> {
     Ok(units.into_iter().try_fold(0.0, add)?)
 }
 
-/// The number in a part of a picture.
+/// The number in a part of a frame.
 async fn cropped(image: &Path, place: &[u32]) -> Result<u32, Failure> {
     let [x, y, width, height] = place else {
         return Err(format!("{place:?} is no place").into());
@@ -228,7 +232,7 @@ async fn cropped(image: &Path, place: &[u32]) -> Result<u32, Failure> {
     Ok(*numbers.first().ok_or("nothing is cut out")?)
 }
 
-/// Where a picture of 320×180 is marked: bottom right, 40×20, 10 from the edges; and where pixels may still be touched,
+/// Where a frame of 320×180 is marked: bottom right, 40×20, 10 from the edges; and where pixels may still be touched,
 /// since codecs work in blocks.
 const MARKED: [usize; 4] = [270, 150, 40, 20];
 const NEAR: [usize; 4] = [256, 128, 64, 52];
@@ -263,7 +267,7 @@ async fn a_mark_on_a_video_is_in_its_corner_alone() -> Result<(), Failure> {
         read_by_ffmpeg(&source, luma).await?,
         read_by_ffmpeg(marked.path(), luma).await?,
     );
-    assert_eq!(before.len(), after.len(), "pictures were lost");
+    assert_eq!(before.len(), after.len(), "frames were lost");
     let area = SIZE.0 * SIZE.1;
     for (before, after) in before.chunks(area).zip(after.chunks(area)) {
         for (index, (before, after)) in before.iter().zip(after).enumerate() {

@@ -170,11 +170,11 @@ async fn audio_is_as_loud_as_asked() -> Result<(), Failure> {
             measured
                 .push([0.3, 1.0, 3.0, 5.0, 5.7].map(|at_s| level(around(&heard, at_s)) / before));
             if extension == "mp4" {
-                let (pictures, kept) = (
+                let (video_frames, kept) = (
                     packets(&video, "v").await?,
                     packets(adjusted.path(), "v").await?,
                 );
-                assert_eq!(pictures.len(), kept.len(), "pictures are copied");
+                assert_eq!(video_frames.len(), kept.len(), "frames are copied");
             }
         }
         let [half, double, faded] = &measured[..] else {

@@ -83,7 +83,7 @@ const DEMUXERS: &[&str] = &[
     "wavparse",
 ];
 
-/// What finds pictures and blocks of audio in a stream.
+/// What finds frames and blocks of audio in a stream.
 const PARSERS: &[&str] = &[
     "aacparse",
     "ac3parse",

@@ -1,6 +1,6 @@
-//! A part of a clip as GIF or animated WebP: the pictures shown at even distances, for ever from the beginning again.
+//! A part of a clip as GIF or animated WebP: the frames shown at even distances, for ever from the beginning again.
 //!
-//! Pictures are decoded and reduced first, all of them; libvips begins when the graph has ended (see [`still`]).
+//! Frames are decoded and reduced first, all of them; libvips begins when the graph has ended (see [`still`]).
 
 use std::os::fd::OwnedFd;
 
@@ -37,7 +37,7 @@ pub(super) fn perform(
     let facts = probe::probe(input, limits)?;
     let track = facts
         .video_track()
-        .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving picture"))?;
+        .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving frame"))?;
     let reduction = Reduction::new(track.shown_size(), animation.resize.as_ref());
     let reel = FrameSequence::take(animation, &reduction, input, &facts, limits, tell)?;
     let render = Render {
@@ -67,7 +67,7 @@ fn step_ms(format: Format) -> f64 {
     }
 }
 
-/// How pictures are made smaller while they are decoded, and what is left to do then.
+/// How frames are made smaller while they are decoded, and what is left to do then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Reduction {
     /// While they are decoded.
@@ -89,7 +89,7 @@ impl Reduction {
         let plan = geometry::plan(shown.0, shown.1, resize, false);
         let shrink = plan.shrink().max(1.0);
         let reduced = |side: u32| (f64::from(side) / shrink).round().max(1.0) as u32;
-        // Attention would choose another part of every picture.
+        // Attention would choose another part of every frame.
         let gravity = match resize.gravity {
             Gravity::Smart => Gravity::CENTER,
             point => point,
@@ -114,7 +114,7 @@ impl Reduction {
     }
 }
 
-/// Pictures, and when they are shown.
+/// Frames, and when they are shown.
 struct FrameSequence {
     rasters: Vec<Raster>,
     /// The tick at which each begins.
@@ -124,7 +124,7 @@ struct FrameSequence {
 }
 
 impl FrameSequence {
-    /// Takes the pictures of the part asked for, at the rate asked for. One that is shown for longer is taken once.
+    /// Takes the frames of the part asked for, at the rate asked for. One that is shown for longer is taken once.
     fn take(
         animation: &Animation,
         reduction: &Reduction,
@@ -140,7 +140,7 @@ impl FrameSequence {
         let (width, height) = reduction.last;
         vips::check_animation(width, height, ticks.unwrap_or(1), limits)?;
 
-        let mut pictures = FrameReader::open(input, facts)?;
+        let mut video_frames = FrameReader::open(input, facts)?;
         let mut converter = FrameConverter::of(facts);
         let mut reel = Self {
             rasters: Vec::new(),
@@ -151,16 +151,18 @@ impl FrameSequence {
         let mut last_s = f64::NAN;
         while ticks.is_none_or(|ticks| reel.ticks < ticks) {
             let at_s = animation.range.start_s + f64::from(reel.ticks) / rate;
-            let picture = pictures.at(at_s, tell)?.ok_or_else(still::no_picture)?;
-            if picture.at_s != last_s {
-                last_s = picture.at_s;
+            let video_frame = video_frames
+                .at(at_s, tell)?
+                .ok_or_else(still::no_video_frame)?;
+            if video_frame.at_s != last_s {
+                last_s = video_frame.at_s;
                 vips::check_animation(width, height, reel.rasters.len() as u32 + 1, limits)?;
-                let raster = converter.develop(&picture.sample, Some(reduction.size))?;
+                let raster = converter.develop(&video_frame.sample, Some(reduction.size))?;
                 reel.rasters.push(raster);
                 reel.starts.push(reel.ticks);
             }
             reel.ticks += 1;
-            if ticks.is_none() && pictures.is_at_end() {
+            if ticks.is_none() && video_frames.is_at_end() {
                 break;
             }
             let done = ticks.map_or(0.0, |ticks| reel.ticks as f32 / ticks as f32);
@@ -172,7 +174,7 @@ impl FrameSequence {
         Ok(reel)
     }
 
-    /// Milliseconds for each picture, in whole steps, so distributed that their sum is that of the part.
+    /// Milliseconds for each frame, in whole steps, so distributed that their sum is that of the part.
     fn delays(&self, step_ms: f64) -> Vec<i32> {
         let steps = (self.duration_s * 1_000.0 / step_ms).round();
         let boundary = |tick: u32| {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_reduced_to_what_the_result_needs() {
+    fn frames_are_reduced_to_what_the_result_needs() {
         let resize = |width, height, fit| Resize {
             gravity: Gravity::Smart,
             ..Resize::new(width, height, fit)

@@ -169,7 +169,7 @@ pub(super) fn failure(error: &gst::glib::Error) -> Failure {
 struct Position(Arc<AtomicU64>);
 
 impl Position {
-    /// That of the pictures, else of the audio.
+    /// That of the frames, else of the audio.
     fn of(graph: &Graph) -> Self {
         let reached = Arc::new(AtomicU64::new(0));
         let branch = graph

@@ -134,7 +134,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Pictures and audio as they are played: `video/x-raw`, `audio/x-raw`. A range is exact.
+    /// Frames and audio as they are played: `video/x-raw`, `audio/x-raw`. A range is exact.
     pub fn decode(
         input: &Input,
         facts: &MediaFacts,
@@ -144,7 +144,7 @@ impl Graph {
         open::open(input, facts, want, range, Depth::Decode)
     }
 
-    /// Pictures and audio as they are coded, with what parsers know in their caps. A range that is not accurate begins
+    /// Frames and audio as they are coded, with what parsers know in their caps. A range that is not accurate begins
     /// with the key frame at or before its start.
     pub fn parse(
         input: &Input,

@@ -31,18 +31,18 @@ use super::{
 const READY_WITHIN: Duration = Duration::from_secs(45);
 /// How often the bus is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
-/// Decoded pictures that wait in a branch.
+/// Decoded frames that wait in a branch.
 const WAITING_PICTURES: u32 = 4;
-/// Decoded audio that waits in a branch: as long as an encoder of pictures may look ahead.
+/// Decoded audio that waits in a branch: as long as an encoder of frames may look ahead.
 const WAITING_SOUND: gst::ClockTime = gst::ClockTime::from_seconds(20);
 /// Coded bytes of one track that wait for those of another.
 const WAITING_BYTES: u32 = 64 << 20;
-/// Coded pictures and blocks of audio that wait, unless another track has none.
+/// Coded frames and blocks of audio that wait, unless another track has none.
 const WAITING_UNITS: u32 = 200;
 
-/// The container whose demultiplexer goes to a place and not to the key frame before it, so that pictures are missing.
+/// The container whose demultiplexer goes to a place and not to the key frame before it, so that frames are missing.
 const LANDS_BEHIND: &str = "MPEG-PS";
-/// Longer groups of pictures are not met in it.
+/// Longer groups of frames are not met in it.
 const LONGEST_GROUP_S: f64 = 5.0;
 
 /// How far tracks are taken apart.
@@ -115,7 +115,7 @@ fn wanted(facts: &MediaFacts, want: Want) -> Result<Vec<BranchKind>, Failure> {
         )),
         (true, true) => Err(Failure::new(
             FailureCode::Impossible,
-            "the file has no moving picture",
+            "the file has no moving frame",
         )),
     }
 }
@@ -445,7 +445,7 @@ fn stream_id(pad: &gst::Pad) -> String {
 
 fn undecoded(kind: BranchKind, facts: &MediaFacts) -> Failure {
     let (what, codec) = match kind {
-        BranchKind::Video => ("pictures", facts.video_track().map(|track| &track.codec)),
+        BranchKind::Video => ("frames", facts.video_track().map(|track| &track.codec)),
         BranchKind::Audio => ("audio", facts.audio_track().map(|track| &track.codec)),
     };
     let codec = codec.map_or("unknown", String::as_str);

@@ -1,4 +1,4 @@
-//! What a clip is, by its container's and its codecs' headers and the first decoded picture.
+//! What a clip is, by its container's and its codecs' headers and the first decoded frame.
 //!
 //! The looking is done by GStreamer's discoverer on a thread of its own, because it may hang on broken files: it has a
 //! time-out, a second chance, and is left behind when even the time-out does not come.
@@ -77,7 +77,7 @@ fn bitrate(bytes: u64, duration_ms: Option<u64>) -> Option<u64> {
     u64::try_from(u128::from(bytes) * 8_000 / u128::from(duration_ms)).ok()
 }
 
-/// Nothing decodes pictures larger than any codec has them: then that is what is said.
+/// Nothing decodes frames larger than any codec has them: then that is what is said.
 fn or_too_large(failure: Failure, input: &Input, limits: &Limits) -> Failure {
     if failure.code != FailureCode::UnsupportedType {
         return failure;
@@ -88,8 +88,8 @@ fn or_too_large(failure: Failure, input: &Input, limits: &Limits) -> Failure {
 }
 
 fn check_sides(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
-    let pictures = facts.video.iter().filter(|track| !track.is_cover);
-    pictures
+    let video_frames = facts.video.iter().filter(|track| !track.is_cover);
+    video_frames
         .map(|track| (track.width, track.height))
         .try_for_each(|size| check_side(size, limits))
 }
@@ -101,7 +101,7 @@ fn check_side((width, height): (u32, u32), limits: &Limits) -> Result<(), Failur
     Err(Failure::new(
         FailureCode::TooLarge,
         format!(
-            "the pictures have {width}×{height} pixels, at most {} a side are allowed (video.max_side)",
+            "the frames have {width}×{height} pixels, at most {} a side are allowed (video.max_side)",
             limits.max_side
         ),
     ))

@@ -23,7 +23,7 @@ pub const LIMITS: Limits = Limits {
     max_side: 8_192,
 };
 
-/// Colours and a counter, 160×90, 10 pictures a second, 2 seconds.
+/// Colours and a counter, 160×90, 10 frames a second, 2 seconds.
 pub const PICTURES: &str = "-f lavfi -i testsrc2=size=160x90:rate=10:duration=2";
 /// 440 Hz, 2 seconds.
 pub const SOUND: &str = "-f lavfi -i sine=frequency=440:duration=2";

@@ -41,7 +41,7 @@ fn range(start_s: f64, duration_s: f64) -> Range {
     }
 }
 
-fn add_picture_sink(graph: &Graph) -> gstreamer_app::AppSink {
+fn add_video_frame_sink(graph: &Graph) -> gstreamer_app::AppSink {
     let sink = sink::to_us(&gst::Caps::builder("video/x-raw").build());
     graph.add_chain(&[sink.upcast_ref()]).expect("a sink");
     graph
@@ -50,9 +50,9 @@ fn add_picture_sink(graph: &Graph) -> gstreamer_app::AppSink {
     sink
 }
 
-/// The presentation times of the pictures that come out, in milliseconds of the clip.
+/// The presentation times of the frames that come out, in milliseconds of the clip.
 fn times(graph: &Graph) -> Result<Vec<u64>, Failure> {
-    let sink = add_picture_sink(graph);
+    let sink = add_video_frame_sink(graph);
     let mut times = Vec::new();
     drive::pull_frames(graph, &sink, &mut |sample| {
         let pts = sample.buffer().and_then(|buffer| buffer.pts());
@@ -79,11 +79,11 @@ fn ranges_are_exact() {
     ] {
         let graph = Graph::decode(&input, &facts, PICTURES_ONLY, range).expect("a graph");
         assert_eq!(graph.branches().len(), 1);
-        assert_eq!(times(&graph).expect("pictures"), expected, "{range:?}");
+        assert_eq!(times(&graph).expect("frames"), expected, "{range:?}");
     }
 }
 
-/// Pictures by their own numbers: 25 a second, a key frame each half second; a place that is no key frame.
+/// Frames by their own numbers: 25 a second, a key frame each half second; a place that is no key frame.
 #[test]
 fn every_container_is_sought_exactly() {
     if !clips::can_be_made() {
@@ -103,7 +103,7 @@ fn every_container_is_sought_exactly() {
     ] {
         let (input, facts) = open(&clips::clip(name, &format!("{source} {audio} {codec}")));
         let whole = Graph::decode(&input, &facts, PICTURES_ONLY, None).expect("a graph");
-        let all = times(&whole).expect("pictures");
+        let all = times(&whole).expect("frames");
         drop(whole);
         let part = Graph::decode(&input, &facts, PICTURES_ONLY, Some(range(1.28, 0.4)));
         let part = part.expect("a graph");
@@ -113,8 +113,8 @@ fn every_container_is_sought_exactly() {
             .into_iter()
             .filter(|time| (start..end).contains(&(*time as f64 - origin)))
             .collect();
-        let found = times(&part).expect("pictures");
-        // The picture that is seen at the start may come before, cut to begin there.
+        let found = times(&part).expect("frames");
+        // The frame that is seen at the start may come before, cut to begin there.
         let found = &found[found.len().saturating_sub(expected.len())..];
         assert!(!expected.is_empty(), "{name}");
         assert_eq!(found, expected, "{name}");
@@ -129,7 +129,7 @@ fn a_graph_goes_from_place_to_place() {
     clips::start();
     let (input, facts) = open(&clips::usual());
     let graph = Graph::decode(&input, &facts, PICTURES_ONLY, None).expect("a graph");
-    let sink = add_picture_sink(&graph);
+    let sink = add_video_frame_sink(&graph);
     for place_ms in [1_500, 300, 1_900, 0] {
         graph.seek(place_ms as f64 / 1e3, None).expect("a place");
         let mut first = None;
@@ -137,7 +137,7 @@ fn a_graph_goes_from_place_to_place() {
             first = sample.buffer().and_then(|buffer| buffer.pts());
             Ok(ControlFlow::Break(()))
         })
-        .expect("a picture");
+        .expect("a frame");
         assert_eq!(first.expect("a time").mseconds(), place_ms);
     }
 }
@@ -205,7 +205,7 @@ fn coded_tracks_are_copied() {
     clips::start();
     let late = clips::clip(
         "late.ts",
-        // The audio's blocks lie far behind the pictures that they belong to.
+        // The audio's blocks lie far behind the frames that they belong to.
         &format!("{PICTURES} {SOUND} {H264} -c:a aac -shortest -muxdelay 0"),
     );
     let copy = ["h264parse ! queue", "aacparse ! queue"];

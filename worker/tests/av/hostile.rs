@@ -137,7 +137,7 @@ fn what_is_no_clip_is_refused() {
         ("noise", &noise),
         ("a moov of 2 GB", &moov),
         (
-            "a picture",
+            "a frame",
             b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde",
         ),
         (

@@ -112,7 +112,7 @@ fn audio_alone_is_a_clip() {
 }
 
 #[test]
-fn pictures_are_described() {
+fn video_frames_are_described() {
     if !clips::can_be_made() {
         return;
     }
@@ -164,7 +164,7 @@ fn pictures_are_described() {
 
 /// The matrix of a track's header (ISO/IEC 14496-12 section 8.3.2): 16.16 numbers a, b, u, c, d.
 #[test]
-fn turned_pictures_are_known() {
+fn turned_frames_are_known() {
     if !clips::can_be_made() {
         return;
     }
@@ -249,7 +249,7 @@ fn limits_are_named() {
 
 /// Larger than any decoder takes: not of an unknown type, but too large.
 #[test]
-fn pictures_that_only_their_container_calls_huge_are_too_large() {
+fn frames_that_only_their_container_calls_huge_are_too_large() {
     if !clips::can_be_made() {
         return;
     }

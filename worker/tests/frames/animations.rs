@@ -1,4 +1,4 @@
-//! Moving images: number, order, delays and total time of their pictures.
+//! Moving images: number, order, delays and total time of their frames.
 
 use sluice_media::{
     av::{Animation, AvTask, Range},
@@ -25,28 +25,28 @@ fn animation(start_s: f64, duration_s: Option<f64>, rate: f32, format: Format) -
     }
 }
 
-/// Delays in milliseconds, and the numbers of the pictures.
+/// Delays in milliseconds, and the numbers of the frames.
 fn read(performed: &Performed, format: Format) -> (Vec<u32>, Vec<u32>) {
     let bytes = &performed.outputs[0];
     let facts = vips::inspect(format, bytes, &LIMITS).expect("an image");
-    let pictures = (1..=facts.pages)
-        .map(|page| number(&vips::raster(format, page, bytes, &LIMITS, 999).expect("a picture")));
-    (facts.delays.clone(), pictures.collect())
+    let video_frames = (1..=facts.pages)
+        .map(|page| number(&vips::raster(format, page, bytes, &LIMITS, 999).expect("a frame")));
+    (facts.delays.clone(), video_frames.collect())
 }
 
 #[test]
-fn pictures_and_delays_are_those_of_the_part() {
+fn frames_and_delays_are_those_of_the_part() {
     if !can_be_made() {
         return;
     }
     let clip = counted("animated.mp4", X264);
     for format in [Format::Gif, Format::Webp] {
-        for (start_s, duration_s, rate, pictures, total_ms) in [
+        for (start_s, duration_s, rate, video_frames, total_ms) in [
             (1.0, Some(0.5), 10.0, vec![10, 11, 12, 13, 14], 500),
             (0.0, Some(1.0), 3.0, vec![0, 3, 6], 1_000),
             (2.55, None, 10.0, vec![25, 26, 27, 28, 29], 450),
             (2.0, Some(99.0), 4.0, vec![20, 22, 25, 27], 1_000),
-            // A picture that is shown twice as long is there once.
+            // A frame that is shown twice as long is there once.
             (0.0, Some(0.4), 20.0, vec![0, 1, 2, 3], 400),
             (0.3, Some(0.01), 12.0, vec![3], 10),
         ] {
@@ -55,10 +55,10 @@ fn pictures_and_delays_are_those_of_the_part() {
             let facts = &performed.done.outputs[0];
             let name = format!("{format:?} {start_s} {duration_s:?} {rate}");
             assert_eq!(facts.duration_ms, Some(total_ms), "{name}");
-            assert_eq!(facts.pages as usize, pictures.len(), "{name}");
+            assert_eq!(facts.pages as usize, video_frames.len(), "{name}");
             let (delays, found) = read(&performed, format);
-            assert_eq!(found, pictures, "{name}");
-            if pictures.len() > 1 {
+            assert_eq!(found, video_frames, "{name}");
+            if video_frames.len() > 1 {
                 assert_eq!(
                     u64::from(delays.iter().sum::<u32>()),
                     total_ms,

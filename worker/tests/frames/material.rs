@@ -18,15 +18,15 @@ use sluice_worker::{
 
 use super::clips::{self, LIMITS};
 
-/// What a picture's luma is above that of the one before it; the first has [`FIRST`].
+/// What a frame's luma is above that of the one before it; the first has [`FIRST`].
 const STEP: u32 = 7;
 const FIRST: u32 = 20;
-/// Counted pictures of a clip.
+/// Counted frames of a clip.
 pub const COUNT: u32 = 30;
 /// Of them in a second.
 pub const RATE: f64 = 10.0;
 
-/// Pictures of 64 × 48 in one grey each: 30 of them, 10 a second, a key picture every `ARGS -g`.
+/// Frames of 64 × 48 in one grey each: 30 of them, 10 a second, a key frame every `ARGS -g`.
 pub fn counted(name: &str, arguments: &str) -> PathBuf {
     let grey = format!("geq=lum='{FIRST}+{STEP}*N':cb=128:cr=128");
     let source =
@@ -34,10 +34,10 @@ pub fn counted(name: &str, arguments: &str) -> PathBuf {
     clips::clip(name, &format!("{source} {arguments}"))
 }
 
-/// x264 without loss of flat greys, a key picture a second.
+/// x264 without loss of flat greys, a key frame a second.
 pub const X264: &str = "-c:v libx264 -preset ultrafast -qp 1 -g 10 -bf 0";
 
-/// The number of the picture that a raster shows.
+/// The number of the frame that a raster shows.
 pub fn number(raster: &Raster) -> u32 {
     let middle = pixel(raster, raster.width / 2, raster.height / 2);
     let luma = f64::from(middle[1]) * 219.0 / 255.0 + 16.0;
@@ -103,7 +103,7 @@ fn content(file: &mut File) -> Vec<u8> {
     bytes
 }
 
-/// The picture at that time, without loss.
+/// The frame at that time, without loss.
 pub fn still(at_s: f64) -> AvTask {
     AvTask::Still(Still {
         at_s,

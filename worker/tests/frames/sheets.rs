@@ -1,4 +1,4 @@
-//! Storyboards: every picture from its place, and a map that says where it is.
+//! Storyboards: every frame from its place, and a map that says where it is.
 
 use sluice_media::{
     av::{
@@ -29,7 +29,7 @@ fn form(frames: u32, columns: u32, width: u32, format: Format) -> Sheet {
     }
 }
 
-/// One picture of it.
+/// One frame of it.
 fn cell(board: &Raster, (left, top): (u32, u32), (width, height): (u32, u32)) -> Raster {
     let pixels = (top..top + height)
         .flat_map(|y| (left..left + width).flat_map(move |x| pixel(board, x, y)))
@@ -43,7 +43,7 @@ fn cell(board: &Raster, (left, top): (u32, u32), (width, height): (u32, u32)) ->
 }
 
 #[test]
-fn pictures_stand_where_the_map_says() {
+fn frames_stand_where_the_map_says() {
     if !can_be_made() {
         return;
     }
@@ -57,7 +57,7 @@ fn pictures_stand_where_the_map_says() {
             .strip_prefix("WEBVTT\n")
             .expect("a signature")
             .split("\n\n");
-        for (index, picture, times, place) in [
+        for (index, video_frame, times, place) in [
             (0, 3, "00:00:00.000 --> 00:00:00.600", (0, 0)),
             (1, 9, "00:00:00.600 --> 00:00:01.200", (32, 0)),
             (2, 15, "00:00:01.200 --> 00:00:01.800", (0, 24)),
@@ -71,7 +71,7 @@ fn pictures_stand_where_the_map_says() {
             );
             assert_eq!(cue, expected);
             let shown = number(&cell(&board, place, (32, 24)));
-            assert_eq!(shown, picture, "{format:?} {index}");
+            assert_eq!(shown, video_frame, "{format:?} {index}");
         }
         assert_eq!(cues.next(), None);
         assert_eq!(performed.done.outputs[1].format, None);
@@ -113,7 +113,7 @@ fn a_ladder_that_decodes_draws_the_same_one() {
 }
 
 #[test]
-fn a_short_clip_repeats_its_pictures_and_a_giant_is_refused() {
+fn a_short_clip_repeats_its_frames_and_a_giant_is_refused() {
     if !can_be_made() {
         return;
     }
@@ -132,7 +132,7 @@ fn a_short_clip_repeats_its_pictures_and_a_giant_is_refused() {
     assert_eq!(refused.expect("too large").code, FailureCode::TooLarge);
     let audio = clip_of_audio();
     let refused = perform(&sheet(6, 6, 64, Format::Png), &audio).err();
-    assert_eq!(refused.expect("no pictures").code, FailureCode::Impossible);
+    assert_eq!(refused.expect("no frames").code, FailureCode::Impossible);
 }
 
 fn clip_of_audio() -> std::path::PathBuf {

@@ -1,4 +1,4 @@
-//! One picture: the right one, upright, in the right colours.
+//! One frame: the right one, upright, in the right colours.
 
 use sluice_media::{
     av::{AvTask, Still},
@@ -15,7 +15,7 @@ use super::{
 };
 
 #[test]
-fn the_picture_shown_at_a_time_is_found_in_every_container() {
+fn the_frame_shown_at_a_time_is_found_in_every_container() {
     if !can_be_made() {
         return;
     }
@@ -50,11 +50,11 @@ fn the_picture_shown_at_a_time_is_found_in_every_container() {
 }
 
 #[test]
-fn pictures_of_varying_length_are_shown_until_the_next() {
+fn frames_of_varying_length_are_shown_until_the_next() {
     if !can_be_made() {
         return;
     }
-    // Pictures 0 to 4 at 0 s to 0.4 s, then 20 to 29 from 2 s on.
+    // Frames 0 to 4 at 0 s to 0.4 s, then 20 to 29 from 2 s on.
     let filter = "-vf select='lt(n,5)+gte(n,20)' -fps_mode vfr";
     for name in ["varying.mp4", "varying.mkv"] {
         let clip = counted(name, &format!("{filter} {X264}"));
@@ -78,7 +78,7 @@ const BLUE: [u8; 3] = [20, 20, 220];
 const LOSSLESS: &str = "-c:v libx264 -preset ultrafast -qp 1";
 
 #[test]
-fn pictures_are_upright_and_their_pixels_square() {
+fn frames_are_upright_and_their_pixels_square() {
     if !can_be_made() {
         return;
     }
@@ -172,7 +172,7 @@ fn colours_are_those_of_the_tags() {
 }
 
 #[test]
-fn a_high_dynamic_range_becomes_a_sane_picture() {
+fn a_high_dynamic_range_becomes_a_sane_frame() {
     if !can_be_made() {
         return;
     }
@@ -185,7 +185,7 @@ fn a_high_dynamic_range_becomes_a_sane_picture() {
 }
 
 #[test]
-fn the_picture_is_rendered_like_any_image() {
+fn the_frame_is_rendered_like_any_image() {
     if !can_be_made() {
         return;
     }
@@ -211,7 +211,7 @@ fn the_picture_is_rendered_like_any_image() {
 }
 
 #[test]
-fn a_damaged_picture_gives_way_to_a_good_one() {
+fn a_damaged_frame_gives_way_to_a_good_one() {
     if !can_be_made() {
         return;
     }

@@ -263,8 +263,8 @@ fn edit_lists_cost_no_audio() {
     let sweep = "-f lavfi -i aevalsrc=0.5*sin(2*PI*(300*t+150*t*t)):d=6:s=48000";
     let plain = clip("sweep.wav", &format!("{sweep} -c:a pcm_s16le"));
     let plain = samples(&plain);
-    let pictures = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=6";
-    let both = format!("{pictures} {sweep} {H264} -g 100 -c:a aac -b:a 192k");
+    let video_frames = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=6";
+    let both = format!("{video_frames} {sweep} {H264} -g 100 -c:a aac -b:a 192k");
     let whole = clip("sweep.mp4", &both);
     let copied = format!("-ss 2.3 -i {} -c copy", whole.display());
     let late = clip("late-sweep.mp4", &copied);
@@ -291,7 +291,7 @@ fn edit_lists_cost_no_audio() {
             let place = (start_s * RATE as f64) as usize;
             let expected = &plain[place..(end_s * RATE as f64) as usize];
             let missing = expected.len() as f64 - found.len() as f64;
-            // A picture's time, to which a cut without encoding may be rounded.
+            // A frame's time, to which a cut without encoding may be rounded.
             let tolerance = if *path == late { 0.04 } else { 0.001 } * RATE as f64;
             assert!(
                 missing.abs() <= tolerance,

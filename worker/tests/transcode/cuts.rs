@@ -16,11 +16,11 @@ use crate::{
     made::{Made, convert, ffmpeg, luma, to},
 };
 
-/// Pictures of which each is a little brighter than the one before: 25 a second, 4 seconds.
+/// Frames of which each is a little brighter than the one before: 25 a second, 4 seconds.
 const NUMBERED: &str = "-f lavfi -i color=gray:size=64x64:rate=25:duration=4,format=yuv420p,geq=lum=20+N*2:cb=128:cr=128";
 const LONG_SOUND: &str = "-f lavfi -i sine=frequency=440:duration=4";
 
-/// A clip of numbered pictures with a key frame each 25.
+/// A clip of numbered frames with a key frame each 25.
 fn numbered(name: &str) -> PathBuf {
     clip(
         name,
@@ -30,7 +30,7 @@ fn numbered(name: &str) -> PathBuf {
     )
 }
 
-/// The numbers of the pictures in a result.
+/// The numbers of the frames in a result.
 fn numbers(path: &Path) -> Vec<u8> {
     luma(path)
         .into_iter()
@@ -51,7 +51,7 @@ fn cut(path: &Path, format: Format, start_s: f64, duration_s: f64, accurate: boo
 }
 
 #[test]
-fn an_exact_cut_begins_and_ends_with_the_pictures_asked_for() {
+fn an_exact_cut_begins_and_ends_with_the_frames_asked_for() {
     if !can_be_made() {
         return;
     }
@@ -97,7 +97,7 @@ fn a_fast_cut_copies_from_the_key_frame_on() {
         assert!(found[0].abs_diff(25) <= 1, "{format:?}: {found:?}");
         assert!(
             (33..=40).contains(&found.len()),
-            "{format:?}: {} pictures",
+            "{format:?}: {} frames",
             found.len()
         );
         assert!(found.windows(2).all(|two| two[0] <= two[1]), "{found:?}");
@@ -121,7 +121,7 @@ fn a_copy_has_the_same_packets_and_plays_from_its_first_bytes() {
         let hashes = text.lines().filter(|line| !line.starts_with('#'));
         hashes
             .filter_map(|line| line.rsplit(',').next().map(|hash| hash.trim().to_owned()))
-            // The parameter sets in front of the first picture go into the container's header.
+            // The parameter sets in front of the first frame go into the container's header.
             .skip(1)
             .collect::<Vec<_>>()
     };

@@ -175,7 +175,7 @@ pub fn complaints(path: &Path) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The luma in the middle of each picture.
+/// The luma in the middle of each frame.
 pub fn luma(path: &Path) -> Vec<u8> {
     const SIDE: usize = 16;
     let bytes = ffmpeg(
@@ -184,7 +184,7 @@ pub fn luma(path: &Path) -> Vec<u8> {
     );
     bytes
         .chunks_exact(SIDE * SIDE * 3 / 2)
-        .map(|picture| picture[SIDE * SIDE / 2 + SIDE / 2])
+        .map(|video_frame| video_frame[SIDE * SIDE / 2 + SIDE / 2])
         .collect()
 }
 

@@ -9,7 +9,7 @@ use crate::{
     made::{complaints, convert, to},
 };
 
-/// A name, ffmpeg's arguments, whether there are pictures, how many channels of audio, and the size shown.
+/// A name, ffmpeg's arguments, whether there are frames, how many channels of audio, and the size shown.
 type Recipe = (&'static str, &'static str, bool, u32, (i64, i64));
 
 const INPUTS: &[Recipe] = &[
@@ -130,7 +130,7 @@ fn every_input_becomes_what_is_asked() {
     }
     let _alone = alone();
     let mut wrong = Vec::new();
-    for (index, (name, recipe, has_pictures, channels, size)) in INPUTS.iter().enumerate() {
+    for (index, (name, recipe, has_video_frames, channels, size)) in INPUTS.iter().enumerate() {
         let path = input(name, recipe);
         for (number, (format, video, audio)) in TARGETS.iter().enumerate() {
             // Each input becomes what is asked for most, and three of the others in turn.
@@ -154,11 +154,11 @@ fn every_input_becomes_what_is_asked() {
                     wrong.push(format!("{what}: {text}"));
                 }
             };
-            let pictures = found.codec("video");
-            if *has_pictures && !video.is_empty() {
+            let video_frames = found.codec("video");
+            if *has_video_frames && !video.is_empty() {
                 expect(
-                    video.split(' ').any(|codec| codec == pictures),
-                    format!("pictures are {pictures}"),
+                    video.split(' ').any(|codec| codec == video_frames),
+                    format!("frames are {video_frames}"),
                 );
                 let shown = found.shown_size();
                 expect(
@@ -166,7 +166,10 @@ fn every_input_becomes_what_is_asked() {
                     format!("{shown:?}"),
                 );
             } else {
-                expect(pictures.is_empty(), format!("pictures are {pictures}"));
+                expect(
+                    video_frames.is_empty(),
+                    format!("frames are {video_frames}"),
+                );
             }
             let codec_found = found.codec("audio");
             if *channels > 0 {
@@ -186,7 +189,7 @@ fn every_input_becomes_what_is_asked() {
             } else {
                 expect(codec_found.is_empty(), format!("audio is {codec_found}"));
             }
-            // ffmpeg's AVI with MPEG-4 pictures lasts a picture longer.
+            // ffmpeg's AVI with MPEG-4 frames lasts a frame longer.
             expect(
                 (found.duration_s() - 2.0).abs() < 0.21,
                 format!("{} s", found.duration_s()),

@@ -1,6 +1,6 @@
 //! Clips of what is on air, cut from the stored fragments without re-encoding: a stored file a moment later.
 //!
-//! A clip begins with the last picture at or before its start that a decoder can start with, and ends with the part that holds
+//! A clip begins with the last frame at or before its start that a decoder can start with, and ends with the part that holds
 //! its end. It reaches back to the beginning of a broadcast that is recorded, else as far as the playlist does.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -96,7 +96,7 @@ impl Recordings {
         let cut = blocking(move || source.clip(start_90k, end_90k)).await?;
         let cut = cut.map_err(|CodecChange| ClipError::CodecChange)?;
         let mut cut = cut.ok_or_else(|| {
-            ClipError::Range("there is no picture to start with in this range yet".into())
+            ClipError::Range("there is no frame to start with in this range yet".into())
         })?;
         let plan = accounts::get(&mut services.store.read().await?, input.account_id)
             .await?

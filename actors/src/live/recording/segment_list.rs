@@ -23,7 +23,7 @@ use tracing::debug;
 
 use super::writer::INDEX;
 
-/// Of the box before the media of a fragment, which holds some 16 bytes for each picture.
+/// Of the box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
 /// Bytes that are copied at a time.
 const BATCH: usize = 1 << 20;
@@ -134,7 +134,7 @@ impl SegmentList {
         Ok(splice.finish(next))
     }
 
-    /// A file from the last picture that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
+    /// A file from the last frame that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
     /// `None` without any media there; `Err` names codecs that changed in between.
     pub(super) fn clip(
         &self,
@@ -246,7 +246,7 @@ impl SegmentList {
     }
 }
 
-/// Segments that a clip goes back over to find a picture to start with.
+/// Segments that a clip goes back over to find a frame to start with.
 const MOST_LOOK_BACK: usize = 16;
 
 /// The codecs are others in the middle of what was asked for.
@@ -278,7 +278,7 @@ impl Scales {
             };
             if *kind == TrackKind::Video {
                 independent = run.samples.first().is_some_and(|sample| sample.key);
-                // Pictures give the pace.
+                // Frames give the pace.
                 start = to_90k(run.start);
                 end = to_90k(run.start.saturating_add(run.duration()));
                 break;

@@ -273,7 +273,7 @@ impl Part {
         }
     }
 
-    /// The video stream of it: the pictures as they are, where players take them. `None` when the month's operations are used
+    /// The video stream of it: the frames as they are, where players take them. `None` when the month's operations are used
     /// up.
     async fn stream(
         &self,

@@ -14,7 +14,7 @@ use super::{
     unit_window::{Tracks, WindowUnit},
 };
 
-/// How long audio waits for the picture that may come with it.
+/// How long audio waits for the frame that may come with it.
 const VIDEO_WAIT_90K: i64 = CLOCK_90K;
 
 /// See the module documentation.
@@ -26,7 +26,7 @@ pub struct Feed {
     timeline: Timeline,
     /// A decoder has begun, and everything goes on.
     is_open: bool,
-    /// Of the first audio without a picture.
+    /// Of the first audio without a frame.
     waits_since_90k: Option<i64>,
     /// Of the key frame that it was opened with, until audio has come up to it.
     opened_90k: Option<i64>,
@@ -58,7 +58,7 @@ impl Feed {
     pub fn push(&mut self, item: WindowUnit, units: &mut Vec<Unit>) {
         self.follow(&item.tracks);
         let is_wanted = match &item.unit {
-            Unit::Video(picture) => self.wants_picture(picture),
+            Unit::Video(video_frame) => self.wants_video_frame(video_frame),
             Unit::Audio(audio) => self.wants_audio(audio),
             Unit::VideoConfig(_) | Unit::AudioConfig(_) => return,
         };
@@ -69,7 +69,7 @@ impl Feed {
         self.is_behind = false;
         self.announce(units);
         units.push(match item.unit {
-            Unit::Video(picture) => Unit::Video(self.placed(picture)),
+            Unit::Video(video_frame) => Unit::Video(self.placed(video_frame)),
             Unit::Audio(audio) => Unit::Audio(AudioUnit {
                 pts_90k: self.timeline.place(Kind::Audio, audio.pts_90k, 0),
                 ..audio
@@ -96,10 +96,10 @@ impl Feed {
         self.tracks = Arc::clone(tracks);
     }
 
-    fn wants_picture(&mut self, picture: &VideoUnit) -> bool {
-        if !self.is_open && picture.key {
+    fn wants_video_frame(&mut self, video_frame: &VideoUnit) -> bool {
+        if !self.is_open && video_frame.key {
             self.is_open = true;
-            self.opened_90k = Some(picture.dts_90k);
+            self.opened_90k = Some(video_frame.dts_90k);
         }
         self.is_open
     }
@@ -142,11 +142,11 @@ impl Feed {
         }
     }
 
-    fn placed(&mut self, picture: VideoUnit) -> VideoUnit {
-        let (time_90k, delay_90k) = (picture.dts_90k, i64::from(picture.cts_90k));
+    fn placed(&mut self, video_frame: VideoUnit) -> VideoUnit {
+        let (time_90k, delay_90k) = (video_frame.dts_90k, i64::from(video_frame.cts_90k));
         VideoUnit {
             dts_90k: self.timeline.place(Kind::Video, time_90k, delay_90k),
-            ..picture
+            ..video_frame
         }
     }
 }
@@ -206,15 +206,15 @@ mod tests {
             };
             self.feed.push(item, &mut units);
             let word = |unit: &Unit| match unit {
-                Unit::VideoConfig(config) => format!("picture is {} wide", config.width),
+                Unit::VideoConfig(config) => format!("frame is {} wide", config.width),
                 Unit::AudioConfig(config) => format!("audio has {} channels", config.channels),
-                Unit::Video(picture) => format!("picture at {}", picture.dts_90k),
+                Unit::Video(video_frame) => format!("frame at {}", video_frame.dts_90k),
                 Unit::Audio(audio) => format!("audio at {}", audio.pts_90k),
             };
             units.iter().map(word).collect()
         }
 
-        fn picture(&mut self, dts_90k: i64, key: bool) -> Vec<String> {
+        fn video_frame(&mut self, dts_90k: i64, key: bool) -> Vec<String> {
             self.push(Unit::Video(VideoUnit {
                 dts_90k,
                 cts_90k: 0,
@@ -243,24 +243,20 @@ mod tests {
     fn it_begins_with_configurations_and_a_key_frame() {
         let mut script = Script::new(both(1));
         assert_eq!(script.audio(9_000), NOTHING);
-        assert_eq!(script.picture(9_000, false), NOTHING);
+        assert_eq!(script.video_frame(9_000, false), NOTHING);
         assert_eq!(
-            script.picture(12_000, true),
-            [
-                "picture is 160 wide",
-                "audio has 2 channels",
-                "picture at 0"
-            ]
+            script.video_frame(12_000, true),
+            ["frame is 160 wide", "audio has 2 channels", "frame at 0"]
         );
         // Audio of what was shown before it.
         assert_eq!(script.audio(11_000), NOTHING);
         assert_eq!(script.audio(12_500), ["audio at 500"]);
-        assert_eq!(script.picture(15_000, false), ["picture at 3000"]);
+        assert_eq!(script.video_frame(15_000, false), ["frame at 3000"]);
         assert_eq!(script.feed.dropped(), 0);
     }
 
     #[test]
-    fn audio_alone_waits_a_second_for_its_picture() {
+    fn audio_alone_waits_a_second_for_its_frame() {
         let mut script = Script::new(Tracks {
             audio: Some(opus(1)),
             ..Tracks::default()
@@ -274,27 +270,27 @@ mod tests {
     #[test]
     fn what_was_missed_is_left_out_up_to_the_next_key_frame() {
         let mut script = Script::new(both(1));
-        script.picture(0, true);
+        script.video_frame(0, true);
         script.feed.miss(5);
-        assert_eq!(script.picture(30_000, false), NOTHING);
+        assert_eq!(script.video_frame(30_000, false), NOTHING);
         assert_eq!(script.audio(30_000), NOTHING);
-        assert_eq!(script.picture(33_000, true), ["picture at 33000"]);
+        assert_eq!(script.video_frame(33_000, true), ["frame at 33000"]);
         assert_eq!(script.feed.dropped(), 7);
     }
 
     #[test]
     fn another_encoder_goes_on_the_same_line() {
         let mut script = Script::new(both(1));
-        script.picture(900_000, true);
+        script.video_frame(900_000, true);
         script.audio(900_900);
         script.tracks = Arc::new(Tracks {
             video: Some(video(320)),
             ..both(2)
         });
-        assert_eq!(script.picture(0, false), NOTHING);
+        assert_eq!(script.video_frame(0, false), NOTHING);
         assert_eq!(
-            script.picture(3_000, true),
-            ["picture is 320 wide", "picture at 3900"]
+            script.video_frame(3_000, true),
+            ["frame is 320 wide", "frame at 3900"]
         );
         assert_eq!(script.audio(3_100), ["audio at 4000"]);
     }
@@ -302,15 +298,15 @@ mod tests {
     #[test]
     fn another_configuration_waits_for_its_key_frame() {
         let mut script = Script::new(both(1));
-        script.picture(0, true);
+        script.video_frame(0, true);
         script.tracks = Arc::new(Tracks {
             video: Some(video(320)),
             ..both(1)
         });
-        assert_eq!(script.picture(3_000, false), NOTHING);
+        assert_eq!(script.video_frame(3_000, false), NOTHING);
         assert_eq!(
-            script.picture(6_000, true),
-            ["picture is 320 wide", "picture at 6000"]
+            script.video_frame(6_000, true),
+            ["frame is 320 wide", "frame at 6000"]
         );
     }
 }

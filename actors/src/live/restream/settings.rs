@@ -12,7 +12,7 @@ use sluice_media::setting::duration;
 pub struct RestreamSettings {
     pub max_outputs_per_input: u32,
     pub max_outputs: u32,
-    /// How far an output may fall behind before it leaves pictures out.
+    /// How far an output may fall behind before it leaves frames out.
     #[serde(with = "duration")]
     pub buffer: Duration,
     /// From the connection to the target's leave to publish.

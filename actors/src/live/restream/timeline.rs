@@ -1,14 +1,14 @@
 //! One line of times for a target, whatever publishers' clocks do.
 //!
 //! Times start at 0 and rise. Where a track's time jumps by more than a second, or another session begins, the line goes on
-//! right behind its end, and the other track follows by the same distance, so that audio stays with its picture. The end is where
-//! the last picture is shown, which may be some pictures behind where it is decoded.
+//! right behind its end, and the other track follows by the same distance, so that audio stays with its frame. The end is where
+//! the last frame is shown, which may be some frames behind where it is decoded.
 
 use sluice_media::unit::CLOCK_90K;
 
 /// What the packager takes for a jump too.
 const JUMP_90K: i64 = CLOCK_90K;
-/// Between the end of the line and what goes on behind it: about a picture.
+/// Between the end of the line and what goes on behind it: about a frame.
 const STEP_90K: i64 = CLOCK_90K / 30;
 
 /// Which line a time belongs to.
@@ -42,7 +42,7 @@ impl Timeline {
         self.audio.offset_90k = None;
     }
 
-    /// The place of a unit with this time (a picture's is that of its decoding), which is shown so much later.
+    /// The place of a unit with this time (a frame's is that of its decoding), which is shown so much later.
     pub fn place(&mut self, kind: Kind, time_90k: i64, delay_90k: i64) -> i64 {
         let (track, other) = match kind {
             Kind::Video => (&mut self.video, self.audio),
@@ -107,14 +107,18 @@ mod tests {
             let mut line = Timeline::default();
             line.place(Video, 0, 0);
             line.place(Audio, 10, 0);
-            let picture = line.place(Video, jump, 0);
-            assert_eq!(picture, 10 + STEP_90K, "{jump}");
-            // Audio that was on its way goes on, and then comes after its picture.
+            let video_frame = line.place(Video, jump, 0);
+            assert_eq!(video_frame, 10 + STEP_90K, "{jump}");
+            // Audio that was on its way goes on, and then comes after its frame.
             assert_eq!(line.place(Audio, 1_930, 0), 1_930, "{jump}");
-            assert_eq!(line.place(Audio, jump + 900, 0), picture + 900, "{jump}");
+            assert_eq!(
+                line.place(Audio, jump + 900, 0),
+                video_frame + 900,
+                "{jump}"
+            );
             assert_eq!(
                 line.place(Video, jump + 3_000, 0),
-                picture + 3_000,
+                video_frame + 3_000,
                 "{jump}"
             );
         }

@@ -53,7 +53,7 @@ pub struct Tracks {
     pub audio: Option<Arc<AudioConfig>>,
 }
 
-/// A picture or an audio frame, and what it is to be decoded with.
+/// A frame or an audio frame, and what it is to be decoded with.
 #[derive(Clone, Debug)]
 pub struct WindowUnit {
     pub tracks: Arc<Tracks>,
@@ -190,7 +190,7 @@ impl Window {
 
 fn len(unit: &Unit) -> usize {
     match unit {
-        Unit::Video(picture) => picture.data.len(),
+        Unit::Video(video_frame) => video_frame.data.len(),
         Unit::Audio(audio) => audio.data.len(),
         Unit::VideoConfig(_) | Unit::AudioConfig(_) => 0,
     }

@@ -213,7 +213,10 @@ async fn a_crashed_input_is_made_good_by_its_next_connection() {
     send(&mut session, 0..100).await.unwrap();
     service.told(&first, &["connected"]).await;
     let playback = service.playback(&first);
-    eventually("most of it is listed", || listed_pictures(&playback) >= 90).await;
+    eventually("most of it is listed", || {
+        listed_video_frames(&playback) >= 90
+    })
+    .await;
     service.crash(&first).await;
     let session = service.publish(&first, 1).await;
     session.end(Ended::Clean).await;

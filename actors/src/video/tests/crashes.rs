@@ -1,4 +1,4 @@
-//! Processes that die at any moment: the next one goes on behind the last boundary that all renditions of pictures share.
+//! Processes that die at any moment: the next one goes on behind the last boundary that all renditions of frames share.
 
 use std::fs::OpenOptions;
 

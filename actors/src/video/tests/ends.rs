@@ -59,7 +59,7 @@ async fn a_stream_without_room_in_the_accounts_storage_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pictures_that_cannot_be_taken_are_left_out() {
+async fn frames_that_cannot_be_taken_are_left_out() {
     let site = Site::open().await;
     site.workers.is_blind.store(true, SeqCst);
     site.workers.play(100);
@@ -139,13 +139,13 @@ async fn audio_that_is_never_heard_is_left_out() {
     let stream = site.create().await;
     let ready = site.until_status(stream.id, StreamStatus::Ready).await;
     assert!(ready.playable);
-    until("players see pictures alone", async || {
+    until("players see frames alone", async || {
         let playback = site.playback(&stream).await;
         let kinds = playback.tracks.iter().map(|it| it.rendition.kind);
         kinds.eq([RenditionKind::Video; 2])
     })
     .await;
-    site.workers.without_pictures();
+    site.workers.without_video_frames();
     let silent = site.create().await;
     let failed = site.until_status(silent.id, StreamStatus::Failed).await;
     assert_eq!(failed.error_code.as_deref(), Some("internal"));

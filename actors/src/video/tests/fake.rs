@@ -39,7 +39,7 @@ pub(super) struct Fake {
     pub(super) running: AtomicUsize,
     /// Rounds at which ladders end so, each once.
     failing: Mutex<Vec<(u32, FailureCode)>>,
-    /// Pictures cannot be taken.
+    /// Frames cannot be taken.
     pub(super) is_blind: AtomicBool,
     /// Audio is announced, and there is none.
     pub(super) is_silent: AtomicBool,
@@ -48,13 +48,13 @@ pub(super) struct Fake {
     /// Ladders that began, by the number of the segment at which they did.
     pub(super) began: Mutex<Vec<u32>>,
     pub(super) probes: AtomicUsize,
-    pub(super) pictures: AtomicUsize,
+    pub(super) video_frames: AtomicUsize,
 }
 
 impl Fake {
     /// A clip with video and audio, of so many segments.
     pub(super) fn of(segments: u32) -> Self {
-        let picture = VideoTrack {
+        let video_frame = VideoTrack {
             codec: "h264".into(),
             width: 320,
             height: 180,
@@ -71,7 +71,7 @@ impl Fake {
         let facts = MediaFacts {
             format: Some(Format::Mp4),
             duration_ms: Some(u64::from(segments * SEGMENT_S) * 1_000),
-            video: vec![picture],
+            video: vec![video_frame],
             audio: vec![audio],
             ..MediaFacts::default()
         };
@@ -86,12 +86,12 @@ impl Fake {
             is_deadly: false.into(),
             began: Mutex::default(),
             probes: AtomicUsize::new(0),
-            pictures: AtomicUsize::new(0),
+            video_frames: AtomicUsize::new(0),
         }
     }
 
     /// Audio alone from now on.
-    pub(super) fn without_pictures(&self) {
+    pub(super) fn without_video_frames(&self) {
         self.facts.lock().unwrap().video.clear();
     }
 
@@ -105,12 +105,12 @@ impl Fake {
     }
 
     fn draw(&self, outputs: &mut [File]) -> Result<Finished, Error> {
-        self.pictures.fetch_add(1, SeqCst);
+        self.video_frames.fetch_add(1, SeqCst);
         if self.is_blind.load(SeqCst) {
-            return Err(Failure::new(FailureCode::Undecodable, "no picture").into());
+            return Err(Failure::new(FailureCode::Undecodable, "no frame").into());
         }
         for output in outputs.iter_mut() {
-            output.write_all(b"picture").unwrap();
+            output.write_all(b"frame").unwrap();
         }
         Ok(done(MediaFacts::default(), Vec::new()))
     }
@@ -132,13 +132,13 @@ impl Fake {
             self.rounds.acquire().await.unwrap().forget();
             self.end_here(round)?;
             for (rendition, output) in outputs.iter().enumerate() {
-                let is_picture = rendition < ladder.video.len();
-                if !is_picture && self.is_silent.load(SeqCst) {
+                let is_video_frame = rendition < ladder.video.len();
+                if !is_video_frame && self.is_silent.load(SeqCst) {
                     continue;
                 }
-                let from = if is_picture { round } else { heard };
+                let from = if is_video_frame { round } else { heard };
                 for number in from..=round {
-                    write(rendition, number, is_picture, output, follow).await;
+                    write(rendition, number, is_video_frame, output, follow).await;
                 }
             }
             heard = round + 1;
@@ -146,7 +146,7 @@ impl Fake {
             follow.tell_from_async(Report::Working { share }).await;
         }
         let drawn = board.iter().filter(|_| !self.is_blind.load(SeqCst));
-        let drawn = drawn.map(|file| file.write_all_at(b"picture", 0).unwrap());
+        let drawn = drawn.map(|file| file.write_all_at(b"frame", 0).unwrap());
         let results = outputs.len() + drawn.count();
         let facts = vec![OutputFacts::of(None, 0); results];
         Ok(done(MediaFacts::default(), facts))
@@ -181,7 +181,7 @@ pub(super) fn content(rendition: usize, number: u32) -> Vec<u8> {
 }
 
 /// Writes a segment where the file ends, with the init section before the first one.
-async fn write(rendition: usize, number: u32, is_picture: bool, file: &File, follow: &Follow) {
+async fn write(rendition: usize, number: u32, is_video_frame: bool, file: &File, follow: &Follow) {
     let rendition_number = u8::try_from(rendition).unwrap();
     if number == 0 {
         assert_eq!(
@@ -197,8 +197,8 @@ async fn write(rendition: usize, number: u32, is_picture: bool, file: &File, fol
                 codecs: "avc1.64001f".into(),
                 resolution: None,
                 frame_rate: Some(25.0),
-                has_video: is_picture,
-                has_audio: !is_picture,
+                has_video: is_video_frame,
+                has_audio: !is_video_frame,
             },
             copied: false,
         };
@@ -214,7 +214,7 @@ async fn write(rendition: usize, number: u32, is_picture: bool, file: &File, fol
         length: SEGMENT_BYTES,
         start_90k: i64::from(number) * i64::from(DURATION_90K),
         duration_90k: DURATION_90K,
-        key_length: if is_picture { 40 } else { 0 },
+        key_length: if is_video_frame { 40 } else { 0 },
     };
     follow.tell_from_async(segment).await;
 }

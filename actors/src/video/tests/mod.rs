@@ -93,7 +93,7 @@ impl Site {
         (self.streams, self.root) = start(&self.store, workers);
     }
 
-    /// Of two renditions of pictures, and audio.
+    /// Of two renditions of frames, and audio.
     async fn new_stream(&self) -> NewStream {
         let mut spool = self.store.blobs().spool().await.unwrap();
         spool.write(Bytes::from_static(b"a clip")).await.unwrap();

@@ -41,7 +41,7 @@ async fn a_stream_is_played_from_its_third_segment_on_and_is_ready_once() {
     assert!(ready.has_poster && ready.has_storyboard);
     for file in ["poster.jpg", "storyboard.jpg", "storyboard.vtt"] {
         let bytes = std::fs::read(site.place(stream.id).join(file)).unwrap();
-        assert_eq!(bytes, b"picture", "{file}");
+        assert_eq!(bytes, b"frame", "{file}");
     }
     let (_, told) = site.told(stream.id).await.pop().unwrap();
     let url = format!(
@@ -77,13 +77,13 @@ async fn a_follower_hears_of_the_way_and_of_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_short_clip_and_one_without_pictures_are_whole_too() {
+async fn a_short_clip_and_one_without_frames_are_whole_too() {
     let site = Site::with(1).await;
     site.workers.play(100);
     let stream = site.create().await;
     site.until_status(stream.id, StreamStatus::Ready).await;
     site.check_whole(stream.id, 1).await;
-    site.workers.without_pictures();
+    site.workers.without_video_frames();
     let stream = site.create().await;
     let ready = site.until_status(stream.id, StreamStatus::Ready).await;
     assert_eq!((ready.width, ready.has_poster), (None, false));

@@ -32,7 +32,7 @@ impl Performer for Line {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_shows_its_place_while_its_pictures_wait() {
+async fn a_stream_shows_its_place_while_its_frames_wait() {
     let mut site = Site::open().await;
     let line = Arc::new(Line {
         workers: site.workers.clone(),

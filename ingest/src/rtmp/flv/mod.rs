@@ -42,7 +42,7 @@ struct Tag<C> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packet {
     Configuration,
-    /// A picture or an audio frame; `cts_ms` is 0 for audio.
+    /// A frame or an audio frame; `cts_ms` is 0 for audio.
     Frame {
         cts_ms: i32,
         key: bool,
@@ -82,7 +82,7 @@ impl Demuxer {
             Packet::Configuration => self.video_configuration(tag.codec, body, units)?,
             Packet::Frame { cts_ms, key } => {
                 let time_90k = time_90k(time_ms, tag.offset_ns);
-                self.picture(tag.codec, time_90k, cts_ms, key, body, units)?;
+                self.video_frame(tag.codec, time_90k, cts_ms, key, body, units)?;
             }
         }
         others("video", tag.has_other_tracks)
@@ -127,7 +127,7 @@ impl Demuxer {
         Ok(())
     }
 
-    fn picture(
+    fn video_frame(
         &self,
         codec: VideoCodec,
         dts_90k: i64,
@@ -146,8 +146,8 @@ impl Demuxer {
             return Ok(());
         }
         let facts = check_payload(config, &data).map_err(Corruption::Media)?;
-        // Encoders flag wrongly in both directions. Without an IDR picture, the flag is believed only where parameter
-        // sets come along, which is how streams with open groups of pictures mark their entry points.
+        // Encoders flag wrongly in both directions. Without an IDR frame, the flag is believed only where parameter
+        // sets come along, which is how streams with open groups of frames mark their entry points.
         let is_entry_point = flagged_key && facts.has_slice && facts.has_parameter_sets;
         let key = facts.has_idr || is_entry_point;
         units.push(Unit::Video(VideoUnit {

@@ -100,7 +100,7 @@ fn video_bodies() {
             body(&[0x17, 0, 0, 0, 0], AVC_RECORD),
             "",
         ),
-        ("empty picture", body(&[0x27, 1, 0, 0, 0], ""), ""),
+        ("empty frame", body(&[0x27, 1, 0, 0, 0], ""), ""),
         (
             "unknown packet type",
             body(&[0x27, 9, 0, 0, 0], ""),
@@ -292,8 +292,8 @@ fn a_payload_is_not_copied() {
     let payload_at = body[5..].as_ptr();
     let mut units = Vec::new();
     configured().video(0, body, &mut units).unwrap();
-    let [Unit::Video(picture)] = &units[..] else {
+    let [Unit::Video(video_frame)] = &units[..] else {
         panic!("{units:?}")
     };
-    assert_eq!(picture.data.as_ptr(), payload_at);
+    assert_eq!(video_frame.data.as_ptr(), payload_at);
 }

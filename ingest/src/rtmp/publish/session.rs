@@ -324,12 +324,12 @@ impl ClientSession {
                 self.audio = Some(Arc::clone(config));
                 self.due.audio = true;
             }
-            Unit::Video(picture) => {
-                let timestamp_ms = wrapped(picture.dts_90k);
+            Unit::Video(video_frame) => {
+                let timestamp_ms = wrapped(video_frame.dts_90k);
                 self.say_what_is_due(timestamp_ms);
                 if let Some(codec) = self.video.as_ref().map(|config| config.codec) {
-                    let head = tag::picture(codec, picture);
-                    self.media(kind::VIDEO, timestamp_ms, &head, &picture.data)?;
+                    let head = tag::video_frame(codec, video_frame);
+                    self.media(kind::VIDEO, timestamp_ms, &head, &video_frame.data)?;
                 }
             }
             Unit::Audio(audio) => {
@@ -372,7 +372,7 @@ impl ClientSession {
     ) -> Result<(), Failure> {
         let length = head.len() + body.len();
         if length > LONGEST_MESSAGE {
-            return Err(Error::too_large("picture", length, LONGEST_MESSAGE).into());
+            return Err(Error::too_large("frame", length, LONGEST_MESSAGE).into());
         }
         self.message(kind, timestamp_ms, head, body);
         Ok(())

@@ -37,8 +37,8 @@ pub(super) fn video_configuration(codec: VideoCodec) -> Vec<u8> {
     }
 }
 
-/// What stands before a picture's bytes.
-pub(super) fn picture(codec: VideoCodec, unit: &VideoUnit) -> Vec<u8> {
+/// What stands before a frame's bytes.
+pub(super) fn video_frame(codec: VideoCodec, unit: &VideoUnit) -> Vec<u8> {
     let frame_type = if unit.key { KEY } else { INTER };
     let shown = milliseconds(unit.dts_90k + i64::from(unit.cts_90k));
     let cts_ms = (shown - milliseconds(unit.dts_90k)).clamp(-MOST_CTS_MS, MOST_CTS_MS) as i32;
@@ -139,22 +139,22 @@ mod tests {
         let cases: [(&str, Vec<u8>, &[u8]); 7] = [
             (
                 "H.264 with composition time",
-                picture(VideoCodec::Avc, &unit(0, 90 * 66, true)),
+                video_frame(VideoCodec::Avc, &unit(0, 90 * 66, true)),
                 &[0x17, 1, 0, 0, 66],
             ),
             (
                 "shown before it is decoded",
-                picture(VideoCodec::Avc, &unit(900, -90, false)),
+                video_frame(VideoCodec::Avc, &unit(900, -90, false)),
                 &[0x27, 1, 0xFF, 0xFF, 0xFF],
             ),
             (
                 "HEVC",
-                picture(VideoCodec::Hevc, &unit(0, 90, false)),
+                video_frame(VideoCodec::Hevc, &unit(0, 90, false)),
                 b"\xA1hvc1\x00\x00\x01",
             ),
             (
                 "AV1 has no composition time",
-                picture(VideoCodec::Av1, &unit(0, 0, true)),
+                video_frame(VideoCodec::Av1, &unit(0, 0, true)),
                 b"\x91av01",
             ),
             (
@@ -170,12 +170,12 @@ mod tests {
         }
     }
 
-    /// Rounded apart, decode time and offset would move pictures by a millisecond against each other.
+    /// Rounded apart, decode time and offset would move frames by a millisecond against each other.
     #[test]
     fn the_time_of_showing_is_rounded_whole() {
         for dts_90k in (0..90_000).step_by(3003) {
             let unit = unit(dts_90k, 2 * 3003, false);
-            let head = picture(VideoCodec::Avc, &unit);
+            let head = video_frame(VideoCodec::Avc, &unit);
             let cts_ms = i64::from(u32::from_be_bytes([0, head[2], head[3], head[4]]));
             let shown = milliseconds(dts_90k) + cts_ms;
             assert_eq!(shown, milliseconds(dts_90k + 2 * 3003));

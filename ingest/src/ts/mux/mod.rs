@@ -34,7 +34,7 @@ use self::{
 const FIRST_TRACK_PID: u16 = 0x100;
 /// The PIDs of tracks start over before this one.
 const END_OF_TRACK_PIDS: u16 = 0x200;
-/// Capacity that is kept between two units; a larger one was a rare picture's.
+/// Capacity that is kept between two units; a larger one was a rare frame's.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// Why a track cannot be carried, in words for the person who set the output up.
@@ -68,7 +68,7 @@ pub struct Muxer {
 #[derive(Debug)]
 struct VideoTrack {
     packets: PidWriter,
-    pictures: VideoWriter,
+    video_frames: VideoWriter,
     /// A key frame was written since the configuration.
     has_begun: bool,
 }
@@ -105,10 +105,10 @@ impl Muxer {
         video: Option<&VideoConfig>,
         audio: Option<&AudioConfig>,
     ) -> Result<(), Unsupported> {
-        let pictures = video.map(VideoWriter::new).transpose()?;
+        let video_frames = video.map(VideoWriter::new).transpose()?;
         let frames = audio.map(Frames::new).transpose()?;
-        match pictures {
-            Some(pictures) => self.follow_video(pictures),
+        match video_frames {
+            Some(video_frames) => self.follow_video(video_frames),
             None => self.video = None,
         }
         match frames {
@@ -119,7 +119,7 @@ impl Muxer {
         Ok(())
     }
 
-    /// Appends a unit's packets; those of a track without configuration are left out, and so are pictures before the first
+    /// Appends a unit's packets; those of a track without configuration are left out, and so are frames before the first
     /// key frame, and units that break their format. Fails only for a configuration, which then changes nothing.
     pub fn push(&mut self, unit: &Unit, out: &mut BytesMut) -> Result<(), Unsupported> {
         match unit {
@@ -131,21 +131,21 @@ impl Muxer {
                 self.follow_audio(Frames::new(config)?);
                 self.announce();
             }
-            Unit::Video(picture) => self.picture(picture, out),
+            Unit::Video(video_frame) => self.video_frame(video_frame, out),
             Unit::Audio(frame) => self.frame(frame, out),
         }
         Ok(())
     }
 
-    fn follow_video(&mut self, pictures: VideoWriter) {
+    fn follow_video(&mut self, video_frames: VideoWriter) {
         let before = self.video.take();
         let packets = match before {
-            Some(track) if track.pictures.codec() == pictures.codec() => track.packets,
+            Some(track) if track.video_frames.codec() == video_frames.codec() => track.packets,
             _ => self.new_pid(),
         };
         self.video = Some(VideoTrack {
             packets,
-            pictures,
+            video_frames,
             has_begun: false,
         });
     }
@@ -173,7 +173,7 @@ impl Muxer {
         let video = self
             .video
             .iter()
-            .map(|track| Entry::video(track.packets.pid(), track.pictures.codec()));
+            .map(|track| Entry::video(track.packets.pid(), track.video_frames.codec()));
         let audio = self
             .audio
             .iter()
@@ -184,33 +184,37 @@ impl Muxer {
         }
     }
 
-    fn picture(&mut self, picture: &VideoUnit, out: &mut BytesMut) {
+    fn video_frame(&mut self, video_frame: &VideoUnit, out: &mut BytesMut) {
         let Some(track) = &mut self.video else {
             return;
         };
-        if !picture.key && !track.has_begun {
+        if !video_frame.key && !track.has_begun {
             return;
         }
         let times = Times {
-            pts_90k: picture.dts_90k + i64::from(picture.cts_90k) + LEAD_90K,
-            dts_90k: picture.dts_90k + LEAD_90K,
+            pts_90k: video_frame.dts_90k + i64::from(video_frame.cts_90k) + LEAD_90K,
+            dts_90k: video_frame.dts_90k + LEAD_90K,
         };
         self.pes.clear();
         pes::begin(StreamId::Video, times, &mut self.pes);
-        if track.pictures.write(picture, &mut self.pes).is_none() {
+        if track
+            .video_frames
+            .write(video_frame, &mut self.pes)
+            .is_none()
+        {
             return;
         }
         if pes::end(StreamId::Video, &mut self.pes).is_none() {
             return;
         }
-        track.has_begun |= picture.key;
+        track.has_begun |= video_frame.key;
 
-        if self.pace.tables_due(picture.dts_90k, picture.key) {
+        if self.pace.tables_due(video_frame.dts_90k, video_frame.key) {
             self.tables.write(out);
         }
-        let tick = self.pace.picture(picture.dts_90k);
+        let tick = self.pace.video_frame(video_frame.dts_90k);
         let marks = Marks {
-            random_access: picture.key,
+            random_access: video_frame.key,
             ..Marks::from(tick)
         };
         track.packets.unit(marks, &self.pes, out);
@@ -245,7 +249,7 @@ impl Muxer {
                 ..Marks::from(self.pace.frame_alone(frame.pts_90k))
             },
             Some(video) => {
-                if let Some(tick) = self.pace.frame_beside_pictures(frame.pts_90k) {
+                if let Some(tick) = self.pace.frame_beside_video_frames(frame.pts_90k) {
                     video.packets.clock(Marks::from(tick), out);
                 }
                 Marks::default()

@@ -10,7 +10,7 @@ pub(super) const LEAD_90K: i64 = 500 * MS_90K;
 const TABLES_EVERY_90K: i64 = 80 * MS_90K;
 /// The longest between two clock references (ETSI TR 101 154 §4.1.5).
 const CLOCK_EVERY_90K: i64 = 40 * MS_90K;
-/// The longest between two where pictures come often enough, but one is late (ISO/IEC 13818-1 §2.7.2).
+/// The longest between two where frames come often enough, but one is late (ISO/IEC 13818-1 §2.7.2).
 const CLOCK_AT_LAST_90K: i64 = 100 * MS_90K;
 /// A step forwards beyond this is a jump of the clock, and so is a step backwards beyond what the lead hides.
 const JUMP_90K: i64 = 10_000 * MS_90K;
@@ -32,8 +32,8 @@ pub(super) struct Pace {
     tables_90k: Option<i64>,
     /// The last clock reference.
     clock_90k: Option<i64>,
-    last_picture_90k: Option<i64>,
-    picture_gap_90k: i64,
+    last_video_frame_90k: Option<i64>,
+    video_frame_gap_90k: i64,
     last_frame_90k: Option<i64>,
     /// The audio frame that goes with the last clock reference.
     frame_at_clock_90k: Option<i64>,
@@ -62,10 +62,10 @@ impl Pace {
         is_due
     }
 
-    /// The reference that goes with a picture, by its decode time.
-    pub(super) fn picture(&mut self, dts_90k: i64) -> Tick {
-        let last_90k = self.last_picture_90k.replace(dts_90k);
-        self.picture_gap_90k = last_90k.map_or(0, |last_90k| dts_90k - last_90k);
+    /// The reference that goes with a frame, by its decode time.
+    pub(super) fn video_frame(&mut self, dts_90k: i64) -> Tick {
+        let last_90k = self.last_video_frame_90k.replace(dts_90k);
+        self.video_frame_gap_90k = last_90k.map_or(0, |last_90k| dts_90k - last_90k);
         self.tick(dts_90k)
     }
 
@@ -75,9 +75,9 @@ impl Pace {
         self.tick(pts_90k)
     }
 
-    /// The reference that is due in front of an audio frame where pictures alone come too seldom: as far from the last one
+    /// The reference that is due in front of an audio frame where frames alone come too seldom: as far from the last one
     /// as audio went on since.
-    pub(super) fn frame_beside_pictures(&mut self, pts_90k: i64) -> Option<Tick> {
+    pub(super) fn frame_beside_video_frames(&mut self, pts_90k: i64) -> Option<Tick> {
         let last_90k = self.last_frame_90k.replace(pts_90k).unwrap_or(pts_90k);
         let clock_90k = self.clock_90k?;
         let passed_90k = pts_90k - *self.frame_at_clock_90k.get_or_insert(pts_90k);
@@ -85,8 +85,8 @@ impl Pace {
             self.frame_at_clock_90k = Some(pts_90k);
             return None;
         }
-        let pictures_are_seldom = self.picture_gap_90k > CLOCK_EVERY_90K;
-        let limit_90k = match pictures_are_seldom {
+        let video_frames_are_seldom = self.video_frame_gap_90k > CLOCK_EVERY_90K;
+        let limit_90k = match video_frames_are_seldom {
             true => CLOCK_EVERY_90K,
             false => CLOCK_AT_LAST_90K,
         };
@@ -120,18 +120,18 @@ mod tests {
 
     const FRAME_90K: i64 = 1920;
 
-    /// The references of three seconds of pictures at this distance (in ms) with audio beside them.
-    fn references(picture_every_ms: i64) -> Vec<i64> {
+    /// The references of three seconds of frames at this distance (in ms) with audio beside them.
+    fn references(video_frame_every_ms: i64) -> Vec<i64> {
         let mut pace = Pace::default();
         let mut found = Vec::new();
         let mut next_frame_90k = 0;
-        for picture in 0..3000 / picture_every_ms {
-            let dts_90k = picture * picture_every_ms * MS_90K;
+        for video_frame in 0..3000 / video_frame_every_ms {
+            let dts_90k = video_frame * video_frame_every_ms * MS_90K;
             while next_frame_90k < dts_90k {
-                found.extend(pace.frame_beside_pictures(next_frame_90k));
+                found.extend(pace.frame_beside_video_frames(next_frame_90k));
                 next_frame_90k += FRAME_90K;
             }
-            found.push(pace.picture(dts_90k));
+            found.push(pace.video_frame(dts_90k));
         }
         assert!(found.iter().all(|tick| !tick.discontinuity));
         found.iter().map(|tick| tick.clock_90k).collect()
@@ -145,11 +145,11 @@ mod tests {
         }
         for every_ms in [50, 66, 100, 1000] {
             let found = references(every_ms);
-            // Until the second picture nothing tells how often they come.
+            // Until the second frame nothing tells how often they come.
             let known = found
                 .iter()
                 .position(|clock_90k| *clock_90k == every_ms * MS_90K)
-                .expect("each picture has one");
+                .expect("each frame has one");
             for pair in found[known..].windows(2) {
                 let apart = pair[1] - pair[0];
                 assert!(
@@ -179,7 +179,7 @@ mod tests {
                 clock_90k,
                 discontinuity,
             };
-            assert_eq!(pace.picture(dts_90k), expected, "{dts_90k}");
+            assert_eq!(pace.video_frame(dts_90k), expected, "{dts_90k}");
         }
     }
 

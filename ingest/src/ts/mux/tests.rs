@@ -40,8 +40,8 @@ fn aac() -> Arc<AudioConfig> {
     Arc::new(AudioConfig::parse(AudioCodec::Aac, record).unwrap())
 }
 
-/// A picture that our own reader takes back as it is.
-fn picture(codec: VideoCodec, dts_90k: i64, key: bool, bytes: usize) -> Unit {
+/// A frame that our own reader takes back as it is.
+fn video_frame(codec: VideoCodec, dts_90k: i64, key: bool, bytes: usize) -> Unit {
     let header: &[u8] = match (codec, key) {
         (VideoCodec::Hevc, true) => &[0x26, 1],
         (VideoCodec::Hevc, false) => &[0x02, 1],
@@ -67,7 +67,7 @@ fn frame(pts_90k: i64) -> Unit {
     })
 }
 
-/// Half a second from this time on: a key frame first, and one picture that is too long to tell its length.
+/// Half a second from this time on: a key frame first, and one frame that is too long to tell its length.
 fn half_a_second(codec: VideoCodec, from_90k: i64) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut next_frame_90k = from_90k;
@@ -78,7 +78,7 @@ fn half_a_second(codec: VideoCodec, from_90k: i64) -> Vec<Unit> {
             next_frame_90k += FRAME_90K;
         }
         let bytes = if at == 3 { 70_000 } else { 500 };
-        units.push(picture(codec, dts_90k, at == 0, bytes));
+        units.push(video_frame(codec, dts_90k, at == 0, bytes));
     }
     units
 }
@@ -108,7 +108,7 @@ fn demuxed(stream: &[u8]) -> Vec<Unit> {
     units
 }
 
-/// (picture, time less the lead, composition offset, key, bytes), in the order of their decode times.
+/// (frame, time less the lead, composition offset, key, bytes), in the order of their decode times.
 type Media = (bool, i64, i32, bool, Bytes);
 
 fn media(units: &[Unit], less_90k: i64) -> Vec<Media> {
@@ -126,8 +126,8 @@ fn media(units: &[Unit], less_90k: i64) -> Vec<Media> {
             Unit::VideoConfig(_) | Unit::AudioConfig(_) => None,
         })
         .collect();
-    // A picture that does not tell its length comes out late.
-    media.sort_by_key(|(is_picture, time_90k, ..)| (*time_90k, *is_picture));
+    // A frame that does not tell its length comes out late.
+    media.sort_by_key(|(is_video_frame, time_90k, ..)| (*time_90k, *is_video_frame));
     media
 }
 
@@ -168,7 +168,7 @@ fn times_wrap_and_go_on() {
 fn a_unit_is_complete_without_the_next() {
     let mut muxer = configured(VideoCodec::Avc);
     let mut demuxer = Demuxer::new(Limits::default());
-    for unit in [picture(VideoCodec::Avc, 0, true, 500), frame(10)] {
+    for unit in [video_frame(VideoCodec::Avc, 0, true, 500), frame(10)] {
         let mut units = Vec::new();
         demuxer.push(&muxed(&mut muxer, &[unit]), &mut units);
         assert_eq!(units.len(), 2, "a configuration and what goes with it");
@@ -235,8 +235,8 @@ fn a_track_may_change_its_codec_and_end() {
         })
         .collect();
     assert_eq!(codecs, [VideoCodec::Avc, VideoCodec::Hevc]);
-    let pictures = back.iter().filter(|it| matches!(it, Unit::Video(_)));
-    assert_eq!(pictures.count(), 30);
+    let video_frames = back.iter().filter(|it| matches!(it, Unit::Video(_)));
+    assert_eq!(video_frames.count(), 30);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Pictures as the byte stream format has them (Annex B of H.264 and HEVC): a delimiter, the parameter sets where decoding
+//! Frames as the byte stream format has them (Annex B of H.264 and HEVC): a delimiter, the parameter sets where decoding
 //! can start, and the NAL units between start codes.
 
 use std::ops::Range;
@@ -17,7 +17,7 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 const AVC_DELIMITER: &[u8] = &[0x09, 0xf0];
 const HEVC_DELIMITER: &[u8] = &[0x46, 0x01, 0x50];
 
-/// Writes the pictures of one configuration.
+/// Writes the frames of one configuration.
 #[derive(Debug)]
 pub(super) struct VideoWriter {
     codec: VideoCodec,
@@ -51,20 +51,20 @@ impl VideoWriter {
         self.codec
     }
 
-    /// Appends a picture; `None` where its NAL units contradict their lengths or nothing is coded in them.
-    pub(super) fn write(&self, picture: &VideoUnit, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends a frame; `None` where its NAL units contradict their lengths or nothing is coded in them.
+    pub(super) fn write(&self, video_frame: &VideoUnit, out: &mut Vec<u8>) -> Option<()> {
         let delimiter = match self.codec {
             VideoCodec::Hevc => HEVC_DELIMITER,
             _ => AVC_DELIMITER,
         };
         put_nal(delimiter, out);
-        if picture.key {
+        if video_frame.key {
             for set in &self.sets {
                 put_nal(&self.record[set.clone()], out);
             }
         }
         let mut has_slice = false;
-        let mut rest = &picture.data[..];
+        let mut rest = &video_frame.data[..];
         while !rest.is_empty() {
             let (length, behind) = rest.split_at_checked(self.length_bytes)?;
             let length = length
@@ -77,7 +77,7 @@ impl VideoWriter {
             }
             let kind = annex_b::kind(self.codec, nal)?;
             has_slice |= matches!(kind, NalKind::Slice | NalKind::RandomAccessSlice);
-            let is_written = picture.key && self.holds(kind, nal);
+            let is_written = video_frame.key && self.holds(kind, nal);
             if kind != NalKind::Dispensable && !is_written {
                 put_nal(nal, out);
             }
@@ -151,7 +151,7 @@ fn take_sets(record: &[u8], mut at: usize, count: usize, sets: &mut Vec<Range<us
 mod tests {
     use super::*;
 
-    fn pictures(codec: VideoCodec, length_bytes: usize, record: &[u8]) -> VideoWriter {
+    fn video_frames(codec: VideoCodec, length_bytes: usize, record: &[u8]) -> VideoWriter {
         let record = Bytes::copy_from_slice(record);
         let sets = match codec {
             VideoCodec::Avc => avc_sets(&record),
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Two sequence and one picture parameter set, and what a High profile appends.
+    /// Two sequence and one frame parameter set, and what a High profile appends.
     const AVC: &[u8] = &[
         1, 100, 0, 40, 0xff, 0xe2, 0, 3, 0x67, 1, 2, 0, 2, 0x67, 3, 1, 0, 2, 0x68, 4, 0xfd, 0xf8,
         0xf8, 0,
@@ -180,15 +180,15 @@ mod tests {
         record
     }
 
-    fn written(pictures: &VideoWriter, key: bool, data: &'static [u8]) -> Option<Vec<u8>> {
-        let picture = VideoUnit {
+    fn written(video_frames: &VideoWriter, key: bool, data: &'static [u8]) -> Option<Vec<u8>> {
+        let video_frame = VideoUnit {
             dts_90k: 0,
             cts_90k: 0,
             key,
             data: Bytes::from_static(data),
         };
         let mut out = Vec::new();
-        pictures.write(&picture, &mut out).map(|()| out)
+        video_frames.write(&video_frame, &mut out).map(|()| out)
     }
 
     fn annex_b(nal_units: &[&[u8]]) -> Option<Vec<u8>> {
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn key_frames_bring_their_parameter_sets_once() {
-        let avc = pictures(VideoCodec::Avc, 4, AVC);
+        let avc = video_frames(VideoCodec::Avc, 4, AVC);
         let sets: [&[u8]; 3] = [&[0x67, 1, 2], &[0x67, 3], &[0x68, 4]];
         let key = [&[AVC_DELIMITER], &sets[..], &[&[0x65, 9]]].concat();
-        // A delimiter and a set of the record are in the picture too.
+        // A delimiter and a set of the record are in the frame too.
         let data = b"\0\0\0\x02\x09\x10\0\0\0\x02\x68\x04\0\0\0\x02\x65\x09";
         assert_eq!(written(&avc, true, data), annex_b(&key));
         let other_set = b"\0\0\0\x02\x68\x05\0\0\0\x02\x65\x09";
@@ -213,7 +213,7 @@ mod tests {
         let plain = annex_b(&[AVC_DELIMITER, &[0x41, 9]]);
         assert_eq!(written(&avc, false, b"\0\0\0\x02\x41\x09"), plain);
 
-        let hevc = pictures(VideoCodec::Hevc, 1, &hevc());
+        let hevc = video_frames(VideoCodec::Hevc, 1, &hevc());
         let key: [&[u8]; 5] = [
             HEVC_DELIMITER,
             &[0x40, 1, 1],
@@ -225,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn pictures_that_are_none_are_left_out() {
-        let avc = pictures(VideoCodec::Avc, 4, AVC);
+    fn frames_that_are_none_are_left_out() {
+        let avc = video_frames(VideoCodec::Avc, 4, AVC);
         for data in [
             &b""[..],
             b"\0\0\0",
-            b"\0\0\0\x03\x41\x09",         // longer than the picture
+            b"\0\0\0\x03\x41\x09",         // longer than the frame
             b"\0\0\0\x02\x06\x01",         // a message alone
             b"\0\0\0\x02\xc1\x09",         // the forbidden bit
             b"\0\0\0\x02\x41\x09\xff\xff", // half a length behind
@@ -242,10 +242,10 @@ mod tests {
     #[test]
     fn damaged_records_are_read_as_far_as_they_go() {
         for (codec, record) in [(VideoCodec::Avc, AVC), (VideoCodec::Hevc, &hevc())] {
-            let whole = pictures(codec, 4, record).sets.len();
+            let whole = video_frames(codec, 4, record).sets.len();
             assert_eq!(whole, 3, "{codec:?}");
             for cut in 0..record.len() {
-                assert!(pictures(codec, 4, &record[..cut]).sets.len() <= whole);
+                assert!(video_frames(codec, 4, &record[..cut]).sets.len() <= whole);
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Where the pixels of an encoded picture come from: a part of the coded picture, scaled, turned, laid on a canvas.
+//! Where the pixels of an encoded frame come from: a part of the coded frame, scaled, turned, laid on a canvas.
 //!
-//! What is asked counts in upright pictures of square pixels; what is done counts in coded ones, since scaling before
+//! What is asked counts in upright frames of square pixels; what is done counts in coded ones, since scaling before
 //! turning is the cheaper order. Sides are even, as 4:2:0 wants them.
 
 use crate::{
@@ -12,13 +12,13 @@ use crate::{
 /// The steps, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Pixels of the coded picture that are cut off.
+    /// Pixels of the coded frame that are cut off.
     pub cut: CropOffsets,
     /// Whether what is left has another size than is wanted.
     pub is_scaled: bool,
     /// Degrees clockwise: 0, 90, 180 or 270.
     pub turn: u16,
-    /// What the upright picture is laid on.
+    /// What the upright frame is laid on.
     pub canvas: Option<Canvas>,
     size: (u32, u32),
 }
@@ -56,7 +56,7 @@ impl Shape {
         }
     }
 
-    /// Of the picture before it is turned.
+    /// Of the frame before it is turned.
     pub fn coded_size(&self) -> (u32, u32) {
         match is_quarter(self.turn) {
             true => (self.size.1, self.size.0),
@@ -64,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// Of the upright picture, without the canvas.
+    /// Of the upright frame, without the canvas.
     pub fn upright_size(&self) -> (u32, u32) {
         self.size
     }
@@ -76,7 +76,7 @@ impl Shape {
     }
 }
 
-/// What is cut off for `used`, a part of the upright picture, and what is left. A last row or column that an even size
+/// What is cut off for `used`, a part of the upright frame, and what is left. A last row or column that an even size
 /// leaves no room for is cut rather than squeezed.
 fn cut(track: &VideoTrack, used: Rect, wanted: (u32, u32)) -> (CropOffsets, (u32, u32)) {
     let shown = track.shown_size();
@@ -101,7 +101,7 @@ fn cut(track: &VideoTrack, used: Rect, wanted: (u32, u32)) -> (CropOffsets, (u32
     (cut, (width, height))
 }
 
-/// A part of the upright picture as a part of the one that is turned to become it.
+/// A part of the upright frame as a part of the one that is turned to become it.
 fn turned_back(part: Rect, shown: (u32, u32), turn: u16) -> Rect {
     let right = f64::from(shown.0) - part.left - part.width;
     let bottom = f64::from(shown.1) - part.top - part.height;

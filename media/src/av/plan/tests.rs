@@ -80,13 +80,13 @@ fn tracks_are_copied_where_the_container_takes_them() {
         ("h264", "flac", Format::Flac, "-", "encode"),
         ("h264", "pcm", Format::Wav, "-", "encode"),
     ];
-    for (pictures, audio_codec, format, video_way, audio_way) in cases {
-        let facts = clip(Some(video(pictures)), Some(audio(audio_codec)));
+    for (video_frames, audio_codec, format, video_way, audio_way) in cases {
+        let facts = clip(Some(video(video_frames)), Some(audio(audio_codec)));
         let plan = plan(&facts, &to(format)).expect("a plan");
         assert_eq!(
             (way(&plan.video), way(&plan.audio)),
             (video_way, audio_way),
-            "{pictures} {audio_codec} to {format:?}"
+            "{video_frames} {audio_codec} to {format:?}"
         );
     }
 }
@@ -201,7 +201,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
             "encode",
         ),
         (
-            "no pictures",
+            "no frames",
             Transcode {
                 video: None,
                 ..to(Format::Mp4)
@@ -233,7 +233,7 @@ fn the_parts_of_a_chain_are_encoded() {
 }
 
 #[test]
-fn pictures_without_times_are_encoded() {
+fn frames_without_times_are_encoded() {
     for (format, codec, expected) in [
         (Format::Avi, "h264", "encode"),
         (Format::Avi, "vp8", "copy"),
@@ -249,7 +249,7 @@ fn pictures_without_times_are_encoded() {
 }
 
 #[test]
-fn a_container_that_cannot_say_that_pictures_are_turned_gets_them_turned() {
+fn a_container_that_cannot_say_that_frames_are_turned_gets_them_turned() {
     for (format, expected) in [
         (Format::Mp4, "copy"),
         (Format::Mov, "copy"),
@@ -520,12 +520,12 @@ fn shapes_are_even_square_and_upright() {
 }
 
 #[test]
-fn a_side_that_stays_is_found_again_in_turned_pictures() {
+fn a_side_that_stays_is_found_again_in_turned_frames() {
     let at_left = Resize {
         gravity: Gravity::Point { x: 0.0, y: 0.5 },
         ..resize(90, 90, Fit::Cover)
     };
-    // Upright, the left edge stays: of the coded picture that is the bottom, the right and the top.
+    // Upright, the left edge stays: of the coded frame that is the bottom, the right and the top.
     for (rotation, width, height, expected) in [
         (0, 160, 90, [0, 70, 0, 0]),
         (90, 90, 160, [0, 0, 70, 0]),
@@ -551,7 +551,7 @@ fn a_side_that_stays_is_found_again_in_turned_pictures() {
 /// It would be a copy, and an operation is paid for it.
 #[test]
 fn a_change_of_a_track_that_is_not_there_is_refused() {
-    let pictures = || Some(video("h264"));
+    let video_frames = || Some(video("h264"));
     let aac = || Some(audio("aac"));
     let brighter = VideoWork {
         adjust: Adjust {
@@ -572,9 +572,19 @@ fn a_change_of_a_track_that_is_not_there_is_refused() {
             true,
         ),
         (clip(None, aac()), brighter.clone(), louder, false),
-        (clip(pictures(), None), VideoWork::default(), louder, true),
-        (clip(pictures(), None), brighter.clone(), louder, false),
-        (clip(pictures(), aac()), VideoWork::default(), louder, false),
+        (
+            clip(video_frames(), None),
+            VideoWork::default(),
+            louder,
+            true,
+        ),
+        (clip(video_frames(), None), brighter.clone(), louder, false),
+        (
+            clip(video_frames(), aac()),
+            VideoWork::default(),
+            louder,
+            false,
+        ),
         (
             clip(None, aac()),
             VideoWork::default(),

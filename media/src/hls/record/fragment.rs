@@ -19,7 +19,7 @@ const TRUN_COMPOSITION_OFFSET: u32 = 0x800;
 /// `sample_is_non_sync_sample`
 const NON_SYNC: u32 = 0x1_0000;
 
-/// A picture or a frame of audio.
+/// A frame or a frame of audio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// In ticks of its track.

@@ -1,7 +1,7 @@
 //! One flat MP4 file in the making: what its header says grows with every fragment, and the payloads are copied behind it.
 //!
 //! Decode times come from the fragments. A gap makes the sample before it last longer. Edits say when a track is shown:
-//! from its first picture, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
+//! from its first frame, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
 //! cut off otherwise; a track that begins late begins with an empty edit, so that audio and video keep their places.
 
 use bytes::Bytes;
@@ -15,13 +15,13 @@ use super::{
     tables::{ChunkOffsets, Tables},
 };
 
-/// Samples that one file should hold: some 14 hours of 30 pictures and 47 frames of audio a second. Their tables take at
+/// Samples that one file should hold: some 14 hours of 30 frames and 47 frames of audio a second. Their tables take at
 /// most 20 bytes each.
 pub const MOST_SAMPLES: usize = 4_000_000;
-/// Of `mvhd`: edits are as exact as pictures.
+/// Of `mvhd`: edits are as exact as frames.
 const MOVIE_TIMESCALE: u32 = 90_000;
 
-/// An encoder shows no picture later than this after it is decoded.
+/// An encoder shows no frame later than this after it is decoded.
 const MOST_ROOM_90K: u64 = 10 * 90_000;
 
 /// See the module documentation.
@@ -32,7 +32,7 @@ pub struct Movie {
     samples: usize,
     /// What follows lies this much later than its fragments say.
     shift_90k: u64,
-    /// Another publisher session begins with the next picture.
+    /// Another publisher session begins with the next frame.
     is_joining: bool,
 }
 
@@ -49,7 +49,7 @@ struct Track {
     first: u64,
     /// The newest sample, whose duration is not known before the next one.
     held: Option<Held>,
-    /// When the first picture or frame of audio is shown, and when the last one so far is over.
+    /// When the first frame or frame of audio is shown, and when the last one so far is over.
     shown: Option<Shown>,
 }
 
@@ -82,7 +82,7 @@ pub struct MovieHeader {
     pub bytes: Vec<u8>,
     pub payload_bytes: u64,
     pub duration_ms: i64,
-    /// Width and height in pixels as shown; `None` without pictures.
+    /// Width and height in pixels as shown; `None` without frames.
     pub size: Option<(u32, u32)>,
 }
 
@@ -119,13 +119,13 @@ impl Movie {
         }
     }
 
-    /// What follows is another publisher session's, or behind a jump. Its pictures are shown after all before them: with
+    /// What follows is another publisher session's, or behind a jump. Its frames are shown after all before them: with
     /// B-frames the last ones of a session that was cut off are shown beyond its end.
     pub fn join(&mut self) {
         self.is_joining = !self.is_empty();
     }
 
-    /// Makes room for pictures that would be shown among those before them.
+    /// Makes room for frames that would be shown among those before them.
     fn make_room(&mut self, fragment: &Fragment) {
         for track in &self.tracks {
             let of_track = |run: &&Run| track.source.is_some_and(|it| it.track == run.track);
@@ -171,7 +171,7 @@ impl Movie {
         self.samples == 0
     }
 
-    /// Whether another file should begin with the next picture that needs no other.
+    /// Whether another file should begin with the next frame that needs no other.
     pub fn is_full(&self) -> bool {
         self.samples >= MOST_SAMPLES
     }
@@ -307,7 +307,7 @@ impl Track {
         let shown_90k = self.shown_90k();
         let late_90k = shown_90k.from.saturating_sub(base_90k);
         let lasts_90k = shown_90k.until.saturating_sub(shown_90k.from);
-        // Of the first picture, behind where the track's decode times begin.
+        // Of the first frame, behind where the track's decode times begin.
         let skipped = self
             .shown
             .map_or(0, |shown| shown.from.saturating_sub(self.first));
@@ -385,7 +385,7 @@ fn write_mvhd(out: &mut Vec<u8>, duration_90k: u64, tracks: usize) {
     });
 }
 
-/// Nothing for a while, then the track from its first picture on (ISO/IEC 14496-12 §8.6.6). `skipped` is on the track's
+/// Nothing for a while, then the track from its first frame on (ISO/IEC 14496-12 §8.6.6). `skipped` is on the track's
 /// own timescale.
 fn write_edts(out: &mut Vec<u8>, late_90k: u64, lasts_90k: u64, skipped: u64) {
     let media_time = i64::try_from(skipped).unwrap_or(i64::MAX);

@@ -78,20 +78,20 @@ fn publish(
     made: &mut Made,
     config: &Arc<VideoConfig>,
     audio: &Arc<AudioConfig>,
-    pictures: i64,
+    video_frames: i64,
 ) {
     let mut out = Vec::new();
     packager.begin_session(&mut out);
     packager.push(Unit::VideoConfig(config.clone()), 0, &mut out);
     packager.push(Unit::AudioConfig(audio.clone()), 0, &mut out);
-    for number in 0..pictures {
-        let picture = VideoUnit {
+    for number in 0..video_frames {
+        let video_frame = VideoUnit {
             dts_90k: number * 3_000,
             cts_90k: 3_000,
             key: number % 30 == 0,
             data: Bytes::from(vec![number as u8; 50 + number as usize]),
         };
-        packager.push(Unit::Video(picture), number * 33, &mut out);
+        packager.push(Unit::Video(video_frame), number * 33, &mut out);
         for frame in number * 47 / 30..(number + 1) * 47 / 30 {
             let frame = AudioUnit {
                 pts_90k: frame * 1_920,
@@ -142,7 +142,7 @@ fn another_reader_finds_every_sample_over_two_sessions() {
         .sum();
     assert_eq!(header.payload_bytes, payload);
     assert!((4_000..4_050).contains(&header.duration_ms));
-    // The bytes of the first and of the last picture lie where the tables say.
+    // The bytes of the first and of the last frame lie where the tables say.
     let file: Vec<u8> = header
         .bytes
         .iter()
@@ -188,7 +188,7 @@ fn a_session_is_shown_after_the_one_before_it() {
     };
     let mut movie = Movie::new();
     movie.describe(&described);
-    // The encoder was killed before the pictures that are shown between these.
+    // The encoder was killed before the frames that are shown between these.
     let cut_off = run(0, &[6_000, 12_000]);
     movie.push(
         &Fragment {
@@ -210,7 +210,7 @@ fn a_session_is_shown_after_the_one_before_it() {
         .map(|run| (run.sample_count, run.sample_delta))
         .collect();
     assert_eq!(durations, [(1, 3_000), (1, 9_000), (2, 3_000)]);
-    // From the first picture that is shown to the end of the last one: a reader cuts off what lies behind.
+    // From the first frame that is shown to the end of the last one: a reader cuts off what lies behind.
     let edits = moov.trak[0].edts.as_ref().unwrap().elst.as_ref().unwrap();
     let edits: Vec<(u64, Option<u64>)> = edits
         .entries

@@ -22,7 +22,7 @@ pub(super) enum Stamps {
 #[derive(Clone, Debug)]
 pub(super) struct Encoder {
     pub(super) frame_rate: f64,
-    /// Pictures from one key frame to the next.
+    /// Frames from one key frame to the next.
     pub(super) gop: usize,
     pub(super) b_frames: bool,
     pub(super) stamps: Stamps,
@@ -85,7 +85,7 @@ pub(in crate::hls) fn audio_config(sample_rate: u32) -> Arc<AudioConfig> {
     })
 }
 
-pub(super) fn picture(dts_90k: i64, key: bool, data: impl Into<Bytes>) -> Unit {
+pub(super) fn video_frame(dts_90k: i64, key: bool, data: impl Into<Bytes>) -> Unit {
     Unit::Video(VideoUnit {
         dts_90k,
         cts_90k: 0,
@@ -123,8 +123,8 @@ impl Encoder {
     pub(super) fn media(&self, seconds: f64) -> Vec<Unit> {
         let mut timed: Vec<(f64, Unit)> = Vec::new();
         if self.video {
-            let pictures = (seconds * self.frame_rate).round() as usize;
-            timed.extend((0..pictures).map(|index| self.picture(index)));
+            let video_frames = (seconds * self.frame_rate).round() as usize;
+            timed.extend((0..video_frames).map(|index| self.video_frame(index)));
         }
         if self.audio {
             let frame_s = 1_024.0 / f64::from(self.sample_rate);
@@ -140,7 +140,7 @@ impl Encoder {
         timed.into_iter().map(|(_, unit)| unit).collect()
     }
 
-    fn picture(&self, index: usize) -> (f64, Unit) {
+    fn video_frame(&self, index: usize) -> (f64, Unit) {
         let time_s = index as f64 / self.frame_rate;
         let dts_90k = self.stamp(time_s);
         let pts_s = time_s + self.reorder(index) as f64 / self.frame_rate;
@@ -153,7 +153,7 @@ impl Encoder {
         (time_s, unit)
     }
 
-    /// Composition offset in pictures: I/P at 2, then the two B between at 0 and 1 … in decode order I P B B.
+    /// Composition offset in frames: I/P at 2, then the two B between at 0 and 1 … in decode order I P B B.
     fn reorder(&self, index: usize) -> usize {
         match (self.b_frames, index % self.gop % 3) {
             (false, _) => 0,

@@ -65,7 +65,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Encodes the test picture and tone with these codec arguments into an FLV.
+/// Encodes the test frame and tone with these codec arguments into an FLV.
 fn encode(ffmpeg: &str, codecs: &[&str], path: &Path) -> Option<Vec<u8>> {
     let mut arguments = vec!["-v", "error", "-y"];
     arguments.extend(SOURCES);
@@ -205,7 +205,7 @@ fn presented_ms(path: &Path, stream: &str) -> Option<Vec<i64>> {
     )
 }
 
-/// Encodes, packages and reads back: every picture once, in order, at the encoder's own times.
+/// Encodes, packages and reads back: every frame once, in order, at the encoder's own times.
 fn check(name: &str, ffmpeg: &str, codecs: &[&str]) {
     let folder = Folder::new(name);
     let source = folder.0.join("source.flv");
@@ -220,19 +220,19 @@ fn check(name: &str, ffmpeg: &str, codecs: &[&str]) {
 
     let path = folder.0.join("movie.mp4");
     std::fs::write(&path, &movie).unwrap();
-    let Some(pictures) = presented_ms(&path, "v") else {
+    let Some(video_frames) = presented_ms(&path, "v") else {
         return;
     };
-    assert_eq!(pictures.len(), PICTURES);
+    assert_eq!(video_frames.len(), PICTURES);
     assert!(
-        pictures
+        video_frames
             .windows(2)
             .all(|pair| (32..=35).contains(&(pair[1] - pair[0])))
     );
     let sent = demux(&flv);
     let first_ms = |units: &[Unit]| {
         let times = units.iter().filter_map(|unit| match unit {
-            Unit::Video(picture) => Some(picture.dts_90k),
+            Unit::Video(video_frame) => Some(video_frame.dts_90k),
             _ => None,
         });
         times.min().unwrap() / 90
@@ -240,13 +240,15 @@ fn check(name: &str, ffmpeg: &str, codecs: &[&str]) {
     let mut expected: Vec<i64> = sent
         .iter()
         .filter_map(|unit| match unit {
-            Unit::Video(picture) => Some((picture.dts_90k + i64::from(picture.cts_90k)) / 90),
+            Unit::Video(video_frame) => {
+                Some((video_frame.dts_90k + i64::from(video_frame.cts_90k)) / 90)
+            }
             _ => None,
         })
         .map(|pts_ms| pts_ms - first_ms(&sent))
         .collect();
     expected.sort_unstable();
-    assert_eq!(pictures, expected);
+    assert_eq!(video_frames, expected);
 
     let audio_times = presented_ms(&path, "a").unwrap();
     let frames = sent

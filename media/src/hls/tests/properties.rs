@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    encoder::{Encoder, Stamps, audio_config, frame, picture, video_config},
+    encoder::{Encoder, Stamps, audio_config, frame, video_config, video_frame},
     reader::{audio, check_always, check_full_parts, segments, video},
     *,
 };
@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs the steps; outputs, and how many pictures were sent.
+/// Runs the steps; outputs, and how many frames were sent.
 fn run(steps: &[Step], target_duration_s: u32) -> (Packager, Vec<Output>, usize) {
     let mut packager = Packager::new(settings(target_duration_s), None);
     let mut out = Vec::new();
@@ -52,7 +52,7 @@ fn run(steps: &[Step], target_duration_s: u32) -> (Packager, Vec<Output>, usize)
         let unit = match *step {
             Step::Picture { advance_90k, key } => {
                 video_90k += advance_90k;
-                picture(video_90k, key, data)
+                video_frame(video_90k, key, data)
             }
             Step::Frame { advance_90k } => {
                 audio_90k += advance_90k;
@@ -90,7 +90,7 @@ proptest! {
         let read = segments(&out);
         check_bare(&read, target_duration_s);
         let mut payloads: Vec<_> = video(&read).into_iter().map(|sample| sample.data).collect();
-        prop_assert!(payloads.is_sorted(), "pictures in order, each once");
+        prop_assert!(payloads.is_sorted(), "frames in order, each once");
         payloads.extend(audio(&read).into_iter().map(|sample| sample.data));
         let taken = payloads.len() as u64;
         prop_assert_eq!(taken + packager.dropped(), units as u64, "every unit is out or counted");

@@ -176,11 +176,11 @@ pub(super) fn check_always(segments: &[ReadSegment], target_duration_s: u32) {
     }
     for part in &parts {
         assert!(part.part.duration_90k > 0);
-        let pictures = part.video.len();
+        let video_frames = part.video.len();
         let long = part.part.duration_90k > part.part.part_target_90k;
         assert!(
-            !long || pictures == 1 || pictures == 0,
-            "{pictures} pictures in a long part"
+            !long || video_frames == 1 || video_frames == 0,
+            "{video_frames} frames in a long part"
         );
         let independent = part
             .video

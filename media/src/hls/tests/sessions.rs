@@ -1,7 +1,7 @@
 //! Several sessions, restarts, and publishers whose clocks jump.
 
 use super::{
-    encoder::{Encoder, Stamps, audio_config, frame, picture, video_config},
+    encoder::{Encoder, Stamps, audio_config, frame, video_config, video_frame},
     reader::{ReadSegment, audio, check_always, segments, video},
     *,
 };
@@ -82,7 +82,7 @@ fn a_session_without_media_leaves_no_trace() {
 fn a_unit_outside_a_session_is_dropped() {
     let mut packager = Packager::new(settings(4), None);
     let mut out = Vec::new();
-    packager.push(picture(0, true, vec![1]), NOON_MS, &mut out);
+    packager.push(video_frame(0, true, vec![1]), NOON_MS, &mut out);
     assert!(out.is_empty());
     assert_eq!(packager.dropped(), 1);
 }
@@ -143,7 +143,7 @@ fn a_restart_before_the_first_part_is_still_the_first() {
 }
 
 #[test]
-fn the_end_sends_every_picture_and_the_last_lasts_as_long_as_the_one_before() {
+fn the_end_sends_every_frame_and_the_last_lasts_as_long_as_the_one_before() {
     for seconds in [0.034, 0.1, 0.5, 1.95, 2.0, 3.7] {
         let mut packager = Packager::new(settings(4), None);
         let mut out = Vec::new();
@@ -156,9 +156,9 @@ fn the_end_sends_every_picture_and_the_last_lasts_as_long_as_the_one_before() {
         packager.end_session(&mut out);
         let read = segments(&out);
         check_always(&read, 4);
-        let pictures = video(&read);
-        assert_eq!(pictures.len(), (seconds * 30.0).round() as usize);
-        assert_eq!(pictures.last().unwrap().duration, 3_000);
+        let video_frames = video(&read);
+        assert_eq!(video_frames.len(), (seconds * 30.0).round() as usize);
+        assert_eq!(video_frames.last().unwrap().duration, 3_000);
         assert_eq!(
             audio(&read).len(),
             (seconds * 48_000.0 / 1_024.0).floor() as usize
@@ -181,8 +181,8 @@ fn a_jump_of_the_clock_is_one_discontinuity_and_loses_nothing() {
             };
             let mut media = second.media(3.0);
             if jumps_first {
-                // A picture that still carries the old clock, after audio has the new one.
-                media.insert(2, picture(270_000, false, vec![b'x']));
+                // A frame that still carries the old clock, after audio has the new one.
+                media.insert(2, video_frame(270_000, false, vec![b'x']));
             }
             units.extend(media);
             let mut packager = Packager::new(settings(4), None);
@@ -206,7 +206,7 @@ fn a_jump_of_the_clock_is_one_discontinuity_and_loses_nothing() {
 }
 
 #[test]
-fn audio_and_picture_stay_together_over_a_jump() {
+fn audio_and_frame_stay_together_over_a_jump() {
     let mut units = Encoder {
         stamps: Stamps::Exact,
         ..Encoder::default()
@@ -232,18 +232,18 @@ fn audio_and_picture_stay_together_over_a_jump() {
             .unwrap()
             .dts
     };
-    let picture_ms = first_of(video(&read)) / 90;
+    let video_frame_ms = first_of(video(&read)) / 90;
     let audio_ms = first_of(audio(&read)) / 48;
     assert!(
-        picture_ms.abs_diff(audio_ms) <= 22,
-        "{picture_ms} and {audio_ms}"
+        video_frame_ms.abs_diff(audio_ms) <= 22,
+        "{video_frame_ms} and {audio_ms}"
     );
 }
 
 #[test]
 fn a_clock_that_always_jumps_makes_bounded_segments() {
     let mut units = vec![Unit::VideoConfig(video_config(None, 40))];
-    units.extend((0..3_000).map(|index| picture((index % 2) << 40, index == 0, vec![1])));
+    units.extend((0..3_000).map(|index| video_frame((index % 2) << 40, index == 0, vec![1])));
     let mut packager = Packager::new(settings(4), None);
     let mut out = Vec::new();
     packager.begin_session(&mut out);
@@ -285,7 +285,7 @@ fn extreme_timestamps_do_no_harm() {
         packager.push(Unit::AudioConfig(audio_config(48_000)), NOON_MS, &mut out);
         for value in [extreme, -1, extreme, i64::MAX, i64::MIN, 0, extreme, 90_000] {
             packager.push(frame(value, vec![1]), NOON_MS, &mut out);
-            packager.push(picture(value, true, vec![2]), NOON_MS, &mut out);
+            packager.push(video_frame(value, true, vec![2]), NOON_MS, &mut out);
         }
         packager.end_session(&mut out);
         check_always(&segments(&out), 4);

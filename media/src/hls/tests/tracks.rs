@@ -1,7 +1,7 @@
 //! One session: frame rates, key-frame patterns, tracks that come late or not at all.
 
 use super::{
-    encoder::{Encoder, Stamps, audio_config, frame, picture, video_config},
+    encoder::{Encoder, Stamps, audio_config, frame, video_config, video_frame},
     reader::{ReadSegment, audio, check_always, check_full_parts, segments, video},
     *,
 };
@@ -71,7 +71,7 @@ fn composition_offsets_and_durations_are_the_encoder_s() {
         .units(4.0)
         .iter()
         .filter_map(|unit| match unit {
-            Unit::Video(picture) => Some(picture.cts_90k),
+            Unit::Video(video_frame) => Some(video_frame.cts_90k),
             _ => None,
         })
         .collect();
@@ -87,7 +87,7 @@ fn composition_offsets_and_durations_are_the_encoder_s() {
 
 #[test]
 fn key_frame_patterns() {
-    // Pictures at 30 fps between key frames, TARGETDURATION, expected segment seconds, starts with a key frame.
+    // Frames at 30 fps between key frames, TARGETDURATION, expected segment seconds, starts with a key frame.
     let cases = [
         (15, 4, 2.0, true),
         (30, 4, 2.0, true),
@@ -199,7 +199,7 @@ fn audio_alone_and_video_alone() {
 fn audio_before_the_first_key_frame_is_left_out() {
     let mut units = Encoder::default().configs();
     units.extend((0..20).map(|index| frame(index * 1_920, vec![0xaa])));
-    units.extend((0..20).map(|index| picture(index * 3_000, false, vec![0xbb])));
+    units.extend((0..20).map(|index| video_frame(index * 3_000, false, vec![0xbb])));
     let later = Encoder {
         first_90k: 90_000,
         ..Encoder::default()
@@ -268,7 +268,7 @@ fn a_flood_while_waiting_ends_the_wait() {
     packager.push(Unit::VideoConfig(video_config(None, 40)), NOON_MS, &mut out);
     for index in 0..20 {
         packager.push(
-            picture(index * 9_000, index == 0, vec![0; 1 << 20]),
+            video_frame(index * 9_000, index == 0, vec![0; 1 << 20]),
             NOON_MS,
             &mut out,
         );
@@ -425,8 +425,8 @@ fn when_video_stalls_audio_goes_on() {
 }
 
 #[test]
-fn slow_and_irregular_pictures() {
-    // Seconds between pictures; with and without audio.
+fn slow_and_irregular_frames() {
+    // Seconds between frames; with and without audio.
     let patterns: [&[f64]; 5] = [
         &[0.5],
         &[2.0],
@@ -445,11 +445,11 @@ fn slow_and_irregular_pictures() {
                 }
                 timed.push((
                     time_s,
-                    picture((time_s * 90_000.0) as i64, index % 10 == 0, vec![1]),
+                    video_frame((time_s * 90_000.0) as i64, index % 10 == 0, vec![1]),
                 ));
                 time_s += step;
             }
-            let pictures = timed.len();
+            let video_frames = timed.len();
             if with_audio {
                 units.push(Unit::AudioConfig(audio_config(48_000)));
                 let frames = (0..(time_s * 48_000.0 / 1_024.0) as i64).map(|index| {
@@ -463,7 +463,7 @@ fn slow_and_irregular_pictures() {
             }
             units.extend(timed.into_iter().map(|(_, unit)| unit));
             let read = pack(4, units);
-            assert_eq!(video(&read).len(), pictures, "{pattern:?} {with_audio}");
+            assert_eq!(video(&read).len(), video_frames, "{pattern:?} {with_audio}");
             let most = read
                 .iter()
                 .map(|segment| segment.parts.len())
@@ -475,9 +475,9 @@ fn slow_and_irregular_pictures() {
 }
 
 #[test]
-fn a_flood_of_pictures_makes_bounded_parts() {
+fn a_flood_of_frames_makes_bounded_parts() {
     let mut units = vec![Unit::VideoConfig(video_config(None, 40))];
-    units.extend((0..100_000).map(|index| picture(0, index == 0, vec![1])));
+    units.extend((0..100_000).map(|index| video_frame(0, index == 0, vec![1])));
     let read = pack(4, units);
     let parts: usize = read.iter().map(|segment| segment.parts.len()).sum();
     assert!(parts < 20, "{parts}");

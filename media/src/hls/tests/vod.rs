@@ -28,14 +28,14 @@ fn rendition(cuts: SegmentBoundaries) -> VideoRendition {
     }
 }
 
-fn even(pictures: u32) -> SegmentBoundaries {
+fn even(video_frames: u32) -> SegmentBoundaries {
     SegmentBoundaries::Even {
         clock: FrameClock::new(CLOCK),
-        pictures,
+        video_frames,
     }
 }
 
-/// Indices of `count` pictures in decode order: groups of `group`, in which each P comes before the B shown before it.
+/// Indices of `count` frames in decode order: groups of `group`, in which each P comes before the B shown before it.
 fn decode_order(count: u64, group: u64) -> Vec<(u64, bool)> {
     let mut order = Vec::new();
     for start in (0..count).step_by(group as usize) {
@@ -52,7 +52,7 @@ fn decode_order(count: u64, group: u64) -> Vec<(u64, bool)> {
     order
 }
 
-fn picture(index: u64, key: bool) -> CodedFrame {
+fn video_frame(index: u64, key: bool) -> CodedFrame {
     CodedFrame {
         pts_90k: FrameClock::new(CLOCK).at_90k(index),
         key,
@@ -60,12 +60,12 @@ fn picture(index: u64, key: bool) -> CodedFrame {
     }
 }
 
-/// Segments of `count` pictures.
+/// Segments of `count` frames.
 fn cut(count: u64, group: u64, cuts: SegmentBoundaries) -> Vec<MadeSegment> {
     let mut segmenter = VideoSegmenter::new(rendition(cuts), 0);
     let mut made = Vec::new();
     for (index, key) in decode_order(count, group) {
-        made.extend(segmenter.push(picture(index, key)).unwrap());
+        made.extend(segmenter.push(video_frame(index, key)).unwrap());
     }
     let end_90k = FrameClock::new(CLOCK).at_90k(count);
     made.extend(segmenter.finish(end_90k).unwrap());
@@ -109,7 +109,7 @@ fn read(data: &[u8], delay: i64) -> (Vec<Sample>, Vec<u32>) {
 }
 
 #[test]
-fn pictures_keep_their_time_and_order() {
+fn frames_keep_their_time_and_order() {
     let made = cut(200, 30, even(60));
     assert_eq!(made.len(), 4);
     let (mut order, mut next, mut fragment) = (decode_order(200, 30).into_iter(), 0, 0);
@@ -144,7 +144,7 @@ fn a_later_start_gives_the_same_segments() {
     let mut rest = Vec::new();
     for (index, key) in decode_order(200, 30) {
         if index >= 120 {
-            rest.extend(segmenter.push(picture(index, key)).unwrap());
+            rest.extend(segmenter.push(video_frame(index, key)).unwrap());
         }
     }
     rest.extend(segmenter.finish(600_000).unwrap());
@@ -152,12 +152,12 @@ fn a_later_start_gives_the_same_segments() {
 }
 
 #[test]
-fn pictures_without_order_are_refused() {
-    let pushed = |pictures: &[(u64, bool)]| {
+fn frames_without_order_are_refused() {
+    let pushed = |video_frames: &[(u64, bool)]| {
         let mut segmenter = VideoSegmenter::new(rendition(even(10)), 0);
-        let taken = pictures
+        let taken = video_frames
             .iter()
-            .try_for_each(|&(index, key)| segmenter.push(picture(index, key)).map(drop));
+            .try_for_each(|&(index, key)| segmenter.push(video_frame(index, key)).map(drop));
         taken.and_then(|()| segmenter.finish(0).map(drop))
     };
     assert!(pushed(&[]).is_ok());

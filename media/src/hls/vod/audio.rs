@@ -1,4 +1,4 @@
-//! Coded audio in, segments out, cut at the frame nearest to where the pictures are cut.
+//! Coded audio in, segments out, cut at the frame nearest to where the frames are cut.
 //!
 //! Frames lie on live's sample clock ([`AudioTrack`]), held closer to the timestamps. Holes are filled with silence, so
 //! that no segment is missing.

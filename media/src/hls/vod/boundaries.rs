@@ -4,34 +4,34 @@ use std::sync::Arc;
 
 use crate::unit::CLOCK_90K;
 
-/// The times of pictures at a constant rate.
+/// The times of frames at a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameClock {
-    /// Pictures per so many seconds; neither is 0.
-    pictures: u32,
+    /// Frames per so many seconds; neither is 0.
+    video_frames: u32,
     seconds: u32,
 }
 
 impl FrameClock {
-    /// `pictures` per `seconds`; 0 is taken for 1.
-    pub fn new((pictures, seconds): (u32, u32)) -> Self {
+    /// `video_frames` per `seconds`; 0 is taken for 1.
+    pub fn new((video_frames, seconds): (u32, u32)) -> Self {
         Self {
-            pictures: pictures.max(1),
+            video_frames: video_frames.max(1),
             seconds: seconds.max(1),
         }
     }
 
-    /// When the picture of this index is shown, to the nearest tick; the first, 0, at 0.
+    /// When the frame of this index is shown, to the nearest tick; the first, 0, at 0.
     pub fn at_90k(self, index: u64) -> i64 {
         let ticks = i128::from(index) * i128::from(CLOCK_90K) * i128::from(self.seconds);
-        rounded(ticks, self.pictures)
+        rounded(ticks, self.video_frames)
     }
 
-    /// The picture that is shown nearest to a time.
+    /// The frame that is shown nearest to a time.
     pub fn nearest(self, at_90k: i64) -> u64 {
-        let pictures = i128::from(at_90k.max(0)) * i128::from(self.pictures);
+        let video_frames = i128::from(at_90k.max(0)) * i128::from(self.video_frames);
         let per_second = i128::from(CLOCK_90K) * i128::from(self.seconds);
-        ((2 * pictures + per_second) / (2 * per_second)) as u64
+        ((2 * video_frames + per_second) / (2 * per_second)) as u64
     }
 }
 
@@ -43,8 +43,11 @@ fn rounded(value: i128, by: u32) -> i64 {
 /// Where segments begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentBoundaries {
-    /// Every so many pictures, at least one.
-    Even { clock: FrameClock, pictures: u32 },
+    /// Every so many frames, at least one.
+    Even {
+        clock: FrameClock,
+        video_frames: u32,
+    },
     /// At these times, which rise from 0; after the last one follows the last segment.
     At(Arc<[i64]>),
 }
@@ -54,16 +57,17 @@ impl SegmentBoundaries {
     pub fn seconds(seconds: u32) -> Self {
         Self::Even {
             clock: FrameClock::new((1, 1)),
-            pictures: seconds.max(1),
+            video_frames: seconds.max(1),
         }
     }
 
     /// Where a segment begins; `i64::MAX`: there is none of that number.
     pub fn start_90k(&self, number: u32) -> i64 {
         match self {
-            Self::Even { clock, pictures } => {
-                clock.at_90k(u64::from(number) * u64::from((*pictures).max(1)))
-            }
+            Self::Even {
+                clock,
+                video_frames,
+            } => clock.at_90k(u64::from(number) * u64::from((*video_frames).max(1))),
             Self::At(starts) => starts.get(number as usize).copied().unwrap_or(i64::MAX),
         }
     }

@@ -1,12 +1,12 @@
 //! HLS of finished clips: segments of whole assets, and their playlists (RFC 8216).
 //!
 //! ```text
-//! pictures ──► VideoSegmenter ─┐                      ┌─► media_playlist, iframe_playlist
+//! frames ──► VideoSegmenter ─┐                      ┌─► media_playlist, iframe_playlist
 //!                              ├─► MadeSegment ► rows ─┤
 //! frames ────► AudioSegmenter ─┘                      └─► multivariant
 //! ```
 //!
-//! Audio and pictures are renditions of their own, each in one file: the init section, then segments back to back. All
+//! Audio and frames are renditions of their own, each in one file: the init section, then segments back to back. All
 //! renditions of an asset are cut at the same [`SegmentBoundaries`]. Boxes are written by live's code ([`super::fragment`],
 //! [`super::init`]); as there, everything is a function of its arguments.
 
@@ -37,7 +37,7 @@ pub struct MadeSegment {
     /// On the asset's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
-    /// Bytes from the segment's beginning that hold its first picture, as a movie fragment of its own; 0 for audio.
+    /// Bytes from the segment's beginning that hold its first frame, as a movie fragment of its own; 0 for audio.
     pub key_length: u64,
     pub data: Bytes,
 }
@@ -51,7 +51,7 @@ pub struct VodSegment {
     pub duration_90k: u32,
     /// In bytes.
     pub length: u64,
-    /// Bytes from its beginning that hold its first picture; 0 for audio.
+    /// Bytes from its beginning that hold its first frame; 0 for audio.
     pub key_length: u64,
 }
 

@@ -75,31 +75,31 @@ fn rate(bytes: u64, ticks_90k: u64) -> u64 {
     (bytes * 8 * 90_000).div_ceil(ticks_90k.max(1)).max(1)
 }
 
-/// The multivariant playlist. Tracks without a segment are left out; with pictures, the audio is a group of its own.
+/// The multivariant playlist. Tracks without a segment are left out; with frames, the audio is a group of its own.
 pub fn multivariant(tracks: &[VodTrack], captions: &[Caption]) -> String {
     let mut text =
         format!("#EXTM3U\n#EXT-X-VERSION:{VERSION_STANDARD}\n#EXT-X-INDEPENDENT-SEGMENTS\n");
     let audio = tracks.iter().find_map(|track| Measured::new(track, false));
-    let pictures = in_order(tracks);
+    let video_frames = in_order(tracks);
     if let Some(audio) = &audio
-        && !pictures.is_empty()
+        && !video_frames.is_empty()
     {
         put_audio(&mut text, audio);
     }
     for caption in captions {
         put_caption(&mut text, caption);
     }
-    let variants = if pictures.is_empty() {
+    let variants = if video_frames.is_empty() {
         audio.iter().collect()
     } else {
-        pictures.iter().collect::<Vec<_>>()
+        video_frames.iter().collect::<Vec<_>>()
     };
     for variant in variants {
         let beside = audio.as_ref().filter(|_| variant.track.info.has_video);
         put_variant(&mut text, variant, beside, !captions.is_empty());
     }
-    for picture in &pictures {
-        put_iframes(&mut text, picture.track);
+    for video_frame in &video_frames {
+        put_iframes(&mut text, video_frame.track);
     }
     text
 }
@@ -110,27 +110,27 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn new(track: &'a VodTrack, pictures: bool) -> Option<Self> {
-        let bandwidth = bandwidth(track).filter(|_| track.info.has_video == pictures)?;
+    fn new(track: &'a VodTrack, video_frames: bool) -> Option<Self> {
+        let bandwidth = bandwidth(track).filter(|_| track.info.has_video == video_frames)?;
         Some(Self { track, bandwidth })
     }
 }
 
-/// Renditions of the pictures from the smallest to the largest, but the one to begin with first.
+/// Renditions of the frames from the smallest to the largest, but the one to begin with first.
 fn in_order(tracks: &[VodTrack]) -> Vec<Measured<'_>> {
-    let mut pictures: Vec<_> = tracks
+    let mut video_frames: Vec<_> = tracks
         .iter()
         .filter_map(|track| Measured::new(track, true))
         .collect();
-    pictures.sort_by_key(|picture| picture.bandwidth.average_bps);
-    let first = pictures
+    video_frames.sort_by_key(|video_frame| video_frame.bandwidth.average_bps);
+    let first = video_frames
         .iter()
-        .rposition(|picture| picture.bandwidth.average_bps <= FIRST_AT_MOST_BPS)
+        .rposition(|video_frame| video_frame.bandwidth.average_bps <= FIRST_AT_MOST_BPS)
         .unwrap_or(0);
-    if first < pictures.len() {
-        pictures[..=first].rotate_right(1);
+    if first < video_frames.len() {
+        video_frames[..=first].rotate_right(1);
     }
-    pictures
+    video_frames
 }
 
 fn put_audio(text: &mut String, audio: &Measured<'_>) {

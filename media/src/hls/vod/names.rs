@@ -29,7 +29,7 @@ pub fn segment_name(number: u32) -> String {
     super::super::names::segment_name(u64::from(number))
 }
 
-/// `{height}p`, by the short edge of the upright picture.
+/// `{height}p`, by the short edge of the upright frame.
 pub fn rendition_name(width: u32, height: u32) -> String {
     format!("{}p", width.min(height))
 }

@@ -19,7 +19,7 @@ pub fn media_playlist(track: &VodTrack, finished: bool) -> String {
     end(text, finished)
 }
 
-/// The playlist of a rendition's key pictures (RFC 8216 §4.3.3.6): the first of each segment, shown as long as the
+/// The playlist of a rendition's key frames (RFC 8216 §4.3.3.6): the first of each segment, shown as long as the
 /// segment lasts. `None` for audio.
 pub fn iframe_playlist(track: &VodTrack, finished: bool) -> Option<String> {
     if !track.info.has_video {

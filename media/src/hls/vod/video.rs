@@ -1,8 +1,8 @@
-//! Coded pictures in, segments out, cut at key frames of closed groups of pictures.
+//! Coded frames in, segments out, cut at key frames of closed groups of frames.
 //!
-//! A segment is two movie fragments: its key picture alone, which is what an I-frame playlist points to, then the rest.
-//! Decode times are the segment's presentation times in rising order, so that a segment begins at its first picture on
-//! either scale. Pictures that are shown before ones that were decoded earlier would need negative composition offsets,
+//! A segment is two movie fragments: its key frame alone, which is what an I-frame playlist points to, then the rest.
+//! Decode times are the segment's presentation times in rising order, so that a segment begins at its first frame on
+//! either scale. Frames that are shown before ones that were decoded earlier would need negative composition offsets,
 //! which some readers take for a shift of the whole track: so all are larger by the delay of the reordering, and the init
 //! section's edit list takes it back.
 
@@ -23,7 +23,7 @@ pub const MAX_SEGMENT_BYTES: usize = 512 << 20;
 /// Movie fragments of a segment: sequence numbers follow from the segment's number, so that they rise over a resume.
 const FRAGMENTS: u32 = 2;
 
-/// One coded picture, in decode order.
+/// One coded frame, in decode order.
 #[derive(Clone, Debug)]
 pub struct CodedFrame {
     /// On the asset's timeline.
@@ -34,33 +34,33 @@ pub struct CodedFrame {
     pub data: Bytes,
 }
 
-/// Cuts a rendition of the pictures.
+/// Cuts a rendition of the frames.
 #[derive(Debug)]
 pub struct VideoSegmenter {
     rendition: VideoRendition,
     number: u32,
-    pictures: Vec<CodedFrame>,
+    video_frames: Vec<CodedFrame>,
     bytes: usize,
 }
 
-/// What a rendition of the pictures is, from its first segment to its last.
+/// What a rendition of the frames is, from its first segment to its last.
 #[derive(Clone, Debug)]
 pub struct VideoRendition {
     pub config: VideoConfig,
-    /// Pictures per second.
+    /// Frames per second.
     pub frame_rate: Option<f64>,
-    /// The most by which a picture is shown before its turn in the order of decoding.
+    /// The most by which a frame is shown before its turn in the order of decoding.
     pub delay_90k: u32,
     pub cuts: SegmentBoundaries,
 }
 
 impl VideoSegmenter {
-    /// `first`: the number of the first segment that is made; its first picture must be a key picture.
+    /// `first`: the number of the first segment that is made; its first frame must be a key frame.
     pub fn new(rendition: VideoRendition, first: u32) -> Self {
         Self {
             rendition,
             number: first,
-            pictures: Vec::new(),
+            video_frames: Vec::new(),
             bytes: 0,
         }
     }
@@ -75,44 +75,44 @@ impl VideoSegmenter {
         )
     }
 
-    /// Takes the next picture; the segment that it ends. [`Error::Invalid`] when no key picture is where a segment must
+    /// Takes the next frame; the segment that it ends. [`Error::Invalid`] when no key frame is where a segment must
     /// begin.
-    pub fn push(&mut self, picture: CodedFrame) -> Result<Option<MadeSegment>, Error> {
+    pub fn push(&mut self, video_frame: CodedFrame) -> Result<Option<MadeSegment>, Error> {
         let next_start = self.rendition.cuts.start_90k(self.number.saturating_add(1));
-        let is_next = !self.pictures.is_empty() && picture.pts_90k >= next_start;
-        if (is_next || self.pictures.is_empty()) && !picture.key {
+        let is_next = !self.video_frames.is_empty() && video_frame.pts_90k >= next_start;
+        if (is_next || self.video_frames.is_empty()) && !video_frame.key {
             return Err(invalid(format!(
-                "segment {} has no key picture at its beginning",
+                "segment {} has no key frame at its beginning",
                 self.number + u32::from(is_next)
             )));
         }
-        self.bytes += picture.data.len();
+        self.bytes += video_frame.data.len();
         if self.bytes > MAX_SEGMENT_BYTES {
             return Err(invalid(format!(
                 "a segment has more than {MAX_SEGMENT_BYTES} bytes"
             )));
         }
         let made = if is_next {
-            self.bytes = picture.data.len();
-            self.close(picture.pts_90k)?
+            self.bytes = video_frame.data.len();
+            self.close(video_frame.pts_90k)?
         } else {
             None
         };
-        self.pictures.push(picture);
+        self.video_frames.push(video_frame);
         Ok(made)
     }
 
-    /// The last segment, if pictures are left; `end_90k` is where the last picture ends.
+    /// The last segment, if frames are left; `end_90k` is where the last frame ends.
     pub fn finish(mut self, end_90k: i64) -> Result<Option<MadeSegment>, Error> {
         self.close(end_90k)
     }
 
     fn close(&mut self, end_90k: i64) -> Result<Option<MadeSegment>, Error> {
-        let pictures = std::mem::take(&mut self.pictures);
-        let Some(start_90k) = pictures.first().map(|first| first.pts_90k) else {
+        let video_frames = std::mem::take(&mut self.video_frames);
+        let Some(start_90k) = video_frames.first().map(|first| first.pts_90k) else {
             return Ok(None);
         };
-        let samples = timed(pictures, end_90k, self.rendition.delay_90k)?;
+        let samples = timed(video_frames, end_90k, self.rendition.delay_90k)?;
         let number = self.number;
         self.number = number.saturating_add(1);
         let sequence = number.saturating_mul(FRAGMENTS).saturating_add(1);
@@ -134,39 +134,42 @@ impl VideoSegmenter {
     }
 }
 
-/// Gives pictures in decode order their decode times and durations.
+/// Gives frames in decode order their decode times and durations.
 fn timed(
-    pictures: Vec<CodedFrame>,
+    video_frames: Vec<CodedFrame>,
     end_90k: i64,
     delay_90k: u32,
 ) -> Result<Vec<VideoSample>, Error> {
-    let mut times: Vec<i64> = pictures.iter().map(|picture| picture.pts_90k).collect();
+    let mut times: Vec<i64> = video_frames
+        .iter()
+        .map(|video_frame| video_frame.pts_90k)
+        .collect();
     times.sort_unstable();
-    let start_90k = pictures[0].pts_90k;
+    let start_90k = video_frames[0].pts_90k;
     if times[0] != start_90k || start_90k < 0 {
-        return Err(invalid("a picture is shown before its segment begins"));
+        return Err(invalid("a frame is shown before its segment begins"));
     }
     let last = times[times.len() - 1];
     times.push(end_90k.max(last + 1));
     let span = |from: i64, to: i64| {
         u32::try_from(to - from).map_err(|_| invalid("its timestamps lie hours apart"))
     };
-    pictures
+    video_frames
         .into_iter()
         .zip(times.windows(2))
-        .map(|(picture, time)| {
-            let cts = i32::try_from(picture.pts_90k - time[0] + i64::from(delay_90k));
+        .map(|(video_frame, time)| {
+            let cts = i32::try_from(video_frame.pts_90k - time[0] + i64::from(delay_90k));
             Ok(VideoSample {
                 at_90k: time[0],
                 duration_90k: span(time[0], time[1])?,
                 cts_90k: cts.map_err(|_| invalid("its timestamps lie hours apart"))?,
-                key: picture.key,
-                data: picture.data,
+                key: video_frame.key,
+                data: video_frame.data,
             })
         })
         .collect()
 }
 
 fn invalid(reason: impl Into<String>) -> Error {
-    Error::invalid("a rendition of the pictures", reason)
+    Error::invalid("a rendition of the frames", reason)
 }

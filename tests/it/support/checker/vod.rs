@@ -8,7 +8,7 @@ use super::attributes::{Attributes, decimal, integer};
 pub struct Master {
     pub variants: Vec<Variant>,
     /// `EXT-X-I-FRAME-STREAM-INF`.
-    pub key_pictures: Vec<Variant>,
+    pub key_video_frames: Vec<Variant>,
     pub audio: Vec<Group>,
     pub captions: Vec<Group>,
 }
@@ -41,7 +41,7 @@ pub struct Group {
 pub struct Media {
     pub is_event: bool,
     pub is_ended: bool,
-    pub key_pictures_only: bool,
+    pub key_video_frames_only: bool,
     pub target_duration_s: u64,
     pub map: Option<String>,
     pub segments: Vec<MediaSegment>,
@@ -69,7 +69,7 @@ impl Master {
                     master.variants.push(variant(value, Some(uri))?);
                 }
                 Some(("#EXT-X-I-FRAME-STREAM-INF", value)) => {
-                    master.key_pictures.push(variant(value, None)?);
+                    master.key_video_frames.push(variant(value, None)?);
                 }
                 Some(("#EXT-X-MEDIA", value)) => master.group(value)?,
                 None if line == "#EXT-X-INDEPENDENT-SEGMENTS" && !independent => independent = true,
@@ -206,7 +206,7 @@ impl Media {
                     range = Some((integer(length)?, integer(offset)?));
                 }
                 None if line == "#EXT-X-ENDLIST" => media.is_ended = true,
-                None if line == "#EXT-X-I-FRAMES-ONLY" => media.key_pictures_only = true,
+                None if line == "#EXT-X-I-FRAMES-ONLY" => media.key_video_frames_only = true,
                 None if line == "#EXT-X-INDEPENDENT-SEGMENTS" => {}
                 _ if is_uri(line) => media.segments.push(MediaSegment {
                     uri: line.to_owned(),
@@ -229,7 +229,7 @@ impl Media {
             if segment.duration_s.round() as u64 > self.target_duration_s {
                 return Err(format!("segment {at} is longer than TARGETDURATION"));
             }
-            if segment.range.is_some() != self.key_pictures_only {
+            if segment.range.is_some() != self.key_video_frames_only {
                 return Err(format!("segment {at} with range {:?}", segment.range));
             }
         }

@@ -1,6 +1,6 @@
-//! A controlled RTMP publisher: sends a clip up to an exact picture, then goes in the way a scenario wants.
+//! A controlled RTMP publisher: sends a clip up to an exact frame, then goes in the way a scenario wants.
 //!
-//! It knows which pictures left whole: before a cut it waits until the peer's kernel has acknowledged every byte.
+//! It knows which frames left whole: before a cut it waits until the peer's kernel has acknowledged every byte.
 //! Only H.264 clips; the time stamps of a session begin at 0, as encoders' do.
 
 mod answer;
@@ -58,8 +58,8 @@ pub enum PublishError {
 /// What left whole in a session.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
-    /// The numbers in the pictures, ascending: with B-frames there may be a hole before the last ones.
-    pub pictures: Vec<u32>,
+    /// The numbers in the frames, ascending: with B-frames there may be a hole before the last ones.
+    pub video_frames: Vec<u32>,
     pub audio_frames: usize,
 }
 
@@ -122,20 +122,20 @@ impl Publisher {
         }
     }
 
-    /// The session begins at the first key frame whose picture has this number or a higher one.
+    /// The session begins at the first key frame whose frame has this number or a higher one.
     pub fn skip_to(&mut self, number: u32) -> Result<(), Failure> {
         assert!(self.base_ms.is_none(), "a session skips before it sends");
         let begins =
             |at: usize| self.clip.is_key_frame(at) && self.clip.numbers[at] >= Some(number);
         let found = (0..self.clip.tags.len()).find(|&at| begins(at));
-        self.next = found.ok_or_else(|| format!("no key frame from picture {number} on"))?;
+        self.next = found.ok_or_else(|| format!("no key frame from frame {number} on"))?;
         Ok(())
     }
 
-    /// Sends tags until this session has sent `total` pictures, the audio between them included.
-    pub async fn send_pictures(&mut self, total: usize, pace: Pace) -> Result<&Sent, Failure> {
+    /// Sends tags until this session has sent `total` frames, the audio between them included.
+    pub async fn send_frames(&mut self, total: usize, pace: Pace) -> Result<&Sent, Failure> {
         let mut out = BytesMut::new();
-        while self.sent.pictures.len() < total {
+        while self.sent.video_frames.len() < total {
             if self.muted {
                 self.skip_audio();
             }
@@ -143,17 +143,17 @@ impl Publisher {
             put_tag(&mut out, &tag, time_ms, self.wire.stream_id());
             self.wire.write(&mut out).await?;
             match self.clip.numbers[self.next] {
-                Some(number) => self.sent.pictures.push(number),
+                Some(number) => self.sent.video_frames.push(number),
                 None => self.sent.audio_frames += 1,
             }
             self.next += 1;
         }
-        self.sent.pictures.sort_unstable();
+        self.sent.video_frames.sort_unstable();
         Ok(&self.sent)
     }
 
-    /// Sends the next picture but for its second half, which never comes.
-    pub async fn send_half_a_picture(&mut self) -> Result<(), Failure> {
+    /// Sends the next frame but for its second half, which never comes.
+    pub async fn send_half_a_frame(&mut self) -> Result<(), Failure> {
         self.skip_audio();
         let (tag, time_ms) = self.due(Pace::RealTime).await?;
         let mut out = BytesMut::new();
@@ -251,7 +251,7 @@ impl Publisher {
     }
 }
 
-/// A clip's tags, and which picture each video tag carries.
+/// A clip's tags, and which frame each video tag carries.
 #[derive(Debug)]
 struct NumberedClip {
     opening: Vec<Tag>,
@@ -281,7 +281,7 @@ impl NumberedClip {
     }
 }
 
-/// Pictures are numbered in the order of presentation, tags stand in the order of decoding.
+/// Frames are numbered in the order of presentation, tags stand in the order of decoding.
 fn numbers(tags: &[Tag], first: u32) -> Vec<Option<u32>> {
     let mut shown_at: Vec<(i64, usize)> = tags
         .iter()
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_numbered_as_they_are_shown() {
+    fn frames_are_numbered_as_they_are_shown() {
         let clip = NumberedClip::read(&media::numbered(7)).unwrap();
         let decoded: Vec<u32> = clip.numbers.iter().copied().flatten().collect();
         assert_eq!(

@@ -62,13 +62,13 @@ pub struct Collection {
     pub ended: bool,
     /// PROGRAM-DATE-TIME of the last segment.
     pub last_date_ms: Option<i64>,
-    pictures: BTreeMap<u64, usize>,
+    video_frames: BTreeMap<u64, usize>,
 }
 
 impl Collection {
-    /// Pictures fetched, over all ranges.
-    pub fn pictures(&self) -> usize {
-        self.pictures.values().sum()
+    /// Frames fetched, over all ranges.
+    pub fn video_frames(&self) -> usize {
+        self.video_frames.values().sum()
     }
 
     /// The newest segment's number.
@@ -102,19 +102,19 @@ impl Collection {
         ranges
     }
 
-    /// The numbers in the pictures of each range, in order of presentation.
+    /// The numbers in the frames of each range, in order of presentation.
     pub fn numbers(&self) -> Result<Vec<Vec<u32>>, Failure> {
         self.ranges().iter().map(Range::numbers).collect()
     }
 
     pub fn summary(&self) -> String {
         format!(
-            "{} playlists ({} deltas), segments {:?}..={:?}, {} pictures in {} ranges, {} hinted parts, {} outages",
+            "{} playlists ({} deltas), segments {:?}..={:?}, {} frames in {} ranges, {} hinted parts, {} outages",
             self.playlists,
             self.deltas,
             self.pieces.keys().next(),
             self.last_msn(),
-            self.pictures(),
+            self.video_frames(),
             self.ranges().len(),
             self.hinted_parts,
             self.outages.len(),
@@ -141,11 +141,11 @@ impl Collection {
             .tracks
             .get(&piece.map)
             .and_then(|tracks| tracks.iter().find(|track| track.is_video));
-        let pictures = runs
+        let video_frames = runs
             .iter()
             .filter(|run| video.is_some_and(|video| video.id == run.track));
-        let pictures: usize = pictures.map(|run| run.samples as usize).sum();
-        *self.pictures.entry(msn).or_default() += pictures;
+        let video_frames: usize = video_frames.map(|run| run.samples as usize).sum();
+        *self.video_frames.entry(msn).or_default() += video_frames;
         let piece = self.pieces.get_mut(&msn).expect("looked up above");
         piece.parts.insert(index, bytes);
         self.note_media();
@@ -173,11 +173,11 @@ impl Collection {
             .tracks
             .get(&piece.map)
             .and_then(|tracks| tracks.iter().find(|track| track.is_video));
-        let pictures = runs
+        let video_frames = runs
             .iter()
             .filter(|run| video.is_some_and(|video| video.id == run.track));
-        let pictures = pictures.map(|run| run.samples as usize).sum();
-        self.pictures.insert(msn, pictures);
+        let video_frames = video_frames.map(|run| run.samples as usize).sum();
+        self.video_frames.insert(msn, video_frames);
         piece.whole = Some(bytes);
         self.note_media();
         Ok(())
@@ -211,7 +211,7 @@ impl Range {
             .collect()
     }
 
-    /// The numbers in its pictures, in order of presentation.
+    /// The numbers in its frames, in order of presentation.
     pub fn numbers(&self) -> Result<Vec<u32>, Failure> {
         read_numbers(&self.bytes())
             .map_err(|failure| format!("range {}: {failure}", self.number).into())

@@ -109,15 +109,17 @@ impl Viewing {
         }
     }
 
-    /// Waits until so many pictures were fetched, over all ranges.
-    pub async fn until_pictures(
+    /// Waits until so many frames were fetched, over all ranges.
+    pub async fn until_frames(
         &mut self,
         count: usize,
         deadline: Duration,
     ) -> Result<Arc<Collection>, Failure> {
-        let what = format!("{count} pictures");
-        self.until(&what, deadline, |collection| collection.pictures() >= count)
-            .await
+        let what = format!("{count} frames");
+        self.until(&what, deadline, |collection| {
+            collection.video_frames() >= count
+        })
+        .await
     }
 
     /// Waits until ENDLIST is seen and all that was listed is fetched and compared.

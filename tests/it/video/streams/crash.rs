@@ -29,7 +29,10 @@ async fn a_killed_service_goes_on_where_its_segments_end() -> Result<(), Failure
     let before = Asset::fetch(&api, &url).await?;
     server.kill().await?;
     assert!(
-        before.pictures.iter().all(|each| !each.playlist.is_ended),
+        before
+            .video_frames
+            .iter()
+            .all(|each| !each.playlist.is_ended),
         "the kill came too late to say anything"
     );
 
@@ -39,10 +42,10 @@ async fn a_killed_service_goes_on_where_its_segments_end() -> Result<(), Failure
     let after = Asset::fetch(&api, &url).await?;
     after.check(&api).await?;
     check_numbers(&after, recipe.frames())?;
-    assert_eq!(after.pictures[0].segments.len() as u32, SECONDS / 2);
-    let kept = before.pictures[0].segments.iter();
+    assert_eq!(after.video_frames[0].segments.len() as u32, SECONDS / 2);
+    let kept = before.video_frames[0].segments.iter();
     let same = kept
-        .zip(&after.pictures[0].segments)
+        .zip(&after.video_frames[0].segments)
         .take_while(|(before, after)| before == after);
     assert!(same.count() >= 2, "what was stored was made anew");
     assert_eq!(

@@ -48,8 +48,8 @@ async fn a_clip_becomes_a_stream_for_those_who_may_play_it() -> Result<(), Failu
     let asset = Asset::fetch(&api, &url).await?;
     asset.check(&api).await?;
     check_numbers(&asset, recipe.frames())?;
-    assert_eq!(asset.pictures.len(), 2, "none above the source");
-    assert_eq!(asset.pictures[0].segments.len() as u32, SECONDS / 2);
+    assert_eq!(asset.video_frames.len(), 2, "none above the source");
+    assert_eq!(asset.video_frames[0].segments.len() as u32, SECONDS / 2);
     assert_eq!(asset.master.captions.len(), 1);
     for name in ["posterUrl", "storyboardUrl"] {
         api.fetch(&text(&ready[name])?).await?.expect(200)?;
@@ -101,11 +101,11 @@ fn check_record(ready: &Value) -> Result<(), Failure> {
 /// All that a viewer may fetch, below the playback id.
 fn addresses(asset: &Asset) -> Vec<String> {
     let mut addresses = asset.addresses.clone();
-    let pictures = ["poster.jpg", "storyboard.vtt", "storyboard.jpg"];
-    addresses.extend(pictures.map(str::to_owned));
+    let video_frames = ["poster.jpg", "storyboard.vtt", "storyboard.jpg"];
+    addresses.extend(video_frames.map(str::to_owned));
     addresses.extend(
         asset
-            .pictures
+            .video_frames
             .iter()
             .map(|each| format!("{}/iframes.m3u8", each.name)),
     );

@@ -1,4 +1,4 @@
-//! The source's own pictures as a rendition: looked through once, then repackaged as they are.
+//! The source's own frames as a rendition: looked through once, then repackaged as they are.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ use super::{
     work::LadderTask,
 };
 
-/// A last picture of unknown duration.
+/// A last frame of unknown duration.
 const PICTURE_90K: i64 = 3_000;
 
 /// A source that can be copied.
@@ -35,7 +35,7 @@ pub(super) struct Copied {
     record: Bytes,
 }
 
-/// Reads all coded pictures; `None`: they have to be encoded.
+/// Reads all coded frames; `None`: they have to be encoded.
 pub(super) fn look(
     input: &Input,
     facts: &MediaFacts,
@@ -67,7 +67,7 @@ pub(super) fn look(
     Ok(Some(Copied { found, record }))
 }
 
-/// Runs the coded pictures of a source into a taker.
+/// Runs the coded frames of a source into a taker.
 fn read<T: UnitSink>(
     input: &Input,
     facts: &MediaFacts,
@@ -103,7 +103,7 @@ struct LookAhead {
 impl LookAhead {
     fn stop(&mut self) -> Failure {
         self.is_unfit = true;
-        refused("its pictures cannot be copied")
+        refused("its frames cannot be copied")
     }
 }
 
@@ -132,7 +132,7 @@ impl Copied {
         self.found.cuts.clone()
     }
 
-    /// Repackages the pictures from segment `first` on.
+    /// Repackages the frames from segment `first` on.
     pub(super) fn perform(
         &self,
         input: &Input,
@@ -144,7 +144,7 @@ impl Copied {
             .first()
             .ok_or_else(|| internal("a copied rendition has no file"))?;
         let config = VideoConfig::parse(VideoCodec::Avc, self.record.clone())
-            .map_err(|_| refused("its pictures cannot be copied"))?;
+            .map_err(|_| refused("its frames cannot be copied"))?;
         let nal_length_size = usize::from(config.nal_length_size);
         let rate = facts
             .video_track()
@@ -174,18 +174,18 @@ impl Copied {
         let last = match copier.segmenter.take() {
             Some(segmenter) => segmenter
                 .finish(self.found.end_90k)
-                .map_err(|_| refused("the times of its pictures do not follow one another"))?,
+                .map_err(|_| refused("the times of its frames do not follow one another"))?,
             None => None,
         };
         last.map_or(Ok(()), |segment| rendition_file.store(&segment))
     }
 }
 
-/// Makes segments of a source's pictures.
+/// Makes segments of a source's frames.
 struct Copier {
     from_90k: i64,
     is_first: bool,
-    /// Pictures from `from_90k` on have come.
+    /// Frames from `from_90k` on have come.
     has_begun: bool,
     nal_length_size: usize,
     rendition_file: Arc<RenditionFile>,
@@ -194,7 +194,7 @@ struct Copier {
 
 impl UnitSink for Copier {
     fn take(&mut self, _: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
-        // The first picture is shown from the beginning on.
+        // The first frame is shown from the beginning on.
         let pts_90k = match std::mem::take(&mut self.is_first) {
             true => 0,
             false => unit.pts_90k.unwrap_or(0).max(0),
@@ -203,31 +203,31 @@ impl UnitSink for Copier {
         let Some(segmenter) = self.segmenter.as_mut().filter(|_| self.has_begun) else {
             return Ok(());
         };
-        let picture = CodedFrame {
+        let video_frame = CodedFrame {
             pts_90k,
             key: unit.key,
             data: without_parameter_sets(unit.data, self.nal_length_size),
         };
         let made = segmenter
-            .push(picture)
-            .map_err(|_| refused("the times of its pictures do not follow one another"))?;
+            .push(video_frame)
+            .map_err(|_| refused("the times of its frames do not follow one another"))?;
         made.map_or(Ok(()), |segment| self.rendition_file.store(&segment))
     }
 }
 
-/// A picture of a track whose parameter sets all stand in its configuration (`avc1`, ISO/IEC 14496-15 §5.4.2.1): parsers
-/// repeat them before key pictures.
-fn without_parameter_sets(picture: Bytes, length_size: usize) -> Bytes {
-    let units: Vec<&[u8]> = units(&picture, length_size).collect();
+/// A frame of a track whose parameter sets all stand in its configuration (`avc1`, ISO/IEC 14496-15 §5.4.2.1): parsers
+/// repeat them before key frames.
+fn without_parameter_sets(video_frame: Bytes, length_size: usize) -> Bytes {
+    let units: Vec<&[u8]> = units(&video_frame, length_size).collect();
     let is_set = |unit: &&[u8]| matches!(unit[length_size] & 0x1f, 7 | 8);
     if !units.iter().any(is_set) {
-        return picture;
+        return video_frame;
     }
     let kept: Vec<&[u8]> = units.into_iter().filter(|unit| !is_set(unit)).collect();
     Bytes::from(kept.concat())
 }
 
-/// The NAL units of a picture, with their lengths; what is malformed ends them.
+/// The NAL units of a frame, with their lengths; what is malformed ends them.
 fn units(mut rest: &[u8], length_size: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = rest.get(..length_size)?.iter();
@@ -255,9 +255,9 @@ mod tests {
             (&[0, 0, 0, 9, 0x67], &[0, 0, 0, 9, 0x67]),
             (&[0, 0, 0, 0, 0x67], &[0, 0, 0, 0, 0x67]),
         ];
-        for (picture, expected) in cases {
-            let kept = without_parameter_sets(Bytes::copy_from_slice(picture), 4);
-            assert_eq!(kept.as_ref(), *expected, "{picture:?}");
+        for (video_frame, expected) in cases {
+            let kept = without_parameter_sets(Bytes::copy_from_slice(video_frame), 4);
+            assert_eq!(kept.as_ref(), *expected, "{video_frame:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The storyboard, drawn of the pictures on their way to the renditions, so that a source is decoded once.
+//! The storyboard, drawn of the frames on their way to the renditions, so that a source is decoded once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ use crate::image::Raster;
 pub(super) struct Drawing(Arc<Mutex<State>>);
 
 struct State {
-    /// `None`: a picture could not be drawn, or all is done.
+    /// `None`: a frame could not be drawn, or all is done.
     board: Option<StoryboardCanvas>,
     converter: FrameConverter,
 }
@@ -34,7 +34,7 @@ impl Drawing {
         }))))
     }
 
-    /// Draws of what passes a pad: the pictures of a clock, from the first on, upright.
+    /// Draws of what passes a pad: the frames of a clock, from the first on, upright.
     pub(super) fn watch(&self, pad: &gst::Pad, clock: FrameClock) {
         let drawing = self.clone();
         pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
@@ -48,7 +48,7 @@ impl Drawing {
         });
     }
 
-    /// The whole storyboard; `None` where a picture is missing.
+    /// The whole storyboard; `None` where a frame is missing.
     pub(super) fn take(&self) -> Option<StoryboardCanvas> {
         let board = self.state().board.take();
         board.filter(|board| board.next_s().is_none())
@@ -60,26 +60,26 @@ impl Drawing {
 }
 
 impl State {
-    /// Draws a picture if it is the next one's, or that one never came.
+    /// Draws a frame if it is the next one's, or that one never came.
     fn see(&mut self, pad: &gst::Pad, buffer: &gst::Buffer, index: u64, clock: FrameClock) {
         let Some(board) = &mut self.board else { return };
         let mut drawn = None;
         while let Some(at_s) = board.next_s()
             && clock.nearest((at_s * 90_000.0) as i64) <= index
         {
-            let picture = match drawn.take() {
-                Some(picture) => picture,
+            let video_frame = match drawn.take() {
+                Some(video_frame) => video_frame,
                 None => match develop(&mut self.converter, pad, buffer, board.cell()) {
-                    Ok(picture) => picture,
-                    // Whoever asked takes the pictures from the source then.
+                    Ok(video_frame) => video_frame,
+                    // Whoever asked takes the frames from the source then.
                     Err(_) => {
                         self.board = None;
                         return;
                     }
                 },
             };
-            board.paste(&picture);
-            drawn = Some(picture);
+            board.paste(&video_frame);
+            drawn = Some(video_frame);
         }
     }
 }
@@ -92,7 +92,7 @@ fn develop(
 ) -> Result<Raster, Failure> {
     let caps = pad
         .current_caps()
-        .ok_or_else(|| refused("a decoded picture has no form"))?;
+        .ok_or_else(|| refused("a decoded frame has no form"))?;
     let sample = gst::Sample::builder().buffer(buffer).caps(&caps).build();
     converter.develop(&sample, Some(cell))
 }

@@ -1,4 +1,4 @@
-//! Elements that encode, set so that every rendition has its key pictures at the same places.
+//! Elements that encode, set so that every rendition has its key frames at the same places.
 
 use std::{num::NonZeroUsize, thread};
 
@@ -15,23 +15,23 @@ use super::super::sink::make;
 const MOST_THREADS: usize = 6;
 /// Seconds of the most bit rate that a player is expected to hold.
 const BUFFER_S: f64 = 1.5;
-/// Pictures by which the encoder's order differs at most from the order of showing: its B-pictures refer to one another.
+/// Frames by which the encoder's order differs at most from the order of showing: its B-frames refer to one another.
 pub(super) const REORDERED: u64 = 2;
-/// Small pictures go to old devices, which may only know Main.
+/// Small frames go to old devices, which may only know Main.
 const MAIN_UP_TO_LINES: u32 = 480;
 
-/// x264 for a rendition: a closed group every so many pictures and key pictures nowhere else.
+/// x264 for a rendition: a closed group every so many frames and key frames nowhere else.
 pub(super) fn h264(rung: &LadderVideo, groups: Groups) -> Result<gst::Element, Failure> {
     let encoder = make("x264enc")?;
     encoder.set_property_from_str("speed-preset", "veryfast");
     encoder.set_property("bitrate", (rung.bitrate / 1_000).max(1));
-    encoder.set_property("key-int-max", groups.pictures);
+    encoder.set_property("key-int-max", groups.video_frames);
     encoder.set_property("threads", threads());
     encoder.set_property("aud", false);
     let most = (rung.max_bitrate / 1_000).max(1);
     let options = format!(
         "scenecut=0:open-gop=0:bframes=3:b-pyramid=normal:min-keyint={0}:keyint={0}:vbv-maxrate={most}:vbv-bufsize={1}",
-        groups.pictures,
+        groups.video_frames,
         (f64::from(most) * BUFFER_S) as u32
     );
     encoder.set_property("option-string", options);

@@ -1,8 +1,8 @@
-//! Keeps all renditions in step: one picture for each index of the clock, and a key picture where a group begins.
+//! Keeps all renditions in step: one frame for each index of the clock, and a key frame where a group begins.
 //!
 //! Elements that make a rate constant start anew with each segment event, of which demultiplexers send more than needed,
-//! and fill it to its end; encoders count pictures. So segments are simplified, and groups are told by time before
-//! pictures reach the tee.
+//! and fill it to its end; encoders count frames. So segments are simplified, and groups are told by time before
+//! frames reach the tee.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -63,12 +63,12 @@ fn same(one: &gst::Segment, other: &gst::Segment) -> bool {
         && one.rate() == other.rate()
 }
 
-/// Gives pictures that come without a time, as those of AVI do, the one that follows the picture before.
+/// Gives frames that come without a time, as those of AVI do, the one that follows the frame before.
 pub(super) fn complete_times(element: &gst::Element, clock: FrameClock) {
     let Some(pad) = element.static_pad("sink") else {
         return;
     };
-    let picture = gst::ClockTime::from_nseconds(clock.at_90k(1).unsigned_abs() * 100_000 / 9);
+    let video_frame = gst::ClockTime::from_nseconds(clock.at_90k(1).unsigned_abs() * 100_000 / 9);
     let next = Mutex::new(gst::ClockTime::ZERO);
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         if let Some(buffer) = info.buffer_mut() {
@@ -77,13 +77,13 @@ pub(super) fn complete_times(element: &gst::Element, clock: FrameClock) {
             if buffer.pts().is_none() {
                 buffer.make_mut().set_pts(time);
             }
-            *next = time + buffer.duration().unwrap_or(picture);
+            *next = time + buffer.duration().unwrap_or(video_frame);
         }
         gst::PadProbeReturn::Ok
     });
 }
 
-/// Lets one picture of each index pass, and asks for a key picture before the first of each group. `offset`: the index
+/// Lets one frame of each index pass, and asks for a key frame before the first of each group. `offset`: the index
 /// that the graph's beginning has.
 pub(super) fn keep_time(pad: &gst::Pad, clock: FrameClock, group: u32, offset: u64) {
     let group = u64::from(group.max(1));

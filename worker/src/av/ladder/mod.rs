@@ -1,13 +1,13 @@
-//! The renditions of an HLS asset: one decode for all pictures, audio beside it, segments to one file for each.
+//! The renditions of an HLS asset: one decode for all frames, audio beside it, segments to one file for each.
 //!
 //! ```text
-//! input ┬► pictures ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
+//! input ┬► frames ─► rate, upright ─► tee ┬► scale ► x264 ► segments ─► file 0
 //!       │                         └► board  └► scale ► x264 ► segments ─► file 1 …
 //!       └► audio ────► stereo ────────────────────────► AAC ► segments ─► last file
 //! ```
 //!
-//! Pictures and audio are read by graphs of their own, so that neither waits for how the other lies in the file; within
-//! one, every queue holds a few pictures, so that no rendition runs ahead of another. A segment is reported once its
+//! Frames and audio are read by graphs of their own, so that neither waits for how the other lies in the file; within
+//! one, every queue holds a few frames, so that no rendition runs ahead of another. A segment is reported once its
 //! bytes are written. Of several failures the first counts, and it ends the rest.
 
 mod audio;
@@ -38,7 +38,7 @@ use crate::serve;
 const SHORTER_BY: i64 = 20;
 const SHORTER_BY_90K: i64 = 135_000;
 
-/// Makes the renditions of `input`; `outputs` are their files, pictures first, and those of the storyboard.
+/// Makes the renditions of `input`; `outputs` are their files, frames first, and those of the storyboard.
 pub fn perform(
     ladder: &Ladder,
     input: &Input,

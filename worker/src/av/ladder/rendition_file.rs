@@ -19,7 +19,7 @@ use super::{
 };
 use crate::serve::unwritten;
 
-/// A last picture or frame, and what audio begins with.
+/// A last frame or frame, and what audio begins with.
 const LONGER_BY_MS: u64 = 1_000;
 
 #[derive(Debug)]

@@ -1,12 +1,12 @@
-//! Whether coded pictures can be segments as they are, and where these begin. Pure: it is told of pictures one by one.
+//! Whether coded frames can be segments as they are, and where these begin. Pure: it is told of frames one by one.
 
 use sluice_media::hls::vod::SegmentBoundaries;
 
 /// A segment is shorter than the asset's segment duration and this: rounded to seconds it must not exceed it.
 const ROUNDING_90K: i64 = 44_999;
-/// A first picture that comes later is no delay of an encoder, but a hole.
+/// A first frame that comes later is no delay of an encoder, but a hole.
 const LATE_90K: i64 = 45_000;
-/// A picture that lasts longer than this is no picture of a film.
+/// A frame that lasts longer than this is no frame of a film.
 const LONGEST_PICTURE_90K: i64 = 10 * 90_000;
 /// A segment with more bytes is not kept in memory.
 const MOST_BYTES: u64 = 64 << 20;
@@ -14,11 +14,11 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Why a source is encoded after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyObstacle {
-    /// It does not begin with a key picture, or late.
+    /// It does not begin with a key frame, or late.
     Beginning,
-    /// Key pictures are too far apart.
+    /// Key frames are too far apart.
     FarApart,
-    /// Pictures refer to ones before their key picture.
+    /// Frames refer to ones before their key frame.
     Open,
     /// A segment has too many bytes.
     TooLarge,
@@ -30,23 +30,23 @@ pub(super) enum CopyObstacle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CopyableSource {
     pub(super) cuts: SegmentBoundaries,
-    /// Where its last picture ends.
+    /// Where its last frame ends.
     pub(super) end_90k: i64,
-    /// The most by which a picture is shown before its turn in the order of decoding.
+    /// The most by which a frame is shown before its turn in the order of decoding.
     pub(super) delay_90k: u32,
 }
 
-/// Collects where key pictures are.
+/// Collects where key frames are.
 #[derive(Debug)]
 pub(super) struct Scan {
     most_90k: i64,
     starts: Vec<i64>,
-    /// The latest key picture and the bytes before it in the open segment.
+    /// The latest key frame and the bytes before it in the open segment.
     key: Option<(i64, u64)>,
     bytes: u64,
     latest_90k: i64,
     end_90k: i64,
-    /// When the pictures of the open group are shown, in decode order.
+    /// When the frames of the open group are shown, in decode order.
     group: Vec<i64>,
     delay_90k: i64,
 }
@@ -65,7 +65,7 @@ impl Scan {
         }
     }
 
-    /// Takes the next picture in decode order; it ends at `end_90k`.
+    /// Takes the next frame in decode order; it ends at `end_90k`.
     pub(super) fn observe(
         &mut self,
         pts_90k: i64,
@@ -97,7 +97,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The first picture, which is shown from 0 on.
+    /// The first frame, which is shown from 0 on.
     fn begin(
         &mut self,
         pts_90k: i64,
@@ -117,7 +117,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Ends the open segment at the latest key picture if it would reach too far up to `at_90k`.
+    /// Ends the open segment at the latest key frame if it would reach too far up to `at_90k`.
     fn cut_before(&mut self, at_90k: i64) -> Result<(), CopyObstacle> {
         let start_90k = self.starts.last().copied().unwrap_or(0);
         if at_90k - start_90k <= self.most_90k {
@@ -136,7 +136,7 @@ impl Scan {
         }
     }
 
-    /// Measures how far pictures of the group are shown before their turn.
+    /// Measures how far frames of the group are shown before their turn.
     fn end_group(&mut self) {
         let mut shown = self.group.clone();
         shown.sort_unstable();
@@ -163,15 +163,15 @@ impl Scan {
 mod tests {
     use super::*;
 
-    /// Pictures of a tenth of a second; those of these indices are keys.
-    fn scanned(pictures: i64, keys: impl Fn(i64) -> bool) -> Result<Vec<i64>, CopyObstacle> {
+    /// Frames of a tenth of a second; those of these indices are keys.
+    fn scanned(video_frames: i64, keys: impl Fn(i64) -> bool) -> Result<Vec<i64>, CopyObstacle> {
         let mut scan = Scan::new(2);
-        for index in 0..pictures {
+        for index in 0..video_frames {
             let at = index * 9_000;
             scan.observe(at, at + 9_000, keys(index), 1_000)?;
         }
         let found = scan.finish()?;
-        assert_eq!((found.end_90k, found.delay_90k), (pictures * 9_000, 0));
+        assert_eq!((found.end_90k, found.delay_90k), (video_frames * 9_000, 0));
         let starts = (0..).map(|number| found.cuts.start_90k(number));
         Ok(starts.take_while(|start| *start < i64::MAX).collect())
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn reordered_pictures_have_a_delay() {
+    fn reordered_frames_have_a_delay() {
         let mut scan = Scan::new(2);
         for (index, at) in [0, 4, 2, 1, 3, 5, 9, 7, 6, 8].into_iter().enumerate() {
             scan.observe(at * 3_000, at * 3_000 + 3_000, index % 5 == 0, 1)
@@ -213,13 +213,13 @@ mod tests {
 
     #[test]
     fn odd_sources_are_encoded() {
-        let observe = |pictures: &[(i64, bool, u64)]| {
+        let observe = |video_frames: &[(i64, bool, u64)]| {
             let mut scan = Scan::new(2);
-            pictures
+            video_frames
                 .iter()
                 .try_for_each(|&(pts, key, bytes)| scan.observe(pts, pts + 3_000, key, bytes))
         };
-        for (pictures, expected) in [
+        for (video_frames, expected) in [
             (vec![(50_000, true, 1)], Err(CopyObstacle::Beginning)),
             (vec![(-50_000, true, 1)], Err(CopyObstacle::Beginning)),
             (
@@ -243,7 +243,7 @@ mod tests {
                 Ok(()),
             ),
         ] {
-            assert_eq!(observe(&pictures), expected, "{pictures:?}");
+            assert_eq!(observe(&video_frames), expected, "{video_frames:?}");
         }
     }
 }

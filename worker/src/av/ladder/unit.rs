@@ -1,4 +1,4 @@
-//! What comes out of an encoder or a parser: one picture's or one frame's bytes, with its time.
+//! What comes out of an encoder or a parser: one frame's or one frame's bytes, with its time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use sluice_media::task::Failure;
 
 use super::{super::refused, work::LadderTask};
 
-/// One coded picture or frame of audio.
+/// One coded frame or frame of audio.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// When it is shown, on the graph's running time; negative: before its beginning. `None`: not said.

@@ -1,4 +1,4 @@
-//! The renditions of the pictures: planned, then encoded from one decode, or copied.
+//! The renditions of the frames: planned, then encoded from one decode, or copied.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,17 +29,17 @@ use super::{
     unit::{Unit, UnitSink, configuration, sink_to},
 };
 
-/// Decoded pictures that wait for a rendition's encoder.
+/// Decoded frames that wait for a rendition's encoder.
 const WAITING_PICTURES: u32 = 4;
 
-/// How the pictures' renditions come about.
+/// How the frames' renditions come about.
 #[derive(Debug)]
 pub(super) enum Plan {
     Copy(copy::Copied),
     Encode(FrameTiming),
 }
 
-/// When pictures are shown and where they are cut.
+/// When frames are shown and where they are cut.
 #[derive(Clone, Debug)]
 pub(super) struct FrameTiming {
     rate: (u32, u32),
@@ -47,7 +47,7 @@ pub(super) struct FrameTiming {
     cuts: SegmentBoundaries,
 }
 
-/// Looks at the source as far as it takes to know; `None`: there are no pictures to make.
+/// Looks at the source as far as it takes to know; `None`: there are no frames to make.
 pub(super) fn plan(
     ladder: &Ladder,
     input: &Input,
@@ -58,7 +58,7 @@ pub(super) fn plan(
         return match ladder.video.is_empty() {
             true => Ok(None),
             false => Err(internal(
-                "renditions of pictures were asked for that are not there",
+                "renditions of frames were asked for that are not there",
             )),
         };
     };
@@ -83,7 +83,7 @@ impl Plan {
         }
     }
 
-    /// Makes all renditions of the pictures, from where the ladder resumes, and what is drawn of those that are decoded.
+    /// Makes all renditions of the frames, from where the ladder resumes, and what is drawn of those that are decoded.
     pub(super) fn perform(
         self,
         ladder: &Ladder,
@@ -133,7 +133,7 @@ fn encode(
     let tee = prepare(&graph, facts, rhythm.rate)?;
     if let Some(pad) = tee.static_pad("sink") {
         let offset = clock.nearest(start_90k);
-        metronome::keep_time(&pad, clock, rhythm.groups.pictures, offset);
+        metronome::keep_time(&pad, clock, rhythm.groups.video_frames, offset);
         if let Some(drawing) = drawing {
             drawing.watch(&pad, clock);
         }
@@ -170,8 +170,8 @@ fn of_whole(share: f32, start_s: f64, whole_s: f64) -> f32 {
     before + share * (1.0 - before)
 }
 
-/// From a picture on. The place that is sought lies a quarter of a picture behind its beginning: where timestamps are
-/// rounded, the picture before it would else come too.
+/// From a frame on. The place that is sought lies a quarter of a frame behind its beginning: where timestamps are
+/// rounded, the frame before it would else come too.
 fn from(start_90k: i64, clock: FrameClock) -> Option<Range> {
     (start_90k > 0).then(|| Range {
         start_s: (start_90k as f64 + clock.at_90k(1) as f64 / 4.0) / 90_000.0,
@@ -180,7 +180,7 @@ fn from(start_90k: i64, clock: FrameClock) -> Option<Range> {
     })
 }
 
-/// Upright pictures at the constant rate, for all renditions.
+/// Upright frames at the constant rate, for all renditions.
 fn prepare(graph: &Graph, facts: &MediaFacts, rate: (u32, u32)) -> Result<gst::Element, Failure> {
     let mut chain = Vec::new();
     if facts
@@ -188,7 +188,7 @@ fn prepare(graph: &Graph, facts: &MediaFacts, rate: (u32, u32)) -> Result<gst::E
         .is_some_and(|track: &VideoTrack| track.interlaced)
     {
         let progressive = make("deinterlace")?;
-        // One picture for each frame, not for each field.
+        // One frame for each frame, not for each field.
         progressive.set_property_from_str("fields", "top");
         chain.push(progressive);
     }
@@ -250,15 +250,15 @@ fn add_rung(
     Ok(maker)
 }
 
-/// Makes segments of an encoder's pictures.
+/// Makes segments of an encoder's frames.
 struct VideoSegmentWriter {
     clock: FrameClock,
     rate: f64,
     cuts: SegmentBoundaries,
     first: u32,
-    /// Index of the picture with which this run begins.
+    /// Index of the frame with which this run begins.
     offset: u64,
-    /// Behind the last picture so far.
+    /// Behind the last frame so far.
     next: u64,
     rendition_file: Arc<RenditionFile>,
     segmenter: Option<VideoSegmenter>,
@@ -284,7 +284,7 @@ impl VideoSegmentWriter {
     fn segmenter(&mut self, caps: &gst::CapsRef) -> Result<&mut VideoSegmenter, Failure> {
         if self.segmenter.is_none() {
             let config = VideoConfig::parse(VideoCodec::Avc, configuration(caps)?)
-                .map_err(|_| refused("its pictures cannot be encoded"))?;
+                .map_err(|_| refused("its frames cannot be encoded"))?;
             let rendition = VideoRendition {
                 config,
                 frame_rate: Some(self.rate),
@@ -304,7 +304,7 @@ impl VideoSegmentWriter {
         let last = match self.segmenter.take() {
             Some(segmenter) => segmenter
                 .finish(end_90k)
-                .map_err(|_| refused("the times of its pictures do not follow one another"))?,
+                .map_err(|_| refused("the times of its frames do not follow one another"))?,
             None => None,
         };
         last.map_or(Ok(()), |segment| self.rendition_file.store(&segment))
@@ -315,18 +315,18 @@ impl UnitSink for VideoSegmentWriter {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure> {
         let pts_90k = unit
             .pts_90k
-            .ok_or_else(|| refused("a picture came without its time"))?;
+            .ok_or_else(|| refused("a frame came without its time"))?;
         let index = self.offset + self.clock.nearest(pts_90k);
         self.next = self.next.max(index + 1);
-        let picture = CodedFrame {
+        let video_frame = CodedFrame {
             pts_90k: self.clock.at_90k(index),
             key: unit.key,
             data: unit.data,
         };
         let made = self
             .segmenter(caps)?
-            .push(picture)
-            .map_err(|_| refused("the times of its pictures do not follow one another"))?;
+            .push(video_frame)
+            .map_err(|_| refused("the times of its frames do not follow one another"))?;
         made.map_or(Ok(()), |segment| self.rendition_file.store(&segment))
     }
 }

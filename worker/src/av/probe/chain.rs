@@ -40,7 +40,7 @@ impl Chain {
             return Err(refused("parts have the same serial number"));
         }
         if facts.video_track().is_some() {
-            return Err(refused("the first has pictures"));
+            return Err(refused("the first has frames"));
         }
         facts.parts = Some(self.parts);
         // That of the first says nothing of all.

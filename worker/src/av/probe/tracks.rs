@@ -43,12 +43,12 @@ pub(super) fn container(info: &DiscovererInfo) -> String {
 pub(super) fn video(info: &DiscovererInfo) -> Vec<VideoTrack> {
     let mut streams = info.video_streams();
     streams.sort_by_key(|stream| stream.stream_number());
-    let tracks = streams.iter().map(picture);
+    let tracks = streams.iter().map(video_frame);
     let covers = covers(info);
     tracks.chain(covers).take(MOST_TRACKS).collect()
 }
 
-fn picture(stream: &DiscovererVideoInfo) -> VideoTrack {
+fn video_frame(stream: &DiscovererVideoInfo) -> VideoTrack {
     let caps = stream.caps().unwrap_or_else(gst::Caps::new_empty);
     let field = |name: &str| text(&caps, name);
     let colour = colorimetry(&caps);
@@ -168,7 +168,7 @@ fn fraction(fraction: gst::Fraction, otherwise: (u32, u32)) -> (u32, u32) {
     }
 }
 
-/// By how much a player turns the pictures clockwise; what is mirrored too counts by its turn.
+/// By how much a player turns the frames clockwise; what is mirrored too counts by its turn.
 fn rotation(tags: &gst::TagList) -> u16 {
     let tag = tags.index::<gst::tags::ImageOrientation>(0);
     let turn = tag.and_then(|tag| tag.get().rsplit('-').next()?.parse().ok());

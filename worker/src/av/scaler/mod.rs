@@ -1,4 +1,4 @@
-//! The scaler of films: an element that makes pictures larger or smaller, plane by plane, with a filter that spans all that
+//! The scaler of films: an element that makes frames larger or smaller, plane by plane, with a filter that spans all that
 //! a sample of the result covers.
 //!
 //! GStreamer's own takes two and a half times as long, and leaves pixels out where it makes much smaller.
@@ -58,9 +58,9 @@ mod imp {
         fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
             static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
                 gst::subclass::ElementMetadata::new(
-                    "Picture scaler",
+                    "Frame scaler",
                     "Filter/Converter/Video/Scaler",
-                    "Makes the pictures of a film larger or smaller",
+                    "Makes the frames of a film larger or smaller",
                     "Sluice",
                 )
             });
@@ -114,7 +114,7 @@ mod imp {
             })
         }
 
-        /// Memory of pictures is used again: fresh pages cost a tenth of the scaling.
+        /// Memory of frames is used again: fresh pages cost a tenth of the scaling.
         fn decide_allocation(
             &self,
             query: &mut gst::query::Allocation,
@@ -143,7 +143,7 @@ mod imp {
                     gst::element_imp_error!(
                         self,
                         gst::StreamError::Format,
-                        ["a picture cannot be scaled"]
+                        ["a frame cannot be scaled"]
                     );
                     gst::FlowError::Error
                 })?;

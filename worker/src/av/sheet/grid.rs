@@ -1,4 +1,4 @@
-//! Where pictures stand on a storyboard: in rows from the top left, without gaps.
+//! Where frames stand on a storyboard: in rows from the top left, without gaps.
 
 use sluice_media::{
     av::Sheet,
@@ -15,12 +15,12 @@ const BANDS: usize = 3;
 pub struct Grid {
     pub cells: u32,
     columns: u32,
-    /// Width and height of one picture.
+    /// Width and height of one frame.
     pub cell: (u32, u32),
 }
 
 impl Grid {
-    /// For pictures of that size; none is enlarged.
+    /// For frames of that size; none is enlarged.
     pub fn new(sheet: &Sheet, shown: (u32, u32), limits: &Limits) -> Result<Self, Failure> {
         let cells = sheet.frames.max(1);
         let width = sheet.width.clamp(1, shown.0.max(1));
@@ -43,7 +43,7 @@ impl Grid {
         Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the storyboard would have {width} × {height} pixels; at most {} megapixels are made (worker.max_megapixels), so ask for fewer or smaller pictures",
+                "the storyboard would have {width} × {height} pixels; at most {} megapixels are made (worker.max_megapixels), so ask for fewer or smaller frames",
                 limits.max_pixels / 1_000_000
             ),
         ))
@@ -68,7 +68,7 @@ impl Grid {
         }
     }
 
-    /// Left and top of a picture, in pixels.
+    /// Left and top of a frame, in pixels.
     pub fn place(&self, index: u32) -> (u32, u32) {
         (
             index % self.columns * self.cell.0,
@@ -76,12 +76,12 @@ impl Grid {
         )
     }
 
-    /// Puts a picture of the cells' size in its place.
-    pub fn paste(&self, canvas: &mut Raster, index: u32, picture: &Raster) {
+    /// Puts a frame of the cells' size in its place.
+    pub fn paste(&self, canvas: &mut Raster, index: u32, video_frame: &Raster) {
         let (left, top) = self.place(index);
-        let row_bytes = picture.width as usize * BANDS;
+        let row_bytes = video_frame.width as usize * BANDS;
         let across = canvas.width as usize;
-        for (row, pixels) in picture.pixels.chunks_exact(row_bytes).enumerate() {
+        for (row, pixels) in video_frame.pixels.chunks_exact(row_bytes).enumerate() {
             let start = ((top as usize + row) * across + left as usize) * BANDS;
             canvas.pixels[start..start + row_bytes].copy_from_slice(pixels);
         }
@@ -120,7 +120,7 @@ pub(super) mod tests {
     };
 
     #[test]
-    fn pictures_stand_in_rows_and_are_not_enlarged() {
+    fn frames_stand_in_rows_and_are_not_enlarged() {
         for (frames, columns, width, cell, sides, last) in [
             (5, 2, 16, (16, 9), (32, 27), (0, 18)),
             (1, 4, 16, (16, 9), (16, 9), (0, 0)),

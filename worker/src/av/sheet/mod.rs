@@ -1,4 +1,4 @@
-//! Storyboards: pictures at even distances on one image, and the WebVTT map that tells a player where each of them is.
+//! Storyboards: frames at even distances on one image, and the WebVTT map that tells a player where each of them is.
 
 mod grid;
 mod map;
@@ -33,18 +33,20 @@ pub(super) fn perform(
     still::write(facts, results, outputs, limits)
 }
 
-/// Every picture sought where it is; progress by pictures.
+/// Every frame sought where it is; progress by frames.
 fn draw(
     board: &mut StoryboardCanvas,
     input: &Input,
     facts: &MediaFacts,
     tell: &mut dyn FnMut(Report),
 ) -> Result<(), Failure> {
-    let mut pictures = FrameReader::open(input, facts)?;
+    let mut video_frames = FrameReader::open(input, facts)?;
     let mut converter = FrameConverter::of(facts);
     while let Some(at_s) = board.next_s() {
-        let picture = pictures.at(at_s, tell)?.ok_or_else(still::no_picture)?;
-        board.paste(&converter.develop(&picture.sample, Some(board.cell()))?);
+        let video_frame = video_frames
+            .at(at_s, tell)?
+            .ok_or_else(still::no_video_frame)?;
+        board.paste(&converter.develop(&video_frame.sample, Some(board.cell()))?);
         tell(Report::Working {
             share: board.next as f32 / (board.grid.cells + 1) as f32,
         });
@@ -57,21 +59,21 @@ pub(super) struct StoryboardCanvas {
     grid: Grid,
     duration_s: f64,
     canvas: Raster,
-    /// Pictures that are there.
+    /// Frames that are there.
     next: u32,
 }
 
 impl StoryboardCanvas {
-    /// For the pictures of such a clip.
+    /// For the frames of such a clip.
     pub(super) fn new(sheet: &Sheet, facts: &MediaFacts, limits: &Limits) -> Result<Self, Failure> {
-        let track = facts.video_track().ok_or_else(|| {
-            Failure::new(FailureCode::Impossible, "the file has no moving picture")
-        })?;
+        let track = facts
+            .video_track()
+            .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving frame"))?;
         let grid = Grid::new(sheet, track.shown_size(), limits)?;
         let duration_s = facts.duration_s().ok_or_else(|| {
             Failure::new(
                 FailureCode::Impossible,
-                "nobody knows how long the file lasts, so pictures cannot be spread over it",
+                "nobody knows how long the file lasts, so frames cannot be spread over it",
             )
         })?;
         Ok(Self {
@@ -82,20 +84,20 @@ impl StoryboardCanvas {
         })
     }
 
-    /// The time of the next picture, the middle of what it stands for; `None`: all are there.
+    /// The time of the next frame, the middle of what it stands for; `None`: all are there.
     pub(super) fn next_s(&self) -> Option<f64> {
         let middle = (f64::from(self.next) + 0.5) * self.duration_s / f64::from(self.grid.cells);
         (self.next < self.grid.cells).then_some(middle)
     }
 
-    /// Width and height of a picture.
+    /// Width and height of a frame.
     pub(super) fn cell(&self) -> (u32, u32) {
         self.grid.cell
     }
 
-    /// Puts the next picture in its place.
-    pub(super) fn paste(&mut self, picture: &Raster) {
-        self.grid.paste(&mut self.canvas, self.next, picture);
+    /// Puts the next frame in its place.
+    pub(super) fn paste(&mut self, video_frame: &Raster) {
+        self.grid.paste(&mut self.canvas, self.next, video_frame);
         self.next += 1;
     }
 

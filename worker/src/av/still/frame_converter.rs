@@ -1,4 +1,4 @@
-//! Pictures as their decoders give them become rasters: upright, of square pixels, in sRGB of 8 bits.
+//! Frames as their decoders give them become rasters: upright, of square pixels, in sRGB of 8 bits.
 //!
 //! Matrix and range (BT.601, BT.709, BT.2020; limited or full) are those of the track. What is of a wider gamut or a higher
 //! dynamic range goes through 16 bits and [`hdr`].
@@ -16,14 +16,14 @@ use crate::{av::refused, image::Raster};
 /// Red, green, blue.
 const BANDS: usize = 3;
 
-/// Develops the pictures of one track.
+/// Develops the frames of one track.
 pub struct FrameConverter {
     /// Degrees clockwise.
     rotation: u16,
     lab: Option<ConversionSetup>,
 }
 
-/// What is the same for pictures of one form.
+/// What is the same for frames of one form.
 struct ConversionSetup {
     from: gst_video::VideoInfo,
     to: gst_video::VideoInfo,
@@ -32,7 +32,7 @@ struct ConversionSetup {
 }
 
 impl FrameConverter {
-    /// For the track that counts as the picture.
+    /// For the track that counts as the frame.
     pub fn of(facts: &MediaFacts) -> Self {
         Self {
             rotation: facts.video_track().map_or(0, |track| track.rotation),
@@ -40,7 +40,7 @@ impl FrameConverter {
         }
     }
 
-    /// For pictures that were turned already.
+    /// For frames that were turned already.
     pub fn upright() -> Self {
         Self {
             rotation: 0,
@@ -48,19 +48,19 @@ impl FrameConverter {
         }
     }
 
-    /// The picture in that size, or in its own.
+    /// The frame in that size, or in its own.
     pub fn develop(
         &mut self,
-        picture: &gst::Sample,
+        video_frame: &gst::Sample,
         size: Option<(u32, u32)>,
     ) -> Result<Raster, Failure> {
-        let from = info_of(picture)?;
+        let from = info_of(video_frame)?;
         let (width, height) = size.unwrap_or_else(|| shown_size(&from, self.rotation));
         let stored = match self.rotation {
             90 | 270 => (height, width),
             _ => (width, height),
         };
-        let raster = self.lab(from, stored)?.develop(picture)?;
+        let raster = self.lab(from, stored)?.develop(video_frame)?;
         Ok(turned(raster, self.rotation))
     }
 
@@ -91,9 +91,9 @@ impl ConversionSetup {
             .fps(from.fps())
             .interlace_mode(from.interlace_mode())
             .build()
-            .map_err(|_| refused("a decoded picture has no usual form"))?;
+            .map_err(|_| refused("a decoded frame has no usual form"))?;
         let converter = gst_video::VideoConverter::new(&from, &to, None)
-            .map_err(|_| refused("a decoded picture has no usual form"))?;
+            .map_err(|_| refused("a decoded frame has no usual form"))?;
         Ok(Self {
             from,
             to,
@@ -102,13 +102,13 @@ impl ConversionSetup {
         })
     }
 
-    fn develop(&self, picture: &gst::Sample) -> Result<Raster, Failure> {
-        let unreadable = || refused("a decoded picture cannot be read");
-        let source = picture.buffer().ok_or_else(unreadable)?;
+    fn develop(&self, video_frame: &gst::Sample) -> Result<Raster, Failure> {
+        let unreadable = || refused("a decoded frame cannot be read");
+        let source = video_frame.buffer().ok_or_else(unreadable)?;
         let source = gst_video::VideoFrameRef::from_buffer_ref_readable(source, &self.from)
             .map_err(|_| unreadable())?;
         let mut buffer = gst::Buffer::with_size(self.to.size())
-            .map_err(|_| refused("a decoded picture has no usual form"))?;
+            .map_err(|_| refused("a decoded frame has no usual form"))?;
         let target = buffer.get_mut().expect("a new buffer has one owner");
         let mut target = gst_video::VideoFrameRef::from_buffer_ref_writable(target, &self.to)
             .map_err(|_| unreadable())?;
@@ -133,11 +133,11 @@ impl ConversionSetup {
     }
 }
 
-fn info_of(picture: &gst::Sample) -> Result<gst_video::VideoInfo, Failure> {
-    picture
+fn info_of(video_frame: &gst::Sample) -> Result<gst_video::VideoInfo, Failure> {
+    video_frame
         .caps()
         .and_then(|caps| gst_video::VideoInfo::from_caps(caps).ok())
-        .ok_or_else(|| refused("a decoded picture has no form"))
+        .ok_or_else(|| refused("a decoded frame has no form"))
 }
 
 fn shown_size(info: &gst_video::VideoInfo, rotation: u16) -> (u32, u32) {

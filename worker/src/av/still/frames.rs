@@ -1,8 +1,8 @@
-//! Which picture a clip shows at a time: sought, never decoded from the beginning.
+//! Which frame a clip shows at a time: sought, never decoded from the beginning.
 //!
-//! A picture is shown from its time until that of the next. Where that cannot be trusted to a seek (containers without
+//! A frame is shown from its time until that of the next. Where that cannot be trusted to a seek (containers without
 //! durations, places where the decoder lost its way), a search begins a little earlier and looks again; behind the end it
-//! finds the last picture.
+//! finds the last frame.
 
 use std::{
     ops::ControlFlow,
@@ -30,13 +30,13 @@ const TOLERANCE_S: f64 = 0.000_5;
 const NEAR_S: f64 = 3.0;
 /// How far before the time a search begins, one after the other.
 const RUN_UPS_S: [f64; 4] = [0.0, 2.0, 10.0, 60.0];
-/// How far before the end a search for the last picture begins, and by what it grows.
+/// How far before the end a search for the last frame begins, and by what it grows.
 const LAST_RUN_UP_S: f64 = 1.0;
 const LAST_RUN_UP_GROWTH: f64 = 4.0;
 /// Between two reports of a search.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 
-/// A decoded picture, in whatever form its decoder gave it.
+/// A decoded frame, in whatever form its decoder gave it.
 #[derive(Clone, Debug)]
 pub struct DecodedFrame {
     pub sample: gst::Sample,
@@ -44,7 +44,7 @@ pub struct DecodedFrame {
     pub at_s: f64,
 }
 
-/// A clip whose pictures are looked at.
+/// A clip whose frames are looked at.
 pub struct FrameReader<'a> {
     input: &'a Input,
     facts: &'a MediaFacts,
@@ -53,7 +53,7 @@ pub struct FrameReader<'a> {
     /// Nothing was taken out of the graph so far.
     is_fresh: bool,
     is_seekable: bool,
-    /// The picture shown at the last time asked for.
+    /// The frame shown at the last time asked for.
     current: Option<DecodedFrame>,
     /// The one after it.
     next: Option<DecodedFrame>,
@@ -61,7 +61,7 @@ pub struct FrameReader<'a> {
 }
 
 impl<'a> FrameReader<'a> {
-    /// Opens the track that counts as the picture.
+    /// Opens the track that counts as the frame.
     pub fn open(input: &'a Input, facts: &'a MediaFacts) -> Result<Self, Failure> {
         let (graph, sink) = open(input, facts)?;
         Ok(Self {
@@ -77,7 +77,7 @@ impl<'a> FrameReader<'a> {
         })
     }
 
-    /// The picture shown at that time; before the first one that, behind the end the last. `None`: there is none at all.
+    /// The frame shown at that time; before the first one that, behind the end the last. `None`: there is none at all.
     pub fn at(
         &mut self,
         at_s: f64,
@@ -104,12 +104,12 @@ impl<'a> FrameReader<'a> {
         self.last(at_s, tell)
     }
 
-    /// Whether the last time asked for was that of the last picture.
+    /// Whether the last time asked for was that of the last frame.
     pub fn is_at_end(&self) -> bool {
         self.has_ended && self.next.is_none()
     }
 
-    /// Whether the clip's last picture, which is known, is shown then.
+    /// Whether the clip's last frame, which is known, is shown then.
     fn is_behind(&self, at_s: f64) -> bool {
         let last = self.current.as_ref();
         self.next.is_none() && last.is_some_and(|last| last.at_s <= at_s + TOLERANCE_S)
@@ -138,7 +138,7 @@ impl<'a> FrameReader<'a> {
         Ok(later)
     }
 
-    /// The last picture of all, sought from the end, or from where somebody believed it to be.
+    /// The last frame of all, sought from the end, or from where somebody believed it to be.
     fn last(
         &mut self,
         at_s: f64,
@@ -156,7 +156,7 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Goes on until the picture after that time is known, or there is none.
+    /// Goes on until the frame after that time is known, or there is none.
     fn advance(&mut self, at_s: f64, tell: &mut dyn FnMut(Report)) -> Result<(), Failure> {
         let mut told = Instant::now();
         loop {
@@ -196,13 +196,13 @@ impl<'a> FrameReader<'a> {
         Ok(0.0)
     }
 
-    /// The next picture that is whole; `None` at the end, or where the clip is too damaged to go on.
+    /// The next frame that is whole; `None` at the end, or where the clip is too damaged to go on.
     fn pull(&mut self) -> Result<Option<DecodedFrame>, Failure> {
         self.is_fresh = false;
         let origin_s = self.graph.origin_s();
         let mut pulled = None;
         let taken = drive::pull_frames(&self.graph, &self.sink, &mut |sample| {
-            pulled = picture(sample, origin_s);
+            pulled = video_frame(sample, origin_s);
             Ok(match pulled {
                 Some(_) => ControlFlow::Break(()),
                 None => ControlFlow::Continue(()),
@@ -233,7 +233,7 @@ fn open(input: &Input, facts: &MediaFacts) -> Result<(Graph, gst_app::AppSink), 
 }
 
 /// What the sample shows; `None` when its decoder says that it is damaged, or when it is shown.
-fn picture(sample: gst::Sample, origin_s: f64) -> Option<DecodedFrame> {
+fn video_frame(sample: gst::Sample, origin_s: f64) -> Option<DecodedFrame> {
     let buffer = sample.buffer()?;
     if buffer.flags().contains(gst::BufferFlags::CORRUPTED) {
         return None;

@@ -1,4 +1,4 @@
-//! Pictures of a wider gamut or a higher dynamic range, brought down to sRGB: white stays white, what is brighter is
+//! Frames of a wider gamut or a higher dynamic range, brought down to sRGB: white stays white, what is brighter is
 //! pressed together below it, hues stay.
 //!
 //! The transfer functions are those of ITU-R BT.2100 (PQ and HLG) and BT.1886; reference white has 203 cd/m² (BT.2408).
@@ -21,7 +21,7 @@ const BRIGHTEST: f32 = 1000.0 / WHITE_NITS;
 /// Up to here, in white, light stays as it is.
 const KNEE: f32 = 0.7;
 
-/// How a form of pictures stands for light.
+/// How a form of frames stands for light.
 pub struct TransferFunction {
     /// Light by level, in white.
     decode: Vec<f32>,

@@ -1,7 +1,7 @@
-//! Pictures out of a clip: one at a time, made an image. Storyboards and animations take theirs here, too.
+//! Frames out of a clip: one at a time, made an image. Storyboards and animations take theirs here, too.
 //!
 //! ```text
-//! Graph ─► appsink ─► Pictures (which one is shown at a time) ─► Developer (upright, square pixels, sRGB) ─► libvips
+//! Graph ─► appsink ─► Frames (which one is shown at a time) ─► Developer (upright, square pixels, sRGB) ─► libvips
 //! ```
 //!
 //! libvips begins when the graph has ended: both compile loops with liborc, whose older versions share no lock with
@@ -29,7 +29,7 @@ use crate::{
 pub(super) use frame_converter::FrameConverter;
 pub(super) use frames::FrameReader;
 
-/// Takes the picture, or the cover of what has none, and renders it as an image.
+/// Takes the frame, or the cover of what has none, and renders it as an image.
 pub(super) fn perform(
     still: &Still,
     input: &Input,
@@ -40,7 +40,7 @@ pub(super) fn perform(
     let facts = probe::probe(input, limits)?;
     let image = match facts.video_track() {
         Some(_) => {
-            let raster = picture(input, &facts, still.at_s, tell)?;
+            let raster = video_frame(input, &facts, still.at_s, tell)?;
             vips::render_raster(&still.render, &raster, limits)?
         }
         None => cover(input, &facts, &still.render, limits)?,
@@ -48,15 +48,15 @@ pub(super) fn perform(
     write(facts, vec![image], outputs, limits)
 }
 
-fn picture(
+fn video_frame(
     input: &Input,
     facts: &MediaFacts,
     at_s: f64,
     tell: &mut dyn FnMut(Report),
 ) -> Result<Raster, Failure> {
-    let mut pictures = FrameReader::open(input, facts)?;
-    let picture = pictures.at(at_s, tell)?.ok_or_else(no_picture)?;
-    FrameConverter::of(facts).develop(&picture.sample, None)
+    let mut video_frames = FrameReader::open(input, facts)?;
+    let video_frame = video_frames.at(at_s, tell)?.ok_or_else(no_video_frame)?;
+    FrameConverter::of(facts).develop(&video_frame.sample, None)
 }
 
 fn cover(
@@ -68,7 +68,7 @@ fn cover(
     let cover = cover::find(input, facts)?.ok_or_else(|| {
         Failure::new(
             FailureCode::Impossible,
-            "the file has no moving picture and no cover",
+            "the file has no moving frame and no cover",
         )
     })?;
     let format = Format::sniff(&cover)
@@ -87,11 +87,11 @@ fn cover(
     vips::render(&render, &cover, None, limits)
 }
 
-/// What is said of a track whose pictures do not decode.
-pub(super) fn no_picture() -> Failure {
+/// What is said of a track whose frames do not decode.
+pub(super) fn no_video_frame() -> Failure {
     Failure::new(
         FailureCode::Undecodable,
-        "the file is damaged: none of its pictures decodes",
+        "the file is damaged: none of its frames decodes",
     )
 }
 

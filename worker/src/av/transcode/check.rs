@@ -18,7 +18,7 @@ use crate::{
     serve,
 };
 
-/// What may be missing at the end, in seconds: a block of audio, some pictures of a slow clip.
+/// What may be missing at the end, in seconds: a block of audio, some frames of a slow clip.
 const TOLERANCE_S: f64 = 0.1;
 /// The same as a share of the whole.
 const TOLERANCE_SHARE: f64 = 0.01;
@@ -31,9 +31,9 @@ const SOUND_BRAND: &[u8; 4] = b"M4A ";
 /// What a result has to be.
 pub struct Expected {
     pub format: Format,
-    pub pictures: bool,
+    pub video_frames: bool,
     pub audio: bool,
-    /// Degrees clockwise by which a player is to turn the pictures.
+    /// Degrees clockwise by which a player is to turn the frames.
     pub turn: u16,
 }
 
@@ -42,12 +42,12 @@ impl Expected {
     pub fn of(work: &Work<'_>, ends: &TrackEnds) -> Result<Self, Failure> {
         let expected = Self {
             format: work.plan.format,
-            pictures: work.plan.video.is_some(),
+            video_frames: work.plan.video.is_some(),
             audio: work.plan.audio.is_some(),
             turn: work.copied_turn(),
         };
         let start_s = work.task.range.map_or(0.0, |range| range.start_s);
-        let is_part = expected.pictures != work.facts.video_track().is_some()
+        let is_part = expected.video_frames != work.facts.video_track().is_some()
             || expected.audio != work.facts.audio_track().is_some();
         let (video_s, audio_s) = (
             ends.seconds(BranchKind::Video),
@@ -59,9 +59,9 @@ impl Expected {
             is_part,
         };
         source.check_reached(video_s.max(audio_s), work.span_s(), start_s)?;
-        if expected.pictures && video_s <= 0.0 {
+        if expected.video_frames && video_s <= 0.0 {
             return Err(undecodable(
-                "none of the file's pictures can be decoded there",
+                "none of the file's frames can be decoded there",
             ));
         }
         Ok(expected)
@@ -86,7 +86,7 @@ impl CheckedSource<'_> {
         let tolerated_s = if self.is_estimate() {
             span_s * ESTIMATE_SHARE
         } else {
-            self.picture_s()
+            self.video_frame_s()
                 .max(TOLERANCE_S)
                 .max(span_s * TOLERANCE_SHARE)
         };
@@ -106,7 +106,7 @@ impl CheckedSource<'_> {
         matches!(self.facts.format, None | Some(Format::Mp3))
     }
 
-    fn picture_s(&self) -> f64 {
+    fn video_frame_s(&self) -> f64 {
         let rate = self
             .facts
             .video_track()
@@ -139,7 +139,7 @@ pub fn result(
         result.video_track().is_some(),
         result.audio_track().is_some(),
     );
-    if has != (expected.pictures, expected.audio) {
+    if has != (expected.video_frames, expected.audio) {
         return Err(refused(
             "a track that it names holds nothing that can be played",
         ));

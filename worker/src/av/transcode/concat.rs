@@ -75,7 +75,7 @@ pub fn concat(
     joint.end()?;
     let expected = Expected {
         format: task.format,
-        pictures: false,
+        video_frames: false,
         audio: true,
         turn: 0,
     };

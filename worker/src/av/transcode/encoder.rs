@@ -15,16 +15,16 @@ use crate::av::{
     sink::{filter, make},
 };
 
-/// Pictures from one key frame to the next at most: what ffmpeg takes for x264, and libvpx's usual.
+/// Frames from one key frame to the next at most: what ffmpeg takes for x264, and libvpx's usual.
 const H264_GROUP: u32 = 250;
 const VP9_GROUP: i32 = 240;
 /// libvpx: 4 or 5 is what is meant for files that somebody waits for.
 const VP9_SPEED: i32 = 5;
-/// Microseconds for a picture that mean "good quality" to libvpx.
+/// Microseconds for a frame that mean "good quality" to libvpx.
 const VP9_GOOD: i64 = 1_000_000;
 const VP9_LOOKAHEAD: i32 = 25;
 
-/// From I420 pictures to a coded track.
+/// From I420 frames to a coded track.
 pub fn video(codec: VideoCodec) -> Result<Vec<gst::Element>, Failure> {
     match codec {
         VideoCodec::H264 { rate_factor } => Ok(vec![

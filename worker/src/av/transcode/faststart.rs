@@ -1,5 +1,5 @@
 //! An MP4 that plays before it is there whole: the movie box moved in front of the media, in place. On the way, copied
-//! pictures get the word that they are to be turned, which the multiplexer does not write.
+//! frames get the word that they are to be turned, which the multiplexer does not write.
 //!
 //! ```text
 //! ftyp │ mdat ············· │ moov │ uuid        as multiplexers write it
@@ -33,7 +33,7 @@ pub enum Error {
     Malformed(&'static str),
 }
 
-/// Moves the movie box of the file to its front. Its pictures are to be turned by `turn` degrees clockwise. A file that
+/// Moves the movie box of the file to its front. Its frames are to be turned by `turn` degrees clockwise. A file that
 /// has the box there already is left alone.
 pub fn apply(file: &File, turn: u16) -> Result<(), Error> {
     let length = file.metadata()?.len();
@@ -208,7 +208,7 @@ impl OffsetShift {
     }
 }
 
-/// Sets the matrix in the header of a track of pictures (ISO/IEC 14496-12 §8.3.2, §6.2.2).
+/// Sets the matrix in the header of a track of frames (ISO/IEC 14496-12 §8.3.2, §6.2.2).
 fn turn_track(header: &mut [u8], turn: u16) {
     /// In 16.16, but for the last column, in 2.30.
     const ONE: i32 = 1 << 16;

@@ -1,6 +1,6 @@
-//! Room for times of decoding before the first picture is shown, and the end of a copied cut.
+//! Room for times of decoding before the first frame is shown, and the end of a copied cut.
 //!
-//! Pictures that are coded in another order than they are shown in are decoded before time 0, which buffers cannot say. So
+//! Frames that are coded in another order than they are shown in are decoded before time 0, which buffers cannot say. So
 //! a copied track's times are all put later, its segment with them: when it is shown stays as it is (encoders of GStreamer
 //! do the same).
 
@@ -45,7 +45,7 @@ pub fn make(graph: &Graph, kind: BranchKind) {
     });
 }
 
-/// Where a segment ends, and itself put later without that end: the last pictures may be shown behind it, because others
+/// Where a segment ends, and itself put later without that end: the last frames may be shown behind it, because others
 /// before it need them.
 fn later_segment(event: &gst::Event) -> Option<(Option<gst::ClockTime>, gst::Event)> {
     let gst::EventView::Segment(segment) = event.view() else {

@@ -1,6 +1,6 @@
 //! Smoothing of one plane of 8-bit values, by a Gaussian along rows, then along columns. Pure.
 
-/// Beyond that a picture is fog, and each frame would cost a second.
+/// Beyond that a frame is fog, and each frame would cost a second.
 const MAX_SIGMA: f32 = 20.0;
 /// Weights are integers that add up to this.
 const ONE: u32 = 1 << 16;

@@ -1,7 +1,7 @@
 //! Conversions: a clip in, one file out, each of its tracks copied or encoded anew.
 //!
 //! ```text
-//! Graph ┬ Video ─► picture (shape, tone, mark) ─► encoder ─┐
+//! Graph ┬ Video ─► frame (shape, tone, mark) ─► encoder ─┐
 //!       │         or, copied, ────────────► parser ────────┤
 //!       └ Audio ─► audio (rate, channels, envelope) ► enc ─┴► multiplexer ─► file ─► fast start ─► check
 //! ```
@@ -19,11 +19,11 @@ mod headroom;
 mod kernel;
 mod loudness;
 mod measure;
-mod picture;
 mod tags;
 mod tail;
 mod tone;
 mod track;
+mod video;
 mod watermark;
 mod whole;
 mod writer;
@@ -76,7 +76,7 @@ pub fn transcode(
     let (envelope, done_share) = work.envelope(tell)?;
     let graph = work.graph()?;
     let mut writer = Writer::new(&graph, plan.format, output)?;
-    work.link_pictures(&graph, &mut writer, mark)?;
+    work.link_video_frames(&graph, &mut writer, mark)?;
     work.link_audio(&graph, &mut writer, envelope)?;
     let ends = writer.finish(work.track_count())?;
     drive::run(&graph, work.span_s(), &mut between(done_share, 1.0, tell))?;
@@ -129,10 +129,10 @@ impl Work<'_> {
             .video
             .as_ref()
             .and_then(|video| video.watermark.as_ref());
-        let picture = self.plan.video.as_ref().and_then(Strategy::encoding);
-        match (wanted, picture) {
-            (Some(wanted), Some(picture)) => {
-                PlacedWatermark::make(wanted, image, picture.shape.size(), limits)
+        let video_frame = self.plan.video.as_ref().and_then(Strategy::encoding);
+        match (wanted, video_frame) {
+            (Some(wanted), Some(video_frame)) => {
+                PlacedWatermark::make(wanted, image, video_frame.shape.size(), limits)
             }
             _ => Ok(None),
         }
@@ -181,7 +181,7 @@ impl Work<'_> {
         })
     }
 
-    fn link_pictures(
+    fn link_video_frames(
         &self,
         graph: &Graph,
         writer: &mut Writer<'_>,
@@ -196,9 +196,9 @@ impl Work<'_> {
         tags::filter(graph, kind, self.task.keep_tags);
         let (mut elements, coded) = match way {
             Strategy::Copy => (Vec::new(), track::parsers(&facts.codec)?),
-            Strategy::Encode(picture) => (
-                picture::chain(picture, &work.adjust, mark)?,
-                encoder::video(picture.codec)?,
+            Strategy::Encode(video_frame) => (
+                video::chain(video_frame, &work.adjust, mark)?,
+                encoder::video(video_frame.codec)?,
             ),
         };
         if matches!(way, Strategy::Copy) {
@@ -240,7 +240,7 @@ impl Work<'_> {
         writer.take(kind, elements.last())
     }
 
-    /// By how much copied pictures are to be turned.
+    /// By how much copied frames are to be turned.
     fn copied_turn(&self) -> u16 {
         match (&self.plan.video, self.facts.video_track()) {
             (Some(Strategy::Copy), Some(track)) => track.rotation,

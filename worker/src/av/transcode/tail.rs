@@ -1,15 +1,15 @@
-//! The last pictures of an encoder that looks ahead.
+//! The last frames of an encoder that looks ahead.
 //!
 //! At the end libvpx hands out what still waits only until half of a buffer is full, and the element around it asks once
-//! (GStreamer 1.22): of detailed small pictures some are lost. So the last picture is given to it again, as often as it
-//! looks ahead, inside of the time for which that picture is shown, and what becomes of those is thrown away.
+//! (GStreamer 1.22): of detailed small frames some are lost. So the last frame is given to it again, as often as it
+//! looks ahead, inside of the time for which that frame is shown, and what becomes of those is thrown away.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gst::prelude::*;
 use gstreamer as gst;
 
-/// How long a picture is taken to last that does not say.
+/// How long a frame is taken to last that does not say.
 const USUAL: gst::ClockTime = gst::ClockTime::from_mseconds(40);
 
 /// What came last, and whether it was the end.
@@ -19,8 +19,8 @@ struct LastSample {
     has_ended: bool,
 }
 
-/// Repeats the last picture so often into an encoder, and drops the repetitions behind it. The encoder's time base must
-/// be finer than the part of a picture's time that this leaves for each.
+/// Repeats the last frame so often into an encoder, and drops the repetitions behind it. The encoder's time base must
+/// be finer than the part of a frame's time that this leaves for each.
 pub fn repeat_last(encoder: &gst::Element, times: u32) {
     let (Some(sink), Some(source)) = (encoder.static_pad("sink"), encoder.static_pad("src")) else {
         return;

@@ -1,4 +1,4 @@
-//! Light and colour of I420 pictures, meant as for images: on red, green and blue, whose linear changes are linear in
+//! Light and colour of I420 frames, meant as for images: on red, green and blue, whose linear changes are linear in
 //! luma and chroma too.
 
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ const MIDDLE: f32 = 128.0;
 /// How much of what smoothing takes away is added to sharpen.
 const SHARPENING: i32 = 1;
 
-/// Changes the pictures that pass an element.
+/// Changes the frames that pass an element.
 pub fn apply(element: &gst::Element, adjust: &Adjust) {
     let pad = element.static_pad("src").expect("a filter has two pads");
     let adjust = *adjust;

@@ -1,4 +1,4 @@
-//! A watermark over every picture: drawn once, by the code that draws it on images, and laid over from memory.
+//! A watermark over every frame: drawn once, by the code that draws it on images, and laid over from memory.
 
 use gst::prelude::*;
 use gst_video::{
@@ -25,7 +25,7 @@ pub struct PlacedWatermark {
 }
 
 impl PlacedWatermark {
-    /// For pictures of that size; `None`: there is nothing to show.
+    /// For frames of that size; `None`: there is nothing to show.
     pub fn make(
         wanted: &Watermark,
         image: Option<&Input>,

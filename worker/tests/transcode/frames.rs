@@ -1,4 +1,4 @@
-//! What is done to pictures.
+//! What is done to frames.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{
     made::{convert, ffmpeg, perform, to},
 };
 
-/// Grey, and the upper left quarter red: 160×90, 10 pictures a second, a second.
+/// Grey, and the upper left quarter red: 160×90, 10 frames a second, a second.
 const CORNER: &str = "-f lavfi -i color=gray:size=160x90:rate=10:duration=1,drawbox=x=0:y=0:w=80:h=45:color=red:t=fill";
 
 fn video(work: VideoWork) -> Transcode {
@@ -24,7 +24,7 @@ fn video(work: VideoWork) -> Transcode {
     }
 }
 
-/// The colours of the first picture at some places, which are shares of its size.
+/// The colours of the first frame at some places, which are shares of its size.
 fn colours<const N: usize>(path: &Path, places: [(f64, f64); N]) -> ((usize, usize), [[u8; 3]; N]) {
     let probed = crate::made::probed(path);
     let (width, height) = (probed.size().0 as usize, probed.size().1 as usize);
@@ -95,8 +95,8 @@ fn a_turned_clip_is_upright_when_it_is_encoded_and_still_to_be_turned_when_copie
                 .all(|(one, other)| is_near(*one, other));
             assert!(is_same, "{what}: {found:?}, not {expected:?}");
             let probed = made.probed();
-            let pictures = probed.stream("video").expect("pictures");
-            let is_flagged = pictures.get("side_data_list").is_some();
+            let video_frames = probed.stream("video").expect("frames");
+            let is_flagged = video_frames.get("side_data_list").is_some();
             assert_eq!(is_flagged, !anew && format != Format::Mkv, "{what}");
         }
     }
@@ -219,7 +219,7 @@ fn light_and_colour_change_as_on_images() {
 }
 
 #[test]
-fn a_mark_stands_in_its_place_on_every_picture() {
+fn a_mark_stands_in_its_place_on_every_frame() {
     if !can_be_made() {
         return;
     }
@@ -274,10 +274,10 @@ fn a_mark_stands_in_its_place_on_every_picture() {
 
     let made = perform(&mark(None, Some("HHHH")), &[&clip], Format::Mp4).expect("a mark");
     let bytes = ffmpeg(&made.path, "-pix_fmt gray -f rawvideo");
-    let pictures: Vec<&[u8]> = bytes.chunks_exact(160 * 90).collect();
-    assert_eq!(pictures.len(), 10);
-    for picture in pictures {
-        let brightest = picture.iter().max().expect("pixels");
+    let video_frames: Vec<&[u8]> = bytes.chunks_exact(160 * 90).collect();
+    assert_eq!(video_frames.len(), 10);
+    for video_frame in video_frames {
+        let brightest = video_frame.iter().max().expect("pixels");
         assert!(*brightest > 200, "{brightest}");
     }
 }

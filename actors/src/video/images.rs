@@ -1,7 +1,7 @@
-//! Pictures of a stream: the poster, made before its segments, and the storyboard with its map, which comes with them where
+//! Images of a stream: the poster, made before its segments, and the storyboard with its map, which comes with them where
 //! the source is decoded for them from its beginning on, and is made after them elsewhere.
 //!
-//! A source whose pictures cannot be taken is no reason to make no stream: then it has none.
+//! A source whose frames cannot be taken is no reason to make no stream: then it has none.
 
 use std::fs::File;
 
@@ -35,7 +35,7 @@ const POSTER_QUALITY: u8 = 82;
 /// Where in the source the poster is taken: a share of it, since many begin black, and at most so far in.
 const POSTER_SHARE: f64 = 0.1;
 const POSTER_LATEST_S: f64 = 10.0;
-/// Pictures of a storyboard: one for each of so many seconds, as far as they are not too many.
+/// Frames of a storyboard: one for each of so many seconds, as far as they are not too many.
 const SHEET_EVERY_S: f64 = 5.0;
 const SHEET_FRAMES: f64 = 100.0;
 const SHEET_COLUMNS: u32 = 10;
@@ -94,15 +94,15 @@ impl Asset<'_> {
     }
 
     /// Makes the row say so.
-    async fn note(&mut self, pictures: MadeImages) -> Result<(), AssetError> {
-        if pictures == MadeImages::default() {
+    async fn note(&mut self, video_frames: MadeImages) -> Result<(), AssetError> {
+        if video_frames == MadeImages::default() {
             return Ok(());
         }
         let (store, lease) = (&self.services.store, self.lease);
         let noted = with_patience(|| {
             let lease = lease.clone();
             store.write(move |tx| {
-                Box::pin(async move { video::pictured(tx, &lease, pictures, now_ms()).await })
+                Box::pin(async move { video::pictured(tx, &lease, video_frames, now_ms()).await })
             })
         });
         self.playback.stream = noted.await?;
@@ -124,7 +124,7 @@ impl Asset<'_> {
         match self.in_line(order).await {
             Ok(_) => {}
             Err(StepError::Failed(failure)) => {
-                info!(stream = %self.lease.id, %failure, ?files, "pictures cannot be taken");
+                info!(stream = %self.lease.id, %failure, ?files, "frames cannot be taken");
                 self.remove(files).await?;
                 return Ok(None);
             }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_fit_the_length_of_the_source() {
+    fn frames_fit_the_length_of_the_source() {
         for (duration_s, at_s, frames, columns) in [
             (0.0, 0.0, 1, 1),
             (0.5, 0.05, 1, 1),

@@ -1,6 +1,6 @@
-//! From decoded pictures to those that the encoder takes: I420, upright, of square pixels and even sides.
+//! From decoded frames to those that the encoder takes: I420, upright, of square pixels and even sides.
 //!
-//! The conversion to I420 comes first, where most pictures are already; all that follows has one form of pixels.
+//! The conversion to I420 comes first, where most frames are already; all that follows has one form of pixels.
 
 use std::thread;
 
@@ -18,17 +18,17 @@ use crate::av::{scaler, sink::make};
 /// Threads of a conversion; the encoder takes the rest.
 const MOST_THREADS: usize = 4;
 
-/// The elements, the first of which takes any picture.
+/// The elements, the first of which takes any frame.
 pub fn chain(
-    picture: &VideoEncoding,
+    video_frame: &VideoEncoding,
     adjust: &Adjust,
     mark: Option<PlacedWatermark>,
 ) -> Result<Vec<gst::Element>, Failure> {
-    let mut elements = vec![converter()?, caps(&form(picture))?];
-    if picture.deinterlace {
+    let mut elements = vec![converter()?, caps(&form(video_frame))?];
+    if video_frame.deinterlace {
         elements.push(deinterlacer()?);
     }
-    shape(&picture.shape, &mut elements)?;
+    shape(&video_frame.shape, &mut elements)?;
     if *adjust != Adjust::default() {
         let toned = make("identity")?;
         tone::apply(&toned, adjust);
@@ -40,9 +40,9 @@ pub fn chain(
     Ok(elements)
 }
 
-fn form(picture: &VideoEncoding) -> String {
+fn form(video_frame: &VideoEncoding) -> String {
     // Eight bits of a wide range's curve are nobody's form; the usual one at least has its colours in the right order.
-    let colours = if picture.from_hdr {
+    let colours = if video_frame.from_hdr {
         ",colorimetry=bt709"
     } else {
         ""
@@ -54,7 +54,7 @@ fn deinterlacer() -> Result<gst::Element, Failure> {
     let element = make("deinterlace")?;
     element.set_property_from_str("mode", "auto");
     element.set_property_from_str("method", "yadif");
-    // One picture for each two fields: the rate stays.
+    // One frame for each two fields: the rate stays.
     element.set_property_from_str("fields", "top");
     Ok(element)
 }
