@@ -482,7 +482,7 @@ fn fixed_credentials(config: &Config) -> Bootstrap {
     }
 }
 
-/// For scripts and tests that asked for port 0. Replaced by rename, so that nobody reads half of it.
+/// For scripts and tests that asked for port 0. Replaced by rename, so that no one reads half of it.
 fn write_addresses(data_dir: &Path, addresses: &Addresses) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(addresses).expect("addresses are plain data");
     let (path, fresh) = (

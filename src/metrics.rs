@@ -258,7 +258,7 @@ impl Metrics {
         );
         registry.register(
             "image_workers_killed",
-            "Workers killed for a deadline or because nobody waited any more",
+            "Workers killed for a deadline or because no caller waited any more",
             self.image_workers_killed.clone(),
         );
     }

@@ -4,7 +4,7 @@
 //! that child's restart budget is gone; [`Root`](crate::tree::Root) then parks the component and starts a new supervisor with
 //! back-off. Because the supervisor dies with its child's specification, nothing accumulates however often this happens.
 //!
-//! A restarted actor is given a reference of its own, which nobody else has; those of everybody else lead to it all the same. A
+//! A restarted actor is given a reference of its own, which no other has; those of everybody else lead to it all the same. A
 //! weak one made from it is dead when `on_start` is over, and so is the one that `on_link_died` is given. An actor that is
 //! supervised therefore keeps `me` in itself, and in tasks that end with it, and relies on no weak reference to itself
 //! (docs/decisions/0015).

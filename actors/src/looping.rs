@@ -1,6 +1,6 @@
 //! `Looping`: an actor that is one loop.
 //!
-//! Survives a restart: what the loop is made of, which whoever made the component keeps (its handles to the world, above all).
+//! Survives a restart: what the loop is made of, which anyone who made the component keeps (its handles to the world, above all).
 //! May be lost: the loop's own state. Its one message tells that the loop panicked, which it passes on to its supervisor. A loop
 //! that ends by itself is over; one whose actor ends is aborted.
 

@@ -5,7 +5,7 @@
 //! every [`SETTLE_EVERY`]; the days' statistics and the last uses of delivery keys once a second.
 //!
 //! Survives a restart of the actor: everything (in [`Meter`]). Mailbox 64, nudges only: one that is dropped is repeated
-//! by whoever waits.
+//! by callers that wait.
 
 mod account;
 mod period;
@@ -104,7 +104,7 @@ impl Meter {
         Component::new("meter", self.clone(), MAILBOX, self.handle.clone())
     }
 
-    /// The counters of an account, to be kept by whoever counts often.
+    /// The counters of an account, to be kept by anyone who counts often.
     pub fn account(&self, id: Uuid) -> Arc<Account> {
         let accounts = &self.shared.accounts;
         if let Some(account) = accounts.read().expect("no panic under this lock").get(&id) {
@@ -408,7 +408,7 @@ impl MeterWriter {
         let meter = self.meter.clone();
         tokio::spawn(async move {
             let outcome = meter.refill(&account).await;
-            // First, so that whoever wakes up to an empty block again finds the turn free.
+            // First, so that anyone who wakes up to an empty block again finds the turn free.
             drop(turn);
             match outcome {
                 Ok(()) => account.tell(),

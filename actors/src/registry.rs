@@ -33,9 +33,9 @@ use uuid::Uuid;
 use crate::{component::ActorHandle, tree::OwnedActor};
 
 pub const MAILBOX: usize = 64;
-/// Between two looks for due rows that nobody announced.
+/// Between two looks for due rows that no nudge announced.
 pub const SCAN_EVERY: Duration = Duration::from_secs(1);
-/// One in so many children is kept for rows that somebody waits for, where there are as many.
+/// One in so many children is kept for rows that someone waits for, where there are as many.
 const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
 const BEATS_PER_LEASE: u32 = 3;
@@ -81,7 +81,7 @@ pub struct Registry<E: Entity> {
     by_actor: HashMap<ActorId, Uuid>,
     /// A claim is on its way.
     is_claiming: bool,
-    /// Somebody asked for a claim while one was on its way.
+    /// Someone asked for a claim while one was on its way.
     claims_again: bool,
     /// The predecessor's leases are still to be freed.
     is_first: bool,
@@ -190,14 +190,14 @@ impl<E: Entity> Registry<E> {
         self.children.insert(child.lease.id, child);
     }
 
-    /// Ends a child without a word, and returns its lease; whoever calls this knows that its row is not its own any more.
+    /// Ends a child without a word, and returns its lease; anyone who calls this knows that its row is not its own any more.
     fn end(&mut self, row: Uuid) -> Option<Lease> {
         let child = self.children.remove(&row)?;
         self.by_actor.retain(|_, of| *of != row);
         Some(child.lease)
     }
 
-    /// Frees a lease that nobody works under, if it is still held.
+    /// Frees a lease that no one works under, if it is still held.
     fn release(&self, lease: Lease) {
         let (store, me) = (self.args.store.clone(), self.me.clone());
         tokio::spawn(async move {
@@ -382,7 +382,7 @@ impl<E: Entity> Message<Heartbeat> for Registry<E> {
     }
 }
 
-/// Rows, with the fences under which they were held, that are somebody else's now or have ended.
+/// Rows, with the fences under which they were held, that are another's now or have ended.
 struct LeasesLost(Vec<(Uuid, i64)>);
 
 impl<E: Entity> Message<LeasesLost> for Registry<E> {

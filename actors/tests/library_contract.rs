@@ -177,7 +177,7 @@ impl Message<Panic> for Published {
     }
 }
 
-/// The reference of a restarted actor is one of its own: nobody holds it but whoever is given it. So what an actor spawns to
+/// The reference of a restarted actor is one of its own: no one holds it but anyone who is given it. So what an actor spawns to
 /// wake itself holds a strong one, and is aborted with the actor.
 #[tokio::test]
 async fn a_weak_reference_that_a_restarted_actor_is_given_is_dead_unless_a_strong_one_is_kept() {
@@ -294,7 +294,7 @@ async fn a_full_mailbox_gives_the_message_back() {
 }
 
 #[test]
-fn an_actor_runs_on_the_runtime_of_whoever_spawns_it() {
+fn an_actor_runs_on_the_runtime_of_anyone_spawns_it() {
     let tree = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -44,7 +44,7 @@ enum Scenario {
     Live(live::Options),
     /// Delivered images that are in the cache, beside nginx with the same bytes in a file.
     CdnHit(image::HitOptions),
-    /// Delivered images that nobody has asked for before: 100 photographs to 512 pixels.
+    /// Delivered images that no one has asked for before: 100 photographs to 512 pixels.
     CdnMissUnique(image::MissOptions),
     /// The same at eight widths each, as in an `srcset`.
     CdnMissLadder(image::MissOptions),

@@ -120,7 +120,7 @@ pub(crate) fn images<'a>(tallies: impl Iterator<Item = (&'static str, &'a Tally)
         );
         let kilobytes = tally.bytes as f64 / 1e3 / tally.requests as f64;
         if latencies.is_empty() {
-            // A program and not a server: nobody waited, and nobody looked at its memory.
+            // A program and not a server: no one waited, and no one looked at its memory.
             println!("{:>10}{:>10}{kilobytes:>12.1}{:>12}", "–", "–", "–");
             continue;
         }

@@ -365,7 +365,7 @@ impl Encode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Somebody waits (delivery).
+    /// Someone waits (delivery).
     Fast,
     /// Conversions.
     Balanced,

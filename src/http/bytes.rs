@@ -1,4 +1,4 @@
-//! The one place that answers with bytes that users stored, safe for whoever opens them.
+//! The one place that answers with bytes that users stored, safe for anyone who opens them.
 //!
 //! A browser must never take a user's file for a part of this site: nothing is sniffed, everything is sandboxed, and what
 //! is not a raster image, audio, video or PDF is a download whatever the address is used for.

@@ -115,7 +115,7 @@ pub enum ApiError {
         "the bytes do not have the checksum of Upload-Checksum: none of them was kept, send them again"
     )]
     ChecksumMismatch,
-    /// Somebody else is at work on it (423).
+    /// Another is at work on it (423).
     #[error("{0}; try again")]
     Locked(&'static str),
     /// It was there, and is not kept any longer (410).
@@ -131,7 +131,7 @@ pub enum ApiError {
     /// The bytes begin like the type and do not decode (415).
     #[error("{0}")]
     Undecodable(String),
-    /// Nobody knows this media tool (404); the text names those there are.
+    /// No one knows this media tool (404); the text names those there are.
     #[error("there is no tool `{asked}`: use one of {known}")]
     NoSuchTool { asked: String, known: &'static str },
     #[error("{message}; try again in {retry_after_s} s")]

@@ -1,6 +1,6 @@
 //! Server-sent events (WHATWG HTML, "Server-sent events"): what their answers share.
 //!
-//! A stream is asked for its next piece when the client has taken the one before, so that a slow client holds up nobody
+//! A stream is asked for its next piece when the client has taken the one before, so that a slow client holds up no one
 //! and nothing piles up for it.
 
 use std::{convert::Infallible, fmt::Display, time::Duration};

@@ -1,4 +1,4 @@
-//! Who may watch: whoever knows a playback id, or has a token where one is needed; from its pages only, where its owner says
+//! Who may watch: anyone who knows a playback id, or has a token where one is needed; from its pages only, where its owner says
 //! which. The one place where that is decided, for every address of a live input, of a video stream and of their pictures.
 
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl<W> Viewer<W> {
     }
 }
 
-/// Admits whoever asks for something by an address with `playback_id` in it, a playback id or a token in its place, and says what
+/// Admits anyone who asks for something by an address with `playback_id` in it, a playback id or a token in its place, and says what
 /// a browser may read of the answer, whichever it is. `find` gives what has that playback id.
 ///
 /// 404 for an id that is unknown, 403 for a suspended account, for a token that does not hold, for none where one is needed, and
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_token_is_kept_by_nobody_else_and_no_longer() {
+    fn what_needs_a_token_is_kept_by_no_one_else_and_no_longer() {
         let cases = [
             (
                 CacheLifetime::Forever,

@@ -84,7 +84,7 @@ struct MintedClaims {
     nbf: Option<Number>,
     #[serde(default)]
     dom: Vec<String>,
-    /// The service is nobody's audience (RFC 7519 §4.1.3).
+    /// The service is no one's audience (RFC 7519 §4.1.3).
     aud: Option<IgnoredAny>,
 }
 

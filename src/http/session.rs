@@ -120,7 +120,7 @@ pub async fn create(
 /// The user when the password is his. An unknown user costs the same work, so that time does not tell.
 fn verified(user: Option<User>, password: &Secret) -> Option<User> {
     let Some(user) = user else {
-        credentials::verify_nobody(password);
+        credentials::verify_no_one(password);
         return None;
     };
     credentials::verify_password(password, &user.password_hash).then_some(user)

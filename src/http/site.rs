@@ -15,7 +15,7 @@ pub(super) enum Cors {
     Everyone,
     /// This origin alone, by name.
     Origin(String),
-    Nobody,
+    NoOrigin,
 }
 
 impl Cors {
@@ -26,7 +26,7 @@ impl Cors {
                 Ok(origin) => origin,
                 Err(_) => return,
             },
-            Self::Nobody => return vary(headers),
+            Self::NoOrigin => return vary(headers),
         };
         if matches!(self, Self::Origin(_)) {
             vary(headers);
@@ -43,7 +43,7 @@ fn vary(headers: &mut HeaderMap) {
 }
 
 /// Whether the viewer's site is one of `allowed_domains`, and what its browser may read of the answer. An empty list allows
-/// everyone; otherwise the host of `Origin` decides, without one that of `Referer`, and without both nobody is allowed.
+/// everyone; otherwise the host of `Origin` decides, without one that of `Referer`, and without both no one is allowed.
 pub(super) fn check(
     request: &HttpRequest,
     allowed_domains: &[String],
@@ -70,7 +70,7 @@ fn decide(
         .and_then(|address| Url::parse(address).ok()?.host_str().map(str::to_owned));
     if !host.is_some_and(|host| allowed.iter().any(|domain| matches(domain, &host))) {
         return (
-            Cors::Nobody,
+            Cors::NoOrigin,
             Err(ApiError::NoPlayback {
                 code: "site_not_allowed",
                 message: "this stream may not be shown on this site: its owner can add the site's host to allowedDomains",
@@ -78,7 +78,7 @@ fn decide(
         );
     }
     (
-        origin.map_or(Cors::Nobody, |origin| Cors::Origin(origin.to_owned())),
+        origin.map_or(Cors::NoOrigin, |origin| Cors::Origin(origin.to_owned())),
         Ok(()),
     )
 }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(decide(&allowed, Some("https://example.org"), None).0, named);
         assert_eq!(
             decide(&allowed, Some("https://any.net"), None).0,
-            Cors::Nobody
+            Cors::NoOrigin
         );
         let mut headers = HeaderMap::new();
         named.apply(&mut headers);

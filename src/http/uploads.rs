@@ -392,7 +392,7 @@ fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64) -> String 
     format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
 }
 
-/// The upload behind a `signedUrl`, for whoever works with its bytes and makes no file of them. 400 for an address of another
+/// The upload behind a `signedUrl`, for anyone who works with its bytes and makes no file of them. 400 for an address of another
 /// kind, 403 for one that was not made here or is too old, 404 for another account's.
 pub(super) async fn by_signed_url(
     state: &AppState,

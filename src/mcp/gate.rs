@@ -161,7 +161,7 @@ fn check_types(request: &ServiceRequest) -> Result<(), ApiError> {
     }
 }
 
-/// 400 for a revision that nobody here knows (MCP, "Protocol Version Header").
+/// 400 for a revision that no one here knows (MCP, "Protocol Version Header").
 fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(version) = headers.get(PROTOCOL_VERSION) else {
         return Ok(());

@@ -29,7 +29,7 @@ use server::Server;
 
 const PATH: &str = "/mcp";
 
-/// Between two signs of life on a stream of events; the second one that nobody takes ends a call whose client has gone. A
+/// Between two signs of life on a stream of events; the second one that no one takes ends a call whose client has gone. A
 /// call by revision 2026-07-28 that asks for no progress has a stream only with its answer, since the status comes first:
 /// when its client goes, its wait ends by `mcp.wait`.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);

@@ -37,7 +37,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Comes when nobody waits for the answer any more: the client cancelled the request or hung up, or the service stops.
+    /// Comes when no one waits for the answer any more: the client cancelled the request or hung up, or the service stops.
     pub async fn abandoned(&self) {
         tokio::select! {
             () = self.place.given_up() => {}

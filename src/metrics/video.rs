@@ -43,7 +43,7 @@ impl Video {
         );
         registry.register(
             "video_tasks_killed",
-            "Of it, what was killed for a deadline, a silence or because nobody waited any more",
+            "Of it, what was killed for a deadline, a silence or because no caller waited any more",
             self.killed.clone(),
         );
         registry.register(

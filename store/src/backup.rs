@@ -288,7 +288,7 @@ pub async fn restore(
     })
 }
 
-/// `Error::Conflict` when somebody's data is there.
+/// `Error::Conflict` when someone's data is there.
 fn check_free(data_dir: &Path, database: &Path, arriving: &Path) -> Result<(), Error> {
     let is_half_restored = arriving.exists() && !database.exists();
     let mut names = folder::names_in(data_dir)?.into_iter();

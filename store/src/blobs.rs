@@ -88,7 +88,7 @@ pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(),
     sealed.ensure_placed()
 }
 
-/// `Error::NotFound` for a blob that nobody recorded.
+/// `Error::NotFound` for a blob that no one recorded.
 pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, Error> {
     query_as("SELECT * FROM blobs WHERE hash = $1")
         .bind(*hash)

@@ -86,7 +86,7 @@ pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> 
 }
 
 /// Ends broadcasts that are noted as live and are not among `keep`: their process died, and nothing of them is left. For
-/// the start of the service, before anything is on air. `now_ms` stands for the time of their last media, which nobody
+/// the start of the service, before anything is on air. `now_ms` stands for the time of their last media, which no one
 /// knows. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
 pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u64, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");

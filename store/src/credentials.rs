@@ -7,7 +7,7 @@ mod password;
 use std::fmt;
 
 pub use password::{
-    CONCURRENT_HASHES, PasswordHash, check_password, hash_password, release_memory, verify_nobody,
+    CONCURRENT_HASHES, PasswordHash, check_password, hash_password, release_memory, verify_no_one,
     verify_password,
 };
 use sha2::{Digest, Sha256};

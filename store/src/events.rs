@@ -193,7 +193,7 @@ pub async fn after(
     .await?)
 }
 
-/// The last event of the account's feed that retention has dropped, 0 at first: whoever has read less far has missed some.
+/// The last event of the account's feed that retention has dropped, 0 at first: anyone with read less far has missed some.
 pub async fn dropped_up_to(db: &mut impl Connection, account_id: Uuid) -> Result<i64, Error> {
     let dropped: Option<i64> =
         query_scalar("SELECT dropped_up_to FROM event_feeds WHERE account_id = $1")

@@ -201,7 +201,7 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Erro
         .ok_or(Error::NotFound("recording"))
 }
 
-/// `None` for a broadcast that nobody recorded.
+/// `None` for a broadcast that no one recorded.
 pub async fn by_broadcast(
     db: &mut impl Connection,
     broadcast: &str,

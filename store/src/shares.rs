@@ -1,4 +1,4 @@
-//! Shares: links by which whoever has one looks through a folder, without an account.
+//! Shares: links by which anyone with one looks through a folder, without an account.
 //!
 //! The token of a link is derived from its id, and only the token's hash is stored. A folder has one link at most; it goes with
 //! its folder. What a link shows is its folder and what lies below: [`path`] and [`file`] are the places where that is decided.
@@ -47,7 +47,7 @@ impl Share {
     }
 }
 
-/// A share to be made. Its id is made by whoever derives the token from it.
+/// A share to be made. Its id is made by anyone who derives the token from it.
 #[derive(Clone, Debug)]
 pub struct NewShare {
     pub id: Uuid,

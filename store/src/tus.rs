@@ -230,7 +230,7 @@ fn held_by(claim: &Claim, length: Option<u64>) -> u64 {
     claim.offset.saturating_add(brings).min(most)
 }
 
-/// For a body whose length nobody knows: holds room for `wanted` bytes of the upload, or for fewer as the plan has it, but no
+/// For a body whose length no one knows: holds room for `wanted` bytes of the upload, or for fewer as the plan has it, but no
 /// fewer than `needed`; returns how many. `Error::OverQuota` when it has less, else as [`advance`].
 pub async fn hold(
     tx: &mut Tx<'_>,

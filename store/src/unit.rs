@@ -97,7 +97,7 @@ where
 /// Turns a panic of the future into an error.
 async fn without_panic<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut work = std::pin::pin!(work);
-    // The work is never polled again after a panic, so that nobody sees its broken state.
+    // The work is never polled again after a panic, so that no one sees its broken state.
     poll_fn(
         |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),

@@ -82,7 +82,7 @@ pub async fn get(db: &mut impl Connection, id: Uuid) -> Result<User, Error> {
         .ok_or(Error::NotFound("user"))
 }
 
-/// `None` for an unknown or malformed name; verify against [`crate::credentials::verify_nobody`] then.
+/// `None` for an unknown or malformed name; verify against [`crate::credentials::verify_no_one`] then.
 pub async fn by_username(db: &mut impl Connection, username: &str) -> Result<Option<User>, Error> {
     let Ok(username) = normalise_username(username) else {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! Leases: who works on which durable row, over crashes and restarts (ARCHITECTURE.md §5).
 //!
 //! A row of `work` stands for something unfinished: a job, a run, a delivery, named by its kind and id. It is put in with
-//! the entity's own row, and taken out with the change that ends it. Whoever claims it holds a [`Lease`] for a while;
+//! the entity's own row, and taken out with the change that ends it. Anyone who claims it holds a [`Lease`] for a while;
 //! its fence rises with every claim, and every write of an owner first asks [`hold`], so that one that was replaced
 //! changes nothing.
 //!
@@ -29,7 +29,7 @@ const BACK_OFF_LONGEST: Duration = Duration::from_secs(300);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
 #[repr(i64)]
 pub enum Lane {
-    /// Somebody waits.
+    /// Someone waits.
     Interactive = 0,
     Batch = 1,
 }
@@ -140,7 +140,7 @@ pub async fn is_due(
     Ok(false)
 }
 
-/// Claims rows that are due and that nobody holds, as far as there is room: interactive ones first, then by due time.
+/// Claims rows that are due and that no one holds, as far as there is room: interactive ones first, then by due time.
 pub async fn claim(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -216,7 +216,7 @@ async fn take(
 }
 
 /// Prolongs leases, each named by its row and fence; returns those that were taken away, whose work must stop. What is not
-/// named here expires, even when the same owner claimed it: nobody works on it any more.
+/// named here expires, even when the same owner claimed it: no one works on it any more.
 pub async fn heartbeat(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -242,8 +242,8 @@ pub async fn heartbeat(
     Ok(lost)
 }
 
-/// Asked first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was claimed anew,
-/// cancelled, or given up. A lease that merely expired, and that nobody has claimed since, still holds.
+/// Asked first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was claimed again,
+/// cancelled, or given up. A lease that merely expired, and that no one has claimed since, still holds.
 pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let held: Option<(i64,)> =
         query_as("SELECT fence FROM work WHERE kind = $1 AND id = $2 AND fence = $3")
@@ -291,7 +291,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(deleted.rows_affected(), lease)
 }
 
-/// Takes the row out whoever holds it, for a cancellation; a row that is not there is fine.
+/// Takes the row out anyone who holds it, for a cancellation; a row that is not there is fine.
 pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error> {
     query("DELETE FROM work WHERE kind = $1 AND id = $2")
         .bind(kind)

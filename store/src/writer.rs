@@ -36,7 +36,7 @@ use crate::{
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// Waiting shorter than this is no write_failure worth telling.
 const TROUBLE_AFTER: Duration = Duration::from_secs(1);
-/// How often the writer tries, when it is in write_failure and nobody wants to write.
+/// How often the writer tries, when it is in write_failure and no one wants to write.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Between attempts to truncate a log that readers hold.
 const TRUNCATE_EVERY: Duration = Duration::from_secs(1);

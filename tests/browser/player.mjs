@@ -16,7 +16,7 @@
 //   choose ID LABEL            chooses an entry of a list
 //   click [ID]                 clicks on the picture, or on the element with that id
 //   key KEY                    presses a key, "m" or "ArrowUp"
-//   open URL | reload          loads a page; times start anew
+//   open URL | reload          loads a page; times start again
 //   size W H | scheme NAME     changes the window, the colour scheme
 //   screenshot PATH            writes a PNG
 //   summary                    states with their times so far, media left out while live, console errors, requests that

@@ -126,6 +126,6 @@ async fn check_no_leftovers(server: &Server) -> Result<(), Failure> {
 
 /// Past the test harness, which keeps what a test prints.
 fn progress(text: &str) {
-    // Nobody is there to hear of a terminal that is gone.
+    // No one is there to hear of a terminal that is gone.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -155,7 +155,7 @@ async fn two_encoders_on_one_key_do_not_flap() -> Result<(), Failure> {
 
     let sent = encoder.end().await?;
     let ranges = viewing.until_ended(SOON).await?.numbers()?;
-    assert_eq!(ranges.len(), 2, "nobody has come back");
+    assert_eq!(ranges.len(), 2, "no one has come back");
     check_contiguous_to_a_cut(&ranges[0], 0)?;
     assert_eq!(
         ranges[1], sent.video_frames,
@@ -256,7 +256,7 @@ async fn the_shortest_broadcast_has_its_playlist_too() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_returns_and_the_window_elapses() -> Result<(), Failure> {
+async fn no_one_returns_and_the_window_elapses() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let input = api.create(json!({"reconnectWindowSeconds": 2})).await?;

@@ -221,7 +221,7 @@ async fn killed_inside_the_reconnect_window_which_counts_from_readiness() -> Res
         "the window begins again"
     );
 
-    // Nobody returns: it ends, with all that had arrived.
+    // No one returns: it ends, with all that had arrived.
     let seen = viewing.until_ended(Duration::from_secs(20)).await?;
     assert_eq!(seen.numbers()?, [sent.video_frames]);
     let record = api.wait_status(&input.id, "idle", SOON).await?;

@@ -1,4 +1,4 @@
-//! Bytes that no client should send: they cost their sender the connection, and nobody else anything.
+//! Bytes that no client should send: they cost their sender the connection, and no other anything.
 
 mod files;
 mod forgery;

@@ -309,8 +309,8 @@ async fn users_are_looked_after_beside_the_service() -> Result<(), Failure> {
     let reset = users(&["reset-password", "admin"]).succeed().await?;
     assert_eq!(sign_in(&server, "admin", ADMIN_PASSWORD).await?, 401);
     assert_eq!(sign_in(&server, "admin", &password_in(&reset)?).await?, 201);
-    let nobody = users(&["reset-password", "nobody"]).fail().await?;
-    assert!(nobody.contains("user not found"), "{nobody}");
+    let unknown = users(&["reset-password", "missing"]).fail().await?;
+    assert!(unknown.contains("user not found"), "{unknown}");
 
     let list = users(&["list"]).succeed().await?;
     let names: Vec<_> = list

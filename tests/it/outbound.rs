@@ -1,4 +1,4 @@
-//! Where the service's own requests go, and where they do not: seen at listeners that nobody may reach.
+//! Where the service's own requests go, and where they do not: seen at listeners that no one may reach.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ async fn no_spelling_of_this_machine_is_reached() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let receiver = Receiver::start(Behaviour::status(200)).await?;
-    // A name that nobody resolves is accepted, so there is something to change.
+    // A name that no one resolves is accepted, so there is something to change.
     let endpoint = subscribe(&api, "http://hooks.invalid/").await?;
     let path = format!(
         "/api/webhooks/{}",

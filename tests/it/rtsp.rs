@@ -60,7 +60,7 @@ async fn a_camera_is_watched_and_comes_back() -> Result<(), Failure> {
         .start()
         .await?;
     let api = server.api();
-    // Nobody is there yet: health says why, and the input is tried again.
+    // No one is there yet: health says why, and the input is tried again.
     let input = api.create(json!({"pullUrl": url})).await?;
     let failing = |health: &Value| health["trouble"]["pull"].is_string();
     api.wait_health(&input.id, "the camera is not there", PLAYED, failing)

@@ -76,7 +76,7 @@ impl Shared {
         Ok(answer.await?["share"].clone())
     }
 
-    /// Changes the rows behind the service's back: nobody waits an hour for a link to expire.
+    /// Changes the rows behind the service's back: no one waits an hour for a link to expire.
     async fn alter(&self, statement: &str) -> Result<(), Failure> {
         let script = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1], timeout=20); d.execute(sys.argv[2]); d.commit()";
         let database = self.server.data_dir().join("sluice.db");

@@ -8,7 +8,7 @@ import { Upload } from "tus-js-client";
 const task = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const seen = { requests: 0, retries: 0, fileId: null };
 
-// Behind the pipe nobody sees a file, and its length.
+// Behind the pipe no one sees a file, and its length.
 const input = task.deferred ? createReadStream(task.path).pipe(new PassThrough()) : readFileSync(task.path);
 const upload = new Upload(input, {
   endpoint: task.endpoint,

@@ -1,7 +1,7 @@
 //! One end of the socket pair between service and worker: whole messages with descriptors, each wait bounded.
 //!
 //! A frame is its length (4 bytes, little endian) and that much JSON. Neither end trusts the other: lengths are bounds and
-//! never allocations, and descriptors that nobody asked for are closed by the kernel.
+//! never allocations, and descriptors that no one asked for are closed by the kernel.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -50,7 +50,7 @@ pub enum ChannelError {
     Closed,
     #[error("the other end took too long")]
     TimedOut,
-    #[error("nobody waits any more")]
+    #[error("no caller waits any more")]
     Cancelled,
     #[error("{0}")]
     Malformed(String),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_nobody_asked_for_are_closed() {
+    fn descriptors_no_one_asked_for_are_closed() {
         let (here, there) = pair();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         here.send(&1, &[writer.as_fd()], soon()).unwrap();

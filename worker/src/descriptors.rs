@@ -1,7 +1,7 @@
 //! What a worker does with descriptors that safe Rust cannot say: closing those it inherited, mapping those it was given.
 #![allow(
     unsafe_code,
-    reason = "nobody owns inherited descriptors, and a mapping trusts its file"
+    reason = "no one owns inherited descriptors, and a mapping trusts its file"
 )]
 
 use std::{fs::File, io, ops::Deref, os::fd::OwnedFd};
@@ -34,7 +34,7 @@ impl Mapped {
         if file.metadata()?.len() == 0 {
             return Ok(Self(None));
         }
-        // SAFETY: inputs are blobs and spools that nobody writes any more. Were one cut short all the same, this process
+        // SAFETY: inputs are blobs and spools that no one writes any more. Were one cut short all the same, this process
         // would end by SIGBUS, which the service takes for a crash of the decoder.
         let mapping = unsafe { Mmap::map(&file) }?;
         // Advice that the kernel does not take changes nothing.

@@ -101,7 +101,7 @@ fn hang() -> ! {
     }
 }
 
-/// As C libraries do: what nobody reads is lost.
+/// As C libraries do: what no one reads is lost.
 fn shout() {
     for line in 0..100_000 {
         let _ = writeln!(io::stderr(), "line {line} of very many");

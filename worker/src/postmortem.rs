@@ -73,7 +73,7 @@ impl fmt::Display for End {
 }
 
 /// The last lines of a worker's standard error. Nothing of it gets into a log by itself: libraries print for every odd
-/// file. Whoever prints more than fits between two looks loses it, and never waits.
+/// file. Anyone who prints more than fits between two looks loses it, and never waits.
 #[derive(Debug)]
 pub(crate) struct StderrTail {
     pipe: OwnedFd,

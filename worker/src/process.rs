@@ -90,11 +90,11 @@ pub enum JobError {
     Failed(Failure),
     /// A limit ended the process; trying again would end the next.
     Limit(Failure),
-    /// The process ended, nobody knows why.
+    /// The process ended, the cause is unknown.
     Died(String),
     /// It was not done in time and has been killed.
     Deadline,
-    /// Nobody waits any more; it has been killed.
+    /// No one waits any more; it has been killed.
     Cancelled,
 }
 
@@ -105,7 +105,7 @@ pub enum StartError {
     Spawn { program: String, source: io::Error },
     #[error("the worker was not ready: {0}")]
     NotReady(String),
-    #[error("nobody waits any more")]
+    #[error("no caller waits any more")]
     Cancelled,
 }
 
@@ -200,7 +200,7 @@ impl WorkerProcess {
             Ok(Reply::Ready { version, .. }) => Err(StartError::NotReady(format!(
                 "it speaks version {version} of the job protocol, this is {VERSION}: another program stands in the place of this one"
             ))),
-            Ok(_) => Err(StartError::NotReady("it answered what nobody asked".into())),
+            Ok(_) => Err(StartError::NotReady("it answered without a task".into())),
             Err(ChannelError::Closed) => Err(StartError::NotReady(worker.end().to_string())),
             Err(ChannelError::Cancelled) => Err(StartError::Cancelled),
             Err(error) => Err(StartError::NotReady(error.to_string())),
@@ -274,7 +274,7 @@ impl WorkerProcess {
             Ok(Reply::Failed { id, failure }) if id == job.id => Err(JobError::Failed(failure)),
             Ok(_) => {
                 self.kill();
-                Err(JobError::Died("it answered what nobody asked".into()))
+                Err(JobError::Died("it answered without a task".into()))
             }
             Err(ChannelError::TimedOut) => {
                 self.kill();

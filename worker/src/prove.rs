@@ -81,7 +81,7 @@ pub const ATTEMPTS: [(&str, Attempt); 34] = [
     }),
     ("read-fonts", |_| fs::read_dir("/usr/share/fonts").map(drop)),
     ("tcp-connect", |_| {
-        // Nobody listens: being refused by the other side is a connection that was tried.
+        // No one listens: being refused by the other side is a connection that was tried.
         match TcpStream::connect(("127.0.0.1", 9)) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
             connected => connected.map(drop),

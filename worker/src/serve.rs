@@ -1,6 +1,6 @@
 //! The worker's life: arrange itself, load the codecs, enter the sandbox, then one job after the other.
 //!
-//! It ends when the service closes its end of the channel, and after a panic, since nobody knows what state that left.
+//! It ends when the service closes its end of the channel, and after a panic, since no one knows what state that left.
 
 use std::{
     fs::File,

@@ -170,7 +170,7 @@ fn a_resumed_ladder_is_the_same() {
                 );
             }
             assert_eq!(resumed.renditions[2].times(), whole.renditions[2].times());
-            // Encoders that begin anew choose other bits, but of the same frames.
+            // Encoders that begin again choose other bits, but of the same frames.
             for (before, after) in before.iter().zip(frames(&resumed)) {
                 assert_eq!(before.len(), after.len());
                 for (video_frame, (one, other)) in

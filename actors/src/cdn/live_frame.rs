@@ -1,6 +1,6 @@
 //! Frames of live inputs: the newest key frame of what is on air, decoded in the worker ring as a clip of one part.
 //!
-//! A frame is decoded when somebody asks and the one that is kept is older than `live.still_every`; whoever asks meanwhile
+//! A frame is decoded when someone asks and the one that is kept is older than `live.still_every`; anyone who asks meanwhile
 //! gets the kept one. From it variants are rendered as from a stored JPEG. Nothing is older than [`OLDEST_MS`], except where
 //! the encoder sends key frames more rarely than that.
 
@@ -24,11 +24,11 @@ use super::{
 };
 use crate::live::{Body, Playback, View};
 
-/// A frame that is older is given to nobody while there is a newer one.
+/// A frame that is older is given to no one while there is a newer one.
 const OLDEST_MS: i64 = 10_000;
 /// Inputs whose frames are kept.
 const MOST_INPUTS: usize = 1_024;
-/// The frame of an input that nobody asked for is forgotten after this long.
+/// The frame of an input that no one asked for is forgotten after this long.
 const FORGET_AFTER_MS: i64 = 60_000;
 /// Offset and length.
 type Range = (u64, u64);
@@ -55,7 +55,7 @@ pub(super) struct LiveFrames {
 #[derive(Debug)]
 struct Slot {
     since_ms: i64,
-    /// Whoever decodes has it.
+    /// Anyone who decodes has it.
     turn: tokio::sync::Mutex<()>,
     kept: Mutex<Option<Kept>>,
     known_variants: Arc<KnownLiveVariants>,
@@ -294,7 +294,7 @@ mod tests {
         let (_, gone) = frames.slot(id(5_000), 2_000);
         assert_eq!(gone, [id(0)], "the oldest makes room");
         let (_, gone) = frames.slot(id(6_000), 61_500);
-        assert_eq!(gone.len(), MOST_INPUTS - 1, "what nobody asked for");
+        assert_eq!(gone.len(), MOST_INPUTS - 1, "what no one asked for");
         assert_eq!(frames.slots.lock().unwrap().len(), 2);
     }
 

@@ -138,7 +138,7 @@ impl ImageServices {
 }
 
 impl Images {
-    /// `caps`: deliveries a month by plan; `still_every`: how often a live input's picture is made anew.
+    /// `caps`: deliveries a month by plan; `still_every`: how often a live input's picture is made again.
     pub fn new(
         settings: CdnSettings,
         store: Store,
@@ -287,7 +287,7 @@ impl Images {
     }
 
     /// A file was deleted, or what shapes its variants was changed, and that is committed: its variants are gone from
-    /// memory and disk when this returns, and those on their way are given to nobody. Returns how many there were.
+    /// memory and disk when this returns, and those on their way are given to no one. Returns how many there were.
     pub async fn purge_file(&self, file_id: Uuid) -> usize {
         self.services.sources.invalidate(file_id);
         let in_memory = self.services.memory.purge(file_id);

@@ -1,6 +1,6 @@
 //! `CdnCache`: one of the shards that make variants. A file belongs to one shard, by its id.
 //!
-//! Equal requests that come while a variant is made wait for that one; whoever leaves cancels nobody else. Failures are
+//! Equal requests that come while a variant is made wait for that one; anyone who leaves cancels no other. Failures are
 //! remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`ImageServices`]). May be lost: those who wait,
 //! who are told to come again, and the remembered failures. Mailbox 1024; when it is full, 503 with Retry-After.
 

@@ -1,6 +1,6 @@
 //! Facts of the files that are delivered: read from the store once, kept in a bounded cache, dropped when a file changes.
 //!
-//! A [`ImageSource`] that was dropped is *stale* for ever. Whatever is rendered from it may be answered to nobody and kept
+//! A [`ImageSource`] that was dropped is *stale* for ever. Whatever is rendered from it may be answered to no one and kept
 //! nowhere: the tiers ask [`ImageSource::is_current`] under their own locks, and a purge marks the source first and empties
 //! the tiers after that.
 
@@ -77,7 +77,7 @@ pub struct ImageSource {
     pub(super) changed_at: i64,
     /// What a worker saw in the bytes; asked once, by the first request that needs it.
     pub(super) inspected: OnceCell<ImageFacts>,
-    /// Whoever makes a mezzanine has it.
+    /// Anyone who makes a mezzanine has it.
     pub(super) mezzanine_turn: tokio::sync::Mutex<()>,
     stale: AtomicBool,
 }

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_drawings_of_one_account_keep_nobody_elses_work_waiting() {
+    fn ten_drawings_of_one_account_keep_no_one_elses_work_waiting() {
         let admission = admission(3, 50);
         let _drawing = try_enter(&admission, long(A)).unwrap();
         let mut hostile = Waiting::default();

@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// Who waits for the work, in the order in which they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Somebody looks at a spinner: requests with one file. May use every worker and goes first.
+    /// Someone looks at a spinner: requests with one file. May use every worker and goes first.
     Interactive,
     /// A page waits for a picture, and its viewers need not say who they are: delivery misses. With the image workers the
     /// same as interactive; on clips behind it.
@@ -37,7 +37,7 @@ pub struct Assignment {
     pub pixels: Option<u64>,
 }
 
-/// Who hears of the reports of a task, one after the other, each on a thread that may wait; [`Default`]: nobody.
+/// Who hears of the reports of a task, one after the other, each on a thread that may wait; [`Default`]: no one.
 #[derive(Clone, Default)]
 pub struct Follow {
     hear: Option<Arc<dyn Fn(Report) + Send + Sync>>,
@@ -45,7 +45,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    pub const fn nobody() -> Self {
+    pub const fn none() -> Self {
         Self {
             hear: None,
             begin: None,

@@ -101,7 +101,7 @@ impl Ring {
                 .unwrap_or_else(|_| Err(internal("the ring gave up on this task").into()));
             drop(assignment);
             drop(permit);
-            // Whoever left needs no answer.
+            // A caller that left needs no answer.
             let _ = reply.send(outcome);
         });
         started.map_err(no_room)?;

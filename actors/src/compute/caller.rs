@@ -1,4 +1,4 @@
-//! Whether somebody still waits: the caller's future, as the blocked thread of a worker can watch it.
+//! Whether someone still waits: the caller's future, as the blocked thread of a worker can watch it.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use rustix::{
     io::{Errno, write},
 };
 
-/// Held by the caller; dropping it says that nobody waits any more.
+/// Held by the caller; dropping it says that no caller waits any more.
 #[derive(Debug)]
 pub(super) struct Caller(Arc<OwnedFd>);
 

@@ -3,7 +3,7 @@
 //!
 //! Each thread of the arbiter owns one worker process and blocks on it. A task comes through the [admission](admission) to whichever
 //! thread is free, with a deadline; when it is over, or when its caller leaves, the process is killed and replaced. What a
-//! file does to its process is that process's end and nobody else's.
+//! file does to its process is that process's end and no other's.
 
 mod admission;
 mod assignment;

@@ -1,4 +1,4 @@
-//! What both rings make of their processes' troubles: one more try after a death that nobody can explain, none after a
+//! What both rings make of their processes' troubles: one more try after a death without a known cause, none after a
 //! limit, and a pause after a start that failed.
 
 use std::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::component::park_for;
 
-/// A task is tried so often, when its worker dies and nobody knows why.
+/// A task is tried so often, when its worker dies and the cause is unknown.
 pub(super) const ATTEMPTS: u32 = 2;
 
 /// What follows a error.
@@ -67,7 +67,7 @@ pub(super) fn judge(
     }
 }
 
-/// Tries a task as often as it may be; `None` of an attempt is a death that nobody can explain.
+/// Tries a task as often as it may be; `None` of an attempt is a death without a known cause.
 pub(super) fn attempts(
     most: u32,
     mut attempt: impl FnMut(u32) -> Result<Option<Finished>, Error>,
@@ -86,7 +86,7 @@ pub(super) fn attempts(
 
 /// The answer for one who has left.
 pub(super) fn abandoned() -> Error {
-    Error::Unavailable("nobody waits any more".into())
+    Error::Unavailable("no caller waits any more".into())
 }
 
 /// Why nothing may be decoded, if so.

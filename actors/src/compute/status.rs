@@ -15,7 +15,7 @@ pub struct PoolStatus {
     pub ended: u64,
     /// Processes that were started in place of another since the service started.
     pub replaced: u64,
-    /// Processes that were killed for a deadline or because nobody waited any more.
+    /// Processes that were killed for a deadline or because no caller waited any more.
     pub killed: u64,
     /// The sandbox of the workers; nothing before the first is up.
     pub layers: Layers,
@@ -35,7 +35,7 @@ pub struct VideoStatus {
     pub told: u64,
     /// Tasks that were tried again after their process died.
     pub retried: u64,
-    /// Processes that were killed for a deadline, a silence or because nobody waited any more.
+    /// Processes that were killed for a deadline, a silence or because no caller waited any more.
     pub killed: u64,
     /// The sandbox of the processes; nothing before the first was up.
     pub layers: Layers,

@@ -54,7 +54,7 @@ impl ImageRing {
     }
 }
 
-/// One task and whoever waits for it.
+/// One task and callers that wait for it.
 pub(super) struct Perform {
     pub(super) assignment: Assignment,
     pub(super) watch: Watch,
@@ -113,7 +113,7 @@ impl Handler<Perform> for ImageWorker {
                 self.dismiss();
                 Err(internal("the pool gave up on this task").into())
             });
-        // Whoever left needs no answer.
+        // A caller that left needs no answer.
         let _ = reply.send(outcome);
         drop(assignment);
         self.look_after();
@@ -159,7 +159,7 @@ impl ImageWorker {
         match outcome {
             Ok(done) => {
                 self.terms.board.finished();
-                // Whoever leaves what cannot be read is not the worker that was started.
+                // Anyone who leaves what cannot be read is not the worker that was started.
                 let bytes = target
                     .collect(assignment.limits.max_output_bytes)
                     .inspect_err(|_| self.dismiss())?;
@@ -226,7 +226,7 @@ impl ImageWorker {
         }
     }
 
-    /// Fails at once when nobody else of the pool could have done better.
+    /// Fails at once when no other of the pool could have done better.
     fn sit_out_setback(&self, watch: &Watch) -> Result<(), Error> {
         let Some(unavailable) = &self.unavailable else {
             return Ok(());

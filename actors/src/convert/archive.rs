@@ -93,7 +93,7 @@ async fn members_of(
     )
     .await?;
     let members = done.members.unwrap_or_default();
-    // Asked anew: another archive of the job may have been opened since.
+    // Asked again: another archive of the job may have been opened since.
     let job = jobs::by_id(&mut services.store.read().await?, job.id).await?;
     check(&job, archive, &members)?;
     let items = members.into_iter().map(|member| NewItem {

@@ -1,6 +1,6 @@
 //! Conversion jobs: one actor per job under a registry, rows and leases as the truth.
 //!
-//! A job is committed first, with its charge, and then announced; whoever waits for it waits for its row, and only hears
+//! A job is committed first, with its charge, and then announced; callers that wait for it waits for its row, and only hears
 //! of changes sooner through what the batch publishes. A client that goes away does not lose the job.
 
 mod archive;
@@ -43,7 +43,7 @@ pub use crate::durable::workers::Workers;
 pub use progress::{JobProgress, JobTotals};
 pub use settings::ConvertSettings;
 
-/// Somebody who follows a job.
+/// A follower of a job.
 pub type Follower = progress_channels::Follower<JobProgress>;
 
 /// The handle of conversion jobs for the façade. Clones share it; it exists before the actors run.

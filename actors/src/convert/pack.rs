@@ -42,7 +42,7 @@ pub(super) async fn pack(output: File, files: Vec<(File, String)>) -> Result<(),
     }
 }
 
-/// Tells the blocking pool that nobody waits for the archive any more.
+/// Tells the blocking pool that no one waits for the archive any more.
 #[derive(Default)]
 struct Abandoned(Arc<AtomicBool>);
 

@@ -83,7 +83,7 @@ impl Report for JobProgress {
         rank(self) < rank(other)
     }
 
-    /// It never falls, although a file that is tried again begins anew.
+    /// It never falls, although a file that is tried again begins again.
     fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
         if self.state.has_ended() {
             return self;
@@ -162,8 +162,8 @@ mod tests {
         let one_of_four = progress(JobState::Processing, 4, 1, 0);
         let told = one_of_four.beside(shares(1_500, None), None);
         assert_eq!((told.percent(), told.queue_place), (62, None));
-        let anew = one_of_four.beside(shares(0, Some(3)), Some(&told));
-        assert_eq!((anew.percent(), anew.queue_place), (62, Some(3)));
+        let again = one_of_four.beside(shares(0, Some(3)), Some(&told));
+        assert_eq!((again.percent(), again.queue_place), (62, Some(3)));
         let nearly = one_of_four.beside(shares(3_000, None), Some(&told));
         assert_eq!(nearly.percent(), 99);
         let ended = progress(JobState::Cancelled, 4, 1, 0);

@@ -427,7 +427,7 @@ async fn cancelling_ends_what_runs_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_who_waits_gets_past_any_number_of_batches() {
+async fn someone_who_waits_gets_past_any_number_of_batches() {
     let site = Site::open().await;
     for _ in 0..ConvertSettings::default().max_active {
         site.submit(|_| {}, &[&png("wait")]).await;

@@ -50,7 +50,7 @@ enum TaskState {
     Working { thousandths: u32 },
 }
 
-/// Somebody works on a row, until this is dropped.
+/// An owner works on a row until this is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard<R> {
     in_flight: InFlight<R>,

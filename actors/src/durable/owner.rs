@@ -166,7 +166,7 @@ async fn run(task: impl RowTask) {
         })
     });
     if let Err(error) = given_back.await {
-        // Nobody prolongs the lease any more: it expires.
+        // No one prolongs the lease any more: it expires.
         debug!(kind, %id, %error, "the row was not given back");
     }
 }

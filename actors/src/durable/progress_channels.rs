@@ -63,7 +63,7 @@ impl<R: Report> Followers<R> {
         self.board.publish(id, report);
     }
 
-    /// Somebody works on the row, until this is dropped: its running tasks count from now on.
+    /// An owner works on the row until this is dropped: its running tasks count from now on.
     pub(crate) fn attend(&self, id: Uuid) -> InFlightGuard<R> {
         self.in_flight.attend(id)
     }
@@ -84,8 +84,8 @@ impl<R: Report> Followers<R> {
         self.in_flight.seen(id, seen)
     }
 
-    /// Tells those who follow, although it seems to be older: the row began anew.
-    pub(crate) fn begin_anew(&self, id: Uuid, report: R) {
+    /// Tells those who follow, although it seems to be older: the row began again.
+    pub(crate) fn begin_again(&self, id: Uuid, report: R) {
         self.board.replace(id, report);
     }
 
@@ -119,7 +119,7 @@ impl<R: Report> Followers<R> {
     }
 }
 
-/// Somebody who follows a row.
+/// A follower of a row.
 pub struct Follower<R: Report> {
     following: Following<R>,
     in_flight: InFlight<R>,
@@ -156,7 +156,7 @@ impl<R: Report> Follower<R> {
 /// The channels of the followers of one row.
 type Channel<R> = watch::Sender<Option<R>>;
 
-/// The rows that somebody follows.
+/// The rows that someone follows.
 #[derive(Debug)]
 struct ProgressChannels<R>(Arc<Mutex<HashMap<Uuid, Channel<R>>>>);
 

@@ -12,7 +12,7 @@ pub(crate) struct ShutdownTracker {
     at_work: TaskTracker,
 }
 
-/// Somebody works on a row, until this is dropped: the row has ended or was given back.
+/// An owner works on a row until this is dropped: the row has ended or was given back.
 #[derive(Debug)]
 pub(crate) struct WorkGuard {
     _token: TaskTrackerToken,
@@ -39,7 +39,7 @@ impl ShutdownTracker {
         self.end.cancelled().await;
     }
 
-    /// Returns when nobody works on a row any more, after [`Self::end`].
+    /// Returns when no one works on a row any more, after [`Self::end`].
     pub(crate) async fn all_left(&self) {
         self.at_work.close();
         self.at_work.wait().await;

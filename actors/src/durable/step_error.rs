@@ -13,7 +13,7 @@ const WRITE_PAUSE: Duration = Duration::from_millis(200);
 /// Why an owner ends before its row does.
 #[derive(Debug)]
 pub(crate) enum OwnerError {
-    /// The row is somebody else's, or has ended.
+    /// The row is another's, or has ended.
     Lost,
     /// The service stops, and this stopped in good order.
     Drained,

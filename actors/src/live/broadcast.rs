@@ -293,7 +293,7 @@ impl Broadcast {
         self.rebuild(now_ms)
     }
 
-    /// Deletes the folder; nobody may fetch anything of it any more.
+    /// Deletes the folder; no one may fetch anything of it any more.
     pub fn discard(&self) {
         self.disk().submit(Job::Discard);
     }

@@ -71,7 +71,7 @@ pub(super) async fn tell_disconnected(
     }
 }
 
-/// Tells the end of a publisher that nobody saw go, now that its broadcast is over.
+/// Tells the end of a publisher that no one saw go, now that its broadcast is over.
 pub(super) async fn tell_broadcast_over(
     tx: &mut Tx<'_>,
     input_id: Uuid,

@@ -1,6 +1,6 @@
 //! The disk of a broadcast: segment files and the window journal, written by a thread of its own.
 //!
-//! A stalled or failed disk must cost viewers nothing, so nobody ever waits for this thread: it takes jobs from a
+//! A stalled or failed disk must cost viewers nothing, so no one ever waits for this thread: it takes jobs from a
 //! bounded queue, writes them by plain writes (the page cache survives `kill -9`) and publishes how far it has come.
 //! After a failure or a full queue it writes nothing more until a [`Rebuild`] has brought the folder up to date.
 
@@ -50,7 +50,7 @@ struct Shared {
 /// What the thread does next.
 pub(super) enum Job {
     /// Appends a part to its segment's file, then its line to the journal. The first part of a segment begins the file
-    /// anew: an earlier process may have left bytes in it that its journal never named.
+    /// again: an earlier process may have left bytes in it that its journal never named.
     Part {
         msn: u64,
         is_first: bool,
@@ -67,7 +67,7 @@ pub(super) enum Job {
     Line(Vec<u8>),
     /// Brings the whole folder up to date.
     Rebuild(Rebuild),
-    /// Deletes segments that nobody may fetch any more.
+    /// Deletes segments that can no longer be fetched.
     Remove(Vec<u64>),
     /// Records what was written. What fails in it ends the recording, never the broadcast.
     Tape(Arc<RecordingWriter>, WriterJob),

@@ -562,7 +562,7 @@ impl Message<Reconfigure> for LiveInput {
     }
 }
 
-/// Nothing is served any more and nobody has been admitted since: delete the folder and stop.
+/// Nothing is served any more and no one has been admitted since: delete the folder and stop.
 pub(super) struct Forget;
 
 impl Message<Forget> for LiveInput {
@@ -616,7 +616,7 @@ impl Message<Tick> for LiveInput {
 }
 
 impl LiveInput {
-    /// Whether the session is over although nobody said so: the mailbox was full, or a taker-over never began.
+    /// Whether the session is over although no one said so: the mailbox was full, or a taker-over never began.
     fn has_lost_its_end(&self, now_ms: i64) -> bool {
         let ended_for_ms = |session: &Publisher| session.ticket.ended_for_ms(now_ms);
         self.session

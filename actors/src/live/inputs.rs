@@ -274,7 +274,7 @@ impl LiveInputs {
         self.open_to_publishers(entry)
     }
 
-    /// A source needs no key, and gives way to whoever publishes.
+    /// A source needs no key, and gives way to anyone who publishes.
     fn authorise_pull(&self, input_id: Uuid) -> Result<Entry, Rejection> {
         let entry = self.args.directory.entry(input_id);
         let entry = entry

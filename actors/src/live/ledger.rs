@@ -108,7 +108,7 @@ impl Ledger {
         keep_bound(&mut entries);
     }
 
-    /// Ends the rows of broadcasts that an earlier process left and nobody recovered, then writes until `stop`, and once
+    /// Ends the rows of broadcasts that an earlier process left and no one recovered, then writes until `stop`, and once
     /// more then.
     pub async fn run(self, store: Store, recovered: Vec<String>, stop: CancellationToken) {
         if let Err(error) = connections::tell_lost(&store, &recovered).await {

@@ -249,7 +249,7 @@ impl Branch {
         };
         let (started, receiver) = oneshot::channel();
         let started = Arc::new(Mutex::new(Some(started)));
-        // An actor that is given anew after a panic ends with its supervisor, and has no leases to free.
+        // An actor that is given again after a panic ends with its supervisor, and has no leases to free.
         let first = Arc::new(std::sync::OnceLock::<ActorRef<LiveInputs>>::new());
         let running = first.clone();
         let ended: component::WaitUntilStopped = Arc::new(move || {

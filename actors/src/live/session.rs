@@ -163,7 +163,7 @@ impl LiveAuthorizer {
         Self { inputs }
     }
 
-    /// From where SRT encoders would be refused as in conflict now, by input; `None` when nobody answers.
+    /// From where SRT encoders would be refused as in conflict now, by input; `None` when no one answers.
     pub(super) async fn contested(&self) -> Option<HashMap<Uuid, Vec<IpAddr>>> {
         self.inputs
             .ask(Contested(Protocol::Srt))
@@ -173,7 +173,7 @@ impl LiveAuthorizer {
             .ok()
     }
 
-    /// Counts an encoder that was refused as in conflict. Lost when nobody has time: it is for health alone.
+    /// Counts an encoder that was refused as in conflict. Lost when no one has time: it is for health alone.
     pub(super) fn note_conflict(&self, input_id: Uuid, remote: IpAddr) {
         let remote = SocketAddr::new(remote, 0);
         let _ = self

@@ -1,6 +1,6 @@
 //! The sync for power loss: once a second while something is on air, the file system of the live folder is synced.
 //!
-//! Nobody waits for it: what `kill -9` cannot take is in the page cache already.
+//! No one waits for it: what `kill -9` cannot take is in the page cache already.
 
 use std::{fs::File, io, path::PathBuf, sync::Arc, time::Duration};
 

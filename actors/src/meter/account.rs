@@ -150,7 +150,7 @@ impl Account {
 pub(super) struct Turn(Arc<Account>);
 
 impl Turn {
-    /// Nobody has a turn after this one.
+    /// No one has a turn after this one.
     pub(super) fn keep(self) {
         self.0.closed.store(true, SeqCst);
     }

@@ -231,7 +231,7 @@ async fn a_larger_plan_opens_a_cap_that_was_reached() {
 
 /// A delivery and the quota of its rejection each waited for the whole patience, one after the other.
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_takes_no_changes_nobody_waits_for_a_block() {
+async fn while_the_database_takes_no_changes_no_one_waits_for_a_block() {
     let site = Site::open("small").await;
     let account = site.meter.account(site.account_id);
     let beside = StoreSettings {

@@ -62,7 +62,7 @@ impl Connection {
             .await
             .map_err(|error| explained(&error))?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for the answer hears of the error.
+            // Anyone who waits for the answer hears of the error.
             let _ended = connection.await;
         });
         Ok(Self {

@@ -2,7 +2,7 @@
 //!
 //! A lookup cannot be called off, so a place is held until it has ended, however long its callers have been gone: a dead
 //! name server costs `outbound.max_lookups` threads and no more. Half of the places are kept for names that were found in
-//! time when they were last asked for: whoever brings names that hang holds up other new ones, and nobody's receivers.
+//! time when they were last asked for: anyone who brings names that hang holds up other new ones, and no one's receivers.
 //!
 //! Lookups run where the resolver was made. An HTTP worker has a runtime of its own with few threads for what blocks (512
 //! divided by the cores): there, lookups that hang would stand in the way of the files that the worker reads.
@@ -55,7 +55,7 @@ type Found = Result<Arc<[IpAddr]>, LookupError>;
 /// Lookups under way by name; `None` until the answer is there.
 type Flights = Mutex<HashMap<String, watch::Receiver<Option<Found>>>>;
 
-/// Names that were found in time are remembered up to so many; then the memory begins anew.
+/// Names that were found in time are remembered up to so many; then the memory begins again.
 const MOST_PROVEN: usize = 4_096;
 
 pub(super) struct Resolver {

@@ -39,7 +39,7 @@ pub struct OutboundSettings {
     pub fetch_timeout: Duration,
     #[serde(with = "duration")]
     pub fetch_idle_timeout: Duration,
-    /// Redirects that a fetch follows, each checked anew.
+    /// Redirects that a fetch follows, each checked again.
     pub max_redirects: u32,
 }
 

@@ -113,7 +113,7 @@ impl Site {
         }
     }
 
-    /// Puts a row in, and tells nobody.
+    /// Puts a row in, and tells no one.
     async fn put(&self) -> Uuid {
         let (row, account) = (Uuid::now_v7(), self.account);
         let put = self.store.write(move |tx| {

@@ -173,7 +173,7 @@ impl<'s> Asset<'s> {
         self.services.tell(self.lease.id, self.progress);
     }
 
-    /// What a worker makes of the source, for nobody who waits.
+    /// What a worker makes of the source, for no one who waits.
     pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> TaskRequest {
         let size = self.stream().width.zip(self.stream().height);
         TaskRequest {
@@ -181,7 +181,7 @@ impl<'s> Asset<'s> {
             task: Task::Av(Box::new(task)),
             inputs: vec![self.source.clone()],
             outputs,
-            follow: Follow::nobody(),
+            follow: Follow::none(),
             pixels: size.map(|(width, height)| u64::from(width) * u64::from(height)),
         }
     }

@@ -1,6 +1,6 @@
 //! How much of what an earlier owner made is of use: the last boundary of segments that all renditions of frames share.
 //!
-//! Audio is encoded apart and always begins anew. Rows are written after the bytes they name were flushed; files are
+//! Audio is encoded apart and always begins again. Rows are written after the bytes they name were flushed; files are
 //! looked at all the same, since a disk may not keep what it has promised.
 
 use sluice_media::av::Resume;

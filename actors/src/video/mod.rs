@@ -52,7 +52,7 @@ pub use settings::StreamSettings;
 /// Of a segment, in seconds, where nothing else is asked.
 pub const SEGMENT_DURATION_S: u32 = 6;
 
-/// Somebody who follows a stream.
+/// A follower of a stream.
 pub type Follower = progress_channels::Follower<StreamProgress>;
 
 /// The handle of video streams for the façade and for workflows. Clones share it; it exists before the actors run.
@@ -273,7 +273,7 @@ impl VideoStreams {
     }
 
     /// What there is to play under a playback id, as of its last change: costs no message, and a look at the rows only when
-    /// nobody played it lately. `Error::Store(NotFound)` for an unknown one.
+    /// no one played it lately. `Error::Store(NotFound)` for an unknown one.
     pub async fn playback(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
         Ok(self.services.playbacks.get(playback_id).await?)
     }

@@ -1,6 +1,6 @@
 //! What there is to play: immutable snapshots, published by the owners of streams or read from the rows.
 //!
-//! A snapshot counts until the stream changes; whoever changes it publishes the next one, or has it forgotten. Snapshots are
+//! A snapshot counts until the stream changes; anyone who changes it publishes the next one, or has it forgotten. Snapshots are
 //! kept for the streams that were played last, and several who miss one at a time read it once.
 
 use std::{
@@ -112,7 +112,7 @@ pub(super) struct Playbacks {
 struct SnapshotCache {
     /// By playback id, with when each was asked for last.
     kept: HashMap<String, (Arc<Playback>, u64)>,
-    /// Those that are being read; as many as somebody waits for. An id that nobody has never takes the place of a snapshot.
+    /// Those that are being read; as many as someone waits for. An id that no one has never takes the place of a snapshot.
     arriving: HashMap<String, Slot>,
     /// Counts what was asked for.
     now: u64,
@@ -213,7 +213,7 @@ impl Playbacks {
     }
 
     /// The stream is as this has it, which was read after [`changes`](Self::changes) told `seen`; if something was forgotten
-    /// since, this may be older than that, and whoever asks next looks at the rows.
+    /// since, this may be older than that, and anyone who asks next looks at the rows.
     pub(super) fn publish(&self, playback: Playback, seen: u64) {
         let mut cache = self.cache();
         let is_newest = cache.changes == seen;
@@ -223,7 +223,7 @@ impl Playbacks {
         }
     }
 
-    /// The stream has changed: whoever asks next looks at the rows.
+    /// The stream has changed: anyone who asks next looks at the rows.
     pub(super) fn forget(&self, playback_id: &str) {
         let mut cache = self.cache();
         cache.changes += 1;
@@ -235,7 +235,7 @@ impl Playbacks {
     }
 }
 
-/// Somebody who waits for a snapshot. The last thing they do, also when they leave early, is to put it in its place.
+/// Someone who waits for a snapshot. The last thing they do, also when they leave early, is to put it in its place.
 struct SnapshotWait<'a> {
     playbacks: &'a Playbacks,
     playback_id: &'a str,

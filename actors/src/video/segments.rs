@@ -38,7 +38,7 @@ const DEATHS: u32 = 2;
 
 impl Asset<'_> {
     /// Makes what is missing. When the process dies without an explanation, the next one goes on where it had come to. What
-    /// cannot be gone on with, since this program or its codecs are others than those that began, is made anew.
+    /// cannot be gone on with, since this program or its codecs are others than those that began, is made again.
     pub(super) async fn make(&mut self) -> Result<(), AssetError> {
         let mut kept = self.kept().await?;
         for _ in 1..DEATHS {
@@ -48,7 +48,7 @@ impl Asset<'_> {
                     kept = self.kept().await?;
                 }
                 Err(AssetError::Failed(failure)) if kept > 0 && is_of_its_place(&failure) => {
-                    warn!(stream = %self.lease.id, reason = failure.message, "it does not go on; it is made anew");
+                    warn!(stream = %self.lease.id, reason = failure.message, "it does not go on; it is made again");
                     kept = 0;
                 }
                 ended => return ended,
@@ -90,7 +90,7 @@ impl Asset<'_> {
         Ok(boundary::with_rest(tracks, kept, self.stream().duration_ms))
     }
 
-    /// Forgets what is made anew.
+    /// Forgets what is made again.
     async fn step_back(&mut self, kept: u32) -> Result<(), AssetError> {
         if !boundary::has_more(&self.playback.tracks, kept) {
             return Ok(());
@@ -112,7 +112,7 @@ impl Asset<'_> {
     async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, AssetError> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
         let mut order = self.order(AvTask::Ladder(ladder), files);
-        // Nobody hears it any more once the stream is deleted or the service stops.
+        // No one hears it any more once the stream is deleted or the service stops.
         order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
         let (services, lane) = (self.services, self.lease.lane);
         let mut work = std::pin::pin!(workers::run(&*services.workers, lane, order));

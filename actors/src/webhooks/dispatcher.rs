@@ -116,7 +116,7 @@ pub struct Plan {
     pub horizon_ms: i64,
     /// When something becomes due that is not due now.
     pub wake_at: Option<i64>,
-    /// Somebody had to leave a place to others.
+    /// Someone had to leave a place to others.
     is_short: bool,
     /// Late outcomes whose health it notes.
     late: usize,
@@ -408,7 +408,7 @@ fn purpose(claimed: &Claimed) -> Purpose {
     }
 }
 
-/// Divides an endpoint's places between what is due and what somebody asked for.
+/// Divides an endpoint's places between what is due and what someone asked for.
 fn wanted(grant: Grant, due: Due, replays_first: bool) -> impl Iterator<Item = ClaimRequest> {
     let places = u32::try_from(grant.places).unwrap_or(u32::MAX);
     let (more, less) = (places.div_ceil(2), places / 2);

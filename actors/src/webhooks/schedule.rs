@@ -43,7 +43,7 @@ pub enum Purpose {
     Delivery { failures: u32 },
     /// Whether a suspended endpoint answers again.
     Probe,
-    /// One attempt that somebody asked for.
+    /// One attempt that someone asked for.
     Replay,
 }
 

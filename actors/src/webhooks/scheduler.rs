@@ -3,8 +3,8 @@
 //! - At most `max_in_flight` in all and `max_per_endpoint` for one endpoint.
 //! - An endpoint in trouble (its last attempt failed, or one runs for long) has one at a time, and all such endpoints
 //!   together half of the whole: receivers that hang cannot take the places of those that answer.
-//! - Places are given one a round, first to whoever was served longest ago, so that a backlog starves nobody. Whoever
-//!   comes anew is placed as if served just now.
+//! - Places are given one a round, first to anyone who was served longest ago, so that a backlog starves no one. Anyone who
+//!   comes again is placed as if served just now.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For all endpoints in trouble together; one at least, or nobody could ever get well.
+    /// For all endpoints in trouble together; one at least, or no one could ever get well.
     pub fn in_trouble(&self) -> usize {
         (self.in_all / 2).max(1)
     }
@@ -63,7 +63,7 @@ impl Scheduler {
             .collect();
     }
 
-    /// Divides the free places. The second part of the answer: whether somebody got less than the bounds allow it alone,
+    /// Divides the free places. The second part of the answer: whether someone got less than the bounds allow it alone,
     /// because others had their turn.
     pub fn divide(
         &mut self,
@@ -155,7 +155,7 @@ mod tests {
         (places, is_short)
     }
 
-    /// A name, the load, who applies, who gets what, and whether somebody had to leave a place.
+    /// A name, the load, who applies, who gets what, and whether someone had to leave a place.
     type Case = (&'static str, Load, Vec<Candidate>, Vec<(u128, usize)>, bool);
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         let well = |number, in_flight| applicant(number, in_flight, false);
         let ill = |number, in_flight| applicant(number, in_flight, true);
         let cases: [Case; 10] = [
-            ("nobody", load(0, 0), vec![], vec![], false),
+            ("no one", load(0, 0), vec![], vec![], false),
             ("one", load(0, 0), vec![well(1, 0)], vec![(1, 4)], false),
             (
                 "one with three",

@@ -44,7 +44,7 @@ use super::{
 };
 
 pub(super) const MAILBOX: usize = 64;
-/// Between two looks for due deliveries that nobody announced.
+/// Between two looks for due deliveries that no nudge announced.
 const SCAN_EVERY: Duration = Duration::from_secs(1);
 /// Attempts of a predecessor that are noted as interrupted in one write.
 const INTERRUPT_ROWS: u32 = 500;
@@ -61,7 +61,7 @@ pub(super) struct Sender {
     /// The plan that is being carried out, and whom it sends to.
     planned: Option<(Arc<Plan>, Receivers)>,
     turn: Option<AbortOnDropHandle<()>>,
-    /// Somebody asked for a turn during one.
+    /// Someone asked for a turn during one.
     asked_again: bool,
     /// The predecessor's attempts are noted as interrupted.
     has_recovered: bool,
@@ -399,7 +399,7 @@ fn tell(news: &News, receivers: &Receivers) {
 }
 
 /// Tells the actor when it is time: each second, and when events were committed. Aborted with it; the reference is a strong
-/// one, since nobody else holds what a restarted actor is given.
+/// one, since no other holds what a restarted actor is given.
 async fn pace(sender: ActorRef<Sender>, mut newest_event: watch::Receiver<i64>) {
     let mut scans = tokio::time::interval(SCAN_EVERY);
     let mut has_writer = true;

@@ -197,7 +197,7 @@ fn a_delivery_climbs_the_whole_ladder() {
 
 /// However much waits for one endpoint, the others wait for a turn only.
 #[test]
-fn a_backlog_starves_nobody() {
+fn a_backlog_starves_no_one() {
     each_seed(10, |seed| {
         let settings = WebhookSettings {
             max_in_flight: 1,

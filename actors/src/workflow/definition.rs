@@ -57,7 +57,7 @@ pub(super) fn journalled(definition: &Definition, steps: &[Step]) -> Result<Path
 }
 
 /// How many of the first steps would be done in the same way by another definition: the same nodes with the same
-/// configuration, and branches that ask the same. None behind another gate, which nobody has passed.
+/// configuration, and branches that ask the same. None behind another gate, which no one has passed.
 pub(super) fn kept(ran: &Definition, current: &Definition, steps: &[Step]) -> usize {
     if ran.gate != current.gate {
         return 0;

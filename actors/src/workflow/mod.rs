@@ -1,6 +1,6 @@
 //! Workflow runs: one actor per run under a registry, rows and leases as the truth.
 //!
-//! A run is committed first, with its charge and its input, and then announced; whoever waits for it waits for its row, and
+//! A run is committed first, with its charge and its input, and then announced; callers that wait for it waits for its row, and
 //! only hears of changes sooner through what its owner publishes. A client that goes away does not lose the run. Every verb
 //! that ends a run tells it in its own transaction, and the store admits the next one of the workflow there.
 
@@ -56,7 +56,7 @@ use run::{RunTask, WorkflowRun};
 pub use progress::{RunProgress, RunTotals};
 pub use settings::WorkflowSettings;
 
-/// Somebody who follows a run.
+/// A follower of a run.
 pub type Follower = progress_channels::Follower<RunProgress>;
 
 /// Runs of a deleted workflow that one transaction cancels.
@@ -78,7 +78,7 @@ struct WorkflowServices {
     clean: fn(&str) -> String,
     followers: Followers<RunProgress>,
     counters: OutcomeCounters<RunTotals>,
-    /// Runs stop at their next step when it ends, and nobody waits for them any more.
+    /// Runs stop at their next step when it ends, and no caller waits for them any more.
     shutdown: ShutdownTracker,
     registry: RegistryHandle<RunEntity>,
 }
@@ -127,7 +127,7 @@ pub struct Request {
     pub account_id: Uuid,
     pub workflow_id: Uuid,
     pub trigger: Trigger,
-    /// Interactive when somebody waits.
+    /// Interactive when someone waits.
     pub lane: Lane,
     /// How the file came in, for conditions.
     pub upload_source: String,
@@ -292,7 +292,7 @@ impl Workflows {
                 })
             })
             .await?;
-        // Whoever asked may leave: the others are cancelled, and told, all the same.
+        // Anyone who asked may leave: the others are cancelled, and told, all the same.
         let rest = tokio::spawn(self.clone().cancel_deleted(id, cancelled));
         let _ = rest.await;
         Ok(())
@@ -373,7 +373,7 @@ impl Workflows {
         if let Retried::Queued(run) = &retried {
             let steps_done = self.steps_done(run.id).await.unwrap_or(0);
             let progress = RunProgress::at_rest(run, steps_done);
-            self.services.followers.begin_anew(run.id, progress);
+            self.services.followers.begin_again(run.id, progress);
             self.announce();
         }
         Ok(retried)
@@ -403,7 +403,7 @@ impl Workflows {
         self.services.counters.now()
     }
 
-    /// No run is begun any more, and those under way stop at their next step; whoever waits is answered.
+    /// No run is begun any more, and those under way stop at their next step; callers that wait is answered.
     pub fn drain(&self) {
         self.services.shutdown.end();
     }

@@ -68,7 +68,7 @@ impl Report for RunProgress {
         if run.status != RunStatus::Processing {
             return Ok(Self::at_rest(&run, steps.len()));
         }
-        // Neither can be told of a definition that this version does not read, or of a journal that a retry has just begun anew.
+        // Neither can be told of a definition that this version does not read, or of a journal that a retry has just begun again.
         let told = match definition::load(&mut reader, &run).await {
             Ok(definition) => definition::journalled(&definition, &steps)
                 .map(|path| Self::in_flight(&definition, &path)),
@@ -136,7 +136,7 @@ impl RunTotals {
     }
 }
 
-/// Somebody works on a run, until this is dropped.
+/// An owner works on a run until this is dropped.
 pub(super) struct Active(OutcomeCounters<RunTotals>);
 
 impl Active {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_comes_nearer_to_its_end_and_the_next_begins_anew() {
+    fn a_step_comes_nearer_to_its_end_and_the_next_begins_again() {
         let at = |steps_done| RunProgress {
             status: RunStatus::Processing,
             steps_done,
@@ -175,8 +175,8 @@ mod tests {
         let half = at(1).beside(shares(500, None), Some(&waiting));
         assert_eq!((half.step_percent, half.queue_place), (Some(50), None));
         assert!(waiting.is_before(&half) && !half.is_before(&waiting));
-        let anew = at(1).beside(shares(100, None), Some(&half));
-        assert_eq!(anew.step_percent, Some(50));
+        let again = at(1).beside(shares(100, None), Some(&half));
+        assert_eq!(again.step_percent, Some(50));
         let next = at(2).beside(TaskShares::default(), Some(&half));
         assert_eq!(next.step_percent, None);
         assert!(half.is_before(&next));

@@ -213,7 +213,7 @@ impl RunTraversal<'_> {
     }
 
     /// What comes before a step that takes its time: a file that was stored is written down first, a service that stops is
-    /// obeyed, and whoever follows hears where the run is.
+    /// obeyed, and anyone who follows hears where the run is.
     async fn prepare(&mut self, node: &Node) -> Result<(), RunError> {
         let measures = |needs: bool| needs && self.buffer.is_unmeasured();
         let (is_long, is_operation) = match &node.kind {

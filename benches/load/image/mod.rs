@@ -31,7 +31,7 @@ use self::{
 use crate::{Failure, http::Client, process, report, service::workplace};
 
 const QUALITY: u8 = 80;
-/// libwebp's method, as the service sets it: where somebody waits for a page, and where a file is kept.
+/// libwebp's method, as the service sets it: where someone waits for a page, and where a file is kept.
 const FAST_WEBP: u8 = 2;
 const BALANCED_WEBP: u8 = 4;
 /// What is delivered most: a card, an article's picture.

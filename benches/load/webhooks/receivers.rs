@@ -25,7 +25,7 @@ pub(super) enum Temper {
     Prompt,
     /// Takes requests and never answers.
     Hanging,
-    /// Nobody listens.
+    /// No one listens.
     Dead,
 }
 

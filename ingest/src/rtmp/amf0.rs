@@ -227,7 +227,7 @@ impl Writer {
         self
     }
 
-    /// What metadata is written as; `fill` as of [`Writer::object`]. Its count is a hint that nobody relies on.
+    /// What metadata is written as; `fill` as of [`Writer::object`]. Its count is a hint that no one relies on.
     pub fn ecma_array(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.bytes.push(marker::ECMA_ARRAY);
         self.bytes.extend([0; 4]);

@@ -9,7 +9,7 @@ const WRAP_MARGIN_MS: u32 = 60_000;
 /// Bits after which encoders are known to wrap early.
 const EARLY_WRAPS: [u32; 2] = [24, 31];
 /// Beyond this many milliseconds from zero (140 000 years, reachable only by endless jumps of 2^31) the line starts
-/// anew, so that arithmetic on it can never overflow.
+/// again, so that arithmetic on it can never overflow.
 const HORIZON_MS: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one connection, audio and video alike, in order of arrival.

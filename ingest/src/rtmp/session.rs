@@ -36,7 +36,7 @@ const MESSAGES_PER_TURN: usize = 256;
 const MESSAGES_BEFORE_PUBLISH: usize = 64;
 /// Bytes reserved for an admitted publisher's message when its first chunk comes.
 const RESERVE_PUBLISHING: usize = 256 << 10;
-/// The same before, where nobody is known.
+/// The same before, where no one is known.
 const RESERVE_BEFORE_PUBLISH: usize = 1 << 10;
 /// Bytes of answers that may wait; a client that asks for more in one turn asks for trouble.
 const MAX_OUTPUT: usize = 64 << 10;
@@ -174,7 +174,7 @@ impl ServerSession {
         }
     }
 
-    /// Bytes to send, in order; whoever sends them empties it.
+    /// Bytes to send, in order; anyone who sends them empties it.
     pub fn output(&mut self) -> &mut Vec<u8> {
         self.writer.output()
     }
@@ -237,7 +237,7 @@ impl ServerSession {
         Error::Refused(rejection)
     }
 
-    /// Tells a publisher that it is over, whoever ended it.
+    /// Tells a publisher that it is over, anyone who ended it.
     pub fn farewell(&mut self) {
         self.stage = ServerStage::Ended;
         self.status("status", "NetStream.Unpublish.Success", "unpublished");

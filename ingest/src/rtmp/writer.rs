@@ -30,7 +30,7 @@ impl Writer {
         }
     }
 
-    /// Everything that waits to be sent, in order; whoever sends it empties it.
+    /// Everything that waits to be sent, in order; anyone who sends it empties it.
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }

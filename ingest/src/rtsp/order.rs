@@ -72,7 +72,7 @@ impl DecodeTimes {
         }
     }
 
-    /// Passes on what waits, and learns anew: the stream ends, or changes what it is.
+    /// Passes on what waits, and learns again: the stream ends, or changes what it is.
     pub(super) fn start_over(&mut self, out: &mut Vec<VideoUnit>) {
         self.learned(out);
         self.state = State::Learning(Vec::new());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_begins_anew() {
+    fn a_jump_begins_again() {
         let mut order: Vec<i64> = (0..20).collect();
         order.extend(9_000..9_020);
         let got = check(&order, None);

@@ -63,7 +63,7 @@ pub enum Failure {
 pub struct Orders {
     /// The service stops: the broadcast waits for the next process.
     pub stop: CancellationToken,
-    /// Nobody wants the source any more: the broadcast ends.
+    /// No one wants the source any more: the broadcast ends.
     pub over: CancellationToken,
 }
 
@@ -163,7 +163,7 @@ async fn begin(
     let credentials = source
         .credentials
         .map(|(username, password)| Credentials { username, password });
-    // The end of the relay's connection ends the session, and nobody is at its address afterwards.
+    // The end of the relay's connection ends the session, and no one is at its address afterwards.
     let teardown = match transport {
         Transport::Tcp(_) => TeardownPolicy::Never,
         _ => TeardownPolicy::Auto,

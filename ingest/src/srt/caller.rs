@@ -160,7 +160,7 @@ impl Caller {
     }
 }
 
-/// A socket that hears nobody but the peer.
+/// A socket that hears no one but the peer.
 async fn connected(remote: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match remote {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

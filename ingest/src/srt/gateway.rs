@@ -218,7 +218,7 @@ enum Command {
 }
 
 /// Reads orders until the service is gone, then ends the process. Serving begins when all that was sent by then is in the table, so
-/// that nobody who was let in meanwhile is refused.
+/// that no one who was let in meanwhile is refused.
 fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSender<Command>) {
     let mut input = BytesMut::new();
     let mut piece = vec![0; READ_ORDERS];

@@ -171,7 +171,7 @@ impl Listener {
         if is_v6 {
             socket.set_number(IPV6_ONLY, 0)?;
         }
-        // SAFETY: a descriptor that nobody else owns from here on.
+        // SAFETY: a descriptor that no other owns from here on.
         if unsafe { srt_bind_acquire(socket.0, udp.into_raw_fd()) } == ERROR {
             return Err(last_error("the UDP socket cannot be used"));
         }

@@ -1,7 +1,7 @@
 //! One SRT publisher in the service: what the gateway received, demultiplexed and handed to the authorizer.
 //!
 //! The gateway has accepted the caller already, so a rejection here closes an open connection. What does not fit into the
-//! bounded queue of arrivals is thrown away by whoever fills it, and marked: frames go on at the next key frame then.
+//! bounded queue of arrivals is thrown away by anyone who fills it, and marked: frames go on at the next key frame then.
 
 use std::{
     net::SocketAddr,
@@ -49,7 +49,7 @@ pub struct Caller {
     pub ended: Arc<OnceLock<Ended>>,
 }
 
-/// Publishes what a caller sends until either side ends it. A rejection has been told to nobody yet.
+/// Publishes what a caller sends until either side ends it. A rejection has been told to no one yet.
 pub async fn serve<G: PublishAuthorizer>(
     caller: Caller,
     authorizer: &G,

@@ -50,7 +50,7 @@ impl AudioTrack {
         self.format
     }
 
-    /// A PES packet was lost: what it began cannot be ended, and the next one tells the time anew.
+    /// A PES packet was lost: what it began cannot be ended, and the next one tells the time again.
     pub(super) fn abandon(&mut self) {
         self.rest.clear();
         self.pace = None;

@@ -4,7 +4,7 @@
 //! wrap. A jump that is no wrap is passed on as it is: the packager decides what it means.
 
 const WRAP_BITS: u32 = 33;
-/// Beyond this the line starts anew, so that arithmetic on it can never overflow.
+/// Beyond this the line starts again, so that arithmetic on it can never overflow.
 const HORIZON_90K: i64 = 1 << 52;
 
 /// Unwraps the timestamps of one program, in order of arrival.

@@ -51,7 +51,7 @@ pub struct Counters {
     pub packets: u64,
     /// Breaks of the continuity counter on the packets that are followed (tables, the video and the audio track).
     pub continuity_errors: u64,
-    /// Times that the packets' start had to be searched anew.
+    /// Times that the packets' start had to be searched again.
     pub resyncs: u64,
     /// Frames, audio frames and tables that were left out.
     pub damaged: u64,

@@ -25,7 +25,7 @@ pub(super) struct Packet<'a> {
     pub(super) starts_unit: bool,
     pub(super) scrambled: bool,
     pub(super) continuity: u8,
-    /// The adaptation field says that the continuity counter starts anew.
+    /// The adaptation field says that the continuity counter starts again.
     pub(super) discontinuity: bool,
     /// The adaptation field says that decoding can start at this PES packet.
     pub(super) random_access: bool,

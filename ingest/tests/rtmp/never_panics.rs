@@ -14,7 +14,7 @@ use sluice_ingest::rtmp::{
 
 use crate::client;
 
-/// Gives a session these bytes in pieces of this size, and admits whoever asks; the number of units that came of it.
+/// Gives a session these bytes in pieces of this size, and admits anyone who asks; the number of units that came of it.
 fn drive(bytes: &[u8], piece: usize) -> usize {
     let mut count = 0;
     let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));

@@ -196,7 +196,7 @@ async fn while_units_wait_the_socket_is_not_read() {
         client
     });
     let stuck = tokio::time::timeout(Duration::from_millis(500), &mut writing).await;
-    assert!(stuck.is_err(), "24 MB were taken while nobody took units");
+    assert!(stuck.is_err(), "24 MB were taken while no one took units");
     taking.send(true).unwrap();
     let client = writing.await.unwrap();
     drop(client);

@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// The fuzz target's seeds, whole and in pieces; `SLUICE_WRITE_CORPUS=1` makes them anew.
+/// The fuzz target's seeds, whole and in pieces; `SLUICE_WRITE_CORPUS=1` makes them again.
 #[test]
 fn seeds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/mpeg_ts");

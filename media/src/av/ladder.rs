@@ -316,7 +316,7 @@ fn at_30(pixels: f64) -> f64 {
 }
 
 /// Whether the source's own units can be the rendition: H.264 that every player takes, upright, of that very size, and
-/// not above its bit rate. Whether its key frames come often enough is seen by whoever reads it.
+/// not above its bit rate. Whether its key frames come often enough is seen by anyone who reads it.
 fn fits(track: &VideoTrack, facts: &MediaFacts, rung: &LadderVideo) -> bool {
     let is_common = track.codec == "h264"
         && track.bits_per_sample.is_none_or(|bits| bits == 8)

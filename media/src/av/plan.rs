@@ -1,4 +1,4 @@
-//! What becomes of each track of a clip: copied as it is coded, encoded anew, or left out. Pure.
+//! What becomes of each track of a clip: copied as it is coded, re-encoded, or left out. Pure.
 //!
 //! A track is copied when the container takes its codec and nothing asks for a change; an exact cut is a change, since
 //! groups of frames and audio frames do not begin where it does.
@@ -104,7 +104,7 @@ const CONTAINERS: &[Container] = &[
     audio_only(Format::Mp3, &["mp3"]),
     audio_only(Format::Ogg, &["opus", "vorbis"]),
     audio_only(Format::M4a, &["aac", "alac"]),
-    // Coded anew it is the same audio, and its header has the right length.
+    // Coded again it is the same audio, and its header has the right length.
     audio_only(Format::Flac, &[]),
     audio_only(Format::Wav, &[]),
 ];
@@ -266,7 +266,7 @@ fn changes_nothing(track: &VideoTrack, work: &VideoWork) -> bool {
         .resize
         .as_ref()
         .is_none_or(|resize| Shape::of(track, Some(resize)).size() == track.shown_size());
-    !work.anew && has_its_size && work.adjust == Adjust::default() && work.watermark.is_none()
+    !work.again && has_its_size && work.adjust == Adjust::default() && work.watermark.is_none()
 }
 
 impl VideoCodec {

@@ -80,12 +80,12 @@ pub struct Range {
     pub start_s: f64,
     /// `None`: to the end.
     pub duration_s: Option<f64>,
-    /// Exactly there, encoded anew; else from the key frame at or before the start, copied where the container allows it.
+    /// Exactly there, re-encoded; else from the key frame at or before the start, copied where the container allows it.
     pub accurate: bool,
 }
 
 impl Range {
-    /// How long the part is of a clip that lasts `whole_s`, in seconds; `None`: to an end that nobody knows.
+    /// How long the part is of a clip that lasts `whole_s`, in seconds; `None`: to an end that no one knows.
     pub fn span_s(&self, whole_s: Option<f64>) -> Option<f64> {
         let rest_s = whole_s.map(|whole_s| (whole_s - self.start_s).max(0.0));
         match (self.duration_s, rest_s) {
@@ -166,7 +166,7 @@ pub struct VideoWork {
     /// 1 to 100, higher is better.
     pub quality: u8,
     /// Encode also what could be copied.
-    pub anew: bool,
+    pub again: bool,
     pub resize: Option<Resize>,
     pub adjust: Adjust,
     pub watermark: Option<Watermark>,
@@ -176,7 +176,7 @@ impl Default for VideoWork {
     fn default() -> Self {
         Self {
             quality: 82,
-            anew: false,
+            again: false,
             resize: None,
             adjust: Adjust::default(),
             watermark: None,
@@ -188,7 +188,7 @@ impl Default for VideoWork {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AudioWork {
     /// Encode also what could be copied.
-    pub anew: bool,
+    pub again: bool,
     /// Of what is encoded; `None`: the encoder's usual one.
     pub bitrate_kbps: Option<u32>,
     /// A factor, 1: unchanged.
@@ -203,7 +203,7 @@ pub struct AudioWork {
 impl Default for AudioWork {
     fn default() -> Self {
         Self {
-            anew: false,
+            again: false,
             bitrate_kbps: None,
             volume: 1.0,
             normalize: false,
@@ -261,7 +261,7 @@ pub struct LadderAudio {
     pub copy: bool,
 }
 
-/// The boundary from which a ladder goes on. Audio always begins anew.
+/// The boundary from which a ladder goes on. Audio always begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// The number of the first segment to make.

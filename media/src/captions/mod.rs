@@ -1,6 +1,6 @@
 //! Captions of video: WebVTT as it is served, SubRip (SRT) turned into it, and the languages they are in.
 //!
-//! Both readers go over the text once, line by line; a problem names its line. What is served is written anew from what was
+//! Both readers go over the text once, line by line; a problem names its line. What is served is written again from what was
 //! understood, so that nothing odd in an upload reaches a player.
 
 mod cue;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn webvtt_is_written_anew_in_the_order_of_time() {
+    fn webvtt_is_written_again_in_the_order_of_time() {
         let given = "\u{feff}WEBVTT - made by hand\r\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\r\n\r\n\
             STYLE\r\n::cue { color: lime }\r\n\r\nREGION\nid:top\n\n\
             NOTE a comment\nof two lines\n\n\

@@ -1,7 +1,7 @@
 //! The audio track: a sample clock that the publisher's timestamps only steer.
 //!
 //! Timestamps of whole milliseconds cannot place frames of 1024 samples without gaps or overlaps, so a frame begins
-//! where the one before ended. When that strays from the timestamps by more than 60 ms, the clock is set anew: ahead by
+//! where the one before ended. When that strays from the timestamps by more than 60 ms, the clock is set again: ahead by
 //! a longer last frame, back by leaving frames out until the timestamps have caught up. It never runs backwards.
 
 use std::{collections::VecDeque, sync::Arc};

@@ -151,7 +151,7 @@ impl<'a> MediaPlaylist<'a> {
         }
     }
 
-    /// A segment of one part that nobody may fetch (RFC 8216bis §4.4.4.7). Without media it needs neither map nor date.
+    /// A segment of one part that no one may fetch (RFC 8216bis §4.4.4.7). Without media it needs neither map nor date.
     /// Its part is listed while the first segment's are.
     fn gap(&mut self, msn: u64, parts_from_90k: i64) {
         let first = self.window.segments().next();

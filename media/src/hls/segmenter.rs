@@ -259,14 +259,14 @@ impl Segmenter {
 
     fn open_segment(&mut self, pace: &Pace<'_>, out: &mut Vec<Output>) -> SegmentStart {
         SegmentStart {
-            init: self.describe_anew(pace, out),
+            init: self.describe_again(pace, out),
             discontinuity: std::mem::take(&mut self.discontinuity),
             program_date_time_ms: self.wall_ms(self.segment_start_90k),
         }
     }
 
     /// Sends an init section if the tracks are not those of the last one; its number.
-    fn describe_anew(&mut self, pace: &Pace<'_>, out: &mut Vec<Output>) -> u32 {
+    fn describe_again(&mut self, pace: &Pace<'_>, out: &mut Vec<Output>) -> u32 {
         if let Some((tracks, number)) = &self.described
             && *tracks == self.tracks
         {

@@ -2,7 +2,7 @@
 //!
 //! A track counts as there when it is configured and brought something to start with: a key frame, or an audio frame.
 //! Encoders announce tracks that never send, and a playlist that promises them would stall players. What arrives
-//! meanwhile is kept, so that the wait costs nobody a frame; when too much piles up, the wait is over.
+//! meanwhile is kept, so that the wait costs no one a frame; when too much piles up, the wait is over.
 
 use std::sync::Arc;
 

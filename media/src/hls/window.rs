@@ -272,7 +272,7 @@ impl Window {
         self.position.next_msn = part.msn + 1;
     }
 
-    /// Ends the open segment, as after a restart, when nobody continues it; its number.
+    /// Ends the open segment, as after a restart, when no one continues it; its number.
     pub fn close_open(&mut self) -> Option<u64> {
         let mut segment = self.open.take()?;
         segment.closed = true;

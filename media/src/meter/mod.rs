@@ -1,7 +1,7 @@
 //! Measuring a broadcast as its units pass, and saying in plain words what its encoder should change.
 //!
 //! [`Meter::observe`] stands on the hot path: constant time, no allocation. All words are made in [`Meter::snapshot`]
-//! and [`advice`], which run when somebody asks. Time comes in as a parameter: the meter has no clock.
+//! and [`advice`], which run when someone asks. Time comes in as a parameter: the meter has no clock.
 
 mod advice;
 mod track;

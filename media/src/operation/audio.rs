@@ -53,7 +53,7 @@ pub struct AudioSettings {
     pub format: Format,
     pub bitrate_kbps: u32,
     /// The bit rate was asked for: what could be copied is encoded too.
-    pub anew: bool,
+    pub again: bool,
 }
 
 impl AudioSettings {
@@ -61,7 +61,7 @@ impl AudioSettings {
         Ok(Self {
             format: fields.format("format")?,
             bitrate_kbps: fields.integer("bitrateKbps")?,
-            anew: fields.is_given("bitrateKbps"),
+            again: fields.is_given("bitrateKbps"),
         })
     }
 
@@ -69,7 +69,7 @@ impl AudioSettings {
         timed::audio(
             self.format,
             timed::nearest_bitrate(self.bitrate_kbps),
-            self.anew,
+            self.again,
         )
     }
 }

@@ -88,7 +88,7 @@ pub struct Convert {
     pub quality: u8,
     /// The quality was asked for: video and audio that could be copied are encoded too.
     #[serde(default)]
-    pub anew: bool,
+    pub again: bool,
     pub auto_orient: bool,
     pub mono: bool,
 }
@@ -99,7 +99,7 @@ impl Convert {
             format: fields.format("format")?,
             sizing: Sizing::read(fields)?,
             quality: fields.integer("compression")?,
-            anew: fields.is_given("compression"),
+            again: fields.is_given("compression"),
             auto_orient: fields.flag("autoOrient")?,
             mono: fields.flag("mono")?,
         })
@@ -137,7 +137,7 @@ impl Convert {
             (Class::Video, _) => {
                 let video = VideoWork {
                     quality: self.quality,
-                    anew: self.anew,
+                    again: self.again,
                     resize: self.sizing.resize(),
                     ..VideoWork::default()
                 };
@@ -146,7 +146,7 @@ impl Convert {
             }
             (Class::Audio, _) => {
                 let kbps = timed::bitrate_of(self.quality);
-                Ok(timed::audio(self.format, kbps, self.anew))
+                Ok(timed::audio(self.format, kbps, self.again))
             }
             (Class::Raster, Class::Video) if self.format.can_animate() => {
                 let output = Encode::new(self.format, self.quality);
@@ -330,12 +330,12 @@ impl Compress {
         }
         let video = VideoWork {
             quality: self.quality,
-            anew: true,
+            again: true,
             ..VideoWork::default()
         };
         let audio = match source.class() {
             Class::Audio => AudioWork {
-                anew: true,
+                again: true,
                 bitrate_kbps: Some(timed::bitrate_of(self.quality)),
                 ..AudioWork::default()
             },

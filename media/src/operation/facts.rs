@@ -42,7 +42,7 @@ pub(super) fn inspection(source: Format) -> Task {
     }
 }
 
-/// The same image, written anew at a quality at which the loss is not seen; of video and audio a copy.
+/// The same image, written again at a quality at which the loss is not seen; of video and audio a copy.
 pub(super) fn strip(source: Format) -> Result<Task, Failure> {
     const QUALITY: u8 = 92;
     check_written("strip-metadata", source)?;

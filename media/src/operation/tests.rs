@@ -166,7 +166,7 @@ fn forms_and_json_in_both_spellings_mean_the_same() {
             height: 300,
         },
         quality: 82,
-        anew: false,
+        again: false,
         auto_orient: true,
         mono: false,
     });

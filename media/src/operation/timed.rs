@@ -99,12 +99,12 @@ pub(super) fn transcode(format: Format, video: VideoWork, audio: AudioWork) -> T
     }
 }
 
-/// Audio alone, copied where it fits unless it is to be encoded anew.
-pub(super) fn audio(format: Format, kbps: u32, anew: bool) -> Task {
+/// Audio alone, copied where it fits unless it is to be re-encoded.
+pub(super) fn audio(format: Format, kbps: u32, again: bool) -> Task {
     let audio = match is_lossless(format) {
         true => AudioWork::default(),
         false => AudioWork {
-            anew,
+            again,
             bitrate_kbps: Some(kbps),
             ..AudioWork::default()
         },

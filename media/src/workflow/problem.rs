@@ -184,7 +184,7 @@ fn cut(id: &str) -> String {
     id.chars().take(MAX_ID_CHARS).collect()
 }
 
-/// The problems of one definition. There is a bound: whoever wrote two hundred mistakes has enough to read.
+/// The problems of one definition. There is a bound: anyone who wrote two hundred mistakes has enough to read.
 #[derive(Default)]
 pub(super) struct Problems(Vec<Problem>);
 

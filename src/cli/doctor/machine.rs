@@ -85,7 +85,7 @@ fn judge_kernel(release: &str) -> Finding {
         (Some(major), Some(minor)) if (major, minor) < OLDEST_KERNEL => Finding::warn(
             CHECK,
             format!("Linux {release}"),
-            "nobody has tried this version; Linux 5.10 or newer is expected",
+            "no one has tried this version; Linux 5.10 or newer is expected",
         ),
         _ => Finding::ok(CHECK, format!("Linux {release}")),
     }

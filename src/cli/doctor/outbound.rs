@@ -6,7 +6,7 @@ use sluice_actors::outbound::{self, Cidr, OutboundSettings, SetupError};
 
 use super::finding::Finding;
 
-/// Where clouds serve credentials to whoever asks from inside: most of them, Amazon's containers, Alibaba, Oracle, Azure,
+/// Where clouds serve credentials to anyone who asks from inside: most of them, Amazon's containers, Alibaba, Oracle, Azure,
 /// and Amazon and Google over IPv6.
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),

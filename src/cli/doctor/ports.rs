@@ -156,7 +156,7 @@ fn listening_inode(table: &str, waiting: &str, port: u16) -> Option<u64> {
     })
 }
 
-/// Processes of other users do not show their files; then nobody is found.
+/// Processes of other users do not show their files; then no one is found.
 fn process_with_socket(inode: u64) -> Option<u32> {
     let wanted = format!("socket:[{inode}]");
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {

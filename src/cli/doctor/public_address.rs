@@ -77,7 +77,7 @@ mod tests {
     use super::{super::finding::Level, *};
 
     #[test]
-    fn addresses_that_nobody_reaches_are_named() {
+    fn addresses_that_no_one_reaches_are_named() {
         for (base_url, tls, proxies, level) in [
             ("", false, false, Level::Ok),
             ("http://localhost:8080", false, false, Level::Warn),

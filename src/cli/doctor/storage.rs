@@ -67,7 +67,7 @@ fn judge_holder(holder: Option<u32>) -> Finding {
         ),
         None => Finding::ok(
             "lock",
-            "nobody uses the data folder: the service is not running",
+            "no one uses the data folder: the service is not running",
         ),
     }
 }

@@ -64,7 +64,7 @@ impl Bridge {
         }
     }
 
-    /// Ends when the input has ended and what was under way is answered, or when nobody reads the output.
+    /// Ends when the input has ended and what was under way is answered, or when no one reads the output.
     pub(super) async fn run(mut self, mut input: mpsc::Receiver<Line>) {
         loop {
             tokio::select! {

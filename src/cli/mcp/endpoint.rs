@@ -162,7 +162,7 @@ impl Endpoint {
             url: &url,
             headers: vec![(HeaderName::from_static("content-type"), kind)],
             body,
-            // As long as the file takes; whoever waits looks whether it goes on.
+            // As long as the file takes; callers that wait looks whether it goes on.
             patience: LONGEST,
             silence: self.patience,
         });

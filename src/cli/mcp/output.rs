@@ -16,7 +16,7 @@ pub(super) struct Output {
     lines: mpsc::Sender<Vec<u8>>,
 }
 
-/// Comes true when everything has been written, or nobody reads any more.
+/// Comes true when everything has been written, or no one reads any more.
 pub(super) type Written = oneshot::Receiver<()>;
 
 impl Output {
@@ -31,13 +31,13 @@ impl Output {
                     break;
                 }
             }
-            // Nobody may be waiting for it.
+            // No one may be waiting for it.
             let _ = over.send(());
         });
         (Self { lines }, written)
     }
 
-    /// Waits until the message has its place. Once nobody reads any more, messages vanish; [`Output::closed`] says so.
+    /// Waits until the message has its place. Once no one reads any more, messages vanish; [`Output::closed`] says so.
     pub(super) async fn send(&self, message: &Value) {
         self.pass_on(message.to_string().into_bytes()).await;
     }
@@ -47,7 +47,7 @@ impl Output {
         let _ = self.lines.send(on_one_line(message)).await;
     }
 
-    /// Comes when nobody reads any more.
+    /// Comes when no one reads any more.
     pub(super) async fn closed(&self) {
         self.lines.closed().await;
     }

@@ -1,6 +1,6 @@
 //! What is shown of an event, from the bytes of its envelope. Pure.
 //!
-//! Names in it come from whoever uploaded a file: what could steer a terminal is not shown.
+//! Names in it come from anyone who uploaded a file: what could steer a terminal is not shown.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Deserialize;

@@ -64,7 +64,7 @@ fn signing_secret(text: &str) -> Result<Secret, String> {
 pub(super) fn run(arguments: Arguments, config: &Config) -> Result<ExitCode, Error> {
     let session = ListenSession::new(arguments, config)?;
     match block_on(session.run()) {
-        // Whoever read it has had enough (`| head`).
+        // Anyone who read it has had enough (`| head`).
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
             Ok(ExitCode::SUCCESS)
         }

@@ -29,7 +29,7 @@ const AHEAD_BYTES: u64 = 8 << 20;
 /// Buffers that are kept to be used again.
 const KEPT: usize = 4;
 
-/// Part of an archive, for as long as somebody takes it. Ends in an error when a file is gone.
+/// Part of an archive, for as long as someone takes it. Ends in an error when a file is gone.
 pub(super) fn pieces(
     store: Store,
     listing: Listing,
@@ -168,7 +168,7 @@ impl Sending {
     }
 }
 
-/// What of these bytes is in memory, without waiting for the disk; `None` when nothing is, or nobody can tell.
+/// What of these bytes is in memory, without waiting for the disk; `None` when nothing is, or no one can tell.
 fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> Option<usize> {
     let mut buffers = [IoSliceMut::new(buffer)];
     let read = preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT);

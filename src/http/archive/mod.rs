@@ -1,6 +1,6 @@
 //! Folders as one download: a ZIP archive that is computed and never stored.
 //!
-//! Every request lists the folder anew, and that list is what it sends. The same files under the same names give the same
+//! Every request lists the folder again, and that list is what it sends. The same files under the same names give the same
 //! bytes and the same entity tag, so that a download goes on where it stopped, at any offset and after a restart. A file that
 //! is deleted meanwhile ends the answer short of its length, and the next request gets another archive. So does a reader who takes
 //! nothing for long: what an archive holds is for those who take it.
@@ -31,7 +31,7 @@ use listing::Listing;
 
 pub(super) use places::ArchiveLimiter;
 
-/// It is made anew for each request: who has it asks before using it.
+/// It is made again for each request: who has it asks before using it.
 const CACHE: &str = "private, no-cache";
 
 /// Download a folder

@@ -88,7 +88,7 @@ impl<S> Drop for Watched<S> {
     }
 }
 
-/// Whoever panics with the lock ends the answer.
+/// Anyone who panics with the lock ends the answer.
 fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_takes_is_given_up() {
+    async fn what_no_one_takes_is_given_up() {
         let held = Arc::new(());
         let mut watched = Watched::new(numbers(held.clone(), Duration::ZERO), PATIENCE);
         assert_eq!(watched.next().await.unwrap().unwrap(), 0);

@@ -39,7 +39,7 @@ use self::{
 };
 use super::{context::AppState, error::ApiError, extract::Reached};
 
-/// How often a delivery begins anew because its file was changed meanwhile.
+/// How often a delivery begins again because its file was changed meanwhile.
 const ATTEMPTS: usize = 3;
 /// Never changes under its address.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");

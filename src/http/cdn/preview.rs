@@ -1,4 +1,4 @@
-//! Images that a folder's owner shows to whoever has its link: no delivery key admits them, and its meter counts them.
+//! Images that a folder's owner shows to anyone with its link: no delivery key admits them, and its meter counts them.
 
 use actix_web::{HttpRequest, HttpResponse, http::header::HeaderValue, web};
 use sluice_actors::cdn::{Fetched, Problem, VariantJob};

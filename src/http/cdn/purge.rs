@@ -1,4 +1,4 @@
-//! `POST /api/cdn-purge`: variants are made anew at the next request.
+//! `POST /api/cdn-purge`: variants are made again at the next request.
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};

@@ -134,7 +134,7 @@ impl Pieces for Following {
             }
             // Marked before reading, so that a commit in between wakes it again.
             self.committed.mark_unchanged();
-            // Whoever falls behind what is kept, is not admitted any more, or meets a store that closes, connects again
+            // Anyone who falls behind what is kept, is not admitted any more, or meets a store that closes, connects again
             // and is told.
             let page = self.read().await.ok()?;
             if !page.events.is_empty() {

@@ -114,7 +114,7 @@ pub struct ChangeFile {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Uuid>)]
     folder_id: Option<Option<Uuid>>,
-    /// What crops keep; delivered variants are made anew.
+    /// What crops keep; delivered variants are made again.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<FocalPoint>)]
     focal_point: Option<Option<FocalPoint>>,

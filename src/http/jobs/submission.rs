@@ -306,7 +306,7 @@ fn check_types(wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiE
     first.map_or(Ok(()), |failure| Err(failure.into()))
 }
 
-/// One file that somebody waits for is interactive work; everything else is batch work.
+/// One file that someone waits for is interactive work; everything else is batch work.
 fn lane_of(wanted: &JobRequest, operations: &[Operation]) -> Lane {
     match (&wanted.files[..], operations) {
         ([file], [operation]) if wanted.is_waited_for && !stands_for_many(operation, file) => {

@@ -46,7 +46,7 @@ pub struct ChangeLiveOutput {
     enabled: Option<bool>,
 }
 
-/// An output and what it does now. Counters begin with the service, and anew when `url` or `enabled` change.
+/// An output and what it does now. Counters begin with the service, and again when `url` or `enabled` change.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveOutputRecord {

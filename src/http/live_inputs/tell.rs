@@ -32,7 +32,7 @@ fn follow_up(state: &web::Data<AppState>, id: Uuid, told: Result<(), Error>) {
     }
 }
 
-/// Each try reads the row anew, so that a late one cannot bring back an older state.
+/// Each try reads the row again, so that a late one cannot bring back an older state.
 async fn tell_until_known(state: web::Data<AppState>, id: Uuid) {
     for pause in RETRY_AFTER_S {
         tokio::time::sleep(Duration::from_secs(pause)).await;

@@ -15,7 +15,7 @@ use crate::http::{
     video::{PlaybackTokenRequest, USUAL_TTL_S},
 };
 
-/// A token and addresses with it. Whoever has them may watch until they expire.
+/// A token and addresses with it. Anyone with them may watch until they expire.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LivePlaybackToken {

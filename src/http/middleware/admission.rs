@@ -79,7 +79,7 @@ pub async fn admit(
     Ok(response)
 }
 
-/// Readers of a link are nobody, also those who are signed in: nothing of theirs is counted or shown.
+/// Readers of a link are no one, also those who are signed in: nothing of theirs is counted or shown.
 fn is_share(path: &str) -> bool {
     path.starts_with("/api/share/")
 }
@@ -107,7 +107,7 @@ async fn authenticate(
 }
 
 /// `None` without a credential in the headers, `Some(None)` with one that is not text. Another scheme of `Authorization`
-/// than Bearer is somebody else's.
+/// than Bearer is another's.
 fn api_key(headers: &HeaderMap) -> Option<Option<&str>> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked(7)?;

@@ -1,7 +1,7 @@
 //! Ends connections whose request body does not end.
 //!
-//! After an answer actix-http reads on in a chunked body that nobody wants, without a deadline: a client that falls silent
-//! would keep its connection for ever. As long as somebody holds the payload it closes the connection instead, so the
+//! After an answer actix-http reads on in a chunked body that no one wants, without a deadline: a client that falls silent
+//! would keep its connection for ever. As long as someone holds the payload it closes the connection instead, so the
 //! answer holds it.
 
 use std::{

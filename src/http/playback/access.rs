@@ -38,7 +38,7 @@ impl Access {
         self.state.waiting_viewers.try_acquire().ok()
     }
 
-    /// Resolves when the service closes: nobody waits any longer.
+    /// Resolves when the service closes: no one waits any longer.
     pub async fn closing(&self) {
         self.state.closing.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! Who may look: whoever shows a link's token, and has shown its password where it has one.
+//! Who may look: anyone who shows a link's token, and has shown its password where it has one.
 //!
 //! Unknown, malformed, revoked, expired, its folder gone and its account suspended are one: the token is hashed and looked up once, whatever it is, and
 //! the answer is [`ApiError::ShareUnavailable`]. So neither the answer nor its time tells them apart.

@@ -27,7 +27,7 @@ const MOST_BEGUN: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     noted: Mutex<HashMap<Uuid, Noted>>,
-    /// Whether somebody is about to write.
+    /// Whether someone is about to write.
     is_due: AtomicBool,
     begun: Mutex<Begun>,
 }

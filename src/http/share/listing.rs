@@ -150,7 +150,7 @@ pub(in crate::http) async fn listing(
     let path = path.ok_or(ApiError::NotFound("folder"))?;
     let page = read_page(&mut db, access.account_id(), folder_id, position).await?;
     let streams = streams_of(&mut db, &page.files).await?;
-    // Whoever waits for another's sums keeps no connection from those who read.
+    // Anyone who waits for another's sums keeps no connection from those who read.
     drop(db);
     let sum = async || {
         let max_counted = state.config.shares.max_counted;

@@ -1,4 +1,4 @@
-//! Folder shares: a link by which whoever has it looks through a folder (decisions.md §10).
+//! Folder shares: a link by which anyone with it looks through a folder (decisions.md §10).
 //!
 //! The owner makes, shows and revokes the link of a folder ([`owner`]). A reader shows nothing but the link's token: every
 //! handler of a reader takes a [`ShareAccess`], and whatever is wrong with a link is answered alike ([`access`]). Bytes run
@@ -68,7 +68,7 @@ impl Shares {
         }
     }
 
-    /// A turn to have a preview rendered: whoever has a link may ask for thousands at once.
+    /// A turn to have a preview rendered: anyone with a link may ask for thousands at once.
     pub(super) async fn preview_turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
         match tokio::time::timeout(PREVIEW_PATIENCE, self.previews.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
@@ -79,7 +79,7 @@ impl Shares {
         }
     }
 
-    /// Folders were deleted, and that is committed: what runs under their links ends. A store that is busy is asked again: nobody
+    /// Folders were deleted, and that is committed: what runs under their links ends. A store that is busy is asked again: no one
     /// else would end it.
     pub(super) async fn folders_deleted(&self, store: &Store) -> Result<(), Error> {
         for some in self.open_requests.entered().chunks(LOOKED_UP) {

@@ -28,7 +28,7 @@ use crate::http::{
 #[serde(rename_all = "camelCase")]
 pub struct ShareRecord {
     folder_id: Uuid,
-    /// Whoever has it may look.
+    /// Anyone with it may look.
     token: String,
     /// The page.
     url: String,
@@ -80,7 +80,7 @@ impl ShareRecord {
     }
 }
 
-/// 32 bytes that nobody without the installation's key can tell from random ones, and that it can make again.
+/// 32 bytes that no one without the installation's key can tell from random ones, and that it can make again.
 fn token(signer: &Signer, share_id: Uuid) -> String {
     signing::encode(&signer.sign(Purpose::Share, share_id.as_bytes()))
 }
@@ -105,7 +105,7 @@ pub async fn show(
 
 /// Share a folder
 ///
-/// Makes a link by which whoever has it looks through the folder and what lies below, without an account. An earlier link of the
+/// Makes a link by which anyone with it looks through the folder and what lies below, without an account. An earlier link of the
 /// folder stops working.
 #[utoipa::path(post, path = "/api/folders/{id}/share", tag = "shares", request_body = NewShareRequest,
     params(("id" = Uuid, Path, description = "The folder's id")),

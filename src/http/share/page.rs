@@ -205,7 +205,7 @@ fn sorry(error: ApiError) -> HttpResponse {
     let (title, detail) = match &error {
         ApiError::ShareUnavailable => (
             "This link is no longer available",
-            "It may have expired, or its owner may have withdrawn it. Please ask whoever sent it for a new one.",
+            "It may have expired, or its owner may have withdrawn it. Please ask anyone who sent it for a new one.",
         ),
         ApiError::NotFound(_) => (
             "This folder is no longer here",

@@ -1,6 +1,6 @@
 //! The password of a link: shown once, then a cookie stands for it, which is good for this link alone and for some hours.
 //!
-//! The cookie is signed and nothing of it is stored. A link that is made anew has another id, so that cookies of the old one are
+//! The cookie is signed and nothing of it is stored. A link that is made again has another id, so that cookies of the old one are
 //! worthless.
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! `/api/share/folder/{token}`: a shared folder, for whoever has its link.
+//! `/api/share/folder/{token}`: a shared folder, for anyone with its link.
 
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,

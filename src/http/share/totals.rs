@@ -20,7 +20,7 @@ const MOST: usize = 1_000;
 /// How long one waits for those who add up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whoever holds the lock adds up. One that leaves meanwhile lets the next in.
+/// Anyone who holds the lock adds up. One that leaves meanwhile lets the next in.
 type Sum = Arc<tokio::sync::Mutex<Option<(Instant, Totals)>>>;
 
 #[derive(Debug, Default)]
@@ -110,13 +110,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_fails_or_leaves_lets_the_next_add_up() {
+    async fn anyone_fails_or_leaves_lets_the_next_add_up() {
         let known = KnownTotals::default();
         {
             let mut leaves = pin!(known.of(FOLDER, async || pending().await));
             assert!(leaves.as_mut().now_or_never().is_none());
             let waits = known.of(FOLDER, async || Ok(files(1)));
-            assert!(waits.await.is_err(), "nobody waits for ever");
+            assert!(waits.await.is_err(), "no one waits for ever");
         }
         let failed = known.of(FOLDER, async || Err(Error::NotFound("folder")));
         assert!(failed.await.is_err());

@@ -204,7 +204,7 @@ async fn a_cursor_expires_when_what_follows_it_is_dropped() {
         assert_eq!(answer.status, 410, "{path}: {answer:?}");
         assert_eq!(answer.json()["code"], "cursor_expired");
     }
-    // Whoever has seen all that is gone has missed nothing, and who begins anew gets what there is.
+    // Anyone with seen all that is gone has missed nothing, and who begins again gets what there is.
     for query in [format!("?after={:x}", dropped.seq), String::new()] {
         let page = site.feed(&query).await.json();
         assert_eq!(ids(&page), [kept.name()], "{query}");

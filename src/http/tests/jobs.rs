@@ -217,7 +217,7 @@ async fn what_takes_long_is_answered_and_goes_on() {
 }
 
 #[actix_web::test]
-async fn without_workers_nobody_waits_in_vain() {
+async fn without_workers_no_one_waits_in_vain() {
     let site = Site::open().await;
     let key = site.first.api_key.expose();
     let is_known = async || site.state.conversions.refused().is_some();

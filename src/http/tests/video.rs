@@ -1,4 +1,4 @@
-//! Video streams by REST: what is asked, refused, shown and changed. Nobody works on them here: tests write what an owner would.
+//! Video streams by REST: what is asked, refused, shown and changed. No one works on them here: tests write what an owner would.
 
 mod captions;
 mod playback;

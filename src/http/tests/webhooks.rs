@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use super::{Answer, Site};
 
-/// A public address: needs no lookup, and nobody is called here.
+/// A public address: needs no lookup, and no one is called here.
 const URL: &str = "https://93.184.215.14/hook";
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 impl Site {
     async fn send_json(&self, path: &str, body: Value) -> Answer {
@@ -221,16 +221,16 @@ async fn every_call_has_its_status() {
         ("POST", format!("{sent}/retry"), None, [202, 403, 404]),
         ("GET", format!("{sent}/retry"), None, [405; 3]),
         ("GET", "/api/webhooks/none".to_owned(), None, [404; 3]),
-        ("GET", format!("/api/webhooks/{NOBODY}"), None, [404; 3]),
+        ("GET", format!("/api/webhooks/{UNKNOWN_ID}"), None, [404; 3]),
         (
             "GET",
-            format!("/api/webhooks/deliveries/{NOBODY}"),
+            format!("/api/webhooks/deliveries/{UNKNOWN_ID}"),
             None,
             [404; 3],
         ),
         (
             "POST",
-            format!("/api/webhooks/deliveries/{NOBODY}/retry"),
+            format!("/api/webhooks/deliveries/{UNKNOWN_ID}/retry"),
             None,
             [404, 403, 404],
         ),
@@ -252,10 +252,10 @@ async fn every_call_has_its_status() {
             }
         }
     }
-    let nobody = site
+    let unknown = site
         .call_as("svc_x", "GET", "/api/webhooks/deliveries", None)
         .await;
-    assert_eq!(nobody.status, 401);
+    assert_eq!(unknown.status, 401);
 }
 
 #[actix_web::test]
@@ -383,7 +383,7 @@ async fn deliveries_are_listed_by_page_and_filter() {
     let counts = [
         (format!("endpointId={}", id(&all)), 14),
         (format!("endpoint_id={}&status=pending", id(&some)), 13),
-        (format!("endpointId={NOBODY}"), 0),
+        (format!("endpointId={UNKNOWN_ID}"), 0),
         ("eventType=live.input.connected".to_owned(), 1),
         ("event_type=webhook.test".to_owned(), 0),
         ("status=failed".to_owned(), 0),

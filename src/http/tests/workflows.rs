@@ -1,4 +1,4 @@
-//! Workflows by their API. Without a tree nobody works on runs and they stay queued; [`Working`] has one, for definitions whose
+//! Workflows by their API. Without a tree no one works on runs and they stay queued; [`Working`] has one, for definitions whose
 //! steps need no worker.
 
 mod definitions;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Answer, Site, request};
 use crate::config::Config;
 
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-0000-0000-000000000000";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
 /// A site whose runs are worked on.

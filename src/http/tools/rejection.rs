@@ -1,4 +1,4 @@
-//! Requests for a tool that are refused before a job is made of them: told as `media.tool.failed`, so that whoever follows
+//! Requests for a tool that are refused before a job is made of them: told as `media.tool.failed`, so that anyone who follows
 //! the events of a tool learns of every failure.
 
 use actix_web::{ResponseError as _, http::StatusCode};

@@ -216,7 +216,7 @@ async fn make(
     Ok(standing_in(response, &standing).finish())
 }
 
-/// Nobody knows the address of an upload whose creation was refused, so it goes.
+/// No one knows the address of an upload whose creation was refused, so it goes.
 async fn first_bytes(
     state: &web::Data<AppState>,
     caller: Caller<Write>,

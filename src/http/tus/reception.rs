@@ -102,7 +102,7 @@ async fn take_bytes(
     payload: Payload,
 ) -> Result<UploadState, ApiError> {
     let room = room(state, upload, &chunk)?;
-    // Reading all of a long file again takes its time, and begins anew when it is given up: nobody but the end of the service
+    // Reading all of a long file again takes its time, and begins again when it is given up: no one but the end of the service
     // stops it.
     let opened = tokio::select! {
         biased;
@@ -133,13 +133,13 @@ async fn take_bytes(
     reception.run(chunk, payload).await
 }
 
-/// Cuts off what a request has left behind the offset, and gives back the room that it held. Its turn is not over yet: nobody else
+/// Cuts off what a request has left behind the offset, and gives back the room that it held. Its turn is not over yet: no other
 /// is at work on the upload.
 async fn settle(state: &AppState, upload: &TusUpload) -> Result<(), StoreError> {
     let (account_id, id) = (upload.account_id, upload.id);
     let mut db = state.store.read().await?;
     let now = match tus::get(&mut db, account_id, id, now_ms()).await {
-        // Somebody else's business by now, or the sweep's.
+        // Another's business by now, or the sweep's.
         Err(StoreError::NotFound(_) | StoreError::Gone(_)) => return Ok(()),
         found => found?,
     };

@@ -1,4 +1,4 @@
-//! One request at a time works on an upload, and the newest is the one: whoever comes ends whoever is there, waits until that
+//! One request at a time works on an upload, and the newest is the one: anyone who comes ends anyone who is there, waits until that
 //! one has brought its bytes to the disk, and goes on from them.
 
 use std::{
@@ -16,7 +16,7 @@ use crate::http::error::ApiError;
 /// How long a request waits for the end of the one before it: to flush what came, or to make a file of it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who works on which upload, and who waits; uploads that nobody asks for are not in it.
+/// Who works on which upload, and who waits; uploads that no one asks for are not in it.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Turns(Mutex<HashMap<Uuid, WaitingUploads>>);
 
@@ -32,7 +32,7 @@ struct WaitingUploads {
 #[derive(Debug)]
 pub(super) struct Turn {
     ended: CancellationToken,
-    // Declared, and so dropped, before the membership: nobody begins a second line meanwhile.
+    // Declared, and so dropped, before the membership: no one begins a second line meanwhile.
     _order: OwnedMutexGuard<()>,
     _member: Member,
 }
@@ -45,7 +45,7 @@ impl Turn {
 }
 
 impl Turns {
-    /// Ends whoever works on the upload, and takes its place. 423 when that one does not end in time, or a newer request came.
+    /// Ends anyone who works on the upload, and takes its place. 423 when that one does not end in time, or a newer request came.
     pub(super) async fn take(self: &Arc<Self>, upload: Uuid) -> Result<Turn, ApiError> {
         let (member, order, ended) = self.join(upload);
         let order = tokio::time::timeout(PATIENCE, order.lock_owned())
@@ -84,7 +84,7 @@ pub(super) fn taken_over() -> ApiError {
     ApiError::Locked("another request has taken this upload over")
 }
 
-/// Keeps the line of an upload for as long as somebody is in it.
+/// Keeps the line of an upload for as long as someone is in it.
 #[derive(Debug)]
 struct Member {
     turns: Arc<Turns>,

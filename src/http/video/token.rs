@@ -18,7 +18,7 @@ use crate::http::{
     playback_token::issue,
 };
 
-/// A token and addresses with it. Whoever has them may play until they expire.
+/// A token and addresses with it. Anyone with them may play until they expire.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybackToken {

@@ -15,7 +15,7 @@ const MAX_DESCRIPTION: usize = 500;
 const MAX_URL: usize = 2_048;
 /// Every event type of the specification, those left out that are sent by name only.
 const EVERYTHING: &str = "*";
-/// Nobody can subscribe to it, and it is delivered all the same.
+/// No one can subscribe to it, and it is delivered all the same.
 const TEST: &str = "webhook.test";
 
 /// An endpoint to be made.

@@ -19,7 +19,7 @@ pub struct WorkflowRecord {
     /// As it was saved, fields unknown to the service among it; made from the short form when that was saved.
     #[schema(value_type = Object)]
     pub definition: Box<RawValue>,
-    /// Rises by one with every save. Send it back with a change to be told (409) when somebody else saved in between.
+    /// Rises by one with every save. Send it back with a change to be told (409) when another saved in between.
     pub version: i64,
     /// Of the short form: `convert-post`, `compress-post` or `convert-compress-post`. Null for a workflow that was saved by
     /// its definition.
@@ -63,7 +63,7 @@ impl WorkflowRecord {
         })
     }
 
-    /// With the secret, for the answer to whoever has just made it.
+    /// With the secret, for the answer to anyone with just made it.
     pub(super) fn with_secret(workflow: Workflow) -> Result<Self, ApiError> {
         let secret = workflow.webhook_secret.expose().to_owned();
         Ok(Self {

@@ -110,7 +110,7 @@ impl RunFile {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetryRun {
-    /// `ran`: the version it ran; `current`: the present one, whose changed steps are done anew.
+    /// `ran`: the version it ran; `current`: the present one, whose changed steps are done again.
     #[schema(required = false, value_type = String)]
     version: Option<String>,
 }

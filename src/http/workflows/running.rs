@@ -62,7 +62,7 @@ pub async fn run(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let context = RequestContext::of(&state, &caller, &reached);
-    // Spares the client the sending of what nobody would run.
+    // Spares the client the sending of what no one would run.
     operations::refuse_paused(&context, *id).await?;
     let form = RunForm::read(&request, payload.into_inner(), &state, &context.plan).await?;
     let run = operations::run_upload(&context, *id, form.part, form.source).await?;
@@ -152,7 +152,7 @@ pub async fn show_run(
 ///
 /// One that failed or was cancelled, under the same id and charged again. Steps that are done stay done: it goes on at the
 /// first one that is not. With `version` `current` it follows the present definition, as far as that has the same steps, and
-/// does the rest anew.
+/// does the rest again.
 #[utoipa::path(post, path = "/api/workflows/runs/{runId}/retry", tag = "workflows", request_body = RetryRun,
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses(

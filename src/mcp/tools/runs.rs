@@ -186,7 +186,7 @@ async fn run_new(
     submitted
 }
 
-/// The run as it is when it has ended, when `mcp.wait` is over, or when nobody waits for it any more.
+/// The run as it is when it has ended, when `mcp.wait` is over, or when no caller waits for it any more.
 async fn awaited(
     call: &Call,
     context: &RequestContext<'_>,

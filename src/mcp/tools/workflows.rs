@@ -127,8 +127,8 @@ pub const CREATE_WORKFLOW: Tool = Tool {
 pub const UPDATE_WORKFLOW: Tool = Tool {
     name: "update_workflow",
     title: "Change a workflow",
-    description: "Saves a workflow anew: what is left out stays, a definition replaces the whole one before (read that with \
-        list_workflows and its id). Pass the version that you read to be refused when somebody else saved in between. Runs \
+    description: "Saves a workflow again: what is left out stays, a definition replaces the whole one before (read that with \
+        list_workflows and its id). Pass the version that you read to be refused when another saved in between. Runs \
         under way keep the version they began with.",
     effect: Effect::Replaces,
     reaches_out: false,

@@ -120,7 +120,7 @@ impl BlobCopier {
         copy::remove_if_there(&partial)?;
         let failure = match fs::hard_link(&source, &partial) {
             Ok(()) => self.fault_of_link(&partial, entry),
-            // Another file system, one without links, or a file of somebody else: the kernel has many words for it.
+            // Another file system, one without links, or a file of another: the kernel has many words for it.
             Err(_) => self.copy(&source, &partial, entry)?,
         };
         if let Some(why) = failure {

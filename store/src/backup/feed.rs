@@ -1,7 +1,7 @@
 //! The numbers of events after a restore.
 //!
-//! Whoever followed the feed after the backup holds a cursor that the restored database has never given. Were its numbers given
-//! anew, that reader would take the first events for ones it had, and skip them in silence. So they go on at the number of
+//! Anyone who followed the feed after the backup holds a cursor that the restored database has never given. Were its numbers given
+//! again, that reader would take the first events for ones it had, and skip them in silence. So they go on at the number of
 //! milliseconds since 1970: also after an earlier restore, fewer events than that have been numbered.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use sqlx::{
 
 use crate::Error;
 
-/// Lets the next event of a restored database, which nobody has opened yet, be numbered behind all that were given before.
+/// Lets the next event of a restored database, which no one has opened yet, be numbered behind all that were given before.
 pub(super) async fn leave_a_gap(database: &Path, now_ms: i64) -> Result<(), Error> {
     let mut connection = SqliteConnectOptions::new()
         .filename(database)

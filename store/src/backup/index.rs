@@ -1,4 +1,4 @@
-//! The blobs that a copied database names. Nobody writes to the copy, so that pages fit together.
+//! The blobs that a copied database names. No one writes to the copy, so that pages fit together.
 
 use std::{collections::BTreeSet, path::Path};
 

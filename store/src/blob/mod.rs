@@ -137,7 +137,7 @@ impl Blobs {
         place_in(&self.shared.blobs, hash)
     }
 
-    /// A name for a temporary file that nobody else has.
+    /// A name for a temporary file that no other has.
     fn temporary_path(&self) -> PathBuf {
         let name = uuid::Uuid::new_v4().simple().to_string();
         self.shared.temporary.join(name)
@@ -225,7 +225,7 @@ impl SetAside {
         }
     }
 
-    /// Puts it back, because its row stays after all. What was written anew meanwhile is kept.
+    /// Puts it back, because its row stays after all. What was written again meanwhile is kept.
     pub(crate) fn put_back(self) {
         if let Err(error) = fs::hard_link(&self.aside, &self.place)
             && error.kind() != io::ErrorKind::AlreadyExists

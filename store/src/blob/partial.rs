@@ -36,7 +36,7 @@ pub struct PartialState {
     pub length: u64,
     pub crc32: u32,
     /// SHA-256 in the midst of its work, as the library writes it. One that a later release of the library does not understand
-    /// is made anew from the bytes.
+    /// is made again from the bytes.
     pub sha256: Vec<u8>,
 }
 
@@ -120,7 +120,7 @@ impl Partial {
     }
 
     /// Makes a blob of it, as [`super::Spool::seal`]. The partial file stays, so that a change that cannot be committed loses
-    /// nothing; [`Blobs::remove_partial`] once it has been. `Error::NotFound` when somebody has removed it.
+    /// nothing; [`Blobs::remove_partial`] once it has been. `Error::NotFound` when someone has removed it.
     pub async fn seal(self) -> Result<Sealed, Error> {
         let writer = self.appender.into_writer().await?;
         let (blobs, path) = (self.blobs.clone(), self.path);
@@ -160,7 +160,7 @@ impl Blobs {
     }
 
     /// Cuts an upload's file back to `length` bytes; one that is not longer, or not there, is fine, and so is one that is a blob,
-    /// too: that is left as it is. Only for whoever is alone at work on the upload.
+    /// too: that is left as it is. Only for anyone who is alone at work on the upload.
     pub async fn cut_partial(&self, upload: Uuid, length: u64) -> Result<(), Error> {
         let path = self.partial_path(upload);
         self.blocking(move || match length {
@@ -285,7 +285,7 @@ async fn resumed(
 /// The file under an upload's name.
 struct FoundPartial {
     file: File,
-    /// Nobody else has another name for it.
+    /// No one else has another name for it.
     is_own: bool,
 }
 
@@ -357,7 +357,7 @@ async fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<F
         .await
 }
 
-/// Copies [`TURN_BYTES`], or the fewer that are left, and brings them to the disk, so that nobody has to wait for the flush of all
+/// Copies [`TURN_BYTES`], or the fewer that are left, and brings them to the disk, so that no one has to wait for the flush of all
 /// of them at the end. Returns how many; leaves `store.min_free`.
 fn copy_turn(
     blobs: &Blobs,
@@ -522,7 +522,7 @@ mod tests {
         assert!(store.blobs().has_partial(id, 0).await.unwrap());
     }
 
-    /// Its row could not be written, say; the same bytes may be somebody else's blob since.
+    /// Its row could not be written, say; the same bytes may be another's blob since.
     #[tokio::test]
     async fn a_file_that_became_a_blob_is_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
     }
 
-    /// With one permit for all work: whoever asks meanwhile comes after the turn that is under way.
+    /// With one permit for all work: anyone who asks meanwhile comes after the turn that is under way.
     #[tokio::test]
     async fn others_work_while_a_long_file_is_hashed_again_or_copied() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Scratch: what a workflow run makes on its way, at `{data_dir}/scratch/{run}/{position}`.
 //!
 //! Nothing here is flushed. Who wants a file again after a crash knows its length and SHA-256 from the run's journal, and makes
-//! it anew when they are not what is found; so a file that a power loss cut short or emptied is only lost work.
+//! it again when they are not what is found; so a file that a power loss cut short or emptied is only lost work.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -38,7 +38,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A descriptor for somebody else, such as a worker, to write the file through.
+    /// A descriptor for another, such as a worker, to write the file through.
     pub fn file(&self) -> Result<File, Error> {
         self.writer.try_clone().map_err(Error::file(
             "cannot duplicate the descriptor of",
@@ -95,7 +95,7 @@ impl Blobs {
         self.blocking(move || open_expected(&path, &expected)).await
     }
 
-    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that nobody who kept a descriptor
+    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that no one who kept a descriptor
     /// can change it any more. `None` when its bytes are not those expected.
     pub async fn seal_scratch(
         &self,
@@ -150,7 +150,7 @@ impl Blobs {
 /// it gets the name once both descriptors are there.
 fn create(path: &Path) -> io::Result<(File, File)> {
     let fresh = path.with_extension(Uuid::new_v4().simple().to_string());
-    // Whoever writes an MP4 reads in it, to move its index to the front.
+    // Anyone who writes an MP4 reads in it, to move its index to the front.
     let writer = OpenOptions::new()
         .read(true)
         .write(true)

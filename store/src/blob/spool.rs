@@ -28,7 +28,7 @@ pub struct Spool {
     appender: Appender,
     head: Vec<u8>,
     written: u64,
-    /// Somebody else has a descriptor to write with: what was hashed on the way does not count.
+    /// Another has a descriptor to write with: what was hashed on the way does not count.
     is_shared: bool,
 }
 
@@ -68,8 +68,8 @@ impl Spool {
         &self.head
     }
 
-    /// A descriptor for somebody else, such as a worker, to write the file through; its position is shared by all
-    /// duplicates. [`Spool::seal`] makes the blob of a copy then: whoever kept a descriptor cannot change it any more.
+    /// A descriptor for another, such as a worker, to write the file through; its position is shared by all
+    /// duplicates. [`Spool::seal`] makes the blob of a copy then: anyone who kept a descriptor cannot change it any more.
     pub fn file(&mut self) -> Result<File, Error> {
         self.is_shared = true;
         let file = &self.appender.writer()?.file;
@@ -144,7 +144,7 @@ pub(super) fn placed(
     })
 }
 
-/// A blob of what somebody else wrote to a file that may lie at `path`, read from its beginning without moving its position;
+/// A blob of what another wrote to a file that may lie at `path`, read from its beginning without moving its position;
 /// blocks.
 pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<Sealed, Error> {
     let (link, mut writer) = temporary_writer(blobs)?;
@@ -187,7 +187,7 @@ impl Sealed {
         &self.head
     }
 
-    /// Puts the file in its place again when somebody has swept it away; blocks, for microseconds when all is well.
+    /// Puts the file in its place again when someone has swept it away; blocks, for microseconds when all is well.
     pub(crate) fn ensure_placed(&self) -> Result<(), Error> {
         match fs::metadata(self.blobs.path(&self.blob.hash)) {
             Ok(found) if found.len() == self.blob.size => Ok(()),

@@ -124,10 +124,10 @@ pub fn release_memory() {
 }
 
 /// Takes the time of [`verify_password`] and is always false: for a user who does not exist, so that time does not tell.
-pub fn verify_nobody(password: &Secret) -> bool {
-    static NOBODY: LazyLock<Option<PasswordHash>> =
+pub fn verify_no_one(password: &Secret) -> bool {
+    static DUMMY_HASH: LazyLock<Option<PasswordHash>> =
         LazyLock::new(|| hash_password(&self::password()).ok());
-    if let Some(hash) = NOBODY.as_ref() {
+    if let Some(hash) = DUMMY_HASH.as_ref() {
         verify_password(password, hash);
     }
     false
@@ -228,7 +228,7 @@ mod tests {
                 "{broken}"
             );
         }
-        assert!(!verify_nobody(&password));
+        assert!(!verify_no_one(&password));
         let shown = format!("{password:?} {hash:?}");
         assert!(
             !shown.contains("horse") && !shown.contains("argon2"),

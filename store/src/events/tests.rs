@@ -211,7 +211,7 @@ async fn many_endpoints_get_one_each() {
     assert_eq!(endpoints.len(), 1_000);
 }
 
-/// A unit that fails leaves neither an event nor a delivery nor a number, and nobody hears of it.
+/// A unit that fails leaves neither an event nor a delivery nor a number, and no one hears of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_shares_the_fate_of_its_change() {
     let world = World::new().await;
@@ -239,7 +239,7 @@ async fn an_event_shares_the_fate_of_its_change() {
     assert!(event.body.contains(r#""sequence":1"#), "{}", event.body);
 }
 
-/// Whoever is told of an event can read it: it is told after the commit. The last of a unit and of a group counts.
+/// Anyone who is told of an event can read it: it is told after the commit. The last of a unit and of a group counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_newest_event_is_told_once_it_can_be_read() {
     let world = World::new().await;

@@ -290,7 +290,7 @@ async fn what_a_request_may_bring_counts_before_it_comes() {
     // A later request holds what it brings itself.
     let known = site.claim_for(first, 0, None, Some(60)).await.unwrap();
 
-    // A body whose length nobody knows gets what there is.
+    // A body whose length no one knows gets what there is.
     let unknown = site.claim(second, 0, None).await.unwrap();
     assert_eq!(unknown.held(), 0);
     assert_eq!(site.hold(&unknown, 10, 20).await.unwrap(), 20);

@@ -14,7 +14,7 @@ use crate::{
 
 /// Segments of every rendition from which on a stream is played while it grows.
 const PLAYABLE_SEGMENTS: u32 = 3;
-/// Of a stream, in percent: whoever passes another one got somewhere. Claims start over then, at most twenty times in a
+/// Of a stream, in percent: anyone who passes another one got somewhere. Claims start over then, at most twenty times in a
 /// stream's life, so that a source that takes the service with it is given up although each try records a little.
 const STRIDE: u8 = 5;
 
@@ -220,7 +220,7 @@ pub(super) async fn resized(tx: &mut Tx<'_>, stream: Stream, bytes: i64) -> Resu
     )
 }
 
-/// Forgets what is made anew: the segments of video from `kept` on, all of audio, and without any that are kept the init
+/// Forgets what is made again: the segments of video from `kept` on, all of audio, and without any that are kept the init
 /// sections too; the stream as it is then. `Error::Conflict` when the lease is lost.
 pub async fn step_back(
     tx: &mut Tx<'_>,

@@ -50,9 +50,9 @@ impl StreamStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Access {
-    /// Whoever knows its playback id.
+    /// Anyone who knows its playback id.
     Public,
-    /// Whoever has a token.
+    /// Anyone with a token.
     Signed,
 }
 

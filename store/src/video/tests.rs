@@ -530,7 +530,7 @@ async fn a_turn_goes_from_stream_to_stream() {
     }
 }
 
-/// The kernel knows of every copy of a descriptor, also of one in a process that nobody waits for any more.
+/// The kernel knows of every copy of a descriptor, also of one in a process that no one waits for any more.
 #[tokio::test]
 async fn a_file_has_one_writer() {
     let bench = Bench::new().await;

@@ -158,7 +158,7 @@ pub(super) fn recording() -> [String; 2] {
 }
 
 /// Records how attempts ended, in two statements however many they are; returns how many were recorded. One whose claim was
-/// lost changes nothing: the delivery was interrupted, claimed anew, or deleted with its endpoint.
+/// lost changes nothing: the delivery was interrupted, claimed again, or deleted with its endpoint.
 pub async fn record(tx: &mut Tx<'_>, attempted: &[Attempted]) -> Result<u64, Error> {
     if attempted.is_empty() {
         return Ok(0);
@@ -206,7 +206,7 @@ const MEND_DUE_TIMES: &str = "WITH RECURSIVE waiting (id) AS (
                  AND d.status IN ('pending', 'retrying') AND d.due_at > $1
          WHERE d.failures = 0 OR d.last_attempt_at > $1 OR d.due_at > $2 LIMIT $3)";
 
-/// Takes at most `rows` deliveries away from an owner that is gone, or from everyone: for the start, when whoever held one is
+/// Takes at most `rows` deliveries away from an owner that is gone, or from everyone: for the start, when anyone who held one is
 /// of an earlier process. Their attempts stand as interrupted; they are due as before, and the attempt does not count.
 /// Returns how many; call it again while it is `rows`.
 pub async fn interrupt(

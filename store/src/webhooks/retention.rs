@@ -236,7 +236,7 @@ async fn delete_unnamed_events(
     Ok(deleted.rows_affected())
 }
 
-/// The last resort: what waits for endpoints that are suspended or paused, in the order of its events, whoever's it is.
+/// The last resort: what waits for endpoints that are suspended or paused, in the order of its events, anyone's it is.
 async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     let (mut rows, mut deliveries, mut after) = (0, 0, 0);
     loop {
@@ -312,7 +312,7 @@ async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<D
     })
 }
 
-/// Numbers that nobody goes on counting. A live input may be idle for years, and counts on for as long as there is one.
+/// Numbers that no one goes on counting. A live input may be idle for years, and counts on for as long as there is one.
 async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64, Error> {
     let deleted = query(
         "DELETE FROM event_sequences WHERE resource IN (

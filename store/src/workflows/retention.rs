@@ -180,7 +180,7 @@ async fn remove_some(
     })
 }
 
-/// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that nobody
+/// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that no one
 /// can try them again.
 async fn sweep_scratch(store: &Store) -> Result<(), Error> {
     let folders = store.blobs().scratch_folders().await?;

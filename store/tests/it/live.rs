@@ -404,7 +404,7 @@ async fn an_owner_that_was_replaced_cannot_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broadcasts_that_nobody_continues_are_ended() {
+async fn broadcasts_that_no_one_continues_are_ended() {
     let (store, _folder) = store().await;
     let account = add_account(&store, "here").await.unwrap();
     let id = add_input(&store, account, NOW).await.0.id;

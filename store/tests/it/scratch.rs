@@ -140,7 +140,7 @@ async fn a_blob_is_a_copy_with_the_bytes_that_were_hashed() {
     let mut bytes = Vec::new();
     let mut blob = store.blobs().open(&hash).await.unwrap();
     blob.read_to_end(&mut bytes).unwrap();
-    assert_eq!(bytes, BYTES, "nobody has a descriptor of it");
+    assert_eq!(bytes, BYTES, "no one has a descriptor of it");
     let spoilt = store.blobs().seal_scratch(&file, &scratched).await;
     assert!(spoilt.unwrap().is_none());
 }

@@ -82,7 +82,7 @@ async fn a_row_has_one_owner_until_the_lease_expires() {
     assert_eq!(
         claim_one(&store, EXPIRED - 1).await,
         None,
-        "somebody holds it"
+        "someone holds it"
     );
     assert!(!is_due(EXPIRED - 1).await && is_due(EXPIRED).await);
     assert!(holds(&store, &first).await);
@@ -428,7 +428,7 @@ async fn a_released_row_is_due_at_once_as_if_it_had_not_been_claimed() {
         let again = store
             .write(move |tx| Box::pin(async move { work::release(tx, &lease).await }))
             .await;
-        assert!(again.is_ok(), "nobody has claimed it since");
+        assert!(again.is_ok(), "no one has claimed it since");
     }
     let old = claim_one(&store, NOW).await.unwrap();
     let taken = claim_one(&store, EXPIRED).await.unwrap();

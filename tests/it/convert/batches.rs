@@ -1,4 +1,4 @@
-//! Several files at once, and requests that nobody waits for.
+//! Several files at once, and requests that no one waits for.
 
 use std::time::Duration;
 

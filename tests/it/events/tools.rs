@@ -201,7 +201,7 @@ async fn a_refusal_stays_one_while_the_database_is_locked() -> Result<(), Failur
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_nobody_waits_for_is_told_at_its_end() -> Result<(), Failure> {
+async fn a_tool_that_no_one_waits_for_is_told_at_its_end() -> Result<(), Failure> {
     let server = Server::start().await?;
     let api = server.api();
     let form = thumbnail("a.svg", &svg("red"), &[("async", "true")]);

@@ -1,4 +1,4 @@
-//! Files that nobody should send: each costs its sender an error, at most one worker, and nobody else anything.
+//! Files that no one should send: each costs its sender an error, at most one worker, and no other anything.
 
 mod names;
 mod references;
@@ -172,7 +172,7 @@ fn check_answer(name: &str, answer: &Fetched) -> Result<(), Failure> {
         .map_err(|failure| format!("{name}: {failure}").into())
 }
 
-/// Nobody is left over: as many workers as there should be, no temporary file, and the service still serves.
+/// No one is left over: as many workers as there should be, no temporary file, and the service still serves.
 async fn check_settled(mut server: Server) -> Result<(), Failure> {
     server.nothing_temporary_is_left(SETTLED_WITHIN).await?;
     let service = server.process_id().ok_or("the service has ended")?;
@@ -188,7 +188,7 @@ async fn check_settled(mut server: Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Somebody who converts a good picture.
+/// Someone who converts a good picture.
 fn neighbour(server: &Server) -> Result<Neighbour, Failure> {
     let (api, picture) = (server.api(), drawn("plain.jpg")?);
     Ok(Neighbour::start(move || {

@@ -50,7 +50,7 @@ async fn inks_become_the_colours_that_they_print() -> Result<(), Failure> {
     }
     let server = Server::start().await?;
     let api = server.api();
-    // Without a profile nobody knows the inks: any usual press will do. With one, its table says what they print.
+    // Without a profile no one knows the inks: any usual press will do. With one, its table says what they print.
     for (source, tolerance) in [("cmyk.jpg", 45.0), ("cmyk-profile.jpg", 9.0)] {
         let stored = drawn(source)?;
         for target in TARGETS {

@@ -112,7 +112,7 @@ async fn a_stored_file_is_found_and_run_through_a_saved_workflow() -> Result<(),
 async fn what_cannot_be_run_leaves_no_workflow() -> Result<(), Failure> {
     let server = Server::start().await?;
     let talk = Talk::to(&server);
-    let (workflow, nobody) = (
+    let (workflow, unknown) = (
         json!({"definition": small()}),
         "00000000-0000-0000-0000-000000000000",
     );
@@ -121,20 +121,23 @@ async fn what_cannot_be_run_leaves_no_workflow() -> Result<(), Failure> {
     let hollow = talk.upload("empty.jpg", Vec::new()).await?;
     for (arguments, words) in [
         (json!({"workflow": workflow}), "uploadUrl"),
-        (json!({"fileId": nobody}), "workflowId"),
+        (json!({"fileId": unknown}), "workflowId"),
         (
-            json!({"workflow": workflow, "workflowId": nobody, "fileId": nobody}),
+            json!({"workflow": workflow, "workflowId": unknown, "fileId": unknown}),
             "workflowId",
         ),
         (
-            json!({"workflow": workflow, "fileId": nobody, "uploadUrl": "x"}),
+            json!({"workflow": workflow, "fileId": unknown, "uploadUrl": "x"}),
             "either",
         ),
         (
-            json!({"workflow": workflow, "fileId": nobody}),
+            json!({"workflow": workflow, "fileId": unknown}),
             "file not found",
         ),
-        (json!({"workflowId": nobody, "fileId": nobody}), "not found"),
+        (
+            json!({"workflowId": unknown, "fileId": unknown}),
+            "not found",
+        ),
         (
             json!({"workflow": workflow, "uploadUrl": "https://x.example/"}),
             "uploadUrl",
@@ -146,11 +149,11 @@ async fn what_cannot_be_run_leaves_no_workflow() -> Result<(), Failure> {
             "create_upload_url",
         ),
         (
-            json!({"workflow": {"id": nobody, "definition": small()}, "fileId": nobody}),
+            json!({"workflow": {"id": unknown, "definition": small()}, "fileId": unknown}),
             "workflowId",
         ),
         (
-            json!({"workflow": {"definition": {"nodes": [], "edges": []}}, "fileId": nobody}),
+            json!({"workflow": {"definition": {"nodes": [], "edges": []}}, "fileId": unknown}),
             "not found",
         ),
     ] {

@@ -1,4 +1,4 @@
-//! Calls that wait for a run: what they are told meanwhile, and what is left when nobody waits any more.
+//! Calls that wait for a run: what they are told meanwhile, and what is left when no caller waits any more.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::support::{
 /// Two signs of life on a stream, and a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A run of many minutes: nobody waits for its end here.
+/// A run of many minutes: no one waits for its end here.
 fn endless() -> Value {
     let heavy = ("convert", json!({"format": "heif", "compression": 100}));
     let steps: Vec<_> = std::iter::repeat_n(heavy, 40).collect();
     line_of(&steps)
 }
 
-/// A service with one place for a call, which is taken: a run has begun that nobody sees the end of.
+/// A service with one place for a call, which is taken: a run has begun that no one sees the end of.
 struct Taken {
     server: Server,
     talk: Talk,

@@ -22,7 +22,7 @@ async fn who_watches_is_counted_once_and_no_longer_than_it_watches() -> Result<(
     let watching: Vec<_> = (0..3)
         .map(|_| Viewer::new(&input.hls_url).start())
         .collect();
-    // A playlist that somebody looks at without playing is no viewer, nor are ids that were never given out.
+    // A playlist that someone looks at without playing is no viewer, nor are ids that were never given out.
     for odd in ["", "?play=", "?play=x", "?play=ffffffffffffffffff"] {
         server
             .get(&input.playback_path(&format!("media.m3u8{odd}")))
@@ -41,7 +41,7 @@ async fn who_watches_is_counted_once_and_no_longer_than_it_watches() -> Result<(
     assert!(metrics.contains("sluice_live_viewers 3"), "{metrics}");
 
     drop(watching);
-    eventually("nobody watches", GONE_AFTER, async || {
+    eventually("no one watches", GONE_AFTER, async || {
         let record = api.get(&input.id).await.ok()?;
         (record["viewers"] == 0).then_some(())
     })

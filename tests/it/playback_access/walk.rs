@@ -349,10 +349,10 @@ impl Walk {
         let other = api.create(json!({"requireSignedPlayback": true})).await?;
         let others = text(&token_for(api, &other, json!({})).await?, "token")?;
         let stream_key = input.obs_stream_key.clone();
-        let nobody = format!("pb_{}", "0".repeat(20));
+        let unknown = format!("pb_{}", "0".repeat(20));
         for leave in [
             others.as_str(),
-            &nobody,
+            &unknown,
             &stream_key,
             API_KEY,
             delivery_key,

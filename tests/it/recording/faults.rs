@@ -64,7 +64,7 @@ async fn killed_in_mid_broadcast_the_recording_goes_on_with_it() -> Result<(), F
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_and_nobody_returns_what_had_come_is_kept() -> Result<(), Failure> {
+async fn killed_and_no_one_returns_what_had_come_is_kept() -> Result<(), Failure> {
     let mut server = Server::start().await?;
     let api = server.api();
     let input = api

@@ -56,7 +56,7 @@ async fn changes_take_effect_at_once() -> Result<(), Failure> {
     api.wait_status(&other.id, "idle", SOON).await?;
     assert!(output.get().await.is_err());
 
-    // Whoever watches the input has noticed nothing.
+    // Anyone who watches the input has noticed nothing.
     encoder.stop().await?;
     let seen = watching.until_ended(SOON).await?;
     let ranges = seen.numbers()?;

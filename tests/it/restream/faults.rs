@@ -39,7 +39,7 @@ fn noise() -> Result<(Clip, TempDir), Failure> {
     Ok((Clip { recipe, flv, mp4 }, folder))
 }
 
-/// Publishes the whole clip to the input, and checks that whoever watches it gets every frame.
+/// Publishes the whole clip to the input, and checks that anyone who watches it gets every frame.
 async fn is_not_felt(
     source: &Input,
     meanwhile: impl AsyncFnOnce() -> Result<(), Failure>,
@@ -59,7 +59,7 @@ async fn is_not_felt(
     Ok(())
 }
 
-/// It accepts and never says a word: nobody reads, and the handshake does not end.
+/// It accepts and never says a word: no one reads, and the handshake does not end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_target_is_not_felt() -> Result<(), Failure> {
     let silent = TcpListener::bind("127.0.0.1:0").await?;
@@ -249,7 +249,7 @@ async fn outputs_go_on_after_a_killed_service() -> Result<(), Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
-    const SECRET: &str = "wrong-key-that-nobody-shall-see";
+    const SECRET: &str = "wrong-key-that-no one-shall-see";
     let clip = Recipe::numbered(0).make()?;
     let server = sender().start().await?;
     let api = server.api();

@@ -19,7 +19,7 @@ use crate::support::Failure;
 
 /// What is read at a time when there is a limit.
 const PIECE: usize = 16 << 10;
-/// Of the receiving socket, so that little waits where nobody reads.
+/// Of the receiving socket, so that little waits where no one reads.
 const RECEIVED: u32 = 8 << 10;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 

@@ -1,4 +1,4 @@
-//! The whole folder as one download, for whoever has its link.
+//! The whole folder as one download, for anyone with its link.
 
 use futures_util::StreamExt as _;
 use reqwest::StatusCode;

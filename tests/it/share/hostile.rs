@@ -105,7 +105,7 @@ async fn names_stand_as_they_are_stored() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn odd_requests_are_refused_and_harm_nobody() -> Result<(), Failure> {
+async fn odd_requests_are_refused_and_harm_no_one() -> Result<(), Failure> {
     let shared = Shared::open(json!({})).await?;
     let file = shared.put("a.bin", &[7; 1_000]).await?;
     let address = shared.server.addresses().http;

@@ -102,7 +102,7 @@ async fn a_folder_is_looked_through_page_by_page() -> Result<(), Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_goes_on_where_it_was_cut_and_is_kept_by_nobody_else() -> Result<(), Failure> {
+async fn a_file_goes_on_where_it_was_cut_and_is_kept_by_no_one_else() -> Result<(), Failure> {
     let shared = Shared::open(json!({})).await?;
     let bytes: Vec<u8> = (0..1_000_003_u32)
         .map(|n| (n.wrapping_mul(n) >> 7) as u8)

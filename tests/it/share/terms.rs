@@ -127,7 +127,7 @@ async fn a_bound_on_downloads_holds_and_lets_them_go_on() -> Result<(), Failure>
     let none = Value::Null;
     assert_eq!(get(&one, "bytes=0-9").await?, (206, none.clone()));
     assert_eq!(get(&one, "bytes=10-").await?, (206, none.clone()));
-    // Whoever leaves out the first byte has downloaded it all the same.
+    // Anyone who leaves out the first byte has downloaded it all the same.
     assert_eq!(get(&other, "bytes=1-").await?, (206, none.clone()));
     let refused = (410, json!("download_limit_reached"));
     assert_eq!(get(&one, "").await?, refused);

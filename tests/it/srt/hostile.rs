@@ -69,7 +69,7 @@ async fn a_good_stream_loses_nothing_to_floods_beside_it() -> Result<(), Failure
     assert_eq!(super::gateway::gateway_of(service), Some(gateway));
     let grown_kib = self::resident_kib(gateway)?.saturating_sub(resident_kib);
     assert!(grown_kib < RESIDENT_GROWTH_KIB, "{grown_kib} KiB more");
-    // Nobody was let in, and whoever has the address still is.
+    // No one was let in, and anyone with the address still is.
     let mut again = Publish::new(&clip, &input.srt_url()?)?.start()?;
     api.wait_status(&input.id, "live", SOON).await?;
     again.stop().await?;
@@ -85,7 +85,7 @@ async fn send_mutated(address: SocketAddr, mut dice: Dice) -> Result<(), Failure
             2 => conclusion(
                 dice.next() as u32,
                 dice.next() as u32,
-                b"publish:nobody:key",
+                b"publish:unknown:key",
             ),
             3 => control(dice.below(9) as u16, &mut dice),
             4 => data(&mut dice),
@@ -116,7 +116,7 @@ async fn shake_hands(address: SocketAddr, mut dice: Dice) -> Result<usize, Failu
         };
         answered += 1;
         let mut packet = match dice.below(4) {
-            0 => conclusion(id, cookie, b"publish:nobody:svc_live_x"),
+            0 => conclusion(id, cookie, b"publish:no one:svc_live_x"),
             1 => conclusion(id, cookie, &[b'%'; 512]),
             2 => conclusion(id, cookie, &random(&mut dice)),
             _ => conclusion(id, cookie, b""),

@@ -140,7 +140,7 @@ impl Sent {
     }
 }
 
-/// The packets before the goodbye may be lost, and nobody sends them again then.
+/// The packets before the goodbye may be lost, and no one sends them again then.
 fn check_whole(numbers: &[u32], clip: &Clip) -> Result<(), Failure> {
     check_contiguous(numbers, clip.first())?;
     let missing = clip.frames() as usize - numbers.len();

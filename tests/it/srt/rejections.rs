@@ -1,4 +1,4 @@
-//! Whoever may not publish is told so in the handshake, by SRT's own codes.
+//! Anyone who may not publish is told so in the handshake, by SRT's own codes.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         (published(&rotated), 1401),
         (published(&fresh), UNSECURE),
         (published(&disabled), 1403),
-        (format!("publish:nobody:{key}"), 1404),
+        (format!("publish:no one:{key}"), 1404),
         (format!("read:{slug}:{key}"), 1405),
         (format!("#!::r={slug},m=request,s={key}"), 1405),
         ("what is this?".to_owned(), 1400),
@@ -79,7 +79,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         Transmit::start(&clip.flv, &url)?.says(words).await?;
     }
     let status = api.get(&input.id).await?["status"].clone();
-    assert_eq!(status, "idle", "nobody was let in");
+    assert_eq!(status, "idle", "no one was let in");
     // The operator reads who was refused and why.
     let told =
         |line: &str| line.contains("a wrong passphrase, or none") && line.contains(&input.id);

@@ -50,7 +50,7 @@ pub fn sluice(arguments: &[&str]) -> Call {
         command.env_remove(name);
     }
     command.args(arguments);
-    // A service that starts although it should not takes no port that somebody else needs.
+    // A service that starts although it should not takes no port that another needs.
     for name in ["HTTP__LISTEN", "RTMP__LISTEN", "RTMP__TLS_LISTEN"] {
         command.env(format!("SLUICE_{name}"), "127.0.0.1:0");
     }
@@ -97,7 +97,7 @@ impl Call {
         self
     }
 
-    /// For whoever talks to it.
+    /// For anyone who talks to it.
     pub fn into_command(self) -> Command {
         self.command
     }

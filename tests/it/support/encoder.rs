@@ -70,7 +70,7 @@ impl Publish {
         self
     }
 
-    /// Encodes the audio anew, by ffmpeg's name of an encoder.
+    /// Encodes the audio again, by ffmpeg's name of an encoder.
     pub fn with_audio(mut self, encoder: &'static str) -> Self {
         self.audio = Some(encoder);
         self

@@ -446,7 +446,7 @@ fn number_in(luma: &[u8]) -> Result<u32, String> {
     Ok(number)
 }
 
-/// Makes a file under another name and moves it into place, so that nobody finds half of it.
+/// Makes a file under another name and moves it into place, so that no one finds half of it.
 fn into_place(path: &Path, make: impl FnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
     make(&unfinished)?;

@@ -58,6 +58,6 @@ pub async fn eventually<T>(
 
 /// Says on the terminal, past the test harness, that a scenario was left out on this machine.
 pub fn skip(scenario: &str, reason: &str) {
-    // Nobody is there to hear of a terminal that is gone.
+    // No one is there to hear of a terminal that is gone.
     let _ = writeln!(std::io::stderr(), "SKIPPED {scenario}: {reason}");
 }

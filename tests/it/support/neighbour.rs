@@ -1,4 +1,4 @@
-//! Somebody beside those who send what nobody should send.
+//! Someone beside those who send what no one should send.
 
 use std::sync::{
     Arc,

@@ -156,7 +156,7 @@ async fn what_is_not_kept_leaves_the_disk() -> Result<(), Failure> {
     assert!(answer.starts_with("HTTP/1.1 460"), "{answer}");
     assert_eq!(partial_bytes(server.data_dir())?, 1000);
 
-    // Whoever takes over such a request keeps what it brings itself.
+    // Anyone who takes over such a request keeps what it brings itself.
     let mut socket = upload
         .begin_with(&server, 1000, &length, &bytes[1000..600_000])
         .await?;

@@ -1,4 +1,4 @@
-//! Clips that nobody should send: each costs its sender a typed error, at most one process, and nobody else anything.
+//! Clips that no one should send: each costs its sender a typed error, at most one process, and no other anything.
 
 use std::{io, net::TcpListener, time::Duration};
 
@@ -404,7 +404,7 @@ async fn convert_tone(api: &Api) -> Result<(), Failure> {
     }
 }
 
-/// Somebody who converts a good clip.
+/// Someone who converts a good clip.
 fn neighbour(server: &Server) -> Neighbour {
     let api = server.api();
     Neighbour::start(move || {

@@ -37,7 +37,7 @@ impl Clock {
 
     /// From the true time, such as `+2d` or `-3600`.
     fn set(&self, offset: &str) -> Result<(), Failure> {
-        // Renamed into place, so that nobody reads half of it.
+        // Renamed into place, so that no one reads half of it.
         let new = self.offset.with_extension("new");
         std::fs::write(&new, offset)?;
         Ok(std::fs::rename(new, &self.offset)?)

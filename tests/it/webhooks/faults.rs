@@ -85,7 +85,7 @@ async fn hostile_receivers_are_no_business_of_a_healthy_one() -> Result<(), Fail
         let endpoint = subscribe(&api, &url, &["file.uploaded"]).await?;
         hostile.push((name, receiver, endpoint, status, words));
     }
-    // 200 and then no end: whatever is made of it, it costs nobody else anything.
+    // 200 and then no end: whatever is made of it, it costs no other anything.
     let endless = Receiver::start(Behaviour::EndlessBody(200)).await?;
     subscribe(&api, &endless.url("/endless"), &["file.uploaded"]).await?;
     for number in 1..FILES {
@@ -107,7 +107,7 @@ async fn hostile_receivers_are_no_business_of_a_healthy_one() -> Result<(), Fail
         assert!(preview.chars().count() <= 1000, "{name}: {record}");
         assert!(receiver.count() >= 1, "{name} was asked");
     }
-    assert_eq!(trap.connections(), 0, "nobody follows redirects");
+    assert_eq!(trap.connections(), 0, "no one follows redirects");
     assert!(endless.count() >= 1);
 
     assert!(server.is_running());

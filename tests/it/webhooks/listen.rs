@@ -197,10 +197,10 @@ async fn mistakes_are_told_in_plain_words() -> Result<(), Failure> {
     let server = Server::start().await?;
     let url = server.base_url();
     let stranger = Receiver::start(Behaviour::with_body(200, "<html>")).await?;
-    let nobody = Receiver::start(Behaviour::status(404)).await?;
+    let unknown = Receiver::start(Behaviour::status(404)).await?;
     let mut gone = Receiver::start(Behaviour::status(200)).await?;
     gone.go_down().await;
-    let (stranger, nobody, gone) = (stranger.url(""), nobody.url(""), gone.url(""));
+    let (stranger, unknown, gone) = (stranger.url(""), unknown.url(""), gone.url(""));
     for (arguments, words) in [
         (
             &["--url", &url, "--key", "svc_wrong"][..],
@@ -209,7 +209,7 @@ async fn mistakes_are_told_in_plain_words() -> Result<(), Failure> {
         (&["--url", &url, "--key", ""], "an API key is needed"),
         (&["--url", &gone], "--url where it is"),
         (&["--url", &stranger], "is --url the address of a Sluice"),
-        (&["--url", &nobody], "is --url the address of a Sluice"),
+        (&["--url", &unknown], "is --url the address of a Sluice"),
         (&["--url", "localhost:8080"], "--url localhost:8080"),
         (
             &["--url", &url, "--forward", "127.0.0.1:9000"],

@@ -40,7 +40,7 @@ fn told(receiver: &Receiver) -> Result<Vec<String>, Failure> {
     Ok(files)
 }
 
-/// Nobody stands farther from its place than requests that run beside each other explain.
+/// No one stands farther from its place than requests that run beside each other explain.
 fn check_order(told: &[String], expected: &[String]) {
     assert_eq!(told.len(), expected.len());
     for (place, file) in expected.iter().enumerate() {

@@ -50,7 +50,7 @@ fn asked(pool: &Pool, task: AvTask, demand: &str) -> Result<Assignment, Failure>
         inputs: vec![Arc::new(file_with(demand.as_bytes())?)],
         output: Output::Memory,
         limits: pool.compute.limits(),
-        follow: Follow::nobody(),
+        follow: Follow::none(),
         pixels: None,
     })
 }
@@ -154,7 +154,7 @@ async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> R
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_leaves_takes_the_process_along_even_while_it_starts() -> Result<(), Failure> {
+async fn anyone_leaves_takes_the_process_along_even_while_it_starts() -> Result<(), Failure> {
     let pool = Pool::of_video(one_of_each())?;
     let running = begin(&pool, asked(&pool, long(), "sluice-fault:hang")?);
     let [process] = until_processes(&pool, 1).await?[..] else {

@@ -143,7 +143,7 @@ async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> R
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_that_nobody_waits_for_is_killed_or_never_begun() -> Result<(), Failure> {
+async fn work_that_no_one_waits_for_is_killed_or_never_begun() -> Result<(), Failure> {
     let pool = Pool::with(ComputeSettings {
         workers: 1,
         ..ComputeSettings::default()
@@ -165,7 +165,7 @@ async fn work_that_nobody_waits_for_is_killed_or_never_begun() -> Result<(), Fai
     pool.until("they wait", |status| status.waiting == 3)
         .await?;
     waiting.iter().for_each(|task| task.abort());
-    pool.until("nobody waits", |status| status.waiting == 0)
+    pool.until("no one waits", |status| status.waiting == 0)
         .await?;
     running.abort();
     pool.until("nothing runs", |status| status.busy == 0)

@@ -14,7 +14,7 @@ use crate::support::{
     server::{Api, Server},
 };
 
-/// A picture in many pixels, made anew at each of a few steps: some seconds of work in a debug build.
+/// A picture in many pixels, made again at each of a few steps: some seconds of work in a debug build.
 fn slow() -> Value {
     let wide = node(
         "wide",
@@ -292,7 +292,7 @@ async fn a_failed_run_is_tried_again_from_the_step_that_failed() -> Result<(), F
 
 /// With another first step, the current version has nothing in common with what was done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_step_is_done_anew() -> Result<(), Failure> {
+async fn a_changed_step_is_done_again() -> Result<(), Failure> {
     let server = impatient().start().await?;
     let api = server.api();
     let workflow = create(&api, "changed", &failing()).await?;

@@ -139,7 +139,7 @@ async fn a_completed_run_is_told_to_subscribers_and_to_its_own_address() -> Resu
     check_signature(&request, &workflow.secret);
     check_completed(&request, &workflow, &run)?;
 
-    // A workflow's own addresses are no endpoints that somebody made.
+    // A workflow's own addresses are no endpoints that someone made.
     let listed = get(&api, "/api/webhooks").await?;
     assert_eq!(each(&listed["webhooks"], "url")?.len(), 3, "{listed}");
     wait_settled(&api, SOON).await?;

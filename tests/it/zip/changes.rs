@@ -61,7 +61,7 @@ async fn a_file_deleted_meanwhile_ends_the_archive_short() -> Result<(), Failure
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn archives_have_bounds_and_belong_to_somebody() -> Result<(), Failure> {
+async fn archives_have_bounds_and_belong_to_someone() -> Result<(), Failure> {
     let settings = Settings::new()
         .env("SLUICE_ARCHIVE__MAX_ENTRIES", "49")
         .env("SLUICE_ARCHIVE__MAX_ACTIVE", "1");
@@ -69,8 +69,8 @@ async fn archives_have_bounds_and_belong_to_somebody() -> Result<(), Failure> {
     let api = server.api();
     let (album, _) = album(&api).await?;
 
-    let nobody = api.fetch(&path(&album)).await?;
-    assert_eq!(nobody.status, StatusCode::UNAUTHORIZED);
+    let unknown = api.fetch(&path(&album)).await?;
+    assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
     for unknown in ["00000000-0000-4000-8000-000000000000", "x"] {
         let unknown = fetch(&api, unknown, &[]).await?;
         assert_eq!(unknown.status, StatusCode::NOT_FOUND);

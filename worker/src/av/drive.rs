@@ -1,6 +1,6 @@
 //! Running a graph to its end: progress, errors in our own words, frames one by one.
 //!
-//! A report is made only when the position moved, so that whoever watches for silence sees a graph that stands still.
+//! A report is made only when the position moved, so that anyone who watches for silence sees a graph that stands still.
 
 use std::{
     ops::ControlFlow,
@@ -91,7 +91,7 @@ pub(super) fn error_on(pipeline: &gst::Pipeline) -> Option<Failure> {
 ///
 /// A flush reaches sinks before the threads that push to them: what is on its way to a sink that flushes already, the caps
 /// of the first buffer above all, is refused, and the thread stops with an error, `not-negotiated`, before it hears of the
-/// flush itself, which starts it anew. It has posted that when the seek returns, since a flush waits for the threads it
+/// flush itself, which starts it again. It has posted that when the seek returns, since a flush waits for the threads it
 /// stops. Errors of elements themselves stay.
 pub(super) fn forget_interrupted(pipeline: &gst::Pipeline) {
     let bus = bus(pipeline);

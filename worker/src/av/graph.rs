@@ -7,7 +7,7 @@
 //!
 //! Branches hold their first buffers back until all that are wanted are there; then one seek, if a part is asked for,
 //! then the task links them and [`Graph::release`] lets go. So nothing reaches an encoder or a multiplexer before the
-//! place that was sought. Tracks that nobody wants are neither decoded nor linked.
+//! place that was sought. Tracks that no one wants are neither decoded nor linked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

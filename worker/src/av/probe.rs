@@ -144,7 +144,7 @@ fn discover(
         .spawn(move || {
             let discovered = gst_pbutils::Discoverer::new(give_up)
                 .and_then(|discoverer| discoverer.discover_uri(&uri));
-            // Nobody listens to one that was left behind.
+            // No one listens to one that was left behind.
             let _ = sender.send(discovered);
         })
         .map_err(|_| {

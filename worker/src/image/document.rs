@@ -1,6 +1,6 @@
 //! Images into one PDF, a page each.
 //!
-//! Every image is drawn anew: upright, in sRGB, on white, as a JPEG, which is what a page holds (ISO 32000-1 §7.4.8).
+//! Every image is drawn again: upright, in sRGB, on white, as a JPEG, which is what a page holds (ISO 32000-1 §7.4.8).
 //! So nothing of a file's own structure or metadata gets into the document.
 
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref};

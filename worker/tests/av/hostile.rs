@@ -264,7 +264,7 @@ const MUTATIONS: u64 = 12;
 /// After which a service would have ended the process.
 const STALL: Duration = Duration::from_secs(15);
 
-/// In the service a process that dies or stands still is ended, and costs nobody else anything; it must be rare.
+/// In the service a process that dies or stands still is ended, and costs no other anything; it must be rare.
 #[test]
 fn mutated_clips_end() {
     if !clips::can_be_made() {
@@ -343,12 +343,12 @@ fn mutations_in_a_child() {
     }
 }
 
-/// For whoever started this process; it is there even when the next step ends it.
+/// For anyone who started this process; it is there even when the next step ends it.
 fn print(line: &str) {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
-        .expect("somebody reads");
+        .expect("someone reads");
 }
 
 /// A few bytes changed, or a stretch of them made zero; the same for the same number.

@@ -166,14 +166,14 @@ fn a_file_that_breaks_off_is_no_short_result() {
     );
     let whole = fs::read(whole).expect("a clip");
     let broken = bytes("broken.mp4", &whole[..whole.len() / 2]);
-    let anew = Transcode {
+    let again = Transcode {
         video: Some(VideoWork {
-            anew: true,
+            again: true,
             ..VideoWork::default()
         }),
         ..to(Format::Mp4)
     };
-    for task in [to(Format::Mp4), to(Format::Mp3), anew] {
+    for task in [to(Format::Mp4), to(Format::Mp3), again] {
         let failure = convert(&broken, task.clone()).expect_err("it breaks off");
         assert_eq!(failure.code, FailureCode::Undecodable, "{failure}");
         assert!(failure.message.contains("of 4.0 s"), "{failure}");

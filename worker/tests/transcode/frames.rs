@@ -72,7 +72,7 @@ fn a_turned_clip_is_upright_when_it_is_encoded_and_still_to_be_turned_when_copie
         );
         let (size, expected) = colours(&turned, corners);
         assert_eq!(size.0 < size.1, rotate != "180");
-        for (format, anew) in [
+        for (format, again) in [
             (Format::Mp4, false),
             (Format::Mov, false),
             (Format::Mkv, false),
@@ -81,12 +81,12 @@ fn a_turned_clip_is_upright_when_it_is_encoded_and_still_to_be_turned_when_copie
             let task = Transcode {
                 format,
                 ..video(VideoWork {
-                    anew,
+                    again,
                     ..VideoWork::default()
                 })
             };
             let made = convert(&turned, task).expect("a conversion");
-            let what = format!("{rotate} {format:?} {anew}");
+            let what = format!("{rotate} {format:?} {again}");
             let (found_size, found) = colours(&made.path, corners);
             assert_eq!(found_size, size, "{what}");
             let is_same = found
@@ -97,7 +97,7 @@ fn a_turned_clip_is_upright_when_it_is_encoded_and_still_to_be_turned_when_copie
             let probed = made.probed();
             let video_frames = probed.stream("video").expect("frames");
             let is_flagged = video_frames.get("side_data_list").is_some();
-            assert_eq!(is_flagged, !anew && format != Format::Mkv, "{what}");
+            assert_eq!(is_flagged, !again && format != Format::Mkv, "{what}");
         }
     }
 }

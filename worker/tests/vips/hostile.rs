@@ -334,8 +334,8 @@ fn a_drawing_opens_no_file_and_no_connection() {
             "an entity was read"
         );
     }
-    let nobody_came = listener.accept().unwrap_err();
-    assert_eq!(nobody_came.kind(), ErrorKind::WouldBlock);
+    let no_one_came = listener.accept().unwrap_err();
+    assert_eq!(no_one_came.kind(), ErrorKind::WouldBlock);
 }
 
 #[test]

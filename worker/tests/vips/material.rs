@@ -1,4 +1,4 @@
-//! Files made byte by byte: what our own encoders cannot write, and what nobody honest would.
+//! Files made byte by byte: what our own encoders cannot write, and what no one honest would.
 
 use sluice_media::{
     format::Format,

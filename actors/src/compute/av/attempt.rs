@@ -74,8 +74,8 @@ impl AvRing {
         }
     }
 
-    /// Performs a task, in a second process if the first dies and nobody knows why. A ladder is not tried again: its files
-    /// have grown, and whoever owns them knows where they end.
+    /// Performs a task, in a second process if the first dies and the cause is unknown. A ladder is not tried again: its files
+    /// have grown, and anyone who owns them knows where they end.
     pub(super) fn perform(
         &self,
         task: &AvTask,

@@ -5,7 +5,7 @@
 //!   memory once enough of those before it have ended. More than there is at all, and it runs alone.
 //! - Interactive work stands before delivery and that before batch work of its queue; each task is passed [`MOST_PASSED`] times
 //!   at most.
-//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: whoever may fetch pictures of clips that take long
+//! - Delivery may take one place of [`PLACES_FOR_DELIVERY`] to wait in: anyone who may fetch pictures of clips that take long
 //!   does not keep those out who have a key.
 
 use std::{
@@ -132,10 +132,10 @@ impl ProcessQueue {
         Ok(place)
     }
 
-    /// Somebody has come, ended or left.
+    /// Someone has come, ended or left.
     fn let_in(&self, mut state: MutexGuard<'_, State>) {
         let admitted = state.admit();
-        // Whoever leaves in this very moment gives the permit back by dropping it, which takes the lock again.
+        // Anyone who leaves in this very moment gives the permit back by dropping it, which takes the lock again.
         drop(state);
         for waiter in admitted {
             let permit = Permit {

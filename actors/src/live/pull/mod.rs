@@ -1,7 +1,7 @@
 //! Fetches the inputs that have a `pullUrl` from their sources, each in a task of its own.
 //!
 //! Survives a restart (in `Args`): nothing but the handles; the rows say what is to be pulled. May be lost: the connections,
-//! which are made anew inside their inputs' reconnect windows. A source that fails is tried again with back-off for as long
+//! which are made again inside their inputs' reconnect windows. A source that fails is tried again with back-off for as long
 //! as its row wants it, and gives way while an encoder publishes.
 
 pub(crate) mod url;

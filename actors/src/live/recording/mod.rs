@@ -6,7 +6,7 @@
 //! ```
 //!
 //! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored fragments,
-//! and whoever dies over it is followed by another, who goes on behind the last stored file.
+//! and anyone who dies over it is followed by another, who goes on behind the last stored file.
 
 mod announcement;
 mod clip;

@@ -24,7 +24,7 @@ use super::{
 const EVERY: Duration = Duration::from_secs(30);
 /// A viewer who watches the end of a playlist that is still shown may ask for its segments for this much longer.
 const LAST_VIEWERS: Duration = Duration::from_secs(60);
-/// The media of a recording that failed are kept, for somebody to rescue them.
+/// The media of a recording that failed are kept, for someone to rescue them.
 const FAILED_KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// A folder that no row knows was perhaps made just now.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(3_600);

@@ -94,7 +94,7 @@ impl RecordingTask {
     }
 }
 
-/// What passes when somebody makes room; the media are kept as long.
+/// What passes when someone makes room; the media are kept as long.
 fn waited_for(error: &StoreError) -> Option<Failure> {
     let code = match error {
         StoreError::OverQuota { .. } => "storage_used_up",

@@ -2,7 +2,7 @@
 //!
 //! Segments are on the disk already: each file gets a second name in the recording's folder with its first part, so that it
 //! stays when the window forgets it, and grows as the window's does. A line of the index tells of it. Both are done by the
-//! thread that writes the broadcast's folder, so that nobody waits. When that disk is full the recording stops; the stream
+//! thread that writes the broadcast's folder, so that no one waits. When that disk is full the recording stops; the stream
 //! goes on.
 //!
 //! What survives the process is the folder: names, index, and bytes as far as they had been written.
@@ -281,7 +281,7 @@ impl RecordingWriter {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Written anew after the disk had failed, it is another file.
+                // Written again after the disk had failed, it is another file.
                 if fs::metadata(&from)?.ino() != fs::metadata(&to)?.ino() {
                     let fresh = to.with_extension("new");
                     let _ = fs::remove_file(&fresh);

@@ -1,7 +1,7 @@
 //! Outputs: what an input sends goes on to other platforms, each of them supervised alone.
 //!
 //! Survives a restart: the rows and what is known of each output ([`Restreams`]), like the directory of inputs. May be lost:
-//! the connections, which are made anew. An output reads its input's [`UnitWindow`], and no input ever waits for it.
+//! the connections, which are made again. An output reads its input's [`UnitWindow`], and no input ever waits for it.
 //!
 //! ```text
 //! LiveInput ── units ──▶ Tap ◀── reads ── Work ─▶ Feed ─▶ Sink ══▶ target     one Work for each enabled output
@@ -61,7 +61,7 @@ struct OutputParts {
 #[derive(Clone)]
 struct Entry {
     row: Arc<Output>,
-    /// Another one when the row says something else: whoever works for the old one is not wanted any more.
+    /// Another one when the row says something else: anyone who works for the old one is not wanted any more.
     progress: Arc<OutputProgress>,
 }
 

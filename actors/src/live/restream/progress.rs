@@ -1,4 +1,4 @@
-//! What is known of an output at a moment: written by its task, read by whoever asks.
+//! What is known of an output at a moment: written by its task, read by anyone who asks.
 
 use std::{
     sync::{
@@ -37,7 +37,7 @@ impl OutputStatus {
     }
 }
 
-/// A moment's facts. Counters begin with the service, and anew when address or `enabled` change.
+/// A moment's facts. Counters begin with the service, and again when address or `enabled` change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputReport {
     pub status: OutputStatus,
@@ -143,11 +143,11 @@ mod tests {
     fn what_went_wrong_is_told_until_it_works() {
         let progress = OutputProgress::new();
         progress.enter(OutputStatus::Connecting);
-        progress.fail("nobody is there".to_owned());
+        progress.fail("no one is there".to_owned());
         progress.lags(Duration::from_millis(7));
         progress.enter(OutputStatus::Connecting);
         let report = progress.report();
-        assert_eq!(report.last_error.as_deref(), Some("nobody is there"));
+        assert_eq!(report.last_error.as_deref(), Some("no one is there"));
         assert_eq!(
             (report.status, report.lag_ms),
             (OutputStatus::Connecting, 0)

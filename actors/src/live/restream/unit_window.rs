@@ -1,8 +1,8 @@
-//! The tap of an input: what its encoder sends, for whoever follows.
+//! The tap of an input: what its encoder sends, for anyone who follows.
 //!
 //! One window of units for all followers, each of whom reads it by number. The input never waits: a unit is put in, what is
 //! older than the buffer falls out at the other end, and a follower who comes late for it learns how much it missed. The
-//! window exists only while somebody follows.
+//! window exists only while someone follows.
 
 use std::{
     collections::VecDeque,
@@ -179,7 +179,7 @@ impl Window {
         }
     }
 
-    /// Nobody reads it any more.
+    /// No one reads it any more.
     fn clear(&mut self) {
         self.first = self.head();
         self.items = VecDeque::new();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_late_learns_how_much_it_missed() {
+    async fn anyone_is_late_learns_how_much_it_missed() {
         let tap = Arc::new(UnitWindow::default());
         tap.set_air(SourceState::Sending);
         let mut follower = tap.follow(KEEP);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_kept_for_nobody() {
+    async fn nothing_is_kept_for_no_one() {
         let tap = Arc::new(UnitWindow::default());
         let follower = tap.follow(KEEP);
         tap.put(&[audio(1)]);

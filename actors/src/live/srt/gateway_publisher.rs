@@ -49,7 +49,7 @@ pub(super) async fn run(
                 Ok(()) => publisher.tell_table(),
                 Err(_) => return Ok(()),
             },
-            // Given up for a change: whoever may publish is told at once, however long the answer takes.
+            // Given up for a change: anyone who may publish is told at once, however long the answer takes.
             contested = async {
                 look.tick().await;
                 authorizer.contested().await

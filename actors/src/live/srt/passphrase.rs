@@ -1,4 +1,4 @@
-//! The passphrase of an input: derived, so that no secret is stored and nobody has to choose one.
+//! The passphrase of an input: derived, so that no secret is stored and no one has to choose one.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};

@@ -1,4 +1,4 @@
-//! What publishers' connections tell: one beginning, one end, whoever dies in between.
+//! What publishers' connections tell: one beginning, one end, anyone who dies in between.
 
 use serde_json::{Value, json};
 use sluice_store::live_inputs::LiveInputPatch;

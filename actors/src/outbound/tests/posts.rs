@@ -89,7 +89,7 @@ async fn a_receiver_that_hangs_costs_the_attempts_time() {
         assert!(matches!(error, Error::Timeout { .. }), "{error}");
         assert_eq!(error.to_string(), "the answer took longer than 0.3 s");
     }
-    // Nobody accepts: the system does so in the listener's place.
+    // No one accepts: the system does so in the listener's place.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let hasty = Post {
@@ -264,14 +264,14 @@ async fn resets_and_closed_ports_are_told_apart() {
     let address = closed.local_addr().unwrap();
     drop(closed);
     let url = format!("http://{address}/secret");
-    let error = post(&open(), &url).await.expect_err("nobody listens");
+    let error = post(&open(), &url).await.expect_err("no one listens");
     let told = format!("http://{address} cannot be reached: Connection refused (os error 111)");
     assert_eq!(error.to_string(), told);
 }
 
 #[tokio::test]
 async fn five_hundred_and_twelve_attempts_run_at_once() {
-    // Nobody is answered before everybody is there.
+    // No one is answered before everybody is there.
     let all_there = std::sync::Arc::new(tokio::sync::Barrier::new(512));
     let receiver = Receiver::start(move |mut stream| {
         let all_there = all_there.clone();

@@ -105,7 +105,7 @@ async fn a_service_that_stops_gives_a_stream_back_untouched() {
 
 /// As after an upgrade, whose encoder begins a rendition in another way.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_gone_on_with_is_made_anew() {
+async fn what_cannot_be_gone_on_with_is_made_again() {
     let mut site = Site::open().await;
     let stream = site.create().await;
     site.workers.play(2);
@@ -121,7 +121,7 @@ async fn what_cannot_be_gone_on_with_is_made_anew() {
 
 /// One that belongs to an owner which has lost the stream, and is ended a moment too late.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_writes_beside_a_worker_that_has_not_ended() {
+async fn no_one_writes_beside_a_worker_that_has_not_ended() {
     let mut site = Site::open().await;
     let stream = site.create().await;
     site.workers.play(2);

@@ -43,7 +43,7 @@ pub(super) struct Fake {
     pub(super) is_blind: AtomicBool,
     /// Audio is announced, and there is none.
     pub(super) is_silent: AtomicBool,
-    /// Whoever waits for a ladder panics.
+    /// Anyone who waits for a ladder panics.
     pub(super) is_deadly: AtomicBool,
     /// Ladders that began, by the number of the segment at which they did.
     pub(super) began: Mutex<Vec<u32>>,
@@ -126,7 +126,7 @@ impl Fake {
         self.began.lock().unwrap().push(first);
         assert!(!self.is_deadly.load(SeqCst), "a test asked for this panic");
         let last = self.segments.load(SeqCst);
-        // Audio begins anew, and catches up in the first round.
+        // Audio begins again, and catches up in the first round.
         let mut heard = 0;
         for round in first..last {
             self.rounds.acquire().await.unwrap().forget();

@@ -39,7 +39,7 @@ pub enum Happening {
     Locked(i64),
     /// The wall clock, by so much.
     Jump(i64),
-    /// Somebody asks for a delivery again.
+    /// Someone asks for a delivery again.
     Replay,
     /// The owner of an endpoint resumes it.
     Resume(usize),
@@ -470,10 +470,10 @@ impl World {
         }
     }
 
-    /// One attempt that somebody asked for, beside those that were cut short.
+    /// One attempt that someone asked for, beside those that were cut short.
     fn check_replay(&self, row: usize) {
         let Some(before) = self.replayed.get(&row) else {
-            panic!("seed {}: nobody asked for row {row} again", self.seed);
+            panic!("seed {}: no one asked for row {row} again", self.seed);
         };
         let made = self.table.rows[row].attempts[*before..].iter();
         let whole = made

@@ -23,7 +23,7 @@ async fn runs_stop_at_their_next_step_and_go_on_after_the_start() {
     assert_eq!(
         answered.status,
         RunStatus::Processing,
-        "whoever waits is answered"
+        "callers that wait is answered"
     );
     let late = site.submit(&workflow, "b.png", "w=1").await;
     site.workers.release();

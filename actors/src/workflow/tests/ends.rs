@@ -66,7 +66,7 @@ async fn an_input_that_is_no_image_or_gone_fails_the_first_step_that_reads_it() 
         (gone.0, Some(gone.1), "internal"),
     ] {
         let request = site.request(&workflow, "a", &upload);
-        // Nobody begins it before the file is gone.
+        // No one begins it before the file is gone.
         let submitted = match file {
             None => site.workflows.submit(request, Some(upload)).await.unwrap(),
             Some(file) => {
@@ -263,7 +263,7 @@ async fn a_deleted_workflow_ends_its_runs_and_leaves_its_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_goes_on_when_nobody_waits_for_it() {
+async fn a_deletion_goes_on_when_no_one_waits_for_it() {
     const RUNS: usize = 350;
     let site = Site::open().await;
     let workflow = site.save(photos()).await;

@@ -26,7 +26,7 @@ async fn two_hundred_runs_at_once_all_complete() {
     assert_eq!(texts.len(), 200);
     assert_eq!((site.used().await, site.all_files().await), (200, 200));
     assert_eq!(site.workflows.counts().completed, 200);
-    site.until("nobody works any more", |site| {
+    site.until("no one works any more", |site| {
         site.workflows.counts().active == 0
     })
     .await;

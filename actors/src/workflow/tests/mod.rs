@@ -295,7 +295,7 @@ fn start(
     store: &Store,
     workers: &Arc<Fake>,
 ) -> (Workflows, ActorRef<Root>) {
-    // Nobody works on streams here: that they are made is a run's, what becomes of them is theirs.
+    // No one works on streams here: that they are made is a run's, what becomes of them is theirs.
     let streams = VideoStreams::over(
         StreamSettings::default(),
         store.clone(),

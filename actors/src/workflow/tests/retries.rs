@@ -95,7 +95,7 @@ async fn a_retry_with_the_current_version_keeps_what_that_does_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_behind_another_gate_begins_anew() {
+async fn a_retry_behind_another_gate_begins_again() {
     let site = Site::open().await;
     let gated = |mime: &str| {
         let mut definition = steps(5);

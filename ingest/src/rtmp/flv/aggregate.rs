@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use super::Corruption;
 
 const TAG_HEADER: usize = 11;
-/// After each tag: the length of the tag before, which nobody needs.
+/// After each tag: the length of the tag before, which no one needs.
 const BACK_POINTER: usize = 4;
 
 /// One tag inside an aggregate.

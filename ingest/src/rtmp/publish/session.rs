@@ -143,7 +143,7 @@ impl ClientSession {
         }
     }
 
-    /// Bytes to send, in order; whoever sends them empties it.
+    /// Bytes to send, in order; anyone who sends them empties it.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         self.writer.output()
     }

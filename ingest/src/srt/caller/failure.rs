@@ -20,11 +20,11 @@ pub enum CallFailure {
     },
     /// Nothing came back.
     #[error(
-        "nobody answered by SRT within {within:?}: is the receiver a listener, and its UDP port open?"
+        "no one answered by SRT within {within:?}: is the receiver a listener, and its UDP port open?"
     )]
     Unanswered { within: Duration },
     /// The machine is there, and its port is closed.
-    #[error("nobody listens on this UDP port")]
+    #[error("no one listens on this UDP port")]
     PortClosed,
     /// The listener said no.
     #[error("the receiver refused the stream: {reason}")]
@@ -126,10 +126,10 @@ mod tests {
     fn errors_of_the_system_are_told_apart() {
         let within = Duration::from_secs(3);
         for (kind, expected) in [
-            (io::ErrorKind::TimedOut, "nobody answered by SRT within 3s"),
+            (io::ErrorKind::TimedOut, "no one answered by SRT within 3s"),
             (
                 io::ErrorKind::ConnectionRefused,
-                "nobody listens on this UDP port",
+                "no one listens on this UDP port",
             ),
             (
                 io::ErrorKind::NetworkUnreachable,

@@ -1,4 +1,4 @@
-//! Calls to listeners of `srt-tokio`, to nobody, and to libsrt where it is linked.
+//! Calls to listeners of `srt-tokio`, to no one, and to libsrt where it is linked.
 
 use std::net::UdpSocket as StdUdpSocket;
 

@@ -70,7 +70,7 @@ fn registration(format: &[u8; 4]) -> Vec<u8> {
 pub(super) struct Tables {
     association: PidWriter,
     map: PidWriter,
-    /// Of the map; decoders read it anew when it differs.
+    /// Of the map; decoders read it again when it differs.
     version: u8,
     /// The first carries the clock.
     entries: Vec<Entry>,

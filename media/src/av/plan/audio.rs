@@ -104,7 +104,7 @@ impl AudioCodec {
     }
 
     fn bitrate(self, rate: u32, channels: u32, asked_kbps: Option<u32>) -> Option<u32> {
-        /// What is asked of a channel when nobody says.
+        /// What is asked of a channel when no one says.
         const USUAL_KBPS: u32 = 64;
         let kbps = asked_kbps.unwrap_or(match self {
             Self::Mp3 => 192,
@@ -132,10 +132,10 @@ fn nearest(known: &[u32], wanted: u32) -> u32 {
 }
 
 impl AudioWork {
-    /// Whether the samples stay as they are and nobody asks for another coding of them. A bit rate alone does not: it is
+    /// Whether the samples stay as they are and no one asks for another coding of them. A bit rate alone does not: it is
     /// for what has to be encoded.
     pub fn changes_nothing(&self) -> bool {
-        !self.anew && !self.changes_loudness()
+        !self.again && !self.changes_loudness()
     }
 
     /// Whether samples are multiplied by anything.

@@ -137,9 +137,9 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
             "copy",
         ),
         (
-            "anew",
+            "again",
             work(VideoWork {
-                anew: true,
+                again: true,
                 ..VideoWork::default()
             }),
             "encode",
@@ -193,7 +193,7 @@ fn whatever_is_to_change_is_encoded_and_the_rest_is_not() {
         (
             "a bitrate",
             with_audio(AudioWork {
-                anew: true,
+                again: true,
                 bitrate_kbps: Some(96),
                 ..AudioWork::default()
             }),

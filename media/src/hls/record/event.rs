@@ -13,7 +13,7 @@ use super::{
 /// Segments of one playlist: a day and a half of two seconds each.
 pub const MOST_LISTED: usize = 65_536;
 
-/// A growing playlist. What was listed is written once; whoever asks gets a head, that, and perhaps an end.
+/// A growing playlist. What was listed is written once; anyone who asks gets a head, that, and perhaps an end.
 #[derive(Clone, Debug)]
 pub struct EventPlaylist {
     broadcast: String,

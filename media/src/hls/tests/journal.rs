@@ -169,7 +169,7 @@ fn parts_that_no_file_holds_are_dropped_and_their_numbers_are_not_used_again() {
 }
 
 #[test]
-fn after_a_power_loss_the_list_begins_anew_behind_the_gap() {
+fn after_a_power_loss_the_list_begins_again_behind_the_gap() {
     let (journal, _, files) = recorded_with_files(&[7.0], false);
     let mut recovered = replay(&journal).unwrap();
     let first_lost =

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::codec::AudioConfig;
 
-/// 20 ms: frames that stray further from their timestamps are set anew.
+/// 20 ms: frames that stray further from their timestamps are set again.
 const STRAY_90K: i64 = 1_800;
 /// A longer hole in the audio is no hole, but damage: at most a day of silence is made.
 const MAX_SILENCE_90K: i64 = 86_400 * 90_000;

@@ -365,11 +365,11 @@ fn conversions_copy_unless_a_quality_is_asked_for() {
     let video = transcode("convert", asked, Format::Mp4)
         .video
         .expect("pictures");
-    assert_eq!((video.quality, video.anew), (60, true));
+    assert_eq!((video.quality, video.again), (60, true));
     let resize = video.resize.expect("a size");
     assert_eq!((resize.width, resize.fit), (Some(1080), Fit::Cover));
 
-    for (fields, kbps, anew) in [
+    for (fields, kbps, again) in [
         (json!({"format": "mp3"}), Some(192), false),
         (
             json!({"format": "mp3", "compression": 100}),
@@ -380,7 +380,7 @@ fn conversions_copy_unless_a_quality_is_asked_for() {
     ] {
         let audio = transcode("convert", fields, Format::Mp4);
         assert_eq!(audio.video, None);
-        assert_eq!((audio.audio.bitrate_kbps, audio.audio.anew), (kbps, anew));
+        assert_eq!((audio.audio.bitrate_kbps, audio.audio.again), (kbps, again));
     }
     // A file of audio alone may go into a container of pictures: what it holds the worker finds out.
     assert!(
@@ -436,7 +436,7 @@ fn parts_are_cut_where_they_were_asked_for() {
 
 #[test]
 fn a_bit_rate_counts_where_audio_is_encoded() {
-    for (fields, kbps, anew) in [
+    for (fields, kbps, again) in [
         (json!({}), Some(192), false),
         (json!({"bitrateKbps": 192}), Some(192), true),
         (json!({"bitrateKbps": 100}), Some(96), true),
@@ -446,8 +446,8 @@ fn a_bit_rate_counts_where_audio_is_encoded() {
             let audio = transcode(tool, fields.clone(), Format::Mov);
             assert_eq!(audio.video, None);
             assert_eq!(
-                (audio.audio.bitrate_kbps, audio.audio.anew),
-                (kbps, anew),
+                (audio.audio.bitrate_kbps, audio.audio.again),
+                (kbps, again),
                 "{fields}"
             );
         }
@@ -495,7 +495,7 @@ fn edits_change_what_they_name_and_copy_the_rest() {
     let audio = json!({"volume": 0.5, "normalize": true, "fadeIn": 1, "fadeOut": "2.5"});
     let adjusted = transcode("adjust", audio, Format::Mp4);
     let video = adjusted.video.expect("pictures");
-    assert!(!video.anew && video.adjust == Default::default());
+    assert!(!video.again && video.adjust == Default::default());
     assert_eq!(
         (adjusted.audio.volume, adjusted.audio.normalize),
         (0.5, true)
@@ -519,13 +519,13 @@ fn edits_change_what_they_name_and_copy_the_rest() {
         Format::Mp3,
     );
     assert_eq!(
-        (smaller.audio.bitrate_kbps, smaller.audio.anew),
+        (smaller.audio.bitrate_kbps, smaller.audio.again),
         (Some(80), true)
     );
     assert!(!smaller.keep_tags);
     let smaller = transcode("compress", json!({"quality": 40}), Format::Mp4);
     assert_eq!(
-        smaller.video.map(|video| (video.quality, video.anew)),
+        smaller.video.map(|video| (video.quality, video.again)),
         Some((40, true))
     );
 }

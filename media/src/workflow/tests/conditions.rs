@@ -444,7 +444,7 @@ fn few_expressions_may_be_large() {
     );
 }
 
-/// Compiling takes up to a tenth of a second, which nobody has who reads definitions inside a transaction.
+/// Compiling takes up to a tenth of a second, which no one has who reads definitions inside a transaction.
 #[test]
 fn expressions_of_a_saved_definition_are_compiled_when_they_are_asked() {
     let gate =

@@ -1,6 +1,6 @@
 //! The folders of this machine whose files an agent may send. None is allowed unless its user names it.
 //!
-//! What an agent asks for is data that somebody else may have written. So a path decides only which folder and which names
+//! What an agent asks for is data that another may have written. So a path decides only which folder and which names
 //! below it; that none of them leads out is decided by the kernel while it opens them ([`beneath`]), not by looking first.
 
 mod beneath;

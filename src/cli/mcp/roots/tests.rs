@@ -289,7 +289,7 @@ fn a_root_is_what_it_was_when_it_was_allowed() {
     }
 }
 
-/// Somebody exchanges the file, and a folder on its way, with links that lead out, again and again.
+/// Someone exchanges the file, and a folder on its way, with links that lead out, again and again.
 #[test]
 fn no_race_leads_out() {
     let machine = Machine::new();

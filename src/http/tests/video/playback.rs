@@ -69,7 +69,7 @@ async fn a_growing_stream_is_an_event_and_a_ready_one_is_whole() {
     assert_eq!(growing.header("cache-control"), "public, max-age=1");
     let later = site.play("GET", &format!("{id}/360p/3.m4s"), &[]).await;
     assert_eq!(later.json()["code"], "not_ready");
-    // After a crash they may be made anew.
+    // After a crash they may be made again.
     for name in ["init.mp4", "2.m4s"] {
         let address = format!("{id}/360p/{name}");
         let growing = site.play("GET", &address, &[]).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sluice_store::api_keys::Scope;
 
-use super::{NOBODY, PNG, Site, chain, id, path, storing};
+use super::{PNG, Site, UNKNOWN_ID, chain, id, path, storing};
 
 #[actix_web::test]
 async fn a_workflow_is_answered_as_it_was_saved() {
@@ -83,7 +83,7 @@ async fn a_workflow_is_its_owners() {
         (
             "POST",
             format!("{one}/run-file"),
-            Some(json!({"fileId": NOBODY})),
+            Some(json!({"fileId": UNKNOWN_ID})),
             403,
             404,
         ),
@@ -91,7 +91,13 @@ async fn a_workflow_is_its_owners() {
         ("GET", format!("{one}/versions"), None, 200, 404),
         ("GET", format!("{one}/versions/1"), None, 200, 404),
         ("GET", format!("{one}/versions/2"), None, 404, 404),
-        ("GET", format!("/api/workflows/{NOBODY}"), None, 404, 404),
+        (
+            "GET",
+            format!("/api/workflows/{UNKNOWN_ID}"),
+            None,
+            404,
+            404,
+        ),
         ("GET", "/api/workflows/lint".to_owned(), None, 405, 405),
         (
             "POST",
@@ -165,7 +171,7 @@ async fn each_save_makes_a_version_and_crossing_ones_are_told() {
             json!(4),
         ),
         (
-            json!({"id": NOBODY, "definition": storing()}),
+            json!({"id": UNKNOWN_ID, "definition": storing()}),
             404,
             Value::Null,
         ),
@@ -264,17 +270,17 @@ async fn what_the_account_does_not_have_is_named_with_its_node() {
             folder.as_str(),
         ),
         (
-            with(storing(), "trigger", json!({"folderId": NOBODY})),
+            with(storing(), "trigger", json!({"folderId": UNKNOWN_ID})),
             Value::Null,
             "unknown_folder",
-            NOBODY,
+            UNKNOWN_ID,
         ),
-        (mark(NOBODY), json!("mark"), "unknown_file", NOBODY),
+        (mark(UNKNOWN_ID), json!("mark"), "unknown_file", UNKNOWN_ID),
         (
-            chain(&[("mark", "watermark", json!({"watermark_file": NOBODY}))]),
+            chain(&[("mark", "watermark", json!({"watermark_file": UNKNOWN_ID}))]),
             json!("mark"),
             "unknown_file",
-            NOBODY,
+            UNKNOWN_ID,
         ),
         (mark(&text), json!("mark"), "unknown_file", "text/plain"),
         (
@@ -477,14 +483,19 @@ async fn lint_tells_what_a_save_would_and_saves_nothing() {
     );
     let broken = lint(chain(&[
         ("small", "resize", json!({})),
-        ("keep", "storage", json!({"folderId": NOBODY})),
+        ("keep", "storage", json!({"folderId": UNKNOWN_ID})),
     ]))
     .await;
     assert_eq!(
         (&broken["valid"], &broken["problems"][0]["nodeId"]),
         (&json!(false), &json!("small"))
     );
-    let unknown = lint(chain(&[("keep", "storage", json!({"folderId": NOBODY}))])).await;
+    let unknown = lint(chain(&[(
+        "keep",
+        "storage",
+        json!({"folderId": UNKNOWN_ID}),
+    )]))
+    .await;
     assert_eq!(
         (&unknown["valid"], &unknown["problems"][0]["code"]),
         (&json!(false), &json!("unknown_folder"))

@@ -1,4 +1,4 @@
-//! Runs that nobody works on: what is taken, refused, cancelled and tried again.
+//! Runs that no one works on: what is taken, refused, cancelled and tried again.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use serde_json::{Value, json};
 use sluice_store::api_keys::Scope;
 
-use super::{NOBODY, PNG, Site, form, id, path, run_path, storing};
+use super::{PNG, Site, UNKNOWN_ID, form, id, path, run_path, storing};
 use crate::config::Config;
 
 /// Answers do not wait for runs that never end.
@@ -78,7 +78,12 @@ async fn a_run_ends_once_and_is_tried_again_under_its_id() {
         (&stranger, "GET", format!("{one}/events"), 404),
         (&stranger, "POST", format!("{one}/cancel"), 404),
         (&stranger, "POST", format!("{one}/retry"), 404),
-        (&reader, "GET", format!("/api/workflows/runs/{NOBODY}"), 404),
+        (
+            &reader,
+            "GET",
+            format!("/api/workflows/runs/{UNKNOWN_ID}"),
+            404,
+        ),
     ] {
         let answer = site.call_as(key, method, &path, None).await;
         assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
@@ -201,7 +206,7 @@ async fn a_run_takes_exactly_one_file() {
         ),
         (400, true)
     );
-    let nowhere = format!("/api/workflows/{NOBODY}/run");
+    let nowhere = format!("/api/workflows/{UNKNOWN_ID}/run");
     assert_eq!(
         site.send_form(key, &nowhere, form("file", "a.png", PNG))
             .await
@@ -289,7 +294,7 @@ async fn a_stored_file_is_run_as_it_is() {
     for (body, status) in [
         (json!({}), 400),
         (json!({"fileId": "x"}), 400),
-        (json!({"fileId": NOBODY}), 404),
+        (json!({"fileId": UNKNOWN_ID}), 404),
         (json!({"fileId": empty["id"]}), 400),
     ] {
         assert_eq!(post(body.clone()).await.status, status, "{body}");

@@ -266,7 +266,7 @@ fn media(viewer: &Viewer, track: &Track, name: &str, offset: u64, length: u64) -
         },
         keeping: match viewer.watched.stream.status {
             StreamStatus::Ready => CacheLifetime::Forever,
-            // After a crash, what not all renditions had is made anew.
+            // After a crash, what not all renditions had is made again.
             _ => CacheLifetime::Minute,
         },
     }

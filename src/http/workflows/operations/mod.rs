@@ -1,4 +1,4 @@
-//! What can be done with workflows and their runs, for REST and for agents alike: plain functions over whoever asks.
+//! What can be done with workflows and their runs, for REST and for agents alike: plain functions over anyone who asks.
 //!
 //! They answer with records, so that a handler or a tool only has to write them down. Every rejection is an [`ApiError`] whose
 //! text says what to change.

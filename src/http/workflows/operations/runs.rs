@@ -291,7 +291,7 @@ impl Client {
 }
 
 impl RequestContext<'_> {
-    /// A run on bytes that came with a request, which somebody waits for. 400 for an empty file or an odd source, 413 beyond
+    /// A run on bytes that came with a request, which someone waits for. 400 for an empty file or an odd source, 413 beyond
     /// the plan's size.
     fn run(
         &self,

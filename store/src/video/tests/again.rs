@@ -103,7 +103,7 @@ async fn a_stream_that_gets_on_between_crashes_is_not_given_up() {
         lease = again.expect("another owner");
     }
     assert_eq!(lease.begins, 1);
-    // What is made anew is not told of again.
+    // What is made again is not told of again.
     bench.step_back(&lease, 0).await.unwrap();
     let stream = bench.record(&lease, group(0..1)).await.unwrap();
     assert_eq!(stream.progress, 90);

@@ -163,7 +163,7 @@ async fn a_suspended_endpoint_that_moves_is_probed_at_once() {
 
 /// What an attempt to the old address finds is nothing to the new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_moves_is_judged_anew() {
+async fn an_endpoint_that_moves_is_judged_again() {
     let world = World::new().await;
     let id = world.endpoint(&["*"]).await;
     let patch = EndpointPatch {

@@ -76,7 +76,7 @@ async fn nothing_waits_for_a_deleted_endpoint() {
     }
 }
 
-/// Whoever lost a claim changes nothing, and those beside it in the same batch are recorded.
+/// Anyone who lost a claim changes nothing, and those beside it in the same batch are recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_claim_is_passed_over() {
     let world = World::new().await;
@@ -116,8 +116,8 @@ async fn a_lost_claim_is_passed_over() {
         .await;
     assert_eq!(taken_away.unwrap(), 1);
     assert_eq!(world.record(vec![ended(lost, Next::Delivered)]).await, 0);
-    let anew = world.claim_one(id, NOW + 2).await;
-    assert_eq!((anew.fence, anew.number), (lost.fence + 1, 2));
+    let again = world.claim_one(id, NOW + 2).await;
+    assert_eq!((again.fence, again.number), (lost.fence + 1, 2));
     assert_eq!(world.record(vec![ended(lost, Next::Failed)]).await, 0);
     let states: Vec<_> = world
         .attempts(lost.delivery_id)
@@ -126,7 +126,7 @@ async fn a_lost_claim_is_passed_over() {
         .map(|attempt| attempt.status)
         .collect();
     assert_eq!(states, [AttemptStatus::Interrupted, AttemptStatus::Running]);
-    assert_eq!(world.record(vec![ended(&anew, Next::Delivered)]).await, 1);
+    assert_eq!(world.record(vec![ended(&again, Next::Delivered)]).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +180,7 @@ async fn an_interrupted_attempt_does_not_count_and_is_made_again_at_once() {
             "not that owner's"
         );
     }
-    assert_eq!(turn(None, 100).await, 5, "whoever has them");
+    assert_eq!(turn(None, 100).await, 5, "anyone with them");
 }
 
 #[tokio::test(flavor = "multi_thread")]

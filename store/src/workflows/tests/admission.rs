@@ -164,7 +164,7 @@ async fn run_numbered(bench: &Bench, number: i64) -> Uuid {
 }
 
 #[tokio::test]
-async fn cancelling_one_that_waits_lets_nobody_in() {
+async fn cancelling_one_that_waits_lets_no_one_in() {
     let bench = Bench::new().await;
     for n in 0..3 {
         bench.run(n).await;
@@ -196,7 +196,7 @@ async fn a_raised_bound_is_filled_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn a_lowered_bound_lets_nobody_in_until_it_is_kept() {
+async fn a_lowered_bound_lets_no_one_in_until_it_is_kept() {
     let bench = Bench::new().await;
     for n in 0..4 {
         bench.run(n).await;

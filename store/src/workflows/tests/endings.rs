@@ -171,7 +171,7 @@ async fn the_unfinished_runs_of_a_deleted_workflow_are_cancelled() {
     assert_eq!(
         bench.number("SELECT count(*) FROM work").await,
         0,
-        "nobody is let in any more"
+        "no one is let in any more"
     );
     let workflow = bench.workflow;
     let more = |rows| {

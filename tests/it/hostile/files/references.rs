@@ -1,4 +1,4 @@
-//! Drawings that point at other files and at other machines: nothing is read, nobody is asked.
+//! Drawings that point at other files and at other machines: nothing is read, no one is asked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -58,7 +58,7 @@ async fn a_drawing_reaches_no_file_and_no_port() -> Result<(), Failure> {
         assert_eq!(answer.status, 415, "{name}");
     }
     let came = timeout(NOBODY_CAME, visited.notified()).await;
-    assert!(came.is_err(), "somebody connected to port {port}");
+    assert!(came.is_err(), "someone connected to port {port}");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Attribute lists (RFC 8216 §4.2), read without mercy.
 
-/// The attributes of a tag. What is taken is gone, so that [`Attributes::finish`] finds what nobody knows.
+/// The attributes of a tag. What is taken is gone, so that [`Attributes::finish`] finds what no one knows.
 #[derive(Debug)]
 pub struct Attributes<'a> {
     left: Vec<(&'a str, Value<'a>)>,

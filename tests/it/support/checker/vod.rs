@@ -165,7 +165,7 @@ fn variant(value: &str, uri: Option<&str>) -> Result<Variant, String> {
         .plain("CLOSED-CAPTIONS")?
         .is_some_and(|value| value != "NONE")
     {
-        return Err("CLOSED-CAPTIONS that nobody made".into());
+        return Err("CLOSED-CAPTIONS that no one made".into());
     }
     attributes.finish()?;
     match (1..=found.bandwidth).contains(&found.average_bandwidth) {

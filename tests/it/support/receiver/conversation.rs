@@ -114,7 +114,7 @@ async fn answer(
     match behaviour {
         Behaviour::Reply(reply) => {
             connection.write_all(&whole(&reply)).await?;
-            // Nobody else sets it.
+            // No one else sets it.
             let _ = request.answered.set(reply.status);
             return Ok(Then::Keep);
         }

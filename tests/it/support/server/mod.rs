@@ -88,7 +88,7 @@ impl Settings {
         self
     }
 
-    /// HTTPS and RTMPS with a certificate that nobody trusts.
+    /// HTTPS and RTMPS with a certificate that no one trusts.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self

@@ -47,7 +47,7 @@ async fn a_killed_service_goes_on_where_its_segments_end() -> Result<(), Failure
     let same = kept
         .zip(&after.video_frames[0].segments)
         .take_while(|(before, after)| before == after);
-    assert!(same.count() >= 2, "what was stored was made anew");
+    assert!(same.count() >= 2, "what was stored was made again");
     assert_eq!(
         events_of(&api, &id).await?,
         ["video.stream.ready", "video.stream.started"]

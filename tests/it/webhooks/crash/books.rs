@@ -83,7 +83,7 @@ impl Books {
             assert_eq!(times, 1, "events of the acknowledged file {file}");
         }
         let twice = by_file.iter().find(|(_, times)| **times != 1);
-        assert_eq!(twice, None, "a file that nobody acknowledged, too");
+        assert_eq!(twice, None, "a file that no one acknowledged, too");
         let ids: HashSet<_> = self.feed.iter().map(|(id, _)| id).collect();
         assert_eq!(ids.len(), self.feed.len(), "ids of events");
         assert!(acknowledged.len() >= 100, "this was no load");

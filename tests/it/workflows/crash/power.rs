@@ -1,4 +1,4 @@
-//! A power loss, as files show it that nobody flushed.
+//! A power loss, as files show it that no one flushed.
 
 use std::{fs::OpenOptions, os::unix::fs::FileExt as _, path::Path};
 

@@ -318,7 +318,7 @@ async fn what_is_too_large_is_refused_unseen() -> Result<(), Failure> {
             );
         }
     }
-    // Whoever sends such things harms nobody else.
+    // Anyone who sends such things harms no other.
     let workflow = create(
         &api,
         "fine",

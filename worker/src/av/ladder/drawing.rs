@@ -16,7 +16,7 @@ use super::{
 };
 use crate::image::Raster;
 
-/// A storyboard in the making, shared by whoever draws and whoever writes it.
+/// A storyboard in the making, shared by anyone who draws and anyone who writes it.
 #[derive(Clone)]
 pub(super) struct Drawing(Arc<Mutex<State>>);
 
@@ -71,7 +71,7 @@ impl State {
                 Some(video_frame) => video_frame,
                 None => match develop(&mut self.converter, pad, buffer, board.cell()) {
                     Ok(video_frame) => video_frame,
-                    // Whoever asked takes the frames from the source then.
+                    // Anyone who asked takes the frames from the source then.
                     Err(_) => {
                         self.board = None;
                         return;

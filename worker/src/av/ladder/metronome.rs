@@ -1,6 +1,6 @@
 //! Keeps all renditions in step: one frame for each index of the clock, and a key frame where a group begins.
 //!
-//! Elements that make a rate constant start anew with each segment event, of which demultiplexers send more than needed,
+//! Elements that make a rate constant start again with each segment event, of which demultiplexers send more than needed,
 //! and fill it to its end; encoders count frames. So segments are simplified, and groups are told by time before
 //! frames reach the tee.
 
@@ -14,7 +14,7 @@ use sluice_media::hls::vod::FrameClock;
 use super::unit::ticks;
 
 /// Lets a sink hear of a segment once, and not of its end: up to that, a rate would be kept with video and audio that
-/// nobody made.
+/// no one made.
 pub(super) fn simplify_segments(element: &gst::Element) {
     let Some(pad) = element.static_pad("sink") else {
         return;

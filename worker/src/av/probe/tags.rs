@@ -1,4 +1,4 @@
-//! Tags as words: bounded in number and length, and never where somebody was.
+//! Tags as words: bounded in number and length, and never where someone was.
 
 use std::collections::BTreeMap;
 

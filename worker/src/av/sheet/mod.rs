@@ -73,7 +73,7 @@ impl StoryboardCanvas {
         let duration_s = facts.duration_s().ok_or_else(|| {
             Failure::new(
                 FailureCode::Impossible,
-                "nobody knows how long the file lasts, so frames cannot be spread over it",
+                "no one knows how long the file lasts, so frames cannot be spread over it",
             )
         })?;
         Ok(Self {

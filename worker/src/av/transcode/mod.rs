@@ -1,4 +1,4 @@
-//! Conversions: a clip in, one file out, each of its tracks copied or encoded anew.
+//! Conversions: a clip in, one file out, each of its tracks copied or re-encoded.
 //!
 //! ```text
 //! Graph ┬ Video ─► frame (shape, tone, mark) ─► encoder ─┐
@@ -252,7 +252,7 @@ impl Work<'_> {
         usize::from(self.plan.video.is_some()) + usize::from(self.plan.audio.is_some())
     }
 
-    /// How long the result should be, in seconds; 0: nobody knows.
+    /// How long the result should be, in seconds; 0: no one knows.
     fn span_s(&self) -> f64 {
         let whole_s = self.facts.duration_s();
         let span_s = match &self.task.range {

@@ -1,6 +1,6 @@
 //! The lowest and highest samples of audio of any length, in a bounded number of bins.
 //!
-//! When the bins are full, neighbours are merged and each stands for twice as many samples; so nobody must know before
+//! When the bins are full, neighbours are merged and each stands for twice as many samples; so no one must know before
 //! how long the audio is.
 
 /// Bins for each column of the drawing, at the least half as many: what a column takes from its neighbours does not show.

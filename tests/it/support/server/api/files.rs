@@ -216,7 +216,7 @@ impl Api {
         self.fetch(&format!("/cdn/v1/{key}/{file}?{query}")).await
     }
 
-    /// Makes a job of a form that nobody waits for; its id.
+    /// Makes a job of a form that no one waits for; its id.
     pub async fn submit(&self, form: Form) -> Result<String, Failure> {
         let answer = self.post_form("/api/jobs", form).await?.expect(202)?;
         let answer = answer.json()?;
