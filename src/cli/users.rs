@@ -293,7 +293,7 @@ mod tests {
             "bo"
         );
         assert!(verify(&settings, "bo", "second").await);
-        assert!(reset(&settings, "no one".into(), hash("x")).await.is_err());
+        assert!(reset(&settings, "unknown".into(), hash("x")).await.is_err());
 
         let (users, accounts) = list(&settings).await.unwrap();
         let shown = table(&users, &accounts);

@@ -163,7 +163,7 @@ mod tests {
         let well = |number, in_flight| applicant(number, in_flight, false);
         let ill = |number, in_flight| applicant(number, in_flight, true);
         let cases: [Case; 10] = [
-            ("no one", load(0, 0), vec![], vec![], false),
+            ("none", load(0, 0), vec![], vec![], false),
             ("one", load(0, 0), vec![well(1, 0)], vec![(1, 4)], false),
             (
                 "one with three",

@@ -286,7 +286,7 @@ async fn a_bad_key_a_foreign_and_a_missing_file_are_answered_alike() {
             format!("/cdn/v1/svc_pub_{}/{file}?w=100", "A".repeat(32)),
             false,
         ),
-        (format!("/cdn/v1/no one/{file}?w=100"), false),
+        (format!("/cdn/v1/unknown/{file}?w=100"), false),
         (format!("/cdn/v1/{api_key}/{file}?w=100"), false),
         (format!("/cdn/v1/{foreign}/{file}?w=100"), true),
         (

@@ -210,7 +210,7 @@ async fn unknown_users_and_odd_bodies_are_refused_alike() {
     let site = Site::open().await;
     let wrong = sign_in(&site, "admin", "wrong").await.json();
     for (username, password) in [
-        ("no one", PASSWORD),
+        ("unknown", PASSWORD),
         ("", ""),
         ("a\u{0}b", "x"),
         ("admin", ""),

@@ -165,7 +165,7 @@ async fn sessions_need_a_token_and_passwords_some_patience() -> Result<(), Failu
         assert_eq!(answer.status(), 429, "the sixth waits, right or wrong");
         assert!(text_of(answer.headers(), "retry-after").parse::<u64>()? > 0);
     }
-    let other = json!({"username": "no one", "password": "x"});
+    let other = json!({"username": "unknown", "password": "x"});
     assert_eq!(
         status_of(client().post(url("/api/session")).json(&other)).await?,
         401

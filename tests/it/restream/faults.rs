@@ -249,7 +249,7 @@ async fn outputs_go_on_after_a_killed_service() -> Result<(), Failure> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_told_and_no_secret_with_it() -> Result<(), Failure> {
-    const SECRET: &str = "wrong-key-that-no one-shall-see";
+    const SECRET: &str = "wrong-key-that-none-shall-see";
     let clip = Recipe::numbered(0).make()?;
     let server = sender().start().await?;
     let api = server.api();

@@ -116,7 +116,7 @@ async fn shake_hands(address: SocketAddr, mut dice: Dice) -> Result<usize, Failu
         };
         answered += 1;
         let mut packet = match dice.below(4) {
-            0 => conclusion(id, cookie, b"publish:no one:svc_live_x"),
+            0 => conclusion(id, cookie, b"publish:unknown:svc_live_x"),
             1 => conclusion(id, cookie, &[b'%'; 512]),
             2 => conclusion(id, cookie, &random(&mut dice)),
             _ => conclusion(id, cookie, b""),

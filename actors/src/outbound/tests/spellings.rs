@@ -357,7 +357,7 @@ const SPELLINGS: &[(&str, Means)] = &[
         "http://public.test?@127.0.0.1:PORT/",
         refused(Documentation),
     ),
-    ("http://no one.test:PORT/", Unknown),
+    ("http://unknown.test:PORT/", Unknown),
     ("http://empty.test:PORT/", Unknown),
     ("http://a..test:PORT/", Fault),
     ("http://.localhost:PORT/", Fault),

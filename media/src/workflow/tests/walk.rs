@@ -92,7 +92,7 @@ fn a_result_is_looked_at_only_after_a_branch() {
         Some("x")
     );
     assert_eq!(definition.next("b", None), None);
-    assert_eq!(definition.next("no one", None), None);
+    assert_eq!(definition.next("unknown", None), None);
     assert_eq!(definition.steps_ahead("up"), 2);
     assert_eq!(definition.steps_ahead("b"), 0);
     assert_eq!(definition.steps_ahead("y"), 0);
