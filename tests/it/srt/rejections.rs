@@ -56,7 +56,7 @@ async fn each_reason_has_its_code() -> Result<(), Failure> {
         (published(&rotated), 1401),
         (published(&fresh), UNSECURE),
         (published(&disabled), 1403),
-        (format!("publish:no one:{key}"), 1404),
+        (format!("publish:unknown:{key}"), 1404),
         (format!("read:{slug}:{key}"), 1405),
         (format!("#!::r={slug},m=request,s={key}"), 1405),
         ("what is this?".to_owned(), 1400),
