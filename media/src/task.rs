@@ -382,9 +382,9 @@ pub struct Limits {
     pub max_output_bytes: u64,
     /// Members of an archive.
     pub max_members: u32,
-    /// Of a clip, in milliseconds (`video.max_duration`).
+    /// Of a clip, in milliseconds (`av_workers.max_duration`).
     pub max_duration_ms: u64,
-    /// The longer side of a clip's pictures (`video.max_side`).
+    /// The longer side of a clip's pictures (`av_workers.max_side`).
     pub max_side: u32,
 }
 

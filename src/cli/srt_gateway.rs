@@ -32,7 +32,7 @@ pub struct Arguments {
     /// srt.idle_timeout
     #[arg(long, default_value_t = 5_000)]
     idle_timeout_ms: u64,
-    /// live.read_beat
+    /// live.read_interval
     #[arg(long, default_value_t = 50)]
     beat_ms: u64,
     /// srt.max_connections

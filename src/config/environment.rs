@@ -6,6 +6,8 @@
 
 use toml::{Table, Value};
 
+use super::renamed;
+
 const PREFIX: &str = "SLUICE_";
 
 /// Variables with the prefix that are no settings: the path of the settings file itself, and the key with which
@@ -41,10 +43,18 @@ pub(super) fn read(
         if NOT_SETTINGS.contains(&name.as_str()) {
             continue;
         }
-        let path: Vec<String> = rest.split("__").map(str::to_ascii_lowercase).collect();
+        let mut key = rest.replace("__", ".").to_ascii_lowercase();
+        if let Some(present) = renamed::present(&key) {
+            let variable = present.replace('.', "__").to_ascii_uppercase();
+            environment.warnings.push(format!(
+                "environment variable {name} is called {PREFIX}{variable} now"
+            ));
+            key = present;
+        }
+        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
         match default_of(known, &path) {
             Some(default) => environment.values.push(Variable {
-                key: path.join("."),
+                key,
                 value: typed(&name, &text, default)?,
                 name,
             }),

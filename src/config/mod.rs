@@ -7,6 +7,7 @@ mod account;
 mod archive;
 mod environment;
 mod plan;
+mod renamed;
 mod sections;
 mod shares;
 
@@ -58,9 +59,9 @@ pub struct Config {
     pub store: StoreSettings,
     pub uploads: Uploads,
     pub archive: Archive,
-    pub worker: ComputeSettings,
-    pub video: VideoSettings,
-    pub streams: StreamSettings,
+    pub image_workers: ComputeSettings,
+    pub av_workers: VideoSettings,
+    pub vod: StreamSettings,
     pub recordings: RecordingSettings,
     pub restream: RestreamSettings,
     pub convert: ConvertSettings,
@@ -89,9 +90,9 @@ impl Default for Config {
             store: StoreSettings::default(),
             uploads: Uploads::default(),
             archive: Archive::default(),
-            worker: ComputeSettings::default(),
-            video: VideoSettings::default(),
-            streams: StreamSettings::default(),
+            image_workers: ComputeSettings::default(),
+            av_workers: VideoSettings::default(),
+            vod: StreamSettings::default(),
             recordings: RecordingSettings::default(),
             restream: RestreamSettings::default(),
             convert: ConvertSettings::default(),
@@ -114,7 +115,7 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// In plain words, for the log once there is one: unknown `SLUICE_` variables.
+    /// In plain words, for the log once there is one: unknown `SLUICE_` variables, and settings under earlier names.
     pub warnings: Vec<String>,
 }
 
@@ -154,15 +155,33 @@ impl Config {
     ) -> Result<Loaded, ConfigError> {
         let known = default_table();
         let mut settings = Figment::from(Toml::string(DEFAULT_TOML));
+        let mut warnings = Vec::new();
         if let Some(path) = file {
-            let text = read(path)?;
-            check_keys(path, &text, &known)?;
+            let invalid = |reason| ConfigError::NotToml {
+                path: path.to_owned(),
+                reason,
+            };
+            let mut text = read(path)?;
+            let mut table: toml::Table = text
+                .parse()
+                .map_err(|error: toml::de::Error| invalid(error.to_string()))?;
+            let renamed = renamed::rename(&mut table).map_err(invalid)?;
+            check_keys(path, &table, &known)?;
+            if !renamed.is_empty() {
+                text = table.to_string();
+            }
+            warnings.extend(
+                renamed
+                    .into_iter()
+                    .map(|it| format!("{}: {it}", path.display())),
+            );
             settings = settings.merge(NamedToml {
                 path: path.to_owned(),
                 text,
             });
         }
         let environment = environment::read(variables, &known).map_err(ConfigError::Invalid)?;
+        warnings.extend(environment.warnings);
         for variable in environment.values {
             settings = settings.merge(variable);
         }
@@ -170,10 +189,7 @@ impl Config {
             .extract()
             .map_err(|error| ConfigError::Invalid(explain(&error)))?;
         config.check().map_err(ConfigError::Invalid)?;
-        Ok(Loaded {
-            config,
-            warnings: environment.warnings,
-        })
+        Ok(Loaded { config, warnings })
     }
 
     /// The settings in force as TOML, secrets replaced.
@@ -245,9 +261,9 @@ impl Config {
         self.log.check()?;
         self.store.check().map_err(|error| error.to_string())?;
         self.live.check()?;
-        self.worker.check()?;
-        self.video.check()?;
-        self.streams.check()?;
+        self.image_workers.check()?;
+        self.av_workers.check()?;
+        self.vod.check()?;
         self.recordings.check()?;
         self.restream.check()?;
         self.convert.check()?;
@@ -300,14 +316,8 @@ fn read(path: &Path) -> Result<String, ConfigError> {
 }
 
 /// Refuses the first key of the file that no setting has.
-fn check_keys(path: &Path, text: &str, known: &toml::Table) -> Result<(), ConfigError> {
-    let table: toml::Table =
-        text.parse()
-            .map_err(|error: toml::de::Error| ConfigError::NotToml {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })?;
-    match unknown_key(&table, known, "") {
+fn check_keys(path: &Path, table: &toml::Table, known: &toml::Table) -> Result<(), ConfigError> {
+    match unknown_key(table, known, "") {
         None => Ok(()),
         Some((key, allowed)) => Err(ConfigError::UnknownKey {
             path: path.to_owned(),

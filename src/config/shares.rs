@@ -8,10 +8,10 @@ use sluice_media::setting::duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shares {
-    /// Different tokens that open no link, for one address inside `guess_window`.
-    pub guesses: u32,
+    /// Different tokens that open no link, for one address inside `failed_token_window`.
+    pub failed_tokens: u32,
     #[serde(with = "duration")]
-    pub guess_window: Duration,
+    pub failed_token_window: Duration,
     /// Wrong passwords for one link from one network inside `password_window`, then 429.
     pub password_attempts: u32,
     /// Wrong passwords for all links from one network inside `password_window`, then 429.
@@ -30,8 +30,8 @@ pub struct Shares {
 impl Default for Shares {
     fn default() -> Self {
         Self {
-            guesses: 50,
-            guess_window: Duration::from_secs(10 * 60),
+            failed_tokens: 50,
+            failed_token_window: Duration::from_secs(10 * 60),
             password_attempts: 10,
             network_password_attempts: 100,
             password_window: Duration::from_secs(15 * 60),
@@ -44,8 +44,8 @@ impl Default for Shares {
 
 impl Shares {
     pub(super) fn check(&self) -> Result<(), String> {
-        if !(1..=1_000).contains(&self.guesses) {
-            return Err("shares.guesses must be between 1 and 1000".into());
+        if !(1..=1_000).contains(&self.failed_tokens) {
+            return Err("shares.failed_tokens must be between 1 and 1000".into());
         }
         if self.password_attempts == 0 {
             return Err("shares.password_attempts must be at least 1".into());
@@ -60,7 +60,7 @@ impl Shares {
             return Err("shares.max_previews must be at least 1".into());
         }
         for (key, value) in [
-            ("shares.guess_window", self.guess_window),
+            ("shares.failed_token_window", self.failed_token_window),
             ("shares.password_window", self.password_window),
             ("shares.unlock_lifetime", self.unlock_lifetime),
         ] {

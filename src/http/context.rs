@@ -70,14 +70,14 @@ impl MediaHandles {
     ) -> Result<Self, outbound::SetupError> {
         let outbound = Outbound::new(&config.outbound)?;
         let compute = Compute::start(
-            &config.worker,
-            &config.video,
+            &config.image_workers,
+            &config.av_workers,
             program,
             config.store.data_dir.join(PLUGIN_REGISTRY),
         );
         let webhooks = Webhooks::new(config.webhooks.clone(), store.clone(), outbound.clone());
         let streams = VideoStreams::new(
-            config.streams.clone(),
+            config.vod.clone(),
             store.clone(),
             compute.clone(),
             config.http.base_url.clone(),

@@ -50,7 +50,7 @@ async fn whatever_comes_is_answered_in_kind() -> Result<(), Failure> {
         return Ok(());
     }
     let mut server = Settings::new()
-        .env("SLUICE_WORKER__TIMEOUT", WORKER_TIMEOUT)
+        .env("SLUICE_IMAGE_WORKERS__TIMEOUT", WORKER_TIMEOUT)
         .env("SLUICE_CDN__NEW_VARIANTS_PER_MINUTE", "0")
         .start()
         .await?;

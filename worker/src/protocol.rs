@@ -142,7 +142,7 @@ impl Layers {
         let missing = self.missing();
         (!missing.is_empty()).then(|| {
             format!(
-                "this machine lacks {} of the sandbox: give the service a kernel that has it, or set worker.sandbox = \"best-effort\"",
+                "this machine lacks {} of the sandbox: give the service a kernel that has it, or set image_workers.sandbox = \"best-effort\"",
                 missing.join(" and ")
             )
         })

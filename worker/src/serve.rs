@@ -184,7 +184,7 @@ impl Worker {
             results,
             outputs,
             job.limits.max_output_bytes,
-            "worker.max_output",
+            "image_workers.max_output",
         )?;
         Ok(done)
     }
@@ -221,7 +221,7 @@ fn unmapped(error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::OutOfMemory => Failure::new(
             FailureCode::TooLarge,
-            "the file is larger than the memory that a task may take (worker.memory)",
+            "the file is larger than the memory that a task may take (image_workers.memory)",
         ),
         _ => internal(format!("an input cannot be mapped: {error}")),
     }

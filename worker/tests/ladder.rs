@@ -234,7 +234,7 @@ fn a_source_lasts_no_longer_than_it_may_whatever_it_says() {
     let failure = run.result.expect_err("it goes on for an hour");
     assert_eq!(failure.code, FailureCode::TooLarge, "{}", failure.message);
     assert!(
-        failure.message.contains("video.max_duration"),
+        failure.message.contains("av_workers.max_duration"),
         "{}",
         failure.message
     );

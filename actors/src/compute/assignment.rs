@@ -122,7 +122,7 @@ pub enum Error {
     /// The task itself; trying again gives the same.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// As many tasks wait as may (`worker.queue`, `video.queue`); come again in a moment.
+    /// As many tasks wait as may (`image_workers.queue`, `av_workers.queue`); come again in a moment.
     #[error("all workers are busy")]
     Busy,
     /// No worker may or can run; the text is for the operator and names what to change.

@@ -92,7 +92,7 @@ fn content(file: &File, max_bytes: u64) -> Result<Bytes, Failure> {
         return Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the result has {length} bytes, at most {max_bytes} are allowed (worker.max_output)"
+                "the result has {length} bytes, at most {max_bytes} are allowed (image_workers.max_output)"
             ),
         ));
     }

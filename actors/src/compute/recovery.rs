@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(rejection(Sandbox::BestEffort, &lacking), None);
         let rejection = rejection(Sandbox::Required, &lacking).unwrap();
         assert!(rejection.contains("landlock and seccomp"), "{rejection}");
-        assert!(rejection.contains("worker.sandbox"), "{rejection}");
+        assert!(rejection.contains("image_workers.sandbox"), "{rejection}");
     }
 
     #[test]

@@ -102,25 +102,27 @@ impl ComputeSettings {
     /// Checks ranges; the message names the key and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if self.workers > MAX_WORKERS {
-            return Err(format!("worker.workers must be at most {MAX_WORKERS}"));
+            return Err(format!(
+                "image_workers.workers must be at most {MAX_WORKERS}"
+            ));
         }
         if self.recycle_after == 0 {
-            return Err("worker.recycle_after must be at least 1".into());
+            return Err("image_workers.recycle_after must be at least 1".into());
         }
         if self.queue == 0 {
-            return Err("worker.queue must be at least 1".into());
+            return Err("image_workers.queue must be at least 1".into());
         }
         if self.queue_per_account == 0 {
-            return Err("worker.queue_per_account must be at least 1".into());
+            return Err("image_workers.queue_per_account must be at least 1".into());
         }
         if self.timeout < Duration::from_secs(1) {
-            return Err("worker.timeout must be at least 1s".into());
+            return Err("image_workers.timeout must be at least 1s".into());
         }
         if self.document_timeout < Duration::from_secs(1) {
-            return Err("worker.document_timeout must be at least 1s".into());
+            return Err("image_workers.document_timeout must be at least 1s".into());
         }
         if self.memory < ByteSize::mib(256) {
-            return Err("worker.memory must be at least 256 MiB".into());
+            return Err("image_workers.memory must be at least 256 MiB".into());
         }
         Ok(())
     }

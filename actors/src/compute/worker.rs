@@ -48,8 +48,8 @@ impl ImageRing {
     /// How long a task may last, and the setting that says so.
     fn timeout_of(&self, task: &Task) -> (&'static str, Duration) {
         match task.reads_document() && self.document_timeout < self.timeout {
-            true => ("worker.document_timeout", self.document_timeout),
-            false => ("worker.timeout", self.timeout),
+            true => ("image_workers.document_timeout", self.document_timeout),
+            false => ("image_workers.timeout", self.timeout),
         }
     }
 }

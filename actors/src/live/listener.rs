@@ -48,7 +48,7 @@ pub struct Args {
     /// RTMPS when given.
     pub tls: Option<Acceptor>,
     /// How often admitted publishers are read; zero: at every packet.
-    pub read_beat: Duration,
+    pub read_interval: Duration,
     pub permits: Arc<Semaphore>,
     /// Places of connections that have not been admitted.
     pub unadmitted: Arc<NetworkPlaces>,
@@ -128,7 +128,7 @@ async fn serve(socket: TcpStream, remote: SocketAddr, place: NetworkPlace, args:
         switch: switch.clone(),
         place: Arc::new(Mutex::new(Some(place))),
     };
-    let socket = BatchedStream::new(socket, switch, args.read_beat);
+    let socket = BatchedStream::new(socket, switch, args.read_interval);
     let settings = &args.settings;
     let served = match &args.tls {
         None => {

@@ -23,7 +23,7 @@ pub struct LiveSettings {
     #[serde(with = "duration")]
     pub persist_wait: Duration,
     #[serde(with = "duration")]
-    pub read_beat: Duration,
+    pub read_interval: Duration,
     #[serde(with = "duration")]
     pub displaced_for: Duration,
     #[serde(with = "duration")]
@@ -45,7 +45,7 @@ impl Default for LiveSettings {
             window_min_segments: 6,
             linger: Duration::from_secs(60),
             persist_wait: Duration::from_millis(250),
-            read_beat: Duration::from_millis(50),
+            read_interval: Duration::from_millis(50),
             displaced_for: Duration::from_secs(60),
             fresh_for: Duration::from_secs(2),
             max_streams: 500,
@@ -79,8 +79,10 @@ impl LiveSettings {
         if ms(self.persist_wait) > 5000 {
             return Err("live.persist_wait must be at most 5s".into());
         }
-        if ms(self.read_beat) > 100 {
-            return Err("live.read_beat must be at most 100ms; 0ms reads at every packet".into());
+        if ms(self.read_interval) > 100 {
+            return Err(
+                "live.read_interval must be at most 100ms; 0ms reads at every packet".into(),
+            );
         }
         if !(1_000..=10_000).contains(&ms(self.still_every)) {
             return Err("live.still_every must be between 1s and 10s".into());

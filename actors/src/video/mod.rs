@@ -119,7 +119,7 @@ impl VideoStreams {
                 followers: Followers::new(
                     store.clone(),
                     settings.max_followers,
-                    "streams.max_followers is reached: following streams",
+                    "vod.max_followers is reached: following streams",
                 ),
                 playbacks: Playbacks::new(store.clone(), settings.max_cached),
                 settings,
@@ -287,7 +287,7 @@ impl VideoStreams {
         }
     }
 
-    /// Follows a stream from its present state on. [`Error::Busy`] when `streams.max_followers` do so already.
+    /// Follows a stream from its present state on. [`Error::Busy`] when `vod.max_followers` do so already.
     pub fn follow(&self, id: Uuid) -> Result<Follower, Error> {
         self.services.followers.follow(id)
     }

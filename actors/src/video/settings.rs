@@ -46,16 +46,16 @@ impl StreamSettings {
     /// Checks ranges; the message names the key and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if self.max_active == 0 {
-            return Err("streams.max_active must be at least 1".into());
+            return Err("vod.max_active must be at least 1".into());
         }
         if self.lease < Duration::from_secs(3) {
-            return Err("streams.lease must be at least 3s".into());
+            return Err("vod.lease must be at least 3s".into());
         }
         if self.max_renditions == 0 {
-            return Err("streams.max_renditions must be at least 1".into());
+            return Err("vod.max_renditions must be at least 1".into());
         }
         if self.max_cached == 0 {
-            return Err("streams.max_cached must be at least 1".into());
+            return Err("vod.max_cached must be at least 1".into());
         }
         Ok(())
     }

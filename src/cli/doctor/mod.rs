@@ -56,8 +56,8 @@ fn examine(settings: Option<&Path>) -> Vec<Finding> {
             findings.extend(certificate::check(&config.http));
             findings.extend(public_address::check(&config));
             findings.extend(outbound::check(&config.outbound));
-            findings.push(workers::check(&config.worker));
-            findings.push(workers::check_video(&config.video));
+            findings.push(workers::check(&config.image_workers));
+            findings.push(workers::check_video(&config.av_workers));
         }
         Err(error) => findings.push(Finding::fail(
             "settings",

@@ -53,7 +53,7 @@ fn start_video(settings: &VideoSettings, registry: PathBuf) -> Finding {
         Err(error) => Finding::fail(
             VIDEO_CHECK,
             error,
-            "video and audio are not processed until a worker starts: install the packages of scripts/install.sh, and look at video.memory",
+            "video and audio are not processed until a worker starts: install the packages of scripts/install.sh, and look at av_workers.memory",
         ),
     }
 }
@@ -76,7 +76,7 @@ fn judge(layers: Result<Layers, StartError>, sandbox: Sandbox) -> Finding {
             return Finding::fail(
                 CHECK,
                 error.to_string(),
-                "images are not processed until a worker starts: install the packages of scripts/install.sh, and look at worker.memory",
+                "images are not processed until a worker starts: install the packages of scripts/install.sh, and look at image_workers.memory",
             );
         }
     };
@@ -92,7 +92,7 @@ fn judge(layers: Result<Layers, StartError>, sandbox: Sandbox) -> Finding {
         Sandbox::Required => Finding::fail(
             CHECK,
             format!("this machine lacks {missing}: images are not processed"),
-            "run a kernel that has it (landlock: 5.13, and named in /sys/kernel/security/lsm), or set worker.sandbox = \"best-effort\"",
+            "run a kernel that has it (landlock: 5.13, and named in /sys/kernel/security/lsm), or set image_workers.sandbox = \"best-effort\"",
         ),
         Sandbox::BestEffort => Finding::warn(
             CHECK,

@@ -56,7 +56,7 @@ impl Shares {
     pub fn new(settings: &config::Shares) -> Self {
         Self {
             open_requests: Arc::default(),
-            failed_tokens: FailedTokens::new(settings.guesses, settings.guess_window),
+            failed_tokens: FailedTokens::new(settings.failed_tokens, settings.failed_token_window),
             attempts: Attempts::new(
                 settings.password_attempts,
                 settings.network_password_attempts,

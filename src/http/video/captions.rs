@@ -33,7 +33,7 @@ use crate::{
 #[schema(rename_all = "camelCase")]
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
 pub struct CaptionForm {
-    /// WebVTT or SubRip (SRT), UTF-8, at most 2 MiB (`streams.max_caption`).
+    /// WebVTT or SubRip (SRT), UTF-8, at most 2 MiB (`vod.max_caption`).
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
     /// BCP 47, such as `de` or `pt-BR`.
@@ -127,7 +127,7 @@ impl Made {
             language,
             label,
             is_default,
-            most: state.config.streams.max_captions,
+            most: state.config.vod.max_captions,
             storage_bytes: plan.storage.as_u64(),
         };
         (new, self.content)
@@ -238,7 +238,7 @@ async fn seal(
 
 fn size_limit(state: &AppState) -> SizeLimit {
     SizeLimit {
-        bytes: state.config.streams.max_caption.as_u64(),
-        named: "streams.max_caption",
+        bytes: state.config.vod.max_caption.as_u64(),
+        named: "vod.max_caption",
     }
 }

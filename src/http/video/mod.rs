@@ -77,7 +77,7 @@ pub async fn create(
     Body(asked): Body<NewStreamRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let key = idempotency_key(&request)?;
-    let wanted = asked.checked(&state.config.streams)?;
+    let wanted = asked.checked(&state.config.vod)?;
     let (account_id, plan) = (caller.account_id(), caller.plan(&state));
     let file = source(&state, account_id, wanted.source_file_id).await?;
     SizeLimit::of_videos(&plan).check(&file.filename, file.size_bytes.unsigned_abs())?;

@@ -44,7 +44,7 @@ pub struct NewStreamRequest {
     token_ttl_seconds: Option<i64>,
     /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
     allowed_domains: Option<Vec<String>>,
-    /// At most 32 (`streams.max_captions`), one for each language.
+    /// At most 32 (`vod.max_captions`), one for each language.
     captions: Option<Vec<CaptionRequest>>,
 }
 
@@ -302,7 +302,7 @@ fn custom_rendition(Rung { height, bitrate }: Rung) -> CustomRendition {
 fn captions(given: Vec<CaptionRequest>, most: usize) -> Result<Vec<CaptionSpec>, ApiError> {
     if given.len() > most {
         return Err(ApiError::Invalid(format!(
-            "captions must have at most {most} entries (streams.max_captions), got {}",
+            "captions must have at most {most} entries (vod.max_captions), got {}",
             given.len()
         )));
     }
@@ -485,7 +485,7 @@ mod tests {
             ),
             (
                 json!({"captions": vec![json!({}); 33]}),
-                "captions must have at most 32 entries (streams.max_captions), got 33",
+                "captions must have at most 32 entries (vod.max_captions), got 33",
             ),
             (
                 caption(json!({"fileId": FILE})),

@@ -67,7 +67,7 @@ pub async fn add_caption(
         .await?;
     if usize::try_from(count).is_ok_and(|count| count >= new.most) {
         return Err(Error::Conflict(format!(
-            "the stream has {count} captions, which is as many as it may (streams.max_captions): delete one first"
+            "the stream has {count} captions, which is as many as it may (vod.max_captions): delete one first"
         )));
     }
     let blob = content.blob();

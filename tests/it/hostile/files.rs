@@ -32,8 +32,8 @@ const AT_ONCE: usize = 4;
 
 async fn guarded_server() -> Result<Server, Failure> {
     Settings::new()
-        .env("SLUICE_WORKER__TIMEOUT", WORKER_TIMEOUT)
-        .env("SLUICE_WORKER__WORKERS", &WORKERS.to_string())
+        .env("SLUICE_IMAGE_WORKERS__TIMEOUT", WORKER_TIMEOUT)
+        .env("SLUICE_IMAGE_WORKERS__WORKERS", &WORKERS.to_string())
         .start()
         .await
 }

@@ -145,7 +145,10 @@ async fn it_does_not_start_without_a_sandbox_that_is_required() -> Result<(), Fa
     for layers in ["none", "limits,privileges,calls", "limits,privileges,files"] {
         let (served, code, printed) = started_with(layers, &["--require-sandbox"]).await?;
         assert_eq!((served, code), (false, Some(78)), "{layers}: {printed}");
-        assert!(printed.contains("worker.sandbox"), "{layers}: {printed}");
+        assert!(
+            printed.contains("image_workers.sandbox"),
+            "{layers}: {printed}"
+        );
     }
     for (layers, arguments) in [("all", &["--require-sandbox"][..]), ("none", &[])] {
         let (served, code, printed) = started_with(layers, arguments).await?;

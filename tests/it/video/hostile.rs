@@ -24,7 +24,7 @@ const PACKET: usize = 188;
 
 async fn guarded() -> Result<Server, Failure> {
     Settings::new()
-        .env("SLUICE_VIDEO__STALL", STALL)
+        .env("SLUICE_AV_WORKERS__STALL", STALL)
         .env("SLUICE_CONVERT__INLINE_WAIT", "80s")
         .start()
         .await
@@ -201,7 +201,7 @@ async fn a_day_of_silence_is_refused_by_its_length() -> Result<(), Failure> {
     let answer = answer.expect(413)?;
     answer.check_typed()?;
     assert!(
-        answer.text().contains("video.max_duration"),
+        answer.text().contains("av_workers.max_duration"),
         "{}",
         answer.text()
     );

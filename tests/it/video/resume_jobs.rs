@@ -32,7 +32,10 @@ fn long() -> Result<Vec<u8>, Failure> {
 }
 
 async fn one_at_a_time() -> Result<Server, Failure> {
-    Settings::new().env("SLUICE_VIDEO__JOBS", "1").start().await
+    Settings::new()
+        .env("SLUICE_AV_WORKERS__JOBS", "1")
+        .start()
+        .await
 }
 
 fn to(format: &str, bytes: &[u8]) -> Form {

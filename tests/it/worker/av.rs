@@ -87,25 +87,25 @@ async fn a_silent_task_is_ended_and_says_how_far_it_was() -> Result<(), Failure>
     let cases = [
         (
             Duration::from_secs(60),
-            "video.stall",
+            "av_workers.stall",
             "sluice-fault:halfway",
             "50 %",
         ),
         (
             Duration::from_secs(60),
-            "video.stall",
+            "av_workers.stall",
             "sluice-fault:hang",
             "0 %",
         ),
         (
             Duration::from_millis(100),
-            "video.timeout",
+            "av_workers.timeout",
             "sluice-fault:spin",
             "0 %",
         ),
         (
             Duration::from_millis(100),
-            "video.timeout",
+            "av_workers.timeout",
             "sluice-fault:chatter",
             "50 %",
         ),
@@ -148,7 +148,7 @@ async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> R
     let outcome = begin(&pool, asked(&pool, long(), "sluice-fault:allocate")?).await?;
     let (code, message) = failure(outcome);
     assert_eq!(code, FailureCode::TooLarge, "{message}");
-    assert!(message.contains("video.memory"), "{message}");
+    assert!(message.contains("av_workers.memory"), "{message}");
     assert_eq!(pool.compute.status().video.retried, 0);
     Ok(())
 }

@@ -27,7 +27,7 @@ async fn children(server: &Server, number: usize) -> Result<Vec<u32>, Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_worker_outlives_its_service() -> Result<(), Failure> {
     let mut server = Settings::new()
-        .env("SLUICE_WORKER__WORKERS", "3")
+        .env("SLUICE_IMAGE_WORKERS__WORKERS", "3")
         .start()
         .await?;
     for round in 0..2 {
@@ -54,7 +54,7 @@ async fn nor_does_one_that_is_at_work() -> Result<(), Failure> {
     }
     let photograph = std::fs::read(photographs(1)?.first().ok_or("no photograph")?)?;
     let mut server = Settings::new()
-        .env("SLUICE_WORKER__WORKERS", "1")
+        .env("SLUICE_IMAGE_WORKERS__WORKERS", "1")
         .start()
         .await?;
     let workers = children(&server, 1).await?;
@@ -83,7 +83,7 @@ async fn nor_does_one_that_is_at_work() -> Result<(), Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_service_is_small_and_its_workers_step_back() -> Result<(), Failure> {
     let server = Settings::new()
-        .env("SLUICE_WORKER__WORKERS", "1")
+        .env("SLUICE_IMAGE_WORKERS__WORKERS", "1")
         .start()
         .await?;
     let [worker] = children(&server, 1).await?[..] else {

@@ -118,7 +118,7 @@ async fn documents_have_a_deadline_of_their_own() -> Result<(), Failure> {
     };
     assert_eq!(failure.code, FailureCode::TimedOut);
     assert!(
-        failure.message.contains("worker.document_timeout"),
+        failure.message.contains("image_workers.document_timeout"),
         "{failure}"
     );
     Ok(())
@@ -137,7 +137,10 @@ async fn a_task_that_takes_too_much_memory_is_told_so_and_not_tried_again() -> R
         panic!("{outcome:?}");
     };
     assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
-    assert!(failure.message.contains("worker.memory"), "{failure}");
+    assert!(
+        failure.message.contains("image_workers.memory"),
+        "{failure}"
+    );
     pool.until("one worker was replaced", |status| status.replaced == 1)
         .await
 }

@@ -162,7 +162,7 @@ async fn without_a_layer_decoding_is_refused_unless_best_effort_is_enough() -> R
     let Err(Error::Unavailable(reason)) = outcome else {
         panic!("{outcome:?}");
     };
-    for words in ["landlock", "worker.sandbox", "best-effort"] {
+    for words in ["landlock", "image_workers.sandbox", "best-effort"] {
         assert!(reason.contains(words), "{reason}");
     }
     let status = pool.compute.status();

@@ -83,7 +83,7 @@ fn open(inputs: Vec<OwnedFd>) -> Result<Vec<Input>, Failure> {
 }
 
 /// The setting that bounds a result's bytes.
-const MAX_OUTPUT: &str = "video.max_output";
+const MAX_OUTPUT: &str = "av_workers.max_output";
 
 /// A defect of ours or of this machine, whatever the file is.
 fn internal(message: impl Into<String>) -> Failure {

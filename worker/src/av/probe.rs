@@ -101,7 +101,7 @@ fn check_side((width, height): (u32, u32), limits: &Limits) -> Result<(), Failur
     Err(Failure::new(
         FailureCode::TooLarge,
         format!(
-            "the frames have {width}×{height} pixels, at most {} a side are allowed (video.max_side)",
+            "the frames have {width}×{height} pixels, at most {} a side are allowed (av_workers.max_side)",
             limits.max_side
         ),
     ))
@@ -112,7 +112,7 @@ fn check_duration(facts: &MediaFacts, limits: &Limits) -> Result<(), Failure> {
         Some(duration) if duration > limits.max_duration_ms => Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the file lasts {} seconds, at most {} are allowed (video.max_duration)",
+                "the file lasts {} seconds, at most {} are allowed (av_workers.max_duration)",
                 duration / 1_000,
                 limits.max_duration_ms / 1_000
             ),
@@ -151,7 +151,7 @@ fn discover(
             // Each track of the look before has some, and their stacks lie in the address space.
             Failure::new(
                 FailureCode::TooLarge,
-                "the file has more tracks than the memory of a task suffices for (video.memory)",
+                "the file has more tracks than the memory of a task suffices for (av_workers.memory)",
             )
         })?;
     let Ok(discovered) = receiver.recv_timeout(Duration::from(give_up) + LEAVE) else {

@@ -40,7 +40,7 @@ pub fn list(input: &[u8], limits: &Limits) -> Result<Vec<Member>, Failure> {
             return Err(Failure::new(
                 FailureCode::TooLarge,
                 format!(
-                    "the archive has more than {} files (worker.max_members)",
+                    "the archive has more than {} files (image_workers.max_members)",
                     limits.max_members
                 ),
             ));
@@ -135,7 +135,7 @@ fn check<R: Read + ?Sized>(
         return Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "`{name}` in the archive has {} bytes; at most {} are unpacked (worker.max_output)",
+                "`{name}` in the archive has {} bytes; at most {} are unpacked (image_workers.max_output)",
                 file.size(),
                 limits.max_output_bytes
             ),
@@ -254,7 +254,10 @@ mod tests {
         };
         let file = archive(&[("a.png", b"three")]);
         let failure = list(&file, &small).expect_err("five of two bytes");
-        assert!(failure.message.contains("worker.max_output"), "{failure}");
+        assert!(
+            failure.message.contains("image_workers.max_output"),
+            "{failure}"
+        );
         assert_eq!(
             extract(&file, 0, &small).map_err(|failure| failure.code),
             Err(FailureCode::TooLarge)

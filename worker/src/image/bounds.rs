@@ -11,7 +11,7 @@ pub fn check_pixels(width: u32, height: u32, limits: &Limits) -> Result<(), Fail
         return Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the image has {width} × {height} pixels; at most {} megapixels are taken (worker.max_megapixels)",
+                "the image has {width} × {height} pixels; at most {} megapixels are taken (image_workers.max_megapixels)",
                 limits.max_pixels / 1_000_000
             ),
         ));
@@ -25,7 +25,7 @@ pub fn check_output(what: &str, bytes: usize, limits: &Limits) -> Result<(), Fai
         return Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "{what} has more than {} bytes (worker.max_output)",
+                "{what} has more than {} bytes (image_workers.max_output)",
                 limits.max_output_bytes
             ),
         ));

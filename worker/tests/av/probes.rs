@@ -240,7 +240,7 @@ fn limits_are_named() {
         max_duration_ms: 1_500,
         ..LIMITS
     };
-    for (limits, name) in [(side, "video.max_side"), (duration, "video.max_duration")] {
+    for (limits, name) in [(side, "av_workers.max_side"), (duration, "av_workers.max_duration")] {
         let failure = probe(&input, &limits).expect_err(name);
         assert_eq!(failure.code, FailureCode::TooLarge);
         assert!(failure.message.contains(name), "{failure:?}");
@@ -276,7 +276,7 @@ fn frames_that_only_their_container_calls_huge_are_too_large() {
         let input = clips::input(&clips::bytes(&format!("declared-{name}"), &bytes));
         let failure = probe(&input, &LIMITS).expect_err("too large");
         assert_eq!(failure.code, FailureCode::TooLarge, "{name}: {failure}");
-        for part in ["65535×65535", "video.max_side"] {
+        for part in ["65535×65535", "av_workers.max_side"] {
             assert!(failure.message.contains(part), "{name}: {failure}");
         }
     }

@@ -100,8 +100,8 @@ fn sizes_follow_the_request_and_limits_hold() {
         ..LIMITS
     };
     for (limits, setting) in [
-        (frames, "worker.max_frames"),
-        (pixels, "worker.max_total_megapixels"),
+        (frames, "image_workers.max_frames"),
+        (pixels, "image_workers.max_total_megapixels"),
     ] {
         let task = AvTask::Animation(animation(0.0, Some(1.0), 10.0, Format::Gif));
         let failure = perform_within(&task, &clip, &limits)

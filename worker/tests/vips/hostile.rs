@@ -133,7 +133,7 @@ fn giants_are_refused_by_their_header() {
             let failure = vips::render(&render, &input, None, &LIMITS).unwrap_err();
             assert_eq!(failure.code, FailureCode::TooLarge, "{format:?}: {failure}");
             assert!(
-                failure.message.contains("worker.max_megapixels"),
+                failure.message.contains("image_workers.max_megapixels"),
                 "{failure}"
             );
         }
@@ -172,7 +172,10 @@ fn limits_hold_for_every_format_that_is_written() {
     )
     .unwrap_err();
     assert_eq!(failure.code, FailureCode::TooLarge);
-    assert!(failure.message.contains("worker.max_output"), "{failure}");
+    assert!(
+        failure.message.contains("image_workers.max_output"),
+        "{failure}"
+    );
 }
 
 #[test]
@@ -181,7 +184,10 @@ fn animations_are_bounded_in_frames_and_in_all() {
     let failure =
         vips::render(&request(Format::Gif, Format::Webp), &long, None, &LIMITS).unwrap_err();
     assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");
-    assert!(failure.message.contains("worker.max_frames"), "{failure}");
+    assert!(
+        failure.message.contains("image_workers.max_frames"),
+        "{failure}"
+    );
     assert!(
         to_png(Format::Gif, &long).is_ok(),
         "a still needs one frame"
@@ -194,7 +200,9 @@ fn animations_are_bounded_in_frames_and_in_all() {
     let failure = vips::render(&render, &gif(40, 30, 6), None, &limits).unwrap_err();
     assert_eq!(failure.code, FailureCode::TooLarge);
     assert!(
-        failure.message.contains("worker.max_total_megapixels"),
+        failure
+            .message
+            .contains("image_workers.max_total_megapixels"),
         "{failure}"
     );
 }

@@ -145,7 +145,7 @@ impl AvRing {
         }
     }
 
-    /// Those of clips. Files may be as large as `video.max_output`; what is kept in memory is bounded as images are.
+    /// Those of clips. Files may be as large as `av_workers.max_output`; what is kept in memory is bounded as images are.
     fn limits(&self, assignment: &Assignment) -> Limits {
         let longest = self.settings.max_duration.as_millis();
         let mut limits = Limits {
@@ -165,10 +165,10 @@ impl AvRing {
         let VideoSettings { timeout, stall, .. } = self.settings;
         match took >= timeout {
             true => format!(
-                "the task took longer than {timeout:?} (video.timeout), and was {percent} % done"
+                "the task took longer than {timeout:?} (av_workers.timeout), and was {percent} % done"
             ),
             false => format!(
-                "the task made no progress for {stall:?} (video.stall), after {percent} % were done"
+                "the task made no progress for {stall:?} (av_workers.stall), after {percent} % were done"
             ),
         }
     }

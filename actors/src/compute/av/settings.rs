@@ -68,19 +68,19 @@ impl VideoSettings {
     /// Checks ranges; the message names the key and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if self.short_jobs == 0 {
-            return Err("video.short_jobs must be at least 1".into());
+            return Err("av_workers.short_jobs must be at least 1".into());
         }
         if self.queue == 0 {
-            return Err("video.queue must be at least 1".into());
+            return Err("av_workers.queue must be at least 1".into());
         }
         if self.memory < ByteSize::gib(1) {
-            return Err("video.memory must be at least 1 GiB".into());
+            return Err("av_workers.memory must be at least 1 GiB".into());
         }
         if self.stall < Duration::from_secs(5) {
-            return Err("video.stall must be at least 5s".into());
+            return Err("av_workers.stall must be at least 5s".into());
         }
         if self.timeout < self.stall {
-            return Err("video.timeout must be at least video.stall".into());
+            return Err("av_workers.timeout must be at least av_workers.stall".into());
         }
         Ok(())
     }

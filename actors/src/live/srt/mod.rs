@@ -66,7 +66,7 @@ pub struct Args {
     pub passphrases: Passphrases,
     pub settings: Arc<SrtSettings>,
     /// How often the gateway takes what has come; zero: as often as it can.
-    pub read_beat: Duration,
+    pub read_interval: Duration,
     /// This program.
     pub program: PathBuf,
     /// Whether a gateway starts that lacks a layer of it.
@@ -95,7 +95,7 @@ enum Failure {
     #[error("the SRT gateway ended: {0}")]
     Ended(String),
     #[error(
-        "the SRT gateway does not start: this machine lacks a layer of the sandbox (`sluice doctor` names it): give the service a kernel that has it, or set worker.sandbox = \"best-effort\", or srt.enabled = false"
+        "the SRT gateway does not start: this machine lacks a layer of the sandbox (`sluice doctor` names it): give the service a kernel that has it, or set image_workers.sandbox = \"best-effort\", or srt.enabled = false"
     )]
     Unsandboxed,
     #[error("the SRT gateway said nothing for {SILENT_FOR:?}")]

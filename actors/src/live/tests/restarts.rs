@@ -80,7 +80,7 @@ fn each_panic_of_an_accept_loop_is_noticed() {
         authorizer: LiveAuthorizer::new(LiveInputs::prepare().actor_ref().clone()),
         settings: Arc::new(RtmpSettings::default()),
         tls: None,
-        read_beat: Duration::ZERO,
+        read_interval: Duration::ZERO,
         permits: Arc::new(Semaphore::new(1)),
         unadmitted: NetworkPlaces::new(1),
         sessions: TaskTracker::new(),

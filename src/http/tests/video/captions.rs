@@ -115,7 +115,7 @@ async fn there_is_one_for_each_language() {
 #[actix_web::test]
 async fn captions_come_as_text_in_json() {
     let site = Site::open_with(|config| {
-        config.streams.max_caption = bytesize::ByteSize::b(200);
+        config.vod.max_caption = bytesize::ByteSize::b(200);
     })
     .await;
     let stream = site
@@ -145,7 +145,7 @@ async fn captions_come_as_text_in_json() {
         (
             json!({"language": "en", "content": VTT.repeat(20)}),
             413,
-            "streams.max_caption",
+            "vod.max_caption",
         ),
     ] {
         let refused = add(body).await;
@@ -167,8 +167,8 @@ async fn captions_come_as_text_in_json() {
 #[actix_web::test]
 async fn what_is_no_captions_is_refused_in_plain_words() {
     let site = Site::open_with(|config| {
-        config.streams.max_caption = bytesize::ByteSize::b(200);
-        config.streams.max_captions = 1;
+        config.vod.max_caption = bytesize::ByteSize::b(200);
+        config.vod.max_captions = 1;
     })
     .await;
     let stream = site.stream(json!({})).await;
@@ -200,7 +200,7 @@ async fn what_is_no_captions_is_refused_in_plain_words() {
             400,
             "isDefault must be true or false",
         ),
-        (&long, english, 413, "streams.max_caption"),
+        (&long, english, 413, "vod.max_caption"),
     ];
     for (text, fields, status, expected) in cases {
         let answer = site.send_captions(&stream, text, fields).await;

@@ -133,7 +133,7 @@ impl RenditionFile {
         Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the file lasts longer than it says: at most {} seconds are allowed (video.max_duration)",
+                "the file lasts longer than it says: at most {} seconds are allowed (av_workers.max_duration)",
                 most_ms / 1_000
             ),
         ))

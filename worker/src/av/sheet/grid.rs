@@ -43,7 +43,7 @@ impl Grid {
         Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the storyboard would have {width} × {height} pixels; at most {} megapixels are made (worker.max_megapixels), so ask for fewer or smaller frames",
+                "the storyboard would have {width} × {height} pixels; at most {} megapixels are made (image_workers.max_megapixels), so ask for fewer or smaller frames",
                 limits.max_pixels / 1_000_000
             ),
         ))
@@ -158,7 +158,7 @@ pub(super) mod tests {
                 refused.or_else(|_| Grid::new(&sheet(frames, 3, width), (32, 18), &LIMITS));
             let failure = refused.expect_err("too many pixels");
             assert_eq!(failure.code, FailureCode::TooLarge);
-            assert!(failure.message.contains("worker.max_megapixels"));
+            assert!(failure.message.contains("image_workers.max_megapixels"));
         }
     }
 }

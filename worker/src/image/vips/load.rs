@@ -205,7 +205,7 @@ pub fn check_frames(header: &Header, limits: &Limits) -> Result<(), Failure> {
         return Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the animation has {} frames; at most {} are taken (worker.max_frames)",
+                "the animation has {} frames; at most {} are taken (image_workers.max_frames)",
                 header.pages, limits.max_frames
             ),
         ));
@@ -215,7 +215,7 @@ pub fn check_frames(header: &Header, limits: &Limits) -> Result<(), Failure> {
         return Err(Failure::new(
             FailureCode::TooLarge,
             format!(
-                "the animation has {} × {} pixels in {} frames; at most {} megapixels together are taken (worker.max_total_megapixels)",
+                "the animation has {} × {} pixels in {} frames; at most {} megapixels together are taken (image_workers.max_total_megapixels)",
                 header.width,
                 header.height,
                 header.pages,
