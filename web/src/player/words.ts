@@ -9,7 +9,7 @@ export interface Words {
 }
 
 /** What stands in the picture's place when there is none. */
-export const SOUND_ONLY: Words = { title: "Sound only", detail: "This stream has no picture." };
+export const SOUND_ONLY: Words = { title: "Audio only", detail: "This stream has no video." };
 
 /** @param secondsLeft how long the service still waits for the encoder; null when it does not say */
 export function wordsFor(stage: Stage, secondsLeft: number | null): Words {
