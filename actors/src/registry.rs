@@ -1,6 +1,6 @@
 //! Dynamic children of one kind of durable work: claim by lease, run, forget.
 //!
-//! A new background entity implements [`Entity`] and adds one line with a [`Component`](crate::component::Concern) of its
+//! A new background entity implements [`Entity`] and adds one line with a [`Component`](crate::component::Component) of its
 //! `Registry<E>`. The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
 //! child for each; a child ends when it has ended its row or given it back. A child that crashes leaves its lease, which
 //! the registry gives back with a pause; a row whose work began too often is given up by the entity

@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use crate::{
-    image::Tally,
+    image::Measurement,
     process::Figures,
     viewer::{Timings, Traffic},
 };
@@ -104,21 +104,23 @@ pub(crate) fn traffic(traffic: &Traffic, viewers: usize, lasted: Duration) {
 }
 
 /// One line for each server, then what the first one costs against each other one.
-pub(crate) fn images<'a>(tallies: impl Iterator<Item = (&'static str, &'a Tally)>) {
-    let tallies: Vec<_> = tallies.filter(|(_, tally)| tally.requests > 0).collect();
+pub(crate) fn images<'a>(measurements: impl Iterator<Item = (&'static str, &'a Measurement)>) {
+    let measurements: Vec<_> = measurements
+        .filter(|(_, measurement)| measurement.requests > 0)
+        .collect();
     println!(
         "  {:<28}{:>10}{:>16}{:>10}{:>10}{:>12}{:>12}",
         "", "requests/s", "CPU a request", "p50", "p99", "KB a piece", "peak memory"
     );
-    for (name, tally) in &tallies {
-        let mut latencies = tally.latencies.clone();
+    for (name, measurement) in &measurements {
+        let mut latencies = measurement.latencies.clone();
         latencies.sort_unstable();
         print!(
             "  {name:<28}{:>10.1}{:>13.3} ms",
-            tally.requests as f64 / tally.lasted.as_secs_f64(),
-            milliseconds(tally.cpu_per_request()),
+            measurement.requests as f64 / measurement.lasted.as_secs_f64(),
+            milliseconds(measurement.cpu_per_request()),
         );
-        let kilobytes = tally.bytes as f64 / 1e3 / tally.requests as f64;
+        let kilobytes = measurement.bytes as f64 / 1e3 / measurement.requests as f64;
         if latencies.is_empty() {
             // A program and not a server: no one waited, and no one looked at its memory.
             println!("{:>10}{:>10}{kilobytes:>12.1}{:>12}", "–", "–", "–");
@@ -128,14 +130,16 @@ pub(crate) fn images<'a>(tallies: impl Iterator<Item = (&'static str, &'a Tally)
             "{:>7.2} ms{:>7.2} ms{kilobytes:>12.1}{:>8.1} MiB",
             milliseconds(share(&latencies, 0.5)),
             milliseconds(share(&latencies, 0.99)),
-            mib(tally.peak_kib),
+            mib(measurement.peak_kib),
         );
     }
-    let Some(((first, ours), others)) = tallies.split_first() else {
+    let Some(((first, ours), others)) = measurements.split_first() else {
         return;
     };
     for (name, other) in others {
-        let rate = |tally: &Tally| tally.requests as f64 / tally.lasted.as_secs_f64();
+        let rate = |measurement: &Measurement| {
+            measurement.requests as f64 / measurement.lasted.as_secs_f64()
+        };
         println!(
             "  {first} against {name}: {:.2} × the CPU, {:.2} × the requests/s",
             ours.cpu_per_request().as_secs_f64() / other.cpu_per_request().as_secs_f64(),

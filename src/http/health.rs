@@ -18,7 +18,7 @@ pub struct Alive {
     status: &'static str,
 }
 
-/// The service is ready when it admits encoders and viewers. Trouble that viewers do not notice makes it `degraded`, which
+/// The service is ready when it admits encoders and viewers. A problem that viewers do not notice makes it `degraded`, which
 /// is ready: taking the traffic away would end streams that go on.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Readiness {

@@ -278,10 +278,10 @@ mod tests {
     #[tokio::test]
     async fn a_failing_migration_stops_the_start_and_changes_nothing() {
         let cases = [
-            ("wrong SQL", "ALTER TABLE nobody ADD COLUMN note TEXT"),
+            ("wrong SQL", "ALTER TABLE missing ADD COLUMN note TEXT"),
             (
                 "half done",
-                "ALTER TABLE accounts ADD COLUMN note TEXT; INSERT INTO nobody VALUES (1)",
+                "ALTER TABLE accounts ADD COLUMN note TEXT; INSERT INTO missing VALUES (1)",
             ),
         ];
         for (what, statement) in cases {

@@ -21,8 +21,8 @@ const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 /// Files below the folder of blobs.
 fn blobs(data_dir: &Path) -> Result<usize, Failure> {
     let mut count = 0;
-    for shelf in std::fs::read_dir(data_dir.join("blobs"))? {
-        count += std::fs::read_dir(shelf?.path())?.count();
+    for folder in std::fs::read_dir(data_dir.join("blobs"))? {
+        count += std::fs::read_dir(folder?.path())?.count();
     }
     Ok(count)
 }

@@ -72,8 +72,8 @@ impl Disk {
     /// Finds out what an earlier process left. Returns the files it has variants of.
     pub(super) fn scan(&self) -> io::Result<Vec<Uuid>> {
         let mut found = Vec::new();
-        for shelf in folders(&self.folder)? {
-            for of_file in folders(&shelf)? {
+        for folder in folders(&self.folder)? {
+            for of_file in folders(&folder)? {
                 let Some(file_id) = file_name(&of_file).and_then(|name| Uuid::try_parse(name).ok())
                 else {
                     continue;

@@ -583,8 +583,8 @@ async fn an_input_that_is_gone_fails_its_file_only() {
     let last = site.items(&job).await.pop().unwrap();
     let input = jobs::inputs(&mut reader, last.id).await.unwrap().remove(0);
     let name = input.blob.to_string();
-    let shelf = site.folder.path().join("blobs").join(&name[..2]);
-    std::fs::remove_file(shelf.join(&name[2..])).unwrap();
+    let folder = site.folder.path().join("blobs").join(&name[..2]);
+    std::fs::remove_file(folder.join(&name[2..])).unwrap();
     site.workers.permits.add_permits(2);
     let job = site.end_of(&job).await;
     assert_eq!((job.completed_files, job.failed_files), (2, 1));

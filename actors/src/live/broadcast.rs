@@ -197,7 +197,7 @@ impl Broadcast {
             window: self.window.clone(),
         });
         if let Some(recording_writer) = self.segment_store.recording_writer() {
-            self.disk().submit(Job::Tape(
+            self.disk().submit(Job::Recording(
                 recording_writer.clone(),
                 WriterJob::End(ended_ms),
             ));
@@ -339,7 +339,7 @@ impl Broadcast {
         };
         if let Some(job) = job {
             let recording_writer = recording_writer.clone();
-            self.disk().submit(Job::Tape(recording_writer, job));
+            self.disk().submit(Job::Recording(recording_writer, job));
         }
     }
 
@@ -355,7 +355,7 @@ impl Broadcast {
         let open = self.window.segments().filter(|segment| !segment.closed);
         let segments = self.recent.iter().copied();
         let segments = segments.chain(open.map(SegmentEntry::from)).collect();
-        self.disk().submit(Job::Tape(
+        self.disk().submit(Job::Recording(
             recording_writer.clone(),
             WriterJob::CatchUp(segments),
         ));

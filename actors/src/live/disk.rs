@@ -70,7 +70,7 @@ pub(super) enum Job {
     /// Deletes segments that can no longer be fetched.
     Remove(Vec<u64>),
     /// Records what was written. What fails in it ends the recording, never the broadcast.
-    Tape(Arc<RecordingWriter>, WriterJob),
+    Recording(Arc<RecordingWriter>, WriterJob),
     /// Deletes the folder: the broadcast is over and forgotten.
     Discard,
 }
@@ -123,10 +123,13 @@ impl Disk {
     pub fn submit(&self, job: Job) -> u64 {
         let number = self.shared.sent.fetch_add(1, Ordering::AcqRel) + 1;
         if let Err(refused) = self.jobs.try_send((number, job)) {
-            if let TrySendError::Full((_, Job::Tape(recording_writer, WriterJob::End(at_ms))))
+            if let TrySendError::Full((
+                _,
+                Job::Recording(recording_writer, WriterJob::End(at_ms)),
+            ))
             | TrySendError::Disconnected((
                 _,
-                Job::Tape(recording_writer, WriterJob::End(at_ms)),
+                Job::Recording(recording_writer, WriterJob::End(at_ms)),
             )) = refused
             {
                 // Nothing may keep a recording from becoming work.
@@ -183,7 +186,7 @@ impl Shared {
 fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
     while let Ok((number, job)) = queue.recv() {
         let job = match job {
-            Job::Tape(recording_writer, job) => {
+            Job::Recording(recording_writer, job) => {
                 recording_writer.carry_out(job, &writer.folder);
                 Job::Line(Vec::new())
             }
@@ -240,7 +243,7 @@ impl Writer {
             }
             Job::Line(line) if line.is_empty() => Ok(()),
             Job::Line(line) => self.journal()?.write_all(&line),
-            Job::Tape(recording_writer, job) => {
+            Job::Recording(recording_writer, job) => {
                 recording_writer.carry_out(job, &self.folder);
                 Ok(())
             }

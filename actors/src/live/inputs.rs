@@ -244,7 +244,7 @@ impl LiveInputs {
         entry.playback.set_ended(now_ms);
         entry.playback.publish(Phase::Idle, None, None);
         if let Some(recording_writer) = view.segment_store.recording_writer() {
-            let job = Job::Tape(recording_writer.clone(), WriterJob::End(now_ms));
+            let job = Job::Recording(recording_writer.clone(), WriterJob::End(now_ms));
             view.segment_store.disk().submit(job);
         }
         view.segment_store.disk().submit(Job::Discard);

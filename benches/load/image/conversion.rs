@@ -15,7 +15,7 @@ use super::{
     BALANCED_WEBP,
     contestant::{self, Contestant},
     crops::Crops,
-    measure::Tally,
+    measure::Measurement,
     saver, vipsthumbnail,
 };
 use crate::{
@@ -68,20 +68,20 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
             options.rounds,
             options.connections
         );
-        let (mut tally, mut plain) = (Tally::default(), Tally::default());
+        let (mut measurement, mut plain) = (Measurement::default(), Measurement::default());
         for _ in 0..options.rounds {
-            turn(&mut tally, &ours, options, &crops, format, width).await?;
+            turn(&mut measurement, &ours, options, &crops, format, width).await?;
             let saver = saver(format, BALANCED_WEBP);
             vipsthumbnail(&mut plain, scratch.path(), &crops, &[width], &saver)?;
         }
         let beside = (plain.requests > 0).then_some(("vipsthumbnail, one process", &plain));
-        report::images([("sluice", &tally)].into_iter().chain(beside));
+        report::images([("sluice", &measurement)].into_iter().chain(beside));
     }
     Ok(())
 }
 
 async fn turn(
-    tally: &mut Tally,
+    measurement: &mut Measurement,
     ours: &Contestant,
     options: &Options,
     crops: &Crops,
@@ -96,28 +96,28 @@ async fn turn(
         let (names, folder) = (Arc::clone(&names), crops.folder.clone());
         let client = Client::new(&ours.address);
         connections.spawn(async move {
-            let mut done = Tally::default();
+            let mut done = Measurement::default();
             one_connection(&mut done, client, &names, &folder, format, width).await?;
             Ok::<_, Failure>(done)
         });
     }
     while let Some(done) = connections.join_next().await {
         let done = done??;
-        tally.requests += done.requests;
-        tally.bytes += done.bytes;
-        tally.latencies.extend(done.latencies);
+        measurement.requests += done.requests;
+        measurement.bytes += done.bytes;
+        measurement.latencies.extend(done.latencies);
         let held = process::tree_figures(ours.process_id()).proportional_kib;
-        tally.peak_kib = tally.peak_kib.max(held);
+        measurement.peak_kib = measurement.peak_kib.max(held);
     }
-    tally.lasted += started.elapsed();
-    tally.cpu += process::tree_figures(ours.process_id())
+    measurement.lasted += started.elapsed();
+    measurement.cpu += process::tree_figures(ours.process_id())
         .cpu
         .saturating_sub(before);
     Ok(())
 }
 
 async fn one_connection(
-    tally: &mut Tally,
+    measurement: &mut Measurement,
     mut client: Client,
     names: &Mutex<VecDeque<String>>,
     folder: &Path,
@@ -137,12 +137,12 @@ async fn one_connection(
         let body = form("files", &name, &std::fs::read(folder.join(&name))?, &fields);
         let started = Instant::now();
         let answer = client.post("/api/convert", &form_headers(), &body).await?;
-        tally.latencies.push(started.elapsed());
+        measurement.latencies.push(started.elapsed());
         if answer.status != 200 {
             return Err(format!("converting {name}: {} {}", answer.status, answer.text()).into());
         }
         let record: Value = serde_json::from_slice(&answer.body)?;
-        tally.requests += 1;
-        tally.bytes += record["files"][0]["finalSize"].as_u64().unwrap_or_default();
+        measurement.requests += 1;
+        measurement.bytes += record["files"][0]["finalSize"].as_u64().unwrap_or_default();
     }
 }

@@ -9,7 +9,7 @@ use super::{
     QUALITY,
     contestant::{self, Variant},
     crops::Crops,
-    measure::Tally,
+    measure::Measurement,
     workplace,
 };
 use crate::{Failure, http::Client, process, report};
@@ -42,22 +42,23 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let path = ours.path(&crops.names[0], variant)?;
     let before = rendered(&ours.address).await?;
     let cpu = process::tree_figures(ours.process_id()).cpu;
-    let mut tally = all_at_once(&ours.address, &path, options.requests).await?;
+    let mut measurement = all_at_once(&ours.address, &path, options.requests).await?;
     let after = process::tree_figures(ours.process_id());
-    (tally.cpu, tally.peak_kib) = (after.cpu.saturating_sub(cpu), after.proportional_kib);
+    (measurement.cpu, measurement.peak_kib) =
+        (after.cpu.saturating_sub(cpu), after.proportional_kib);
     let renders = rendered(&ours.address).await? - before;
     println!(
         "cdn-equal: {} requests at once, {renders} rendered",
         options.requests
     );
-    report::images([("sluice", &tally)].into_iter());
+    report::images([("sluice", &measurement)].into_iter());
     match renders {
         1 => Ok(()),
         _ => Err(format!("{renders} renders of one variant").into()),
     }
 }
 
-async fn all_at_once(address: &str, path: &str, requests: u16) -> Result<Tally, Failure> {
+async fn all_at_once(address: &str, path: &str, requests: u16) -> Result<Measurement, Failure> {
     let start = Arc::new(Barrier::new(requests.into()));
     let began = Instant::now();
     let mut connections = JoinSet::new();
@@ -78,15 +79,15 @@ async fn all_at_once(address: &str, path: &str, requests: u16) -> Result<Tally, 
             }
         });
     }
-    let mut tally = Tally::default();
+    let mut measurement = Measurement::default();
     while let Some(answered) = connections.join_next().await {
         let (latency, length) = answered??;
-        tally.requests += 1;
-        tally.bytes += length as u64;
-        tally.latencies.push(latency);
+        measurement.requests += 1;
+        measurement.bytes += length as u64;
+        measurement.latencies.push(latency);
     }
-    tally.lasted = began.elapsed();
-    Ok(tally)
+    measurement.lasted = began.elapsed();
+    Ok(measurement)
 }
 
 async fn rendered(address: &str) -> Result<u64, Failure> {

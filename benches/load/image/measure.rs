@@ -27,7 +27,7 @@ pub(crate) enum Work {
 
 /// What one server did over all its rounds.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Measurement {
     pub(crate) requests: usize,
     pub(crate) lasted: Duration,
     pub(crate) cpu: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     pub(crate) peak_kib: u64,
 }
 
-impl Tally {
+impl Measurement {
     pub(crate) fn cpu_per_request(&self) -> Duration {
         self.cpu / self.requests.max(1) as u32
     }
@@ -52,7 +52,7 @@ impl Tally {
 /// Does the work against a server and adds its cost: all processes below `process`, from the first request to the last
 /// answer.
 pub(crate) async fn round(
-    tally: &mut Tally,
+    measurement: &mut Measurement,
     address: &str,
     process: u32,
     connections: usize,
@@ -63,15 +63,15 @@ pub(crate) async fn round(
     let before = process::tree_figures(process).cpu;
     let started = Instant::now();
     let done = all_connections(address, connections, work).await;
-    tally.lasted += started.elapsed();
-    tally.cpu += process::tree_figures(process).cpu.saturating_sub(before);
+    measurement.lasted += started.elapsed();
+    measurement.cpu += process::tree_figures(process).cpu.saturating_sub(before);
     watcher.abort();
-    tally.peak_kib = tally.peak_kib.max(peak.load(Ordering::Relaxed));
-    tally.add(done?);
+    measurement.peak_kib = measurement.peak_kib.max(peak.load(Ordering::Relaxed));
+    measurement.add(done?);
     Ok(())
 }
 
-async fn all_connections(address: &str, count: usize, work: &Work) -> Result<Tally, Failure> {
+async fn all_connections(address: &str, count: usize, work: &Work) -> Result<Measurement, Failure> {
     let mut connections = JoinSet::new();
     let shared = match work {
         Work::Each(paths) => Some(Arc::new(Mutex::new(VecDeque::from(paths.clone())))),
@@ -91,9 +91,9 @@ async fn all_connections(address: &str, count: usize, work: &Work) -> Result<Tal
             }
         }
     }
-    let mut sum = Tally::default();
-    while let Some(tally) = connections.join_next().await {
-        sum.add(tally??);
+    let mut sum = Measurement::default();
+    while let Some(measurement) = connections.join_next().await {
+        sum.add(measurement??);
     }
     Ok(sum)
 }
@@ -101,19 +101,19 @@ async fn all_connections(address: &str, count: usize, work: &Work) -> Result<Tal
 async fn one_connection(
     mut client: Client,
     mut next: impl FnMut() -> Option<String>,
-) -> Result<Tally, Failure> {
-    let mut tally = Tally::default();
+) -> Result<Measurement, Failure> {
+    let mut measurement = Measurement::default();
     while let Some(path) = next() {
         let started = Instant::now();
         let answer = client.get(&path).await?;
-        tally.latencies.push(started.elapsed());
+        measurement.latencies.push(started.elapsed());
         if answer.status != 200 || answer.body.is_empty() {
             return Err(format!("GET {path}: {} {}", answer.status, answer.text()).into());
         }
-        tally.requests += 1;
-        tally.bytes += answer.body.len() as u64;
+        measurement.requests += 1;
+        measurement.bytes += answer.body.len() as u64;
     }
-    Ok(tally)
+    Ok(measurement)
 }
 
 async fn watch(process: u32, peak: Arc<AtomicU64>) {

@@ -22,7 +22,7 @@ pub(crate) use self::{
     conversion::{Options as ConvertOptions, run as convert},
     crops::Crops,
     equal::{Options as EqualOptions, run as equal},
-    measure::Tally,
+    measure::Measurement,
 };
 use self::{
     contestant::{Contestant, Variant},
@@ -120,16 +120,23 @@ pub(crate) async fn hit(options: &HitOptions) -> Result<(), Failure> {
         options.seconds
     );
     let contestants = [ours, nginx];
-    let mut tallies = [Tally::default(), Tally::default()];
+    let mut measurements = [Measurement::default(), Measurement::default()];
     for _ in 0..options.rounds {
-        for (contestant, tally) in contestants.iter().zip(&mut tallies) {
+        for (contestant, measurement) in contestants.iter().zip(&mut measurements) {
             let path = contestant.path(&crops.names[0], variant)?;
             let work = Work::Repeat(path, Duration::from_secs(options.seconds));
             let (process, connections) = (contestant.process_id(), options.connections.into());
-            round(tally, &contestant.address, process, connections, &work).await?;
+            round(
+                measurement,
+                &contestant.address,
+                process,
+                connections,
+                &work,
+            )
+            .await?;
         }
     }
-    report::images(contestants.iter().map(|it| it.name).zip(&tallies));
+    report::images(contestants.iter().map(|it| it.name).zip(&measurements));
     Ok(())
 }
 
@@ -170,16 +177,17 @@ async fn misses(
             options.rounds,
             options.connections
         );
-        let mut tallies: Vec<Tally> = contestants.iter().map(|_| Tally::default()).collect();
-        let mut plain = Tally::default();
+        let mut measurements: Vec<Measurement> =
+            contestants.iter().map(|_| Measurement::default()).collect();
+        let mut plain = Measurement::default();
         for _ in 0..options.rounds {
-            for (contestant, tally) in contestants.iter().zip(&mut tallies) {
-                turn(contestant, tally, options, &crops, widths, target).await?;
+            for (contestant, measurement) in contestants.iter().zip(&mut measurements) {
+                turn(contestant, measurement, options, &crops, widths, target).await?;
             }
             let saver = saver(target.name(), FAST_WEBP);
             vipsthumbnail(&mut plain, scratch.path(), &crops, widths, &saver)?;
         }
-        let named = contestants.iter().map(|it| it.name).zip(&tallies);
+        let named = contestants.iter().map(|it| it.name).zip(&measurements);
         report::images(named.chain([("vipsthumbnail, one process", &plain)]));
     }
     Ok(())
@@ -187,7 +195,7 @@ async fn misses(
 
 async fn turn(
     contestant: &Contestant,
-    tally: &mut Tally,
+    measurement: &mut Measurement,
     options: &MissOptions,
     crops: &Crops,
     widths: &[u32],
@@ -207,7 +215,14 @@ async fn turn(
     }
     let (process, connections) = (contestant.process_id(), options.connections.into());
     let work = Work::Each(paths);
-    round(tally, &contestant.address, process, connections, &work).await
+    round(
+        measurement,
+        &contestant.address,
+        process,
+        connections,
+        &work,
+    )
+    .await
 }
 
 /// Cuts the photographs, when they are not there yet.
@@ -219,7 +234,7 @@ pub(crate) fn photographs() -> Result<(), Failure> {
 
 /// A plain libvips program over the same files, in one process and thread: what the work costs without a service.
 fn vipsthumbnail(
-    tally: &mut Tally,
+    measurement: &mut Measurement,
     folder: &Path,
     crops: &Crops,
     widths: &[u32],
@@ -244,11 +259,11 @@ fn vipsthumbnail(
                 return Ok(());
             }
         }
-        tally.lasted += started.elapsed();
-        tally.cpu += process::cpu_of_ended_children().saturating_sub(before);
-        tally.requests += crops.names.len();
+        measurement.lasted += started.elapsed();
+        measurement.cpu += process::cpu_of_ended_children().saturating_sub(before);
+        measurement.requests += crops.names.len();
         for entry in std::fs::read_dir(&results)?.flatten() {
-            tally.bytes += entry.metadata()?.len();
+            measurement.bytes += entry.metadata()?.len();
             std::fs::remove_file(entry.path())?;
         }
     }

@@ -190,8 +190,8 @@ async fn what_is_no_whole_backup_changes_nothing() {
             fs::write(path, serde_json::to_vec(&manifest).unwrap()).unwrap();
         }
     };
-    type Damage = Box<dyn Fn(&Path)>;
-    let cases: [(&str, &str, Damage); 8] = [
+    type Corrupt = Box<dyn Fn(&Path)>;
+    let cases: [(&str, &str, Corrupt); 8] = [
         (
             "no manifest",
             "is no backup",

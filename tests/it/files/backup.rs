@@ -123,8 +123,8 @@ async fn restored_server(data: &Path) -> Result<Server, Failure> {
 
 fn blob_paths(data_dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut paths = Vec::new();
-    for shelf in fs::read_dir(data_dir.join("blobs"))? {
-        for blob in fs::read_dir(shelf?.path())? {
+    for folder in fs::read_dir(data_dir.join("blobs"))? {
+        for blob in fs::read_dir(folder?.path())? {
             paths.push(blob?.path());
         }
     }

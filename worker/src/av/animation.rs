@@ -39,21 +39,25 @@ pub(super) fn perform(
         .video_track()
         .ok_or_else(|| Failure::new(FailureCode::Impossible, "the file has no moving frame"))?;
     let reduction = Reduction::new(track.shown_size(), animation.resize.as_ref());
-    let reel = FrameSequence::take(animation, &reduction, input, &facts, limits, tell)?;
+    let sequence = FrameSequence::take(animation, &reduction, input, &facts, limits, tell)?;
     let render = Render {
         resize: reduction.resize,
         ..Render::new(Format::Png, animation.output)
     };
     let step_ms = step_ms(animation.output.format);
-    let delays = reel.delays(step_ms);
+    let delays = sequence.delays(step_ms);
     let count = delays.len() as f32;
-    let rasters = reel.rasters.into_iter().enumerate().map(|(index, raster)| {
-        let done = index as f32 / count;
-        tell(Report::Working {
-            share: DECODING + (1.0 - DECODING) * done / 2.0,
+    let rasters = sequence
+        .rasters
+        .into_iter()
+        .enumerate()
+        .map(|(index, raster)| {
+            let done = index as f32 / count;
+            tell(Report::Working {
+                share: DECODING + (1.0 - DECODING) * done / 2.0,
+            });
+            raster
         });
-        raster
-    });
     let duration_ms = delays.iter().map(|delay| delay.unsigned_abs()).sum::<u32>();
     let (mut image, bytes) = vips::animate(&render, rasters, delays, limits)?;
     image.duration_ms = Some(duration_ms.into());
@@ -142,36 +146,36 @@ impl FrameSequence {
 
         let mut video_frames = FrameReader::open(input, facts)?;
         let mut converter = FrameConverter::of(facts);
-        let mut reel = Self {
+        let mut sequence = Self {
             rasters: Vec::new(),
             starts: Vec::new(),
             ticks: 0,
             duration_s: 0.0,
         };
         let mut last_s = f64::NAN;
-        while ticks.is_none_or(|ticks| reel.ticks < ticks) {
-            let at_s = animation.range.start_s + f64::from(reel.ticks) / rate;
+        while ticks.is_none_or(|ticks| sequence.ticks < ticks) {
+            let at_s = animation.range.start_s + f64::from(sequence.ticks) / rate;
             let video_frame = video_frames
                 .at(at_s, tell)?
                 .ok_or_else(still::no_video_frame)?;
             if video_frame.at_s != last_s {
                 last_s = video_frame.at_s;
-                vips::check_animation(width, height, reel.rasters.len() as u32 + 1, limits)?;
+                vips::check_animation(width, height, sequence.rasters.len() as u32 + 1, limits)?;
                 let raster = converter.develop(&video_frame.sample, Some(reduction.size))?;
-                reel.rasters.push(raster);
-                reel.starts.push(reel.ticks);
+                sequence.rasters.push(raster);
+                sequence.starts.push(sequence.ticks);
             }
-            reel.ticks += 1;
+            sequence.ticks += 1;
             if ticks.is_none() && video_frames.is_at_end() {
                 break;
             }
-            let done = ticks.map_or(0.0, |ticks| reel.ticks as f32 / ticks as f32);
+            let done = ticks.map_or(0.0, |ticks| sequence.ticks as f32 / ticks as f32);
             tell(Report::Working {
                 share: DECODING * done,
             });
         }
-        reel.duration_s = span_s.unwrap_or(f64::from(reel.ticks) / rate);
-        Ok(reel)
+        sequence.duration_s = span_s.unwrap_or(f64::from(sequence.ticks) / rate);
+        Ok(sequence)
     }
 
     /// Milliseconds for each frame, in whole steps, so distributed that their sum is that of the part.
@@ -208,21 +212,21 @@ mod tests {
             (vec![0], 1, 0.04, 10.0, vec![40]),
             (vec![0, 3], 4, 0.4, 10.0, vec![300, 100]),
         ] {
-            let reel = FrameSequence {
+            let sequence = FrameSequence {
                 rasters: Vec::new(),
                 starts,
                 ticks,
                 duration_s,
             };
-            assert_eq!(reel.delays(step_ms), expected);
+            assert_eq!(sequence.delays(step_ms), expected);
         }
-        let reel = FrameSequence {
+        let sequence = FrameSequence {
             rasters: Vec::new(),
             starts: (0..48).collect(),
             ticks: 48,
             duration_s: 4.0,
         };
-        let delays = reel.delays(GIF_STEP_MS);
+        let delays = sequence.delays(GIF_STEP_MS);
         assert_eq!(delays.iter().sum::<i32>(), 4_000);
         assert!(delays.iter().all(|delay| matches!(delay, 80 | 90)));
     }

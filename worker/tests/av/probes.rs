@@ -240,7 +240,10 @@ fn limits_are_named() {
         max_duration_ms: 1_500,
         ..LIMITS
     };
-    for (limits, name) in [(side, "av_workers.max_side"), (duration, "av_workers.max_duration")] {
+    for (limits, name) in [
+        (side, "av_workers.max_side"),
+        (duration, "av_workers.max_duration"),
+    ] {
         let failure = probe(&input, &limits).expect_err(name);
         assert_eq!(failure.code, FailureCode::TooLarge);
         assert!(failure.message.contains(name), "{failure:?}");

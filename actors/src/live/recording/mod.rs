@@ -1,8 +1,8 @@
 //! Recordings: a broadcast as it came, kept as stored files and video streams, and clips of what is on air.
 //!
 //! ```text
-//! disk thread ─▶ Tape (a second name for each segment, an index) ─▶ row, when the broadcast is over
-//!                  └─▶ DVR: ?dvr=1                                    └─▶ Registry<Recording> ─▶ Reel ─▶ blob, file, stream
+//! disk thread ─▶ RecordingWriter (a second name for each segment, an index) ─▶ row, when the broadcast is over
+//!                  └─▶ DVR: ?dvr=1                                    └─▶ Registry<Recording> ─▶ SegmentList ─▶ blob, file, stream
 //! ```
 //!
 //! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored fragments,

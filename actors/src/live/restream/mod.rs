@@ -4,7 +4,7 @@
 //! the connections, which are made again. An output reads its input's [`UnitWindow`], and no input ever waits for it.
 //!
 //! ```text
-//! LiveInput ── units ──▶ Tap ◀── reads ── Work ─▶ Feed ─▶ Sink ══▶ target     one Work for each enabled output
+//! LiveInput ── units ──▶ UnitWindow ◀── reads ── Work ─▶ Feed ─▶ Sink ══▶ target     one Work for each enabled output
 //! ```
 
 mod feed;

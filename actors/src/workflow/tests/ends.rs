@@ -58,8 +58,8 @@ async fn an_input_that_is_no_image_or_gone_fails_the_first_step_that_reads_it() 
     let gone = {
         let upload = site.upload_of(&content("a.png", "gone")).await;
         let name = upload.blob().hash.to_string();
-        let shelf = site.folder.path().join("blobs").join(&name[..2]);
-        (upload, shelf.join(&name[2..]))
+        let folder = site.folder.path().join("blobs").join(&name[..2]);
+        (upload, folder.join(&name[2..]))
     };
     for (upload, file, code) in [
         (unknown, None, "unsupported_type"),

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// What a power loss does to the bytes of a file.
-type Damage = fn(&mut Vec<u8>);
+type Corrupt = fn(&mut Vec<u8>);
 
 /// The files of a broadcast.
 type Files = HashMap<MediaName, Vec<u8>>;
@@ -292,7 +292,7 @@ fn after_a_power_loss_only_whole_segments_with_the_journalled_bytes_are_listed()
 
     let second = MediaName::Segment(closed[1]);
     let len = files[&second].len();
-    let damages: [(&str, Damage); 4] = [
+    let damages: [(&str, Corrupt); 4] = [
         ("short", |bytes| bytes.truncate(bytes.len() - 1)),
         ("empty", Vec::clear),
         ("zeros at its end", |bytes| {

@@ -184,8 +184,8 @@ async fn a_later_backup_brings_what_is_new_and_drops_what_is_not_named() {
 
 #[tokio::test]
 async fn lost_blobs_are_named_and_the_rest_is_there() {
-    type Damage = fn(&Path);
-    let cases: [(&str, bool, &str, Damage); 5] = [
+    type Corrupt = fn(&Path);
+    let cases: [(&str, bool, &str, Corrupt); 5] = [
         ("gone", false, "is missing", |blob| {
             fs::remove_file(blob).unwrap();
         }),

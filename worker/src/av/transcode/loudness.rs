@@ -36,7 +36,7 @@ pub struct Meter {
 
 struct Channel {
     weight: f64,
-    shelf: Biquad,
+    shelving: Biquad,
     high_pass: Biquad,
     oversampler: Oversampler,
 }
@@ -52,7 +52,7 @@ impl Meter {
         let channels = (0..channels.max(1))
             .map(|index| Channel {
                 weight: weight(index),
-                shelf: Biquad::shelf(rate),
+                shelving: Biquad::shelving(rate),
                 high_pass: Biquad::high_pass(rate),
                 oversampler: Oversampler::default(),
             })
@@ -75,7 +75,7 @@ impl Meter {
                 let sample = if sample.is_finite() { *sample } else { 0.0 };
                 let weighted = channel
                     .high_pass
-                    .next(channel.shelf.next(f64::from(sample)));
+                    .next(channel.shelving.next(f64::from(sample)));
                 self.energy += channel.weight * weighted * weighted;
                 self.peak = self.peak.max(channel.oversampler.peak(sample));
             }
@@ -141,7 +141,7 @@ struct Biquad {
 
 impl Biquad {
     /// The head's effect: BS.1770-4 table 1, from its analogue form so that any rate has it.
-    fn shelf(rate: u32) -> Self {
+    fn shelving(rate: u32) -> Self {
         const CORNER_HZ: f64 = 1_681.974_450_955_533;
         const GAIN_DB: f64 = 3.999_843_853_973_347;
         const QUALITY: f64 = 0.707_175_236_955_419_6;
