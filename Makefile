@@ -37,6 +37,7 @@ build: needs-build web ## the release program with the front end inside: target/
 	$(CARGO) build --release --locked
 	@! target/release/sluice worker --help | grep -E -e '--(faults|prove|attempt)' \
 		|| { echo "the release program has switches of tests (src/cli/worker.rs)" >&2; exit 1; }
+	@scripts/separate-debug.sh target/release/sluice
 
 test: needs-test lint test-rust test-web test-browser test-proxies ## all checks and tests
 
