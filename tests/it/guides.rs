@@ -219,13 +219,9 @@ async fn the_guide_about_video_streams_runs() -> Result<(), Failure> {
 
     let id = written(&shell, "stream.json")?["stream"]["id"].clone();
     let path = format!("/api/video/streams/{}", id.as_str().unwrap_or_default());
-    let gone = server.api().expect(
-        reqwest::StatusCode::NOT_FOUND,
-        reqwest::Method::GET,
-        &path,
-        None,
-    );
-    gone.await?;
+    let api = server.api();
+    let (method, gone) = (reqwest::Method::GET, reqwest::StatusCode::NOT_FOUND);
+    api.expect(gone, method, &path, None).await?;
     Ok(())
 }
 
