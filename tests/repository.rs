@@ -50,6 +50,8 @@ const LOCKED_SOURCE: &str = concat!("registry+https://github.com/rust-lang/crate
 
 const LARGEST_FILE_BYTES: u64 = 1_000_000;
 
+const MOST_README_LINES: usize = 170;
+
 /// Words of an earlier version for what `docs/glossary.md` names now, each in two halves, for this file.
 const RETIRED: [&str; 26] = [
     concat!("who", "ever"),
@@ -193,6 +195,146 @@ fn the_program_keeps_its_codecs_to_itself() {
         let is_ours = of_codecs.iter().any(|prefix| symbol.starts_with(prefix));
         assert!(!is_ours, "{symbol} is exported");
     }
+}
+
+#[test]
+fn the_readme_is_short() {
+    assert!(text("README.md").lines().count() <= MOST_README_LINES);
+}
+
+/// Relative links of our prose, without the part behind `#`.
+#[test]
+fn links_of_documents_lead_to_files() {
+    let of_others = ["vendor", "web"];
+    for path in tracked_files() {
+        let is_ours = !of_others.iter().any(|folder| path.starts_with(folder));
+        if !is_ours || path.extension().is_none_or(|it| it != "md") {
+            continue;
+        }
+        let Some(bytes) = read(&path) else { continue };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for link in links(&String::from_utf8(bytes).unwrap()) {
+            let file = link.split('#').next().unwrap();
+            let exists = file.is_empty() || root().join(folder).join(file).exists();
+            assert!(exists, "{} links to {link}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_decision_is_in_the_index_under_its_title() {
+    let index = text("docs/decisions/README.md");
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("docs/decisions")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name == "README.md" {
+            continue;
+        }
+        let note = text(&format!("docs/decisions/{name}"));
+        let number: u32 = name[..4].parse().unwrap();
+        let title = note.lines().next().unwrap();
+        let title = title.strip_prefix(&format!("# {number}. "));
+        let title = title.unwrap_or_else(|| panic!("{name} begins with its number and title"));
+        let is_question = ["What ", "Who ", "How ", "Why "]
+            .iter()
+            .any(|word| title.starts_with(word));
+        assert!(!is_question, "{name}: a title names its subject");
+        let row = format!("| [{number}]({name}) | {title} |");
+        assert!(index.contains(&row), "the index lacks: {row}");
+        count += 1;
+    }
+    assert_eq!(index.matches("\n| [").count(), count, "rows of the index");
+}
+
+#[test]
+fn the_metrics_are_those_of_the_reference() {
+    let mut sources = vec!["src/metrics.rs".to_owned()];
+    for entry in fs::read_dir(root().join("src/metrics")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        sources.push(format!("src/metrics/{name}"));
+    }
+    let mut in_code: Vec<String> = sources
+        .iter()
+        .flat_map(|source| metric_names(&text(source)))
+        .collect();
+    let page = text("docs/reference/metrics.md");
+    let mut in_page: Vec<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `sluice_"))
+        .filter_map(|rest| Some(format!("sluice_{}", rest.split_once('`')?.0)))
+        .collect();
+    in_code.sort();
+    in_page.sort();
+    assert!(in_code.len() > 30, "{in_code:?}");
+    assert_eq!(in_page, in_code);
+}
+
+#[test]
+fn names_of_metrics_have_their_units() {
+    let source = r#"
+        registry.register("jobs", "Jobs", jobs);
+        registry.register_with_unit(
+            "wait",
+            "Time",
+            Unit::Seconds,
+            wait,
+        );
+        let name = "memory";
+        encoder.encode_descriptor(name, "Memory", Some(&Unit::Bytes), kind)?;
+    "#;
+    let expected = ["sluice_jobs", "sluice_wait_seconds", "sluice_memory_bytes"];
+    assert_eq!(metric_names(source), expected);
+}
+
+/// The metrics that a source registers, in its order, as a scrape names them.
+fn metric_names(source: &str) -> Vec<String> {
+    let calls = [
+        "registry.register(",
+        "register_with_unit(",
+        "encode_descriptor(",
+    ];
+    let mut starts: Vec<usize> = calls
+        .iter()
+        .flat_map(|call| source.match_indices(call).map(|(at, it)| at + it.len()))
+        .collect();
+    starts.sort_unstable();
+    starts
+        .into_iter()
+        .map(|start| {
+            let call = &source[start..];
+            let call = &call[..call.find(';').expect("a call is a statement")];
+            let first = call.split(',').next().unwrap().trim();
+            let name = match first.strip_prefix('"') {
+                Some(literal) => literal.trim_end_matches('"'),
+                None => {
+                    let binding = format!("let {first} = \"");
+                    let (_, value) = source[..start].rsplit_once(&binding).unwrap();
+                    value.split('"').next().unwrap()
+                }
+            };
+            let unit = match call.split_once("Unit::") {
+                Some((_, unit)) if unit.starts_with("Seconds") => "_seconds",
+                Some((_, unit)) if unit.starts_with("Bytes") => "_bytes",
+                Some((_, unit)) => panic!("the suffix of {unit}"),
+                None => "",
+            };
+            format!("sluice_{name}{unit}")
+        })
+        .collect()
+}
+
+/// Targets of Markdown links that are no addresses, outside of fenced blocks.
+fn links(text: &str) -> Vec<String> {
+    let outside = text.split("\n```").step_by(2);
+    outside
+        .flat_map(|part| part.split("](").skip(1))
+        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+        .filter(|link| !link.contains("://") && !link.contains(' '))
+        .collect()
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn root() -> &'static Path {

@@ -12,6 +12,7 @@ mod faults;
 mod files;
 mod first_start;
 mod fuzz_seeds;
+mod guides;
 mod hostile;
 mod images;
 mod mcp;

@@ -2,9 +2,9 @@
 
 mod beside_live;
 mod conversions;
+mod five_minutes;
 mod frames;
 mod hostile;
-mod readme;
 mod resume_jobs;
 pub(crate) mod streams;
 mod tools;

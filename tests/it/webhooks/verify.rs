@@ -3,8 +3,8 @@
 
 mod cases;
 mod example;
+mod five_minutes;
 mod guide;
-mod readme;
 
 use std::{path::Path, process::Stdio, time::Duration};
 

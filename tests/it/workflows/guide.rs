@@ -1,4 +1,4 @@
-//! The commands of the README and of the guide, pasted into a shell beside a photograph.
+//! The commands of the guide, pasted into a shell beside a photograph.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ use crate::{
     webhooks::{get, settings},
 };
 
-const README: &str = include_str!("../../../README.md");
 const GUIDE: &str = include_str!("../../../docs/guide/workflows.md");
 /// Of all commands, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -46,8 +45,8 @@ fn is_webp(shell: &Shell, name: &str) -> Result<bool, Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_readmes_workflow_runs() -> Result<(), Failure> {
-    let section = section(README, "Workflows in five minutes").ok_or("no section")?;
+async fn the_guides_first_workflow_runs() -> Result<(), Failure> {
+    let section = section(GUIDE, "Workflows in five minutes").ok_or("no section")?;
     let server = settings().start().await?;
     let shell = paste(&server, &blocks(section, "sh").concat()).await?;
     let run = &written(&shell, "run.json")?["run"];

@@ -1,4 +1,4 @@
-//! The README's five minutes with video, pasted into a shell, on a machine that is too slow to answer any request with its result.
+//! The video guide's five minutes, pasted into a shell, on a machine that is too slow to answer any request with its result.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::support::{
     shell::Shell,
 };
 
-const README: &str = include_str!("../../../README.md");
+const GUIDE: &str = include_str!("../../../docs/guide/video.md");
 /// Of all commands, with a small clip, in a debug build on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_readmes_clip_becomes_everything_on_a_slow_machine() -> Result<(), Failure> {
-    let section = section(README, "Video in five minutes").ok_or("no section about video")?;
+async fn the_guides_clip_becomes_everything_on_a_slow_machine() -> Result<(), Failure> {
+    let section = section(GUIDE, "Video in five minutes").ok_or("no section about video")?;
     let commands = blocks(section, "sh").concat();
     let settings = Settings::new().env("SLUICE_CONVERT__INLINE_WAIT", "1ms");
     let server = settings.start().await?;

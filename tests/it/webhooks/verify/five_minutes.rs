@@ -1,7 +1,8 @@
-//! The README's five minutes with webhooks, pasted into a shell.
+//! The webhook guide's five minutes, pasted into a shell.
 
 use std::time::Duration;
 
+use super::guide::GUIDE;
 use crate::{
     support::{
         Failure,
@@ -14,13 +15,13 @@ use crate::{
     webhooks::settings,
 };
 
-const README: &str = include_str!("../../../../README.md");
 /// The commands sleep for some seconds themselves.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_readmes_receiver_verifies_what_comes_and_what_is_replayed() -> Result<(), Failure> {
-    let section = section(README, "Webhooks in five minutes").ok_or("no section about webhooks")?;
+async fn the_guides_first_receiver_verifies_what_comes_and_what_is_replayed() -> Result<(), Failure>
+{
+    let section = section(GUIDE, "Webhooks in five minutes").ok_or("no section about webhooks")?;
     let commands = blocks(section, "sh");
     let [start, receive, replay] = &commands[..] else {
         return Err(format!("{} blocks of commands", commands.len()).into());
