@@ -160,15 +160,24 @@ async fn the_guide_about_conversions_runs() -> Result<(), Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_guide_about_files_runs() -> Result<(), Failure> {
     let guide = document("docs/guide/files.md")?;
+    // The download of the folder is cut off before it is resumed.
+    let resumed = "curl -H \"Authorization: Bearer $KEY\" -H \"If-Range";
+    let script = script(&guide)?;
+    assert_eq!(script.matches(resumed).count(), 1, "{script}");
+    let script = script.replace(
+        resumed,
+        &format!("truncate -s 100000 photos.zip\n{resumed}"),
+    );
+    let script = format!("{script}python3 -m zipfile -t photos.zip\n");
     let server = Server::start().await?;
     let files: [(&str, &[u8]); 2] = [("photo.jpg", &photograph()?), ("film.mov", &clip()?)];
-    let shell = run(&server, &files, &script(&guide)?).await?;
+    let shell = run(&server, &files, &script).await?;
 
     let direct = &written(&shell, "completed.json")?["file"];
     assert_eq!(direct["filename"], "photo.jpg", "{direct}");
     let said = shell.read("output").to_ascii_lowercase();
     assert!(said.contains("service-file-id: "), "{said}");
-    has_at(&shell, "photos.zip", 0, b"PK")?;
+    assert!(said.contains("done testing"), "{said}");
     Ok(())
 }
 
