@@ -244,6 +244,35 @@ fn names_of_metrics_have_their_units() {
     assert_eq!(metric_names(source), expected);
 }
 
+/// Those of the documents, of the packaging and of the compose file.
+#[test]
+fn variables_of_documents_are_settings() {
+    let defaults: toml::Table = text("config/default.toml").parse().unwrap();
+    let mut count = 0;
+    for path in tracked_files() {
+        let is_prose = path.extension().is_some_and(|it| it == "md");
+        let is_ours = !path.starts_with("vendor") && !path.starts_with("web");
+        if !is_ours || !(is_prose || path.starts_with("packaging")) {
+            continue;
+        }
+        let Some(bytes) = read(&path) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        for variable in text.split("SLUICE_").skip(1) {
+            let is_part = |it: char| it.is_ascii_uppercase() || it.is_ascii_digit() || it == '_';
+            let name = variable.split(|it| !is_part(it)).next().unwrap();
+            let Some((section, key)) = name.split_once("__") else {
+                continue;
+            };
+            let (section, key) = (section.to_lowercase(), key.to_lowercase());
+            let known = defaults.get(&section).and_then(|it| it.get(&key));
+            let is_known = known.is_some();
+            assert!(is_known, "{}: SLUICE_{name}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 10 || !root().join(".git").exists());
+}
+
 #[test]
 fn the_page_of_plans_has_the_defaults() {
     let defaults: toml::Table = text("config/default.toml").parse().unwrap();
