@@ -69,3 +69,20 @@ async fn the_guides_about_live_inputs_run() -> Result<(), Failure> {
     assert_eq!(record["reconnectWindowSeconds"], 120, "{record}");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guide_about_rtsp_runs() -> Result<(), Failure> {
+    let guide = document("docs/guide/rtsp.md")?;
+    let source = format!("127.0.0.1:{}", free_port()?);
+    let script = script(&guide)?.replace("192.0.2.7:554", &source);
+    let server = Settings::new().reaching_this_machine().start().await?;
+    let shell = run(&server, &[], &script).await?;
+    let made = &written(&shell, "output")?["liveInput"];
+    assert_eq!(made["name"], "Yard", "{made}");
+    let shown = made["pullUrl"].as_str().ok_or("no pullUrl")?;
+    assert!(
+        shown.contains(&source) && !shown.contains("secret"),
+        "{shown}"
+    );
+    Ok(())
+}
