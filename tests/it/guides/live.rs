@@ -53,14 +53,30 @@ async fn the_guides_about_live_inputs_run() -> Result<(), Failure> {
 
     let settings = section(&recordings, "Recording").ok_or("no section about recording")?;
     let clips = section(&recordings, "Clips").ok_or("no section about clips")?;
-    let others = [script(settings)?, script(clips)?, script(&restream)?].concat();
-    let others = others.replace(STRICT_CURL, "");
+    let playback = document("docs/guide/playback.md")?;
+    let tokens = section(&playback, "Signed playback").ok_or("no section about tokens")?;
+    let tokens = script(tokens)?.replace("https://live.example.org", &server.base_url());
+    let tokens = format!("INPUT=$id API_KEY=$KEY ADMIN_KEY=$KEY\n{tokens}");
+    let others = [
+        script(settings)?,
+        script(clips)?,
+        script(&restream)?,
+        tokens,
+    ];
+    let others = others.concat().replace(STRICT_CURL, "");
     let script = format!("{STRICT_CURL}{ids}\n{others}\necho\n{further}");
     let input_file = encoder.read("input.json");
     let shell = run(&server, &[("input.json", input_file.as_bytes())], &script).await?;
 
     let said = shell.read("output");
-    for part in ["\"goal.mp4\"", "rtmp://127.0.0.1", "#EXTM3U", "\"advice\""] {
+    for part in [
+        "\"goal.mp4\"",
+        "rtmp://127.0.0.1",
+        "\"hlsUrl\"",
+        "\"secret\"",
+        "#EXTM3U",
+        "\"advice\"",
+    ] {
         assert!(said.contains(part), "{part} in {said}");
     }
     let id = written(&shell, "input.json")?["liveInput"]["id"].clone();
