@@ -202,7 +202,7 @@ fn the_readme_is_short() {
     assert!(text("README.md").lines().count() <= MOST_README_LINES);
 }
 
-/// Relative links of our prose, without the part behind `#`.
+/// Relative links of our prose, with the headings that they name.
 #[test]
 fn links_of_documents_lead_to_files() {
     let of_others = ["vendor", "web"];
@@ -214,9 +214,17 @@ fn links_of_documents_lead_to_files() {
         let Some(bytes) = read(&path) else { continue };
         let folder = path.parent().unwrap_or(Path::new(""));
         for link in links(&String::from_utf8(bytes).unwrap()) {
-            let file = link.split('#').next().unwrap();
-            let exists = file.is_empty() || root().join(folder).join(file).exists();
-            assert!(exists, "{} links to {link}", path.display());
+            let (file, heading) = link.split_once('#').unwrap_or((&link, ""));
+            let target = match file {
+                "" => root().join(&path),
+                file => root().join(folder).join(file),
+            };
+            assert!(target.exists(), "{} links to {link}", path.display());
+            if !heading.is_empty() && target.extension().is_some_and(|it| it == "md") {
+                let anchors = anchors(&fs::read_to_string(&target).unwrap());
+                let exists = anchors.iter().any(|it| it == heading);
+                assert!(exists, "{} links to {link}", path.display());
+            }
         }
     }
 }
@@ -286,6 +294,67 @@ fn names_of_metrics_have_their_units() {
     assert_eq!(metric_names(source), expected);
 }
 
+/// Those of the documents and of the packaging. The list of changes also has patterns and former names.
+#[test]
+fn variables_of_documents_are_settings() {
+    let defaults: toml::Table = text("config/default.toml").parse().unwrap();
+    let mut count = 0;
+    for path in tracked_files() {
+        let is_prose = path.extension().is_some_and(|it| it == "md");
+        let of_others = ["vendor", "web", "CHANGELOG.md"];
+        let is_ours = !of_others.iter().any(|other| path.starts_with(other));
+        if !is_ours || !(is_prose || path.starts_with("packaging")) {
+            continue;
+        }
+        let Some(bytes) = read(&path) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        for variable in text.split("SLUICE_").skip(1) {
+            let is_part = |it: char| it.is_ascii_uppercase() || it.is_ascii_digit() || it == '_';
+            let name = variable.split(|it| !is_part(it)).next().unwrap();
+            let Some((section, key)) = name.split_once("__") else {
+                continue;
+            };
+            let (section, key) = (section.to_lowercase(), key.to_lowercase());
+            let known = defaults.get(&section).and_then(|it| it.get(&key));
+            let is_known = known.is_some();
+            assert!(is_known, "{}: SLUICE_{name}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 10 || !root().join(".git").exists());
+}
+
+#[test]
+fn the_page_of_plans_has_the_defaults() {
+    let defaults: toml::Table = text("config/default.toml").parse().unwrap();
+    let page = text("docs/reference/plans.md");
+    let plans = ["unlimited", "free", "starter", "pro", "business"];
+    assert_eq!(defaults["plans"].as_table().unwrap().len(), plans.len());
+    for key in defaults["plans"]["unlimited"].as_table().unwrap().keys() {
+        let label = format!("(`{key}`) |");
+        let row = page.lines().find(|line| line.contains(&label));
+        let row = row.unwrap_or_else(|| panic!("no row of {key}"));
+        let shown: Vec<&str> = row.split(" | ").skip(1).collect();
+        let expected = plans.map(|plan| in_words(&defaults["plans"][plan][key]));
+        let shown: Vec<&str> = shown.iter().map(|it| it.trim_end_matches(" |")).collect();
+        assert_eq!(shown, expected, "{key}");
+    }
+}
+
+/// A bound as the page of plans writes it: thousands apart, 0 as no bound.
+fn in_words(bound: &toml::Value) -> String {
+    let Some(number) = bound.as_integer() else {
+        let size = bound.as_str().unwrap();
+        return if size == "0 B" { "no bound" } else { size }.to_owned();
+    };
+    match (number / 1_000_000, number / 1_000 % 1_000, number % 1_000) {
+        (0, 0, 0) => "no bound".to_owned(),
+        (0, 0, ones) => ones.to_string(),
+        (0, thousands, ones) => format!("{thousands} {ones:03}"),
+        (millions, thousands, ones) => format!("{millions} {thousands:03} {ones:03}"),
+    }
+}
+
 /// The metrics that a source registers, in its order, as a scrape names them.
 fn metric_names(source: &str) -> Vec<String> {
     let calls = [
@@ -330,6 +399,23 @@ fn links(text: &str) -> Vec<String> {
         .flat_map(|part| part.split("](").skip(1))
         .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
         .filter(|link| !link.contains("://") && !link.contains(' '))
+        .collect()
+}
+
+/// The anchors that renderers of Markdown give to headings.
+fn anchors(text: &str) -> Vec<String> {
+    let outside = text.split("\n```").step_by(2);
+    let headings = outside
+        .flat_map(str::lines)
+        .filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title
+                .chars()
+                .filter(|it| it.is_alphanumeric() || " -_".contains(*it));
+            kept.collect::<String>().replace(' ', "-")
+        })
         .collect()
 }
 

@@ -84,9 +84,12 @@ fn has_at(shell: &Shell, name: &str, offset: usize, magic: &[u8]) -> Result<(), 
     }
 }
 
-/// A service that answers conversions with their results, however busy the machine.
+/// A service that answers with results and not with a later address, however busy the machine.
 fn patient() -> Settings {
-    Settings::new().env("SLUICE_CONVERT__INLINE_WAIT", "80s")
+    Settings::new()
+        .env("SLUICE_CONVERT__INLINE_WAIT", "80s")
+        .env("SLUICE_CDN__RENDER_WAIT", "80s")
+        .env("SLUICE_WORKFLOWS__INLINE_WAIT", "80s")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,11 +99,7 @@ async fn the_readmes_examples_run() -> Result<(), Failure> {
     let port = free_port()?;
     let receiver = format!("http://127.0.0.1:{port}/");
     let script = script(examples)?.replace("https://shop.example.com/hooks", &receiver);
-    let settings = Settings::new().reaching_this_machine();
-    let server = settings
-        .env("SLUICE_WORKFLOWS__INLINE_WAIT", "50s")
-        .start()
-        .await?;
+    let server = patient().reaching_this_machine().start().await?;
     let files: [(&str, &[u8]); 2] = [("photo.jpg", &photograph()?), ("clip.mp4", &clip()?)];
     let shell = run(&server, &files, &script).await?;
 
@@ -160,15 +159,24 @@ async fn the_guide_about_conversions_runs() -> Result<(), Failure> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_guide_about_files_runs() -> Result<(), Failure> {
     let guide = document("docs/guide/files.md")?;
+    // The download of the folder is cut off before it is resumed.
+    let resumed = "curl -H \"Authorization: Bearer $KEY\" -H \"If-Range";
+    let script = script(&guide)?;
+    assert_eq!(script.matches(resumed).count(), 1, "{script}");
+    let script = script.replace(
+        resumed,
+        &format!("truncate -s 100000 photos.zip\n{resumed}"),
+    );
+    let script = format!("{script}python3 -m zipfile -t photos.zip\n");
     let server = Server::start().await?;
     let files: [(&str, &[u8]); 2] = [("photo.jpg", &photograph()?), ("film.mov", &clip()?)];
-    let shell = run(&server, &files, &script(&guide)?).await?;
+    let shell = run(&server, &files, &script).await?;
 
     let direct = &written(&shell, "completed.json")?["file"];
     assert_eq!(direct["filename"], "photo.jpg", "{direct}");
     let said = shell.read("output").to_ascii_lowercase();
     assert!(said.contains("service-file-id: "), "{said}");
-    has_at(&shell, "photos.zip", 0, b"PK")?;
+    assert!(said.contains("done testing"), "{said}");
     Ok(())
 }
 

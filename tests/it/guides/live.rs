@@ -53,19 +53,52 @@ async fn the_guides_about_live_inputs_run() -> Result<(), Failure> {
 
     let settings = section(&recordings, "Recording").ok_or("no section about recording")?;
     let clips = section(&recordings, "Clips").ok_or("no section about clips")?;
-    let others = [script(settings)?, script(clips)?, script(&restream)?].concat();
-    let others = others.replace(STRICT_CURL, "");
+    let playback = document("docs/guide/playback.md")?;
+    let tokens = section(&playback, "Signed playback").ok_or("no section about tokens")?;
+    let tokens = script(tokens)?.replace("https://live.example.org", &server.base_url());
+    let tokens = format!("INPUT=$id API_KEY=$KEY ADMIN_KEY=$KEY\n{tokens}");
+    let others = [
+        script(settings)?,
+        script(clips)?,
+        script(&restream)?,
+        tokens,
+    ];
+    let others = others.concat().replace(STRICT_CURL, "");
     let script = format!("{STRICT_CURL}{ids}\n{others}\necho\n{further}");
     let input_file = encoder.read("input.json");
     let shell = run(&server, &[("input.json", input_file.as_bytes())], &script).await?;
 
     let said = shell.read("output");
-    for part in ["\"goal.mp4\"", "rtmp://127.0.0.1", "#EXTM3U", "\"advice\""] {
+    for part in [
+        "\"goal.mp4\"",
+        "rtmp://127.0.0.1",
+        "\"hlsUrl\"",
+        "\"secret\"",
+        "#EXTM3U",
+        "\"advice\"",
+    ] {
         assert!(said.contains(part), "{part} in {said}");
     }
     let id = written(&shell, "input.json")?["liveInput"]["id"].clone();
     let record = server.api().get(id.as_str().ok_or("no id")?).await?;
     assert_eq!(record["recordMode"], "automatic", "{record}");
     assert_eq!(record["reconnectWindowSeconds"], 120, "{record}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guide_about_rtsp_runs() -> Result<(), Failure> {
+    let guide = document("docs/guide/rtsp.md")?;
+    let source = format!("127.0.0.1:{}", free_port()?);
+    let script = script(&guide)?.replace("192.0.2.7:554", &source);
+    let server = Settings::new().reaching_this_machine().start().await?;
+    let shell = run(&server, &[], &script).await?;
+    let made = &written(&shell, "output")?["liveInput"];
+    assert_eq!(made["name"], "Yard", "{made}");
+    let shown = made["pullUrl"].as_str().ok_or("no pullUrl")?;
+    assert!(
+        shown.contains(&source) && !shown.contains("secret"),
+        "{shown}"
+    );
     Ok(())
 }
