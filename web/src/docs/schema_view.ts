@@ -2,7 +2,7 @@
 import { type Body, limitWords, nameOf, type OpenApi, resolve, type Schema, typeWords } from "./document";
 import { element, prose } from "./element";
 
-/** Deeper levels are a schema that holds itself, or nobody reads them. */
+/** Deeper levels are a schema that holds itself, or no one reads them. */
 const DEEPEST = 6;
 
 export function bodyView(api: OpenApi, body: Body): HTMLElement {

@@ -43,7 +43,7 @@ export class StateFeed {
     }
   }
 
-  /** Cuts a pause short: the network is back, or somebody looks at the page again. */
+  /** Cuts a pause short: the network is back, or someone looks at the page again. */
   hurry(): void {
     this.wake?.();
   }

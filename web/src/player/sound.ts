@@ -29,7 +29,7 @@ export class Sound {
     document.addEventListener("keydown", gesture);
   }
 
-  /** The page plays without sound only because nobody has touched it yet. */
+  /** The page plays without sound only because no one has touched it yet. */
   get waitsForGesture(): boolean {
     return this.mutedByPolicy;
   }

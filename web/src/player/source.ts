@@ -3,7 +3,7 @@
 export interface SourceListener {
   /** Media entered the buffer. */
   onBuffered(): void;
-  /** The source is broken beyond its own repair and must be attached anew. */
+  /** The source is broken beyond its own repair and must be attached again. */
   onBroken(): void;
   /** The playlist is there but lists nothing that could be played yet. */
   onTooEarly(): void;

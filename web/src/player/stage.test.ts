@@ -42,7 +42,7 @@ test("every situation has its stage", () => {
   }
 });
 
-test("a source is loaded anew for another broadcast and for nothing else", () => {
+test("a source is loaded again for another broadcast and for nothing else", () => {
   const table: [Reply["state"] | null, Reply["state"], boolean][] = [
     [null, "live", false],
     ["live", "live", false],

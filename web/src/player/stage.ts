@@ -82,7 +82,7 @@ export function isPlayable(reply: Reply): boolean {
 }
 
 /**
- * Whether `next` belongs to another broadcast than `previous`, so that the source must be loaded anew. Between two
+ * Whether `next` belongs to another broadcast than `previous`, so that the source must be loaded again. Between two
  * broadcasts the input is always idle, ended or starting; a page that was cut off meanwhile goes by the name.
  */
 export function isNewBroadcast(previous: Reply | null, next: Reply): boolean {

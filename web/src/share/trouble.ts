@@ -19,7 +19,7 @@ export function ofEnd(end: End): Trouble {
     return {
       title: "This link is no longer available",
       detail:
-        "It may have expired, or its owner may have withdrawn it. Please ask whoever sent it for a new one.",
+        "It may have expired, or its owner may have withdrawn it. Please ask anyone who sent it for a new one.",
     };
   }
   return {
@@ -42,7 +42,7 @@ export function ofDownload(status: number | null): Trouble {
     case 410:
       return {
         title: "This link allows no more downloads",
-        detail: "Its owner has set a limit, which is reached. Please ask whoever sent it for a new one.",
+        detail: "Its owner has set a limit, which is reached. Please ask anyone who sent it for a new one.",
       };
     case 413:
       return {

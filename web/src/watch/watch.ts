@@ -74,7 +74,7 @@ class Watch {
     hls.attachMedia(this.video);
   }
 
-  /** The service says what has become of the video, and the player begins anew if there still is one. */
+  /** The service says what has become of the video, and the player begins again if there still is one. */
   private restart(hls: Hls): void {
     hls.destroy();
     this.hls = null;
