@@ -46,7 +46,7 @@ impl Renderer for Painter {
     }
 
     fn limits(&self) -> Limits {
-        Config::default().worker.limits()
+        Config::default().image_workers.limits()
     }
 }
 

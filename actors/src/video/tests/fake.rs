@@ -23,6 +23,8 @@ use crate::{
     fixtures::{Performer, Running},
 };
 
+/// The bytes of a poster, a storyboard and its map.
+pub(super) const IMAGE: &[u8] = b"image";
 pub(super) const INIT_BYTES: u64 = 10;
 pub(super) const SEGMENT_BYTES: u64 = 100;
 pub(super) const SEGMENT_S: u32 = 6;
@@ -110,7 +112,7 @@ impl Fake {
             return Err(Failure::new(FailureCode::Undecodable, "no frame").into());
         }
         for output in outputs.iter_mut() {
-            output.write_all(b"frame").unwrap();
+            output.write_all(IMAGE).unwrap();
         }
         Ok(done(MediaFacts::default(), Vec::new()))
     }
@@ -146,7 +148,7 @@ impl Fake {
             follow.tell_from_async(Report::Working { share }).await;
         }
         let drawn = board.iter().filter(|_| !self.is_blind.load(SeqCst));
-        let drawn = drawn.map(|file| file.write_all_at(b"frame", 0).unwrap());
+        let drawn = drawn.map(|file| file.write_all_at(IMAGE, 0).unwrap());
         let results = outputs.len() + drawn.count();
         let facts = vec![OutputFacts::of(None, 0); results];
         Ok(done(MediaFacts::default(), facts))

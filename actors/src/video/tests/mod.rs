@@ -23,7 +23,7 @@ use sluice_store::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::fake::{Fake, INIT_BYTES, SEGMENT_BYTES, SEGMENT_S, content};
+use self::fake::{Fake, IMAGE, INIT_BYTES, SEGMENT_BYTES, SEGMENT_S, content};
 use super::{Playback, StreamProgress, StreamSettings, Track, VideoStreams};
 use crate::{
     component::ComponentStatuses,
@@ -226,7 +226,7 @@ impl Site {
         for (number, track) in playback.tracks.iter().enumerate() {
             self.check_track(id, number, track, segments);
         }
-        let bytes = 3 * (INIT_BYTES + u64::from(segments) * SEGMENT_BYTES) + 3 * 7;
+        let bytes = 3 * (INIT_BYTES + u64::from(segments) * SEGMENT_BYTES) + 3 * IMAGE.len() as u64;
         assert_eq!(stream.size_bytes.unsigned_abs(), bytes);
         assert_eq!(
             self.told_types(id).await,

@@ -41,7 +41,7 @@ async fn a_stream_is_played_from_its_third_segment_on_and_is_ready_once() {
     assert!(ready.has_poster && ready.has_storyboard);
     for file in ["poster.jpg", "storyboard.jpg", "storyboard.vtt"] {
         let bytes = std::fs::read(site.place(stream.id).join(file)).unwrap();
-        assert_eq!(bytes, b"frame", "{file}");
+        assert_eq!(bytes, IMAGE, "{file}");
     }
     let (_, told) = site.told(stream.id).await.pop().unwrap();
     let url = format!(
