@@ -4,6 +4,7 @@
 set -eu
 
 program=$1
+[ -f "$program" ] || { echo "there is no $program" >&2; exit 1; }
 if ! readelf -S "$program" | grep -q '\.debug_line'; then exit 0; fi
 
 objcopy --only-keep-debug "$program" "$program.debug.new"

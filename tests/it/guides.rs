@@ -204,7 +204,7 @@ async fn the_guide_about_video_runs() -> Result<(), Failure> {
     ] {
         has_at(&shell, name, offset, magic)?;
     }
-    for name in ["clip.mp3", "even.mp3", "joined.mp3", "sound.m4a"] {
+    for name in ["clip.mp3", "even.mp3", "joined.mp3", "audio.m4a"] {
         assert!(
             std::fs::metadata(shell.folder().join(name))?.len() > 1_000,
             "{name}"
