@@ -141,8 +141,8 @@ impl Ring {
     /// The section of the settings that bounds it.
     fn section(&self) -> &'static str {
         match self {
-            Self::Image => "worker",
-            Self::Av { .. } => "video",
+            Self::Image => "image_workers",
+            Self::Av { .. } => "av_workers",
         }
     }
 
