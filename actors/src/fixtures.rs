@@ -39,10 +39,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 
 /// A store in that folder, as a process opens it.
 pub(crate) async fn open_store(folder: &TempDir) -> Store {
-    let settings = StoreSettings {
-        data_dir: folder.path().to_owned(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(folder.path());
     Store::open(&settings).await.unwrap()
 }
 

@@ -185,10 +185,7 @@ mod tests {
     #[tokio::test]
     async fn all_below_a_folder_is_found_in_order_and_opened_while_it_is_there() {
         let dir = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: dir.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(dir.path());
         let store = Store::open(&settings).await.unwrap();
         let account = store
             .write(|tx| Box::pin(async move { accounts::create(tx, "a", 0).await }))
@@ -259,10 +256,7 @@ mod tests {
     #[tokio::test]
     async fn members_come_from_an_index_without_a_sort() {
         let dir = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: dir.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(dir.path());
         let store = Store::open(&settings).await.unwrap();
         let mut db = store.read().await.unwrap();
         let explained = format!("EXPLAIN QUERY PLAN {MEMBERS}");

@@ -355,10 +355,7 @@ mod tests {
     #[tokio::test]
     async fn every_column_that_names_a_blob_is_in_the_list_and_indexed() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let mut reader = store.read().await.unwrap();
         let columns: Vec<(String, String)> = query_as(

@@ -157,10 +157,7 @@ mod tests {
     const NOTE: (i64, &str) = (9_001, "ALTER TABLE accounts ADD COLUMN note TEXT");
 
     async fn open(folder: &TempDir, migrator: &Migrator) -> Result<Store, Error> {
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         Store::open_with(&settings, migrator).await
     }
 

@@ -1,6 +1,9 @@
 //! The configuration section `[store]`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize, Serializer};
@@ -50,6 +53,15 @@ impl Default for StoreSettings {
 }
 
 impl StoreSettings {
+    /// The defaults for a store in `data_dir` that may fill its disk to the last byte.
+    pub fn without_reserve(data_dir: &Path) -> Self {
+        Self {
+            data_dir: data_dir.to_owned(),
+            min_free: "0 B".into(),
+            ..Self::default()
+        }
+    }
+
     /// Refuses values that cannot work, with the key's path and what is allowed.
     pub fn check(&self) -> Result<(), Error> {
         if self.database_url.starts_with("postgres://")

@@ -346,10 +346,7 @@ mod tests {
 
     async fn store() -> (Store, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         (Store::open(&settings).await.unwrap(), folder)
     }
 

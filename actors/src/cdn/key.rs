@@ -84,10 +84,7 @@ mod tests {
     #[tokio::test]
     async fn new_variants_are_bounded_by_the_minute() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let row = DeliveryKey {
             id: Uuid::now_v7(),

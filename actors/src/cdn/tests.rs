@@ -212,10 +212,7 @@ impl Site {
 }
 
 async fn open_store(folder: &tempfile::TempDir) -> Store {
-    let settings = StoreSettings {
-        data_dir: folder.path().to_owned(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(folder.path());
     Store::open(&settings).await.unwrap()
 }
 

@@ -330,10 +330,7 @@ fn entries_are_cut_at_a_hundred() {
 
 async fn open_store() -> (Store, Uuid, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let settings = StoreSettings {
-        data_dir: folder.path().to_owned(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(folder.path());
     let store = Store::open(&settings).await.unwrap();
     let account = store.write(|tx| Box::pin(async move { accounts::create(tx, "here", 0).await }));
     let account_id = account.await.unwrap().id;

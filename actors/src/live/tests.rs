@@ -53,10 +53,7 @@ async fn start_with(
     data_dir: &Path,
     live_settings: LiveSettings,
 ) -> (Service, Option<FirstCredentials>) {
-    let settings = StoreSettings {
-        data_dir: data_dir.to_owned(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(data_dir);
     let store = Store::open(&settings).await.unwrap();
     let first = sluice_store::bootstrap(&store, Bootstrap::default(), sluice_store::now_ms())
         .await

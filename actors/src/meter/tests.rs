@@ -41,10 +41,7 @@ fn start(store: &Store) -> (Meter, kameo::actor::ActorRef<Root>) {
 impl Site {
     async fn open(plan: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let account_id = store
             .write(move |tx| {
@@ -234,10 +231,7 @@ async fn a_larger_plan_opens_a_cap_that_was_reached() {
 async fn while_the_database_takes_no_changes_no_one_waits_for_a_block() {
     let site = Site::open("small").await;
     let account = site.meter.account(site.account_id);
-    let beside = StoreSettings {
-        data_dir: site.store.data_dir().to_owned(),
-        ..StoreSettings::default()
-    };
+    let beside = StoreSettings::without_reserve(site.store.data_dir());
     let beside = Store::open_beside(&beside).await.unwrap();
     let (locked, is_locked) = oneshot::channel();
     let (release, released) = oneshot::channel::<()>();

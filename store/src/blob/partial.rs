@@ -449,10 +449,7 @@ mod tests {
     use crate::{Store, StoreSettings, blobs, now_ms};
 
     async fn store(folder: &tempfile::TempDir) -> Store {
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         Store::open(&settings).await.unwrap()
     }
 
@@ -582,9 +579,8 @@ mod tests {
     async fn others_work_while_a_long_file_is_hashed_again_or_copied() {
         let folder = tempfile::tempdir().unwrap();
         let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
             file_work: 1,
-            ..StoreSettings::default()
+            ..StoreSettings::without_reserve(folder.path())
         };
         let store = Store::open(&settings).await.unwrap();
         let blobs = store.blobs();

@@ -107,10 +107,7 @@ mod tests {
     #[tokio::test]
     async fn a_turn_counts_the_files_of_jobs_too() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let turns = store.write(|tx| {
             Box::pin(async move {

@@ -24,10 +24,7 @@ const BOUNDS: Bounds = Bounds {
 impl Site {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let account = store
             .write(|tx| Box::pin(async move { accounts::create(tx, "Default", 0).await }))
@@ -356,10 +353,7 @@ async fn a_start_cuts_off_what_died_with_its_request() {
     site.advance(&claimed, 4).await.unwrap();
     site.store.close().await;
 
-    let settings = StoreSettings {
-        data_dir: site.folder.path().to_owned(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(site.folder.path());
     let store = Store::open(&settings).await.unwrap();
     assert!(store.blobs().has_partial(made.id, 4).await.unwrap());
     assert!(!store.blobs().has_partial(made.id, 5).await.unwrap());

@@ -495,10 +495,7 @@ async fn a_long_stream_is_gone_at_once_and_its_segments_go_in_turns() {
     assert_eq!(turn.await.unwrap(), 1_000);
     assert_eq!(rows_left(&store).await, (all - 1_000, 2));
     store.close().await;
-    let settings = StoreSettings {
-        data_dir: store.data_dir().to_owned(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(store.data_dir());
     let again = Store::open(&settings).await.unwrap();
     assert_eq!(rows_left(&again).await, (all - 1_000, 2));
     again.sweep(NOW).await.unwrap();

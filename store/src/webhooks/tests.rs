@@ -36,10 +36,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = StoreSettings {
-            data_dir: folder.path().to_owned(),
-            ..StoreSettings::default()
-        };
+        let settings = StoreSettings::without_reserve(folder.path());
         let store = Store::open(&settings).await.unwrap();
         let account = add_account(&store).await;
         Self {

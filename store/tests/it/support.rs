@@ -13,10 +13,7 @@ use uuid::Uuid;
 pub(crate) const NOW: i64 = 1_795_219_200_000;
 
 pub(crate) fn settings(data_dir: &Path) -> StoreSettings {
-    StoreSettings {
-        data_dir: data_dir.to_owned(),
-        ..StoreSettings::default()
-    }
+    StoreSettings::without_reserve(data_dir)
 }
 
 /// An empty store; the folder goes with the guard.

@@ -256,11 +256,7 @@ impl Site {
 
 /// Without a bound of the disk, which tests share with others.
 async fn open_store(folder: &tempfile::TempDir) -> Store {
-    let settings = StoreSettings {
-        data_dir: folder.path().to_owned(),
-        min_free: "0 B".into(),
-        ..StoreSettings::default()
-    };
+    let settings = StoreSettings::without_reserve(folder.path());
     Store::open(&settings).await.unwrap()
 }
 
