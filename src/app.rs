@@ -40,9 +40,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
 use crate::{
+    application::{
+        address::{PublicAddress, Seen},
+        context::{AppState, MediaHandles, SrtAccess, Stage},
+        suspension,
+    },
     config::Config,
-    http::{self, AppState, MediaHandles, SrtAccess, Stage},
-    suspension,
+    http,
     tls::{Certificates, TlsError},
 };
 
@@ -262,7 +266,11 @@ impl Service {
             tokio::spawn(branch.run_background(done.clone())),
             tokio::spawn(sweep(store.clone(), events, runs, done.clone())),
             tokio::spawn(follow_hangups(certificates, done.clone())),
-            tokio::spawn(suspension::follow(state.clone(), suspended, done.clone())),
+            tokio::spawn(suspension::follow(
+                state.clone().into_inner(),
+                suspended,
+                done.clone(),
+            )),
         ];
         let http = server.server.handle();
         actix_rt::spawn(server.server);
@@ -304,9 +312,9 @@ impl Service {
         };
         let mut text = format!("\n  Sluice is running: {web}\n");
         if let Some(first) = &self.first {
-            let public = http::address::PublicAddress::of(
+            let public = PublicAddress::of(
                 base,
-                &http::address::Seen::local(self.addresses.http.port(), self.addresses.https),
+                &Seen::local(self.addresses.http.port(), self.addresses.https),
                 &[],
             );
             let server = public.rtmp_server(

@@ -21,7 +21,7 @@ pub fn targets() -> Vec<Target> {
 
 /// Reads a message to the agent server.
 fn mcp_message(bytes: &[u8]) {
-    let _ = crate::mcp::read_message(bytes);
+    let _ = crate::mcp::message::read(bytes);
 }
 
 /// Reads server-sent events, whole and in pieces: the events are the same.

@@ -3,6 +3,7 @@
 //! [`app::Service`] is the whole service: `main`, the integration tests and the load harness start the same one.
 
 pub mod app;
+pub mod application;
 pub mod causes;
 pub mod cli;
 pub mod config;
@@ -11,5 +12,4 @@ pub mod fuzzing;
 pub mod http;
 mod mcp;
 pub mod metrics;
-pub mod suspension;
 pub mod tls;

@@ -1,6 +1,6 @@
 //! `sluice accounts`: the accounts of the installation, their plans, and which of them are suspended.
 //!
-//! Everything works beside a running service. Its API follows at once; see [`crate::suspension`] for the rest.
+//! Everything works beside a running service. Its API follows at once; see [`crate::application::suspension`] for the rest.
 
 use std::{path::Path, process::ExitCode};
 

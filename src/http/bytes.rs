@@ -12,11 +12,10 @@ use actix_web::{
 };
 use sluice_store::blob::BlobHash;
 
-use super::{
-    context::AppState,
-    error::ApiError,
-    filename,
-    range::{RangeRequest, pieces_of},
+use super::range::{RangeRequest, pieces_of};
+use crate::{
+    application::{context::AppState, error::ApiError},
+    http::content_disposition::content_disposition,
 };
 
 /// Bytes that are stored, and what is said about them.
@@ -88,7 +87,7 @@ pub(super) async fn respond_as(
         .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
         .insert_header((
             header::CONTENT_DISPOSITION,
-            filename::content_disposition(disposition, &bytes.filename),
+            content_disposition(disposition, &bytes.filename),
         ));
     let file = Arc::new(state.store.blobs().open(&bytes.blob).await?);
     Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))

@@ -11,11 +11,12 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use super::extract::Body;
+use crate::application::{
     answer::{Success, Time},
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, Read, Write},
 };
 
 const LONGEST_NAME: usize = 64;
@@ -81,7 +82,7 @@ pub async fn list(
 /// Make a preset
 #[utoipa::path(post, path = "/api/cdn-presets", tag = "presets", request_body = PresetRequest, responses(
     (status = 201, description = "The preset", body = PresetAnswer),
-    (status = 409, description = "There is one of that name", body = super::error::ErrorBody),
+    (status = 409, description = "There is one of that name", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,

@@ -6,11 +6,13 @@ use sluice_store::jobs::JobType;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use super::jobs::{self, AllFailed, ConversionAnswer, JobRequest, Submitter};
+use crate::application::{
+    caller::{Caller, Write},
     context::AppState,
     error::ApiError,
-    extract::{Caller, Reached, Write},
-    jobs::{self, Accepted, AllFailed, ConversionAnswer, JobRequest, Submitter},
+    jobs::record::Accepted,
+    reached::Reached,
 };
 
 /// Files and what to make of them. Each field also exists as a list under its plural (`formats`, `compressions` …): a JSON
@@ -79,10 +81,10 @@ pub struct CompressForm {
     responses(
         (status = 200, description = "The results", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
-        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
+        (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
+        (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn convert(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -110,10 +112,10 @@ pub async fn convert(
     responses(
         (status = 200, description = "The results", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
-        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
+        (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
+        (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
         (status = 422, description = "It cannot be done on this file, or on none of several", body = AllFailed),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn compress(
     request: HttpRequest,
     state: web::Data<AppState>,

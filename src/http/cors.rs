@@ -5,7 +5,7 @@ use actix_web::{
     http::header::{self, HeaderValue},
 };
 
-use super::context::AppState;
+use crate::application::context::AppState;
 
 /// Whether the page that asks is of `http.cors_origins`; the answer says so to its browser.
 pub(super) fn allow_origin(

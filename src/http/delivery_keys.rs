@@ -11,12 +11,14 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use super::extract::{Body, PageQuery};
+use crate::application::{
     answer::{Success, Time},
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Read, Write, next_cursor},
     field,
+    page::next_cursor,
 };
 
 /// A key to be made.
@@ -101,7 +103,7 @@ pub async fn list(
 /// It may stand in public pages: it reads images and nothing else.
 #[utoipa::path(post, path = "/api/delivery-keys", tag = "delivery_keys", request_body = NewDeliveryKeyRequest, responses(
     (status = 201, description = "The key, shown once", body = DeliveryKeyMade),
-    (status = 409, description = "The alias is taken", body = super::error::ErrorBody),
+    (status = 409, description = "The alias is taken", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,

@@ -8,9 +8,9 @@ use actix_web::{
 use rust_embed::{EmbeddedFile, RustEmbed};
 use sluice_store::credentials::is_playback_id;
 
-use super::{
-    bytes, context::AppState, error::ApiError, extract::Reached, html::Html, page_frame::Frame,
-    playback_token::looks_like_token, usage,
+use super::{bytes, html::Html, page_frame::Frame, usage};
+use crate::application::{
+    context::AppState, error::ApiError, playback_token::looks_like_token, reached::Reached,
 };
 
 /// What `make` built from `web/`; `build.rs` puts placeholders where it has not.

@@ -7,100 +7,19 @@ use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use sluice_store::{Reader, files, jobs, now_ms, workflows};
 use uuid::Uuid;
 
-use super::{
-    bytes::{self, StoredBytes},
-    context::AppState,
-    error::ApiError,
-    filename,
-    signing::{self, Purpose, SIGNATURE_BYTES, Signer},
+use super::bytes::{self, StoredBytes};
+use crate::{
+    application::{
+        context::AppState,
+        downloads::{DownloadGrant, Downloadable},
+        error::ApiError,
+        signing::Signer,
+    },
+    http::content_disposition::content_disposition,
 };
 
-/// Kind, id and expiry.
-const MESSAGE_BYTES: usize = 1 + 16 + 8;
 /// Bytes never change under one id, but they go with their row: only the client keeps them, and asks before it uses them.
 pub(super) const CACHE: &str = "private, no-cache";
-
-/// What can be downloaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Downloadable {
-    /// A stored file.
-    File(Uuid),
-    /// The result of one operation of a job, by the item's id.
-    Result(Uuid),
-    /// The second file of such a result, by the item's id.
-    Attachment(Uuid),
-    /// The archive of a job's results, by the job's id.
-    Archive(Uuid),
-    /// The last file of a workflow's run that stored none, by the run's id.
-    Output(Uuid),
-}
-
-/// Leave to download something until a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DownloadGrant {
-    pub what: Downloadable,
-    /// Milliseconds since 1970.
-    pub expires_at: i64,
-}
-
-impl DownloadGrant {
-    /// For a stored file, as long as `uploads.link_lifetime` says.
-    pub(super) fn for_file(id: Uuid, state: &AppState) -> Self {
-        let lifetime = state.config.uploads.link_lifetime.as_millis();
-        Self {
-            what: Downloadable::File(id),
-            expires_at: now_ms().saturating_add(i64::try_from(lifetime).unwrap_or(i64::MAX)),
-        }
-    }
-
-    fn message(&self) -> [u8; MESSAGE_BYTES] {
-        let (kind, id) = match self.what {
-            Downloadable::File(id) => (1, id),
-            Downloadable::Result(id) => (2, id),
-            Downloadable::Archive(id) => (3, id),
-            Downloadable::Output(id) => (4, id),
-            Downloadable::Attachment(id) => (5, id),
-        };
-        let mut message = [0; MESSAGE_BYTES];
-        message[0] = kind;
-        message[1..17].copy_from_slice(id.as_bytes());
-        message[17..].copy_from_slice(&self.expires_at.to_be_bytes());
-        message
-    }
-
-    fn token(&self, signer: &Signer) -> String {
-        let message = self.message();
-        let signature = signer.sign(Purpose::Download, &message);
-        signing::encode(&[&message[..], &signature].concat())
-    }
-
-    /// `None` for a token that was not made here; expired ones are read.
-    fn read(token: &str, signer: &Signer) -> Option<Self> {
-        let bytes = signing::decode(token)?;
-        let (message, signature) = bytes.split_at_checked(MESSAGE_BYTES)?;
-        if signature.len() != SIGNATURE_BYTES
-            || !signer.accepts(Purpose::Download, message, signature)
-        {
-            return None;
-        }
-        let id = Uuid::from_slice(&message[1..17]).ok()?;
-        let what = match message[0] {
-            1 => Downloadable::File(id),
-            2 => Downloadable::Result(id),
-            3 => Downloadable::Archive(id),
-            4 => Downloadable::Output(id),
-            5 => Downloadable::Attachment(id),
-            _ => return None,
-        };
-        let expires_at = i64::from_be_bytes(message[17..].try_into().ok()?);
-        Some(Self { what, expires_at })
-    }
-}
-
-/// The address below `base` (without a slash at its end) under which the grant is taken up.
-pub(super) fn download_url(signer: &Signer, base: &str, grant: DownloadGrant) -> String {
-    format!("{base}/api/downloads/{}", grant.token(signer))
-}
 
 /// Download by an expiring address
 ///
@@ -111,9 +30,9 @@ pub(super) fn download_url(signer: &Signer, base: &str, grant: DownloadGrant) ->
         (status = 200, description = "The bytes", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "The account is suspended", body = super::error::ErrorBody),
-        (status = 404, description = "Expired, gone or never issued", body = super::error::ErrorBody),
-        (status = 416, description = "No such range", body = super::error::ErrorBody)))]
+        (status = 403, description = "The account is suspended", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Expired, gone or never issued", body = crate::application::error::ErrorBody),
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn fetch(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -168,7 +87,7 @@ async fn facts_of(db: &mut Reader, id: Uuid) -> Result<Option<HttpResponse>, Api
             .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
             .insert_header((
                 header::CONTENT_DISPOSITION,
-                filename::content_disposition("attachment", &filename),
+                content_disposition("attachment", &filename),
             ))
             .json(facts),
     ))

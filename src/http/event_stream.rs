@@ -21,10 +21,11 @@ use futures_util::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{
+use crate::application::{
+    caller::{Caller, Read},
     context::AppState,
     error::ApiError,
-    extract::{Caller, Reached, Read},
+    reached::Reached,
 };
 
 /// Proxies close what is silent for a minute.

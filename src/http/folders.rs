@@ -10,14 +10,16 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use super::extract::{Body, PageQuery, query_value};
+use crate::application::{
     answer::{Success, Time},
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Read, Write, next_cursor, query_value},
     field::given,
     filename,
-    files::{id_or_top, to_its_end},
+    files::{request::id_or_top, to_its_end},
+    page::next_cursor,
 };
 
 const MAX_COLOR: usize = 32;
@@ -125,7 +127,7 @@ pub async fn list(
 #[utoipa::path(post, path = "/api/folders", tag = "folders", request_body = NewFolderRequest,
     responses(
         (status = 201, description = "The folder", body = FolderAnswer),
-        (status = 404, description = "There is no such parent folder", body = super::error::ErrorBody)))]
+        (status = 404, description = "There is no such parent folder", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     state: web::Data<AppState>,
     caller: Caller<Write>,
@@ -166,7 +168,7 @@ pub async fn show(
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses(
         (status = 200, description = "The folder as it is now", body = FolderAnswer),
-        (status = 409, description = "It would lie in itself, or too deep", body = super::error::ErrorBody)))]
+        (status = 409, description = "It would lie in itself, or too deep", body = crate::application::error::ErrorBody)))]
 pub async fn change(
     state: web::Data<AppState>,
     caller: Caller<Write>,
@@ -201,7 +203,7 @@ pub async fn change(
         ("recursive" = Option<bool>, Query, description = "Delete what is in it, too")),
     responses(
         (status = 200, description = "Deleted", body = Success),
-        (status = 409, description = "Not empty", body = super::error::ErrorBody)))]
+        (status = 409, description = "Not empty", body = crate::application::error::ErrorBody)))]
 pub async fn delete(
     request: HttpRequest,
     state: web::Data<AppState>,

@@ -13,13 +13,18 @@ use sluice_media::fuzzing::Target;
 use uuid::Uuid;
 
 use super::{
-    address::{self, PublicAddress, Seen},
     events::Query,
-    extract, filename,
-    playback_token::TokenKeys,
     range::{self, RangeRequest},
-    signing::{self, Signer},
     tus::{ChunkHeaders, CreationHeaders},
+};
+use crate::{
+    application::{
+        address::{self, PublicAddress, Seen},
+        filename, page,
+        playback_token::TokenKeys,
+        signing::{self, Signer},
+    },
+    http::content_disposition::content_disposition,
 };
 
 /// The targets of this module.
@@ -145,11 +150,11 @@ fn forwarded_headers(bytes: &[u8]) {
 /// Reads the queries of lists and of the event feed; a cursor is written as it was read.
 fn page_query(bytes: &[u8]) {
     let query = String::from_utf8_lossy(bytes);
-    if let Ok(page) = extract::page(&query, 50)
+    if let Ok(page) = page::page(&query, 50)
         && let Some(cursor) = page.after
     {
-        let text = extract::cursor_text(cursor);
-        assert!(extract::page(&format!("cursor={text}"), 50).is_ok());
+        let text = page::cursor_text(cursor);
+        assert!(page::page(&format!("cursor={text}"), 50).is_ok());
     }
     let _ = Query::parse(&query);
 }
@@ -160,6 +165,6 @@ fn file_name(bytes: &[u8]) {
     let clean = filename::clean(&given);
     assert_eq!(filename::clean(&clean), clean);
     assert_eq!(filename::checked("name", &clean).ok(), Some(clean.clone()));
-    let header = filename::content_disposition("attachment", &clean);
+    let header = content_disposition("attachment", &clean);
     assert!(header.to_str().is_ok());
 }

@@ -4,10 +4,10 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
+use crate::application::{
+    caller::{Admin, Caller},
     context::{AppState, Stage},
     error::ApiError,
-    extract::{Admin, Caller},
 };
 
 /// Headers by which a proxy shows that a request is not from this machine itself.

@@ -22,12 +22,11 @@ use sluice_actors::network::NetworkPlaces;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::{
-    address::is_trusted,
-    context::AppState,
-    server::{application, workers},
+use super::server::{application, workers};
+use crate::{
+    application::{address::is_trusted, context::AppState},
+    config::Http,
 };
-use crate::config::Http;
 
 /// In order of preference.
 pub(super) const ALPN: [&[u8]; 2] = [HTTP_2, b"http/1.1"];

@@ -10,12 +10,14 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use super::extract::{Body, PageQuery};
+use crate::application::{
     answer::{Success, Time},
+    caller::{Admin, Caller},
     context::AppState,
     error::ApiError,
-    extract::{Admin, Body, Caller, PageQuery, next_cursor},
     field,
+    page::next_cursor,
 };
 
 /// A key to be made.

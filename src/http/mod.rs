@@ -4,14 +4,11 @@
 //! handler of `/api` takes a [`extract::Caller`], and every route is in the OpenAPI document because both are made from
 //! this table.
 
-pub mod address;
-mod answer;
 mod archive;
-mod attempt_counter;
 mod bytes;
 mod cdn;
 mod cdn_presets;
-pub(crate) mod context;
+mod content_disposition;
 mod convert;
 mod cors;
 mod delivery_keys;
@@ -21,8 +18,6 @@ pub mod error;
 mod event_stream;
 mod events;
 pub(crate) mod extract;
-pub(crate) mod field;
-mod filename;
 pub(crate) mod files;
 mod folders;
 pub(crate) mod fuzzing;
@@ -32,26 +27,21 @@ mod https;
 pub(crate) mod jobs;
 mod keys;
 pub(crate) mod live_inputs;
-mod live_port;
+mod mcp;
 mod middleware;
 mod multipart;
 mod openapi;
 mod page_frame;
-mod password_checks;
 mod plans;
 pub mod playback;
 mod playback_access;
 mod playback_keys;
-mod playback_token;
 mod range;
-mod rate_limit;
 mod server;
 mod session;
 pub(crate) mod share;
-mod sign_in;
-mod signing;
 mod site;
-mod source_url;
+mod state;
 mod table;
 mod tools;
 mod tus;
@@ -61,14 +51,8 @@ mod video;
 mod webhooks;
 pub(crate) mod workflows;
 
-pub use context::{AppState, MediaHandles, SrtAccess, Stage};
-pub use error::ApiError;
-pub use extract::Reached;
-pub use live_port::LivePort;
 use openapi::Shared;
 pub use server::{Bound, StartError, bind, server};
-
-use crate::mcp;
 
 table::routes! {
     // These put their routes below /cdn/v1, /live/v1, /video/v1 and /mcp themselves; here their handlers join the description.

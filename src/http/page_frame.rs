@@ -1,6 +1,7 @@
 //! The pages that `web/` builds with two places to be filled, so that they name styles and scripts by their hashes.
 
-use super::{docs, error::ApiError, html::Html};
+use super::{docs, html::Html};
+use crate::application::error::ApiError;
 
 const TITLE: &str = "<!--title-->";
 const MAIN: &str = "<!--main-->";

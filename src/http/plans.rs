@@ -10,8 +10,11 @@ use actix_web::{
 };
 use bytesize::ByteSize;
 
-use super::{context::AppState, docs, error::ApiError, html::Html, page_frame::Frame};
-use crate::config::Plan;
+use super::{docs, html::Html, page_frame::Frame};
+use crate::{
+    application::{context::AppState, error::ApiError},
+    config::Plan,
+};
 
 const NARROW_SPACE: char = '\u{202f}';
 const NO_BREAK_SPACE: &str = "\u{a0}";

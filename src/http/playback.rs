@@ -27,12 +27,11 @@ use utoipa::{IntoParams, ToSchema};
 use self::{access::Access, wait::Reload};
 use super::{
     cdn,
-    context::AppState,
-    error::ApiError,
     playback_access::{self, CacheLifetime, LiveStream},
     site,
     table::on,
 };
+use crate::application::{context::AppState, error::ApiError};
 
 /// Under this name a multivariant playlist gives out play ids.
 const PLAY: &str = "play";
@@ -85,8 +84,8 @@ async fn preflight(request: HttpRequest) -> HttpResponse {
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
         (status = 403, description = "The account is suspended (`account_suspended`), or a token is missing (`playback_token_required`), wrong (`playback_token_invalid`) or expired \
-            (`playback_token_expired`), or the viewer's domain is not allowed", body = super::error::ErrorBody),
-        (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
+            (`playback_token_expired`), or the viewer's domain is not allowed", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Unknown, or not on air", body = crate::application::error::ErrorBody)))]
 pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let view = listed(&access.playback().now())?;
@@ -165,9 +164,9 @@ fn number<T: FromStr>(name: &str, text: &str) -> Result<T, ApiError> {
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"), Directives),
     responses(
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
-        (status = 400, description = "A part without a sequence number, or one too far ahead", body = super::error::ErrorBody),
-        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
-        (status = 404, description = "Unknown, or not on air", body = super::error::ErrorBody)))]
+        (status = 400, description = "A part without a sequence number, or one too far ahead", body = crate::application::error::ErrorBody),
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Unknown, or not on air", body = crate::application::error::ErrorBody)))]
 pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let directives = Directives::parse(request.query_string())?;
@@ -202,9 +201,9 @@ pub async fn media_playlist(request: HttpRequest, playback_id: web::Path<String>
     responses(
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
-        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
-        (status = 404, description = "Not there, or no longer", body = super::error::ErrorBody),
-        (status = 416, description = "No such range", body = super::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Not there, or no longer", body = crate::application::error::ErrorBody),
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn media(
     request: HttpRequest,
     path: web::Path<(String, String, String)>,
@@ -248,8 +247,8 @@ pub async fn media(
     responses(
         (status = 200, description = "The picture", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "The client has it"),
-        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
-        (status = 404, description = "Unknown, not on air, or without a picture", body = super::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Unknown, not on air, or without a picture", body = crate::application::error::ErrorBody)))]
 pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let entry = cdn::poster(AppState::of(&request), access.playback()).await?;
@@ -265,9 +264,9 @@ pub async fn live_poster(request: HttpRequest, playback_id: web::Path<String>) -
 #[utoipa::path(post, path = "/live/v1/{playback_id}/whep", tag = "playback", security(()),
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token")),
     responses(
-        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
-        (status = 404, description = "Unknown playback id", body = super::error::ErrorBody),
-        (status = 501, description = "WebRTC is not there yet (`not_implemented`)", body = super::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody),
+        (status = 501, description = "WebRTC is not there yet (`not_implemented`)", body = crate::application::error::ErrorBody)))]
 pub async fn whep(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |_| {
         Err(ApiError::NotImplemented(
@@ -340,8 +339,8 @@ pub struct PlaybackState {
     params(("playback_id" = String, Path, description = "`pb_…`, or a playback token"), StateQuery),
     responses(
         (status = 200, description = "The state", body = PlaybackState),
-        (status = 403, description = "As of the multivariant playlist", body = super::error::ErrorBody),
-        (status = 404, description = "Unknown playback id", body = super::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Unknown playback id", body = crate::application::error::ErrorBody)))]
 pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |access| {
         let query = StateQuery::parse(request.query_string())?;

@@ -11,11 +11,11 @@ use sluice_actors::{
 use sluice_store::{credentials::is_playback_id, now_ms, video::Access};
 use uuid::Uuid;
 
-use super::{
+use super::site::{self, Cors};
+use crate::application::{
     context::AppState,
     error::ApiError,
     playback_token::{Rejection, TokenKeys, VerifiedClaims, looks_like_token},
-    site::{self, Cors},
 };
 
 /// What an owner says of who may watch.

@@ -10,11 +10,12 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
+use super::extract::Body;
+use crate::application::{
     answer::{Success, Time},
+    caller::{Admin, Caller},
     context::AppState,
     error::ApiError,
-    extract::{Admin, Body, Caller},
     field,
     playback_token::TokenKeys,
 };
@@ -77,7 +78,7 @@ pub async fn list(
 /// the claims `sub` (a playback id of this account), `exp` and, if wanted, `dom` (hosts) and `nbf`.
 #[utoipa::path(post, path = "/api/playback-keys", tag = "playback_keys", request_body = NewPlaybackKey, responses(
     (status = 201, description = "The key, its secret shown once", body = PlaybackKeyMade),
-    (status = 409, description = "There are 20 already", body = super::error::ErrorBody),
+    (status = 409, description = "There are 20 already", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,

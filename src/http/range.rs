@@ -9,7 +9,7 @@ use actix_web::{
 };
 use futures_util::stream;
 
-use super::error::ApiError;
+use crate::application::error::ApiError;
 
 /// Bytes read from a file at a time.
 const PIECE: u64 = 256 * 1024;

@@ -11,12 +11,11 @@ use actix_web::{App, HttpServer, dev::Server, middleware::from_fn, web};
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
-    context::AppState,
-    error::ApiError,
     https,
     middleware::{admit, end_unread, observe, refuse_encoded},
 };
 use crate::{
+    application::{context::AppState, error::ApiError},
     config::Http,
     tls::{Certificates, TlsError},
 };

@@ -17,12 +17,10 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    answer::Success,
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Reached, SessionCaller, SignedIn},
-    password_checks::PasswordUse,
+use super::extract::{Body, SessionCaller};
+use crate::application::{
+    answer::Success, caller::SignedIn, context::AppState, error::ApiError,
+    password_checks::PasswordUse, reached::Reached,
 };
 
 /// The session cookie's name over plain HTTP.
@@ -69,8 +67,8 @@ pub struct SessionUser {
 /// passwords for one user, or fifty for all, from one address (IPv6: /64) within 15 minutes: 429.
 #[utoipa::path(post, path = "/api/session", tag = "session", request_body = SignIn, security(()), responses(
     (status = 201, description = "Signed in", body = SessionAnswer, headers(("Set-Cookie" = String, description = "The session"))),
-    (status = 401, description = "Wrong user name or password", body = super::error::ErrorBody),
-    (status = 403, description = "The account is suspended", body = super::error::ErrorBody),
+    (status = 401, description = "Wrong user name or password", body = crate::application::error::ErrorBody),
+    (status = 403, description = "The account is suspended", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,

@@ -7,7 +7,7 @@ use actix_web::{
 };
 use url::Url;
 
-use super::error::ApiError;
+use crate::application::error::ApiError;
 
 /// The CORS headers of an answer.
 #[derive(Debug, PartialEq, Eq)]

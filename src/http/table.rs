@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method, web};
 
-use super::error::ApiError;
+use crate::application::error::ApiError;
 
 /// Makes `configure`, `ROUTES` and `openapi` from lines `"path" => METHOD module::handler, …;`, and describes the
 /// handlers of `delivery`, `playback`, `streams` and `agents`.
@@ -38,7 +38,7 @@ macro_rules! routes {
                 license(name = "Apache-2.0", identifier = "Apache-2.0"),
             ),
             paths($($($module::$handler),+),+, $(cdn::$delivered),+, $(playback::$viewed),+, $(video::$streamed),+, $(mcp::$asked),+),
-            components(schemas(error::ErrorBody)),
+            components(schemas($crate::application::error::ErrorBody)),
             modifiers(&Shared),
         )]
         struct Description;

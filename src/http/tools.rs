@@ -13,13 +13,19 @@ use sluice_store::jobs::{Job, JobType};
 use utoipa::{ToSchema, openapi::OpenApi};
 use uuid::Uuid;
 
+use rejection::RejectedCall;
+
 use super::{
+    extract::Body,
+    jobs::{self, ConversionAnswer, JobRequest, Sent, Submitter, flag},
+};
+use crate::application::{
+    caller::{Caller, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, Reached, Write},
-    jobs::{self, Accepted, ConversionAnswer, JobRequest, Material, Sent, Submitter, flag},
+    jobs::{material::Material, record::Accepted},
+    reached::Reached,
 };
-use rejection::RejectedCall;
 
 static TOOLS: LazyLock<String> = LazyLock::new(|| {
     let tools: Vec<&str> = TABLE.iter().map(|row| row.tool).collect();
@@ -67,10 +73,10 @@ pub struct ToolOnFile {
     responses(
         (status = 200, description = "The result", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
-        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-        (status = 404, description = "There is no such tool", body = super::error::ErrorBody),
-        (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
+        (status = 404, description = "There is no such tool", body = crate::application::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn on_upload(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -120,10 +126,10 @@ pub async fn on_upload(
     responses(
         (status = 200, description = "The result", body = ConversionAnswer),
         (status = 202, description = "It goes on as a job", body = Accepted),
-        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-        (status = 404, description = "There is no such file, or no such tool", body = super::error::ErrorBody),
-        (status = 422, description = "It cannot be done on this file", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
+        (status = 404, description = "There is no such file, or no such tool", body = crate::application::error::ErrorBody),
+        (status = 422, description = "It cannot be done on this file", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn on_file(
     request: HttpRequest,
     state: web::Data<AppState>,

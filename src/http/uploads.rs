@@ -11,75 +11,29 @@ use actix_web::{
     web,
 };
 use futures_util::StreamExt as _;
-use serde::{Deserialize, Serialize};
-use sluice_store::{
-    accounts,
-    blob::Spool,
-    blobs,
-    files::Facts,
-    now_ms, storage,
-    uploads::{self, NewUpload, State, Upload},
-};
-use url::{Url, form_urlencoded};
+use serde::Serialize;
+use sluice_store::{accounts, blob::Spool, blobs, now_ms, storage, uploads};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    context::AppState,
     cors::allow_origin,
-    error::ApiError,
-    extract::{Body, Caller, Reached, Write},
-    filename,
-    files::{FileRecord, Record, find_facts, mime_type},
+    extract::Body,
     multipart::{next_piece, upload_permit},
-    signing::{self, Purpose, Signer},
-    workflows,
 };
-
-const MAX_CONTENT_TYPE: usize = 255;
-
-/// A file to be sent.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NewUploadRequest {
-    filename: String,
-    /// Exactly so many bytes must be put.
-    size_bytes: u64,
-    /// As the client thinks; the file's type is decided by its bytes.
-    content_type: Option<String>,
-    /// Null: at the top.
-    folder_id: Option<Uuid>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct UploadMade {
-    pub(crate) upload: UploadAddress,
-    complete: Completion,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UploadAddress {
-    id: Uuid,
-    /// Where the bytes go, without a credential.
-    pub(crate) signed_url: String,
-    /// `PUT`
-    method: &'static str,
-    pub(crate) expires_in_seconds: u64,
-}
-
-/// What to post, and where, once the bytes are there.
-#[derive(Serialize, ToSchema)]
-pub struct Completion {
-    url: String,
-    body: CompleteUpload,
-}
-
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CompleteUpload {
-    upload_id: Uuid,
-}
+use crate::application::{
+    caller::{Caller, Write},
+    context::AppState,
+    error::ApiError,
+    files::{kind::mime_type, record::Record},
+    reached::Reached,
+    signing::Signer,
+    uploads::{
+        CompleteUpload, NewUploadRequest, UploadCompleted, UploadMade, check_signature, facts_of,
+        make,
+    },
+    workflows::trigger,
+};
 
 #[derive(Serialize, ToSchema)]
 pub struct UploadReceived {
@@ -93,20 +47,13 @@ pub struct ReceivedUpload {
     size_bytes: u64,
 }
 
-#[derive(Serialize, ToSchema)]
-pub struct UploadCompleted {
-    file: FileRecord,
-    /// An earlier call has made the file.
-    idempotent: bool,
-}
-
 /// Make a direct upload
 ///
 /// Put the bytes to `signedUrl` (no credential needed), then post `complete.body` to `complete.url`.
 #[utoipa::path(post, path = "/api/uploads", tag = "uploads", request_body = NewUploadRequest, responses(
     (status = 200, description = "Where to put the bytes", body = UploadMade),
-    (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
-    (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = super::error::ErrorBody),
+    (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
+    (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,
@@ -116,68 +63,6 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let made = make(&state, &caller, &reached, request).await?;
     Ok(HttpResponse::Ok().json(made))
-}
-
-/// Makes a direct upload for the caller.
-pub(crate) async fn make(
-    state: &AppState,
-    caller: &Caller<Write>,
-    reached: &Reached,
-    request: NewUploadRequest,
-) -> Result<UploadMade, ApiError> {
-    let (account_id, settings) = (caller.account_id(), &state.config.uploads);
-    if request.size_bytes > settings.max_file.as_u64() {
-        return Err(ApiError::TooLarge(format!(
-            "sizeBytes must be at most {} (uploads.max_file), got {}",
-            settings.max_file.as_u64(),
-            request.size_bytes
-        )));
-    }
-    let storage_limit = caller.plan(state).storage.as_u64();
-    let lifetime_s = settings.keep_unfinished.as_secs();
-    let new = NewUpload {
-        folder_id: request.folder_id,
-        filename: filename::clean(&request.filename),
-        content_type: checked_content_type(request.content_type)?,
-        size_bytes: request.size_bytes,
-        expires_at: now_ms() + lifetime_s as i64 * 1000,
-    };
-    let made = state.store.write(move |tx| {
-        Box::pin(async move {
-            let (now, size) = (now_ms(), new.size_bytes);
-            storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
-            uploads::create(tx, account_id, new, now).await
-        })
-    });
-    let upload = made
-        .await
-        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(state)))?;
-    let signer = Signer::of(&mut state.store.read().await?).await?;
-    let base = &reached.address.base;
-    Ok(UploadMade {
-        upload: UploadAddress {
-            id: upload.id,
-            signed_url: signed_url(&signer, base, upload.id, upload.expires_at),
-            method: "PUT",
-            expires_in_seconds: lifetime_s,
-        },
-        complete: Completion {
-            url: format!("{base}/api/uploads/complete"),
-            body: CompleteUpload {
-                upload_id: upload.id,
-            },
-        },
-    })
-}
-
-fn checked_content_type(given: Option<String>) -> Result<String, ApiError> {
-    let content_type = given.unwrap_or_else(|| "application/octet-stream".to_owned());
-    match content_type.len() <= MAX_CONTENT_TYPE && content_type.is_ascii() {
-        true => Ok(content_type),
-        false => Err(ApiError::Invalid(format!(
-            "contentType must be at most {MAX_CONTENT_TYPE} ASCII characters"
-        ))),
-    }
 }
 
 /// Put the bytes of a direct upload
@@ -190,11 +75,11 @@ fn checked_content_type(given: Option<String>) -> Result<String, ApiError> {
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 200, description = "The bytes are safe", body = UploadReceived),
-        (status = 403, description = "The address is wrong or has expired", body = super::error::ErrorBody),
-        (status = 408, description = "The client fell silent", body = super::error::ErrorBody),
-        (status = 409, description = "Taken over by a later request, or completed", body = super::error::ErrorBody),
-        (status = 413, description = "More bytes than sizeBytes, or the plan's storage is used up", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 403, description = "The address is wrong or has expired", body = crate::application::error::ErrorBody),
+        (status = 408, description = "The client fell silent", body = crate::application::error::ErrorBody),
+        (status = 409, description = "Taken over by a later request, or completed", body = crate::application::error::ErrorBody),
+        (status = 413, description = "More bytes than sizeBytes, or the plan's storage is used up", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn put(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -327,9 +212,9 @@ fn wrong_length(size_bytes: u64, length: u64) -> ApiError {
 /// it.
 #[utoipa::path(post, path = "/api/uploads/complete", tag = "uploads", request_body = CompleteUpload, responses(
     (status = 200, description = "The file", body = UploadCompleted),
-    (status = 404, description = "Unknown or expired", body = super::error::ErrorBody),
-    (status = 409, description = "The bytes have not arrived", body = super::error::ErrorBody),
-    (status = 413, description = "The plan's storage is used up", body = super::error::ErrorBody),
+    (status = 404, description = "Unknown or expired", body = crate::application::error::ErrorBody),
+    (status = 409, description = "The bytes have not arrived", body = crate::application::error::ErrorBody),
+    (status = 413, description = "The plan's storage is used up", body = crate::application::error::ErrorBody),
 ))]
 pub async fn complete(
     state: web::Data<AppState>,
@@ -347,7 +232,7 @@ pub async fn complete(
             let (file, is_known) = uploads::complete(tx, account_id, id, facts, limit, now).await?;
             let begins_runs = match is_known {
                 true => false,
-                false => workflows::file_stored(tx, &engine, &plan, &file, now).await?,
+                false => trigger::file_stored(tx, &engine, &plan, &file, now).await?,
             };
             Ok((file, is_known, begins_runs))
         })
@@ -366,84 +251,4 @@ pub async fn complete(
     };
     let file = record.of(file);
     Ok(HttpResponse::Ok().json(UploadCompleted { file, idempotent }))
-}
-
-/// Looked up before the transaction that makes the file; nothing for an upload that has no bytes yet.
-async fn facts_of(state: &AppState, upload: &Upload) -> Result<Facts, ApiError> {
-    let (State::Received, Some(blob), Some(mime_type)) =
-        (upload.state, upload.blob_hash, &upload.mime_type)
-    else {
-        return Ok(Facts::default());
-    };
-    let file = state.store.blobs().open(&blob).await?;
-    Ok(find_facts(state, upload.account_id, mime_type, file).await)
-}
-
-/// What the signature covers.
-fn message(id: Uuid, expires_at: i64) -> [u8; 24] {
-    let mut message = [0; 24];
-    message[..16].copy_from_slice(id.as_bytes());
-    message[16..].copy_from_slice(&expires_at.to_be_bytes());
-    message
-}
-
-fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64) -> String {
-    let signature = signing::encode(&signer.sign(Purpose::Upload, &message(id, expires_at)));
-    format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
-}
-
-/// The upload behind a `signedUrl`, for anyone who works with its bytes and makes no file of them. 400 for an address of another
-/// kind, 403 for one that was not made here or is too old, 404 for another account's.
-pub(super) async fn by_signed_url(
-    state: &AppState,
-    account_id: Uuid,
-    address: &str,
-) -> Result<Upload, ApiError> {
-    let (id, query) = upload_of(address).ok_or_else(|| {
-        ApiError::Invalid("uploadUrl must be the signedUrl of an upload as it was given".to_owned())
-    })?;
-    check_signature(&query, state, id).await?;
-    let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
-    match upload.account_id == account_id {
-        true => Ok(upload),
-        false => Err(ApiError::NotFound("upload")),
-    }
-}
-
-/// The id and the query of a [`signed_url`], under whatever name the service was reached.
-fn upload_of(address: &str) -> Option<(Uuid, String)> {
-    let address = Url::parse(address.trim()).ok()?;
-    let (before, id) = address.path().strip_suffix("/content")?.rsplit_once('/')?;
-    before.ends_with("/api/uploads").then_some(())?;
-    let id = Uuid::try_parse(id).ok()?;
-    Some((id, address.query()?.to_owned()))
-}
-
-/// 403 for an address that was not made here, or is too old.
-async fn check_signature(query: &str, state: &AppState, id: Uuid) -> Result<(), ApiError> {
-    let (mut expires_at, mut signature) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "expires" => expires_at = value.parse::<i64>().ok(),
-            "signature" => signature = signing::decode(&value),
-            _ => {}
-        }
-    }
-    let (Some(expires_at), Some(signature)) = (expires_at, signature) else {
-        return Err(ApiError::Forbidden(
-            "this address is not complete: use the signedUrl of the upload as it was given",
-        ));
-    };
-    let signer = Signer::of(&mut state.store.read().await?).await?;
-    if !signer.accepts(Purpose::Upload, &message(id, expires_at), &signature) {
-        return Err(ApiError::Forbidden(
-            "the signature of this address is wrong",
-        ));
-    }
-    match now_ms() < expires_at {
-        true => Ok(()),
-        false => Err(ApiError::Forbidden(
-            "this address has expired: make a new upload",
-        )),
-    }
 }

@@ -5,13 +5,16 @@ use serde::Serialize;
 use sluice_store::{Month, deliveries, now_ms, operations, storage};
 use utoipa::{ToSchema, openapi::OpenApi};
 
-use super::{
-    answer::Time,
-    context::AppState,
-    error::ApiError,
-    extract::{Caller, Reached, Read},
+use crate::{
+    application::{
+        answer::Time,
+        caller::{Caller, Read},
+        context::AppState,
+        error::ApiError,
+        reached::Reached,
+    },
+    config::{Config, Plan},
 };
-use crate::config::{Config, Plan};
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use actix_web::{HttpRequest, web};
 use rmcp::{ErrorData, RoleServer, service::RequestContext};
 use rmcp_actix_web::transport::on_request_extensions;
 use uuid::Uuid;
 
-use crate::http::{
-    ApiError, AppState, Reached,
-    extract::{self, Caller, Credential, Identity, Read, Write},
+use crate::application::{
+    caller::{Caller, Credential, Identity, Read, Write},
+    context::AppState,
+    error::ApiError,
+    reached::Reached,
 };
 
 /// The program behind a request of `/mcp`.
 #[derive(Clone)]
 pub struct Agent {
-    pub state: web::Data<AppState>,
+    pub state: Arc<AppState>,
     pub reached: Reached,
     identity: Arc<Identity>,
     key_id: Uuid,
@@ -23,16 +24,19 @@ pub struct Agent {
 
 impl Agent {
     /// 401 unless it showed an API key: a dashboard session is for people.
-    pub fn of(request: &HttpRequest) -> Result<Self, ApiError> {
-        let identity = extract::identity(request)?;
+    pub fn new(
+        state: Arc<AppState>,
+        reached: Reached,
+        identity: Arc<Identity>,
+    ) -> Result<Self, ApiError> {
         let Credential::Key(key_id) = identity.credential else {
             return Err(ApiError::Unauthenticated(
                 "an API key is needed here, not a dashboard session",
             ));
         };
         Ok(Self {
-            state: AppState::of(request).clone(),
-            reached: Reached::of(request),
+            state,
+            reached,
             identity,
             key_id,
         })
@@ -64,7 +68,7 @@ impl Agent {
     }
 
     /// Tells one client from another as far as can be without sessions.
-    pub fn client(&self) -> super::calls::Client {
+    pub fn client(&self) -> crate::application::agent_calls::Client {
         (self.key_id, self.reached.client)
     }
 }

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::tools::{CallError, Tool};
-use crate::http::{extract, field};
+use crate::application::{field, object};
 
 /// What a client sent for a tool, checked against the tool's own schema for names alone; values are checked as they are
 /// read.
@@ -20,7 +20,7 @@ impl Arguments {
             .cloned()
             .unwrap_or_default();
         for name in given.keys() {
-            let spelt = extract::camel_case(name);
+            let spelt = object::camel_case(name);
             if known.contains_key(&spelt) {
                 continue;
             }
@@ -41,6 +41,6 @@ impl Arguments {
 
     /// Reads them; the rejection names the one that is missing or wrong.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, CallError> {
-        extract::from_object(self.0).map_err(|error| CallError::Arguments(error.to_string()))
+        object::from_object(self.0).map_err(|error| CallError::Arguments(error.to_string()))
     }
 }

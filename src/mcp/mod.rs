@@ -1,94 +1,15 @@
-//! `/mcp`: tools for agents (decisions.md §11): MCP by streamable HTTP, without sessions.
+//! The tools for agents: their table, their arguments, and the server that the transport of `/mcp` calls.
 //!
-//! ```text
-//! request ─ admission (rate) ─ gate (credential, Host, Origin, method, body) ─ transport (rmcp) ─ server ─ a tool
-//! ```
-//!
-//! A tool calls the function that the handler of REST calls, as the same caller: what an agent may do, what it costs and
-//! how it fails are decided once. Nothing outlives a call but the run that it began.
+//! A tool calls the function of the application layer that the handler of REST calls, as the same caller: what an agent may do, what
+//! it costs and how it fails are decided once. Nothing outlives a call but the run that it began.
 
 mod agent;
 mod arguments;
-mod calls;
-mod gate;
-mod message;
-mod place;
+pub(crate) mod message;
+pub(crate) mod place;
 mod schema;
 mod server;
 mod tools;
 
-use std::{sync::Arc, time::Duration};
-
-use actix_web::{middleware::from_fn, web};
-use rmcp_actix_web::transport::{LocalSessionManager, StreamableHttpService};
-
-use agent::Agent;
-pub use calls::Calls;
-pub(crate) use message::read as read_message;
-use server::Server;
-
-const PATH: &str = "/mcp";
-
-/// Between two signs of life on a stream of events; the second one that no one takes ends a call whose client has gone. A
-/// call by revision 2026-07-28 that asks for no progress has a stream only with its answer, since the status comes first:
-/// when its client goes, its wait ends by `mcp.wait`.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-
-/// Whether a path belongs to agents.
-pub fn is_below(path: &str) -> bool {
-    path.strip_prefix(PATH)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Puts `/mcp` into an application.
-pub fn configure(app: &mut web::ServiceConfig) {
-    let transport = StreamableHttpService::builder()
-        .service_factory(Arc::new(|| Ok(Server)))
-        .session_manager(Arc::new(LocalSessionManager::default()))
-        .stateful_mode(false)
-        .sse_keep_alive(KEEP_ALIVE)
-        // The gate has judged both, and has read the body.
-        .allowed_hosts(Vec::new())
-        .max_request_body_bytes(usize::MAX)
-        .on_request_fn(|request, extensions| {
-            if let Ok(agent) = Agent::of(request) {
-                extensions.insert(agent);
-            }
-        })
-        .build();
-    app.service(
-        web::scope(PATH)
-            .wrap(from_fn(gate::gate))
-            .service(transport.scope()),
-    );
-}
-
-/// Send a message to the tools for agents
-///
-/// One message of the Model Context Protocol (JSON-RPC 2.0), revisions 2024-11-05 to 2026-07-28, without sessions. Requests
-/// are answered as a stream of events, which progress may precede; notifications are answered 202. The tools themselves are
-/// listed by `tools/list`.
-#[utoipa::path(post, path = "/mcp", tag = "agents", security(("bearerAuth" = []), ("apiKeyAuth" = [])),
-    params(
-        ("MCP-Protocol-Version" = Option<String>, Header, description = "The revision that was agreed on"),
-        ("Accept" = String, Header, description = "Both `application/json` and `text/event-stream`"),
-    ),
-    request_body(content = Object, content_type = "application/json"),
-    responses(
-        (status = 200, description = "Events, each a message; the last is the answer", content_type = "text/event-stream", body = String),
-        (status = 202, description = "The notification was taken"),
-        (status = 404, description = "mcp.enabled is false", body = crate::http::error::ErrorBody),
-        (status = 406, description = "Accept lacks one of the two", body = crate::http::error::ErrorBody)))]
-#[expect(dead_code, reason = "describes what the transport answers")]
-pub fn message() {}
-
-#[cfg(test)]
-mod tests {
-    use super::is_below;
-
-    #[test]
-    fn only_the_path_and_what_lies_below_it() {
-        assert!(is_below("/mcp") && is_below("/mcp/") && is_below("/mcp/x"));
-        assert!(!is_below("/mcpx") && !is_below("/api/mcp") && !is_below(""));
-    }
-}
+pub(crate) use agent::Agent;
+pub(crate) use server::Server;

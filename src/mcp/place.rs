@@ -5,7 +5,7 @@
 
 use url::{Host, Url};
 
-use crate::http::ApiError;
+use crate::application::error::ApiError;
 
 /// The names that a service goes by.
 #[derive(Clone, Copy, Debug)]

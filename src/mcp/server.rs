@@ -11,14 +11,14 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Agent,
     arguments::Arguments,
-    calls::CallPermit,
     tools::{self, CallError, Tool},
 };
+use crate::application::{agent_calls::CallPermit, error::ErrorBody};
 
 /// What a model reads before it sees the tools.
 const INSTRUCTIONS: &str = "\
@@ -103,7 +103,7 @@ impl ServerHandler for Server {
         match perform(tool, &call, request.arguments.unwrap_or_default()).await {
             Ok(answer) => Ok(CallToolResult::structured(answer).into()),
             Err(CallError::Arguments(text)) => wrong_arguments(text, version),
-            Err(CallError::Api(error)) => Ok(told(&error.told()).into()),
+            Err(CallError::Api(error)) => Ok(failed_with(&error.to_body()).into()),
         }
     }
 
@@ -186,9 +186,9 @@ fn failed(text: impl Into<String>) -> CallToolResult {
 
 /// An error of the API: its sentence, then what else its body says. No structured content: that would have to fit the
 /// tool's schema, and clients check it.
-fn told(body: &Value) -> CallToolResult {
-    let sentence = body["error"].as_str().unwrap_or_default();
-    let mut content = vec![ContentBlock::text(sentence)];
+fn failed_with(body: &ErrorBody) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(body.error.as_str())];
+    let body = json!(body);
     if body.as_object().is_some_and(|body| body.len() > 1) {
         content.push(ContentBlock::text(body.to_string()));
     }

@@ -18,7 +18,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use sluice_media::zip::{Cursor, Piece};
 use sluice_store::{Store, archive};
 
-use super::{listing::Listing, places::ArchivePermit};
+use crate::application::archive::{listing::Listing, places::ArchivePermit};
 
 /// Bytes read at a time. With a header before it, a piece fits into the buffer that the server keeps for a connection.
 const PIECE_BYTES: usize = 60 * 1024;

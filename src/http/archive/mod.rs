@@ -6,30 +6,25 @@
 //! nothing for long: what an archive holds is for those who take it.
 
 mod body;
-mod listing;
-mod places;
 mod stall;
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    body::SizedStream,
-    http::header::{self},
-    web,
-};
+use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web};
 use sluice_store::folders;
 use uuid::Uuid;
 
 use super::{
     bytes::{if_range_holds, is_known},
-    context::AppState,
-    error::ApiError,
-    extract::{Caller, Read},
-    filename,
     range::RangeRequest,
 };
-use listing::Listing;
-
-pub(super) use places::ArchiveLimiter;
+use crate::{
+    application::{
+        archive::listing::Listing,
+        caller::{Caller, Read},
+        context::AppState,
+        error::ApiError,
+    },
+    http::content_disposition::content_disposition,
+};
 
 /// It is made again for each request: who has it asks before using it.
 const CACHE: &str = "private, no-cache";
@@ -44,9 +39,9 @@ const CACHE: &str = "private, no-cache";
         (status = 200, description = "The archive", content_type = "application/zip", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "application/zip", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 413, description = "Too many files and folders for one archive", body = super::error::ErrorBody),
-        (status = 416, description = "No such range", body = super::error::ErrorBody),
-        (status = 503, description = "Too many archives at a time", body = super::error::ErrorBody)))]
+        (status = 413, description = "Too many files and folders for one archive", body = crate::application::error::ErrorBody),
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody),
+        (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn download(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -90,7 +85,7 @@ pub(super) async fn respond(
         .insert_header((header::CONTENT_SECURITY_POLICY, "sandbox"))
         .insert_header((
             header::CONTENT_DISPOSITION,
-            filename::content_disposition("attachment", &name),
+            content_disposition("attachment", &name),
         ));
     let pieces = body::pieces(state.store.clone(), listing, start, len, place);
     let pieces = stall::Watched::new(pieces, state.config.archive.stall_timeout);

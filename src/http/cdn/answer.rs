@@ -13,10 +13,12 @@ use sluice_actors::{
     meter::{Account, Delivered, Quota, Spent},
 };
 
-use crate::http::{
-    bytes::{http_date, if_range_holds, is_unchanged},
-    error::ApiError,
-    range::RangeRequest,
+use crate::{
+    application::error::ApiError,
+    http::{
+        bytes::{http_date, if_range_holds, is_unchanged},
+        range::RangeRequest,
+    },
 };
 
 const CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");

@@ -24,11 +24,12 @@ use super::{
     parsed::Parsed,
     spend,
 };
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    playback_access::{self, CacheLifetime, LiveStream, Watched as _},
-    site::Cors,
+use crate::{
+    application::{context::AppState, error::ApiError},
+    http::{
+        playback_access::{self, CacheLifetime, LiveStream, Watched as _},
+        site::Cors,
+    },
 };
 
 /// How long a picture is good for, in seconds.

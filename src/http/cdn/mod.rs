@@ -11,6 +11,8 @@ mod preview;
 mod purge;
 mod stats;
 
+use std::sync::Arc;
+
 use actix_web::{
     HttpRequest, HttpResponse, ResponseError as _,
     http::{
@@ -24,7 +26,6 @@ use sluice_actors::{
     meter::{Account, Rejection, Spent},
 };
 use sluice_media::variant::AcceptClass;
-use std::sync::Arc;
 use uuid::Uuid;
 
 pub(super) use live::{GOOD_FOR_S, poster};
@@ -37,7 +38,7 @@ use self::{
     answer::{Cached, Delivery, show_quota},
     parsed::Parsed,
 };
-use super::{context::AppState, error::ApiError, extract::Reached};
+use crate::application::{context::AppState, error::ApiError, reached::Reached};
 
 /// How often a delivery begins again because its file was changed meanwhile.
 const ATTEMPTS: usize = 3;
@@ -84,9 +85,9 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
         (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
-        (status = 400, description = "A parameter out of range", body = super::error::ErrorBody),
-        (status = 403, description = "The account is suspended, the key delivers presets only, or a live input needs a token or another site", body = super::error::ErrorBody),
-        (status = 404, description = "No such key, or no such file under it", body = super::error::ErrorBody)))]
+        (status = 400, description = "A parameter out of range", body = crate::application::error::ErrorBody),
+        (status = 403, description = "The account is suspended, the key delivers presets only, or a live input needs a token or another site", body = crate::application::error::ErrorBody),
+        (status = 404, description = "No such key, or no such file under it", body = crate::application::error::ErrorBody)))]
 pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     let address = Address::parse(request.path()).ok_or(ApiError::NotFound("path"))?;
     Ok(answer(&request, address).await)
@@ -105,7 +106,7 @@ pub async fn deliver(request: HttpRequest) -> Result<HttpResponse, ApiError> {
         (status = 200, description = "The image; `X-Service-CDN-*-Month` tell the quota", content_type = "image/*", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
         (status = 304, description = "The client has it"),
-        (status = 404, description = "No such key, preset or file", body = super::error::ErrorBody)))]
+        (status = 404, description = "No such key, preset or file", body = crate::application::error::ErrorBody)))]
 pub async fn deliver_preset(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     deliver(request).await
 }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 use sluice_actors::cdn::ImageSource;
 use sluice_media::variant::{AcceptClass, VariantRequest, VariantSettings};
 
-use crate::http::error::ApiError;
+use crate::application::error::ApiError;
 
 /// Queries that each HTTP worker remembers, and the longest of them.
 const MOST: usize = 1024;

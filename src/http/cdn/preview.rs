@@ -11,7 +11,7 @@ use super::{
     parsed::Parsed,
     spend,
 };
-use crate::http::{context::AppState, error::ApiError};
+use crate::application::{context::AppState, error::ApiError};
 
 /// A variant of a file that the caller was let in to, charged to the file's account.
 pub(in crate::http) async fn preview(

@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Caller, Write},
+use crate::{
+    application::{
+        caller::{Caller, Write},
+        context::AppState,
+        error::ApiError,
+    },
+    http::extract::Body,
 };
 
 /// Addresses and tags of one call, together.

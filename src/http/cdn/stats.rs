@@ -9,10 +9,10 @@ use sluice_store::{
 use url::form_urlencoded;
 use utoipa::ToSchema;
 
-use crate::http::{
+use crate::application::{
+    caller::{Caller, Read},
     context::AppState,
     error::ApiError,
-    extract::{Caller, Read},
     field,
 };
 

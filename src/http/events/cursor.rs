@@ -3,7 +3,9 @@
 use sluice_store::events::Event;
 use url::form_urlencoded;
 
-use crate::http::{error::ApiError, extract::camel_case, field::shorten, webhooks::checked_type};
+use crate::application::{
+    error::ApiError, field::shorten, object::camel_case, webhooks::request::checked_type,
+};
 
 /// The last event that a client has seen: hexadecimal on the wire, opaque to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,13 +18,13 @@ use uuid::Uuid;
 
 use cursor::Cursor;
 pub(super) use cursor::Query;
-pub(super) use stream::Followers;
 pub use stream::{__path_stream, stream};
 
-use super::{
+use crate::application::{
+    caller::{Caller, Read},
     context::AppState,
     error::{ApiError, ErrorBody},
-    extract::{Caller, Read, row_count},
+    page::row_count,
 };
 
 /// Events of one page when the client names no limit.

@@ -3,52 +3,27 @@
 //! A follower holds one page of events at most and takes the next one from the store when its client has taken all of it. All
 //! followers together read through one connection, so that a thousand of them, woken by one commit, leave the others to the API.
 
-use std::{sync::Arc, vec};
+use std::vec;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use sluice_store::events::{self, Event};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::{
     Page,
     cursor::{Cursor, Query, Types},
 };
-use crate::http::{
-    context::AppState,
-    error::{ApiError, ErrorBody},
-    event_stream::{self, Pieces, STILL_HERE, Waited},
-    extract::{Caller, Read},
+use crate::{
+    application::{
+        caller::{Caller, Read},
+        context::AppState,
+        error::{ApiError, ErrorBody},
+    },
+    http::event_stream::{self, Pieces, STILL_HERE, Waited},
 };
 
 /// Events that a follower holds, each of at most 64 KiB.
 const PAGE: u32 = 8;
-
-/// Places for those who follow events.
-#[derive(Debug)]
-pub(in crate::http) struct Followers {
-    places: Arc<Semaphore>,
-    /// Held while reading for one of them.
-    reading: Mutex<()>,
-}
-
-impl Followers {
-    pub(in crate::http) fn new(most: usize) -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(most)),
-            reading: Mutex::new(()),
-        }
-    }
-
-    fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        self.places
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| ApiError::Unavailable {
-                what: "webhooks.max_followers is reached: following events",
-                retry_after_s: 5,
-            })
-    }
-}
 
 /// Follow events
 ///

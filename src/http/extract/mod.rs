@@ -1,5 +1,5 @@
-//! What handlers take: who asks ([`Caller`]), a JSON body ([`Body`]), a page of a list ([`PageQuery`]), and where the
-//! request came from ([`Reached`]).
+//! What handlers take: the caller ([`Caller`](crate::application::caller::Caller)), a JSON body ([`Body`]), a page of a list ([`PageQuery`]),
+//! and the address by which the request came ([`Reached`](crate::application::reached::Reached)).
 
 mod body;
 mod caller;
@@ -7,12 +7,8 @@ mod page;
 mod reached;
 
 pub use body::Body;
-pub(crate) use body::{bytes, camel_case, from_object, is_json};
+pub(crate) use body::{bytes, is_json};
+pub use caller::SessionCaller;
 pub(crate) use caller::identity;
-pub use caller::{
-    Admin, Authentication, Caller, Credential, Identity, Read, SessionCaller, SignedIn, Write,
-};
-pub(crate) use page::page;
-pub use page::{PageQuery, Pagination, next_cursor};
-pub(in crate::http) use page::{cursor_text, query_value, read_cursor, row_count};
-pub use reached::Reached;
+pub use page::PageQuery;
+pub(in crate::http) use page::query_value;

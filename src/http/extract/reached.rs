@@ -8,17 +8,11 @@ use actix_web::{
     http::header::{self, HeaderMap},
 };
 
-use crate::http::{
+use crate::application::{
     address::{self, PublicAddress, Seen},
     context::AppState,
+    reached::Reached,
 };
-
-/// The public address for answers to this request, and the client's own address.
-#[derive(Clone, Debug)]
-pub struct Reached {
-    pub address: PublicAddress,
-    pub client: Option<IpAddr>,
-}
 
 impl Reached {
     pub fn of(request: &HttpRequest) -> Self {
@@ -27,14 +21,6 @@ impl Reached {
         Self {
             address: PublicAddress::of(&http.base_url, &seen, &http.trusted_proxies),
             client: address::client(&seen, &http.trusted_proxies),
-        }
-    }
-
-    /// Where a larger plan can be had (`upgradeUrl`).
-    pub fn upgrade_url(&self, state: &AppState) -> String {
-        match state.config.http.upgrade_url.as_str() {
-            "" => format!("{}/plans", self.address.origin()),
-            set => set.to_owned(),
         }
     }
 

@@ -2,56 +2,38 @@
 //!
 //! Any bytes are taken; an upload streams to the disk and is answered once bytes and rows are safe there.
 
-mod facts;
-mod kind;
-mod record;
-mod request;
-
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,
     http::header::{self, HeaderValue},
     web,
 };
-use serde::Serialize;
-use sluice_store::{
-    Listed, blobs,
-    files::{self, NewFile, Role},
-    folders, now_ms, storage,
-};
+use sluice_store::{files, now_ms, storage};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub(super) use facts::find as find_facts;
-pub(super) use kind::mime_type;
-pub(super) use record::Record;
-pub use record::{FileAnswer, FileRecord};
-pub use request::ChangeFile;
-pub(super) use request::id_or_top;
-use request::{FileToFetch, ListQuery};
-
 use super::{
-    answer::Success,
     bytes::{self, StoredBytes},
-    context::AppState,
     downloads::CACHE,
-    error::ApiError,
-    extract::{Body, Caller, Pagination, Reached, Read, Write, is_json},
-    multipart::{Form, FormLimits, Part, SizeLimit},
-    signing::Signer,
-    source_url, workflows,
+    extract::{Body, is_json},
+    multipart::{Form, FormLimits},
 };
-use crate::config::Plan;
+use crate::application::{
+    answer::Success,
+    caller::{Caller, Read, Write},
+    context::AppState,
+    error::ApiError,
+    files::{
+        FileList, answer, fetch, listed, page_of,
+        record::FileAnswer,
+        request::{ChangeFile, FileToFetch, ListQuery, id_or_top},
+        size_limit, store, to_its_end,
+    },
+    part::Part,
+    reached::Reached,
+};
 
 /// What a form may be longer than the file in it, when its declared length is judged beforehand.
 const FORM_OVERHEAD_BYTES: u64 = 1 << 20;
-
-#[derive(Serialize, ToSchema)]
-pub struct FileList {
-    files: Vec<FileRecord>,
-    pagination: Pagination,
-    #[serde(rename = "nextCursor")]
-    next_cursor: Option<String>,
-}
 
 /// The bytes of a file.
 #[derive(ToSchema)]
@@ -120,44 +102,6 @@ pub async fn search(
     Ok(HttpResponse::Ok().json(found))
 }
 
-/// The files of the account that a query asks for.
-pub(crate) async fn listed(
-    state: &AppState,
-    account_id: Uuid,
-    reached: &Reached,
-    query: &str,
-) -> Result<FileList, ApiError> {
-    page_of(state, account_id, reached, ListQuery::parse(query)?).await
-}
-
-async fn page_of(
-    state: &AppState,
-    account_id: Uuid,
-    reached: &Reached,
-    query: ListQuery,
-) -> Result<FileList, ApiError> {
-    let ListQuery {
-        filter,
-        page,
-        offset,
-    } = query;
-    let mut db = state.store.read().await?;
-    let reading = Pagination::reading(page);
-    let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
-    let total = files::count(&mut db, account_id, &filter).await?;
-    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
-    let record = Record {
-        state,
-        reached,
-        signer: Signer::of(&mut db).await?,
-    };
-    Ok(FileList {
-        files: rows.into_iter().map(|file| record.of(file)).collect(),
-        pagination,
-        next_cursor,
-    })
-}
-
 /// Store a file
 ///
 /// Any bytes, in a form with the field `file`, or fetched from a `sourceUrl`, which JSON may name too. The answer comes when
@@ -166,10 +110,10 @@ async fn page_of(
     request_body(content((FileForm = "multipart/form-data"), (FileToFetch = "application/json"))),
     responses(
         (status = 201, description = "The file", body = FileAnswer),
-        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
-        (status = 408, description = "The client fell silent", body = super::error::ErrorBody),
-        (status = 422, description = "The file cannot be fetched (`source_failed`)", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
+        (status = 408, description = "The client fell silent", body = crate::application::error::ErrorBody),
+        (status = 422, description = "The file cannot be fetched (`source_failed`)", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -216,13 +160,6 @@ async fn refuse_in_advance(
     size_limit(state).check("the file", at_least)?;
     let mut db = state.store.read().await?;
     Ok(storage::check(&mut db, account_id, at_least, storage_limit).await?)
-}
-
-fn size_limit(state: &AppState) -> SizeLimit {
-    SizeLimit {
-        bytes: state.config.uploads.max_file.as_u64(),
-        named: "uploads.max_file",
-    }
 }
 
 /// Reads a form; the file or its address, and the folder.
@@ -273,78 +210,6 @@ impl Origin {
     }
 }
 
-/// Looks for the folder first: the file may be large. No more is fetched than the account has room for.
-async fn fetch(
-    state: &AppState,
-    account_id: Uuid,
-    folder_id: Option<Uuid>,
-    address: String,
-    storage_limit: u64,
-) -> Result<Part, ApiError> {
-    let mut db = state.store.read().await?;
-    if let Some(folder_id) = folder_id {
-        folders::get(&mut db, account_id, folder_id).await?;
-    }
-    let room = storage::room(&mut db, account_id, storage_limit).await?;
-    drop(db);
-    let limit = size_limit(state);
-    let bytes = limit.bytes.min(room);
-    let fetched = source_url::fetch(
-        state,
-        source_url::ONE,
-        &[address],
-        SizeLimit { bytes, ..limit },
-    )
-    .await;
-    if room < limit.bytes && matches!(fetched, Err(ApiError::TooLarge(_))) {
-        let mut db = state.store.read().await?;
-        storage::check(&mut db, account_id, room + 1, storage_limit).await?;
-    }
-    let one = fetched?.into_iter().next();
-    Ok(one.expect("an address gives a file or an error"))
-}
-
-async fn store(
-    state: &AppState,
-    account_id: Uuid,
-    folder_id: Option<Uuid>,
-    mut part: Part,
-    plan: Plan,
-) -> Result<files::File, ApiError> {
-    let mime_type = mime_type(part.spool.head(), &part.filename);
-    let facts = find_facts(state, account_id, mime_type, part.spool.reader().await?).await;
-    let sealed = part.spool.seal().await?;
-    let new = NewFile {
-        folder_id,
-        filename: part.filename,
-        mime_type: mime_type.to_owned(),
-        size_bytes: sealed.blob().size,
-        blob: sealed.blob().hash,
-        role: Role::Uploaded,
-        width: facts.width,
-        height: facts.height,
-        duration_ms: facts.duration_ms,
-        generation: 0,
-    };
-    let engine = state.workflows.clone();
-    let stored = state.store.write(move |tx| {
-        Box::pin(async move {
-            blobs::record(tx, &sealed, now_ms()).await?;
-            let limit = plan.storage.as_u64();
-            storage::check(tx, account_id, new.size_bytes, limit).await?;
-            let now = now_ms();
-            let file = files::create(tx, account_id, new, now).await?;
-            let begins_runs = workflows::file_stored(tx, &engine, &plan, &file, now).await?;
-            Ok((file, begins_runs))
-        })
-    });
-    let (file, begins_runs) = stored.await?;
-    if begins_runs {
-        state.workflows.announce();
-    }
-    Ok(file)
-}
-
 /// Show or download a file
 ///
 /// JSON when `Accept` names `application/json`; otherwise the bytes, with ranges.
@@ -354,7 +219,7 @@ async fn store(
             (FileAnswer = "application/json"), (FileBytes = "application/octet-stream"))),
         (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = FileBytes),
         (status = 304, description = "Unchanged"),
-        (status = 416, description = "No such range", body = super::error::ErrorBody)))]
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -431,40 +296,8 @@ pub async fn delete(
             .write(move |tx| Box::pin(async move { files::delete(tx, account_id, id).await }));
         deleted.await?;
         state.images.purge_file(id).await;
-        Ok(HttpResponse::Ok().json(Success::default()))
+        Ok(())
     })
-    .await
-}
-
-/// Goes on when the client leaves: a change that was committed must reach the images made before it.
-pub(super) async fn to_its_end<T: 'static>(
-    work: impl Future<Output = Result<T, ApiError>> + 'static,
-) -> Result<T, ApiError> {
-    actix_web::rt::spawn(work)
-        .await
-        .unwrap_or_else(|error| Err(ApiError::internal(error)))
-}
-
-async fn answer(
-    state: &AppState,
-    reached: &Reached,
-    file: files::File,
-) -> Result<FileAnswer, ApiError> {
-    let file = record_of(state, reached, file).await?;
-    Ok(FileAnswer { file })
-}
-
-/// One file as the API shows it.
-pub(super) async fn record_of(
-    state: &AppState,
-    reached: &Reached,
-    file: files::File,
-) -> Result<FileRecord, ApiError> {
-    let signer = Signer::of(&mut state.store.read().await?).await?;
-    let record = Record {
-        state,
-        reached,
-        signer,
-    };
-    Ok(record.of(file))
+    .await?;
+    Ok(HttpResponse::Ok().json(Success::default()))
 }

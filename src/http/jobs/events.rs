@@ -6,11 +6,9 @@ use sluice_actors::convert::Follower;
 use sluice_store::jobs;
 use uuid::Uuid;
 
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    event_stream::{FollowRequest, StreamedState, Work},
-    extract::Reached,
+use crate::{
+    application::{context::AppState, error::ApiError, jobs::record_of, reached::Reached},
+    http::event_stream::{FollowRequest, StreamedState, Work},
 };
 
 /// Follow a job
@@ -55,6 +53,6 @@ impl Work for FollowedJob {
 
     async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError> {
         let job = jobs::by_id(&mut state.store.read().await?, self.id).await?;
-        Ok(json!(super::record(state, reached, &job).await?))
+        Ok(json!(record_of(state, reached, &job).await?))
     }
 }

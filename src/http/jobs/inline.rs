@@ -10,8 +10,12 @@ use sluice_store::{
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::record::{Accepted, FileError, Records, ResultFile, errors};
-use crate::http::{context::AppState, error::ApiError, extract::Reached};
+use crate::application::{
+    context::AppState,
+    error::ApiError,
+    jobs::record::{Accepted, FileError, Records, ResultFile, errors},
+    reached::Reached,
+};
 
 /// What a conversion gave. At least one file came out.
 #[derive(Debug, Serialize, ToSchema)]

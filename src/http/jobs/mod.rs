@@ -3,8 +3,6 @@
 
 mod events;
 mod inline;
-mod material;
-mod record;
 mod submission;
 
 use actix_web::{FromRequest as _, HttpRequest, HttpResponse, web};
@@ -22,16 +20,24 @@ use uuid::Uuid;
 pub use events::{__path_events, events};
 pub(super) use inline::answer;
 pub use inline::{AllFailed, ConversionAnswer};
-pub(super) use material::Material;
-use record::Records;
-pub use record::{Accepted, JobRecord};
 pub(super) use submission::{JobRequest, Sent, Submitter, flag, idempotency_key, text};
 
 use super::{
-    context::AppState,
     convert::{CompressForm, ConvertForm},
+    extract::{Body, is_json},
+};
+use crate::application::{
+    caller::{Caller, Read, Write},
+    context::AppState,
     error::ApiError,
-    extract::{Body, Caller, Pagination, Reached, Read, Write, camel_case, is_json, page},
+    jobs::{
+        find,
+        record::{Accepted, JobRecord, Records},
+        record_of, stored_files,
+    },
+    object::camel_case,
+    page::{Pagination, page},
+    reached::Reached,
     source_url,
 };
 
@@ -74,10 +80,10 @@ pub struct JobList {
     request_body(content = JobForm, content_type = "multipart/form-data"),
     responses(
         (status = 202, description = "The job is accepted", body = Accepted),
-        (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
-        (status = 409, description = "The key was used for another request", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
+        (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
+        (status = 409, description = "The key was used for another request", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -109,7 +115,7 @@ pub async fn create(
         "convert" => ("convert", JobType::Convert),
         "compress" => ("compress", JobType::Compress),
         other => {
-            let shown = super::field::shorten(other);
+            let shown = crate::application::field::shorten(other);
             return Err(ApiError::Invalid(format!(
                 "jobType must be convert or compress, got `{shown}`"
             )));
@@ -129,30 +135,6 @@ pub async fn create(
     };
     let (job, _) = asking.submit(wanted).await?;
     Ok(HttpResponse::Accepted().json(Accepted::of(&job)))
-}
-
-async fn stored_files(
-    state: &AppState,
-    account_id: Uuid,
-    body: &Map<String, Value>,
-    most: usize,
-) -> Result<Vec<Material>, ApiError> {
-    let rejection = || {
-        ApiError::Invalid(format!(
-            "fileIds must be an array with the ids of at most {most} stored files"
-        ))
-    };
-    let ids = match body.get("fileIds") {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(ids)) if ids.len() <= most => ids,
-        Some(_) => return Err(rejection()),
-    };
-    let mut files = Vec::new();
-    for id in ids {
-        let id = id.as_str().and_then(|id| Uuid::try_parse(id).ok());
-        files.push(Material::stored(state, account_id, id.ok_or_else(rejection)?).await?);
-    }
-    Ok(files)
 }
 
 /// List jobs
@@ -190,7 +172,12 @@ fn list_query(query: &str) -> Result<(Page, Option<JobState>, u32), ApiError> {
         match camel_case(&name).as_str() {
             "status" if !value.is_empty() => {
                 let words: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
-                status = super::field::choice("status", Some(&value), &words, JobState::parse)?;
+                status = crate::application::field::choice(
+                    "status",
+                    Some(&value),
+                    &words,
+                    JobState::parse,
+                )?;
             }
             "offset" if page.after.is_none() => {
                 offset = value.parse().map_err(|_| {
@@ -216,17 +203,6 @@ pub async fn show(
     Ok(HttpResponse::Ok().json(found))
 }
 
-/// A job of the account, with its results so far.
-pub(crate) async fn find(
-    state: &AppState,
-    account_id: Uuid,
-    reached: &Reached,
-    id: Uuid,
-) -> Result<JobRecord, ApiError> {
-    let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
-    record(state, reached, &job).await
-}
-
 /// Cancel a job
 ///
 /// Pending or being worked on; what runs for it ends at once, and files without a result are given back. Results that are
@@ -234,7 +210,7 @@ pub(crate) async fn find(
 #[utoipa::path(delete, path = "/api/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path, description = "The job's id")),
     responses(
         (status = 200, description = "The cancelled job", body = JobRecord),
-        (status = 409, description = "It has ended", body = super::error::ErrorBody)))]
+        (status = 409, description = "It has ended", body = crate::application::error::ErrorBody)))]
 pub async fn cancel(
     state: web::Data<AppState>,
     caller: Caller<Write>,
@@ -242,16 +218,6 @@ pub async fn cancel(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let job = state.conversions.cancel(caller.account_id(), *id).await?;
-    let cancelled = record(&state, &reached, &job).await?;
+    let cancelled = record_of(&state, &reached, &job).await?;
     Ok(HttpResponse::Ok().json(cancelled))
-}
-
-async fn record(
-    state: &AppState,
-    reached: &Reached,
-    job: &jobs::Job,
-) -> Result<JobRecord, ApiError> {
-    let items = jobs::items(&mut state.store.read().await?, job.id).await?;
-    let records = Records::new(state, reached).await?;
-    Ok(records.job(job, Some(&items)))
 }

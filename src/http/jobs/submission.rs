@@ -14,17 +14,19 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::material::{Material, Settled, judge, stands_for_many};
 use crate::{
-    config::Plan,
-    http::{
+    application::{
+        caller::{Caller, Write},
         context::AppState,
         error::ApiError,
-        extract::{Caller, Reached, Write},
-        files::id_or_top,
-        multipart::{Form, FormLimits, SizeLimits},
+        files::request::id_or_top,
+        jobs::material::{Material, Settled, judge, stands_for_many},
+        part::SizeLimits,
+        reached::Reached,
         source_url,
     },
+    config::Plan,
+    http::multipart::{Form, FormLimits},
 };
 
 /// The longest `Idempotency-Key`, in characters.
@@ -102,7 +104,7 @@ impl<'a> Submitter<'a> {
         let mark = form
             .files
             .into_iter()
-            .find(|part| crate::http::extract::camel_case(&part.field) == MARK);
+            .find(|part| crate::application::object::camel_case(&part.field) == MARK);
         let mut params = Params::from_form(form.fields);
         if mark.is_some() {
             params.set(MARK, true);

@@ -3,17 +3,12 @@
 //! The row is the truth: a change is committed first, then live inputs are told; when they cannot be told at once, that is
 //! tried again until they know, and the answer does not wait for it.
 
-mod health;
 mod outputs;
-mod record;
 mod recordings;
-mod request;
-mod tell;
 mod token;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
-use serde_json::Value;
 use sluice_store::{
     Listed,
     live_inputs::{self, LiveInput},
@@ -22,22 +17,29 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub use health::LiveInputHealth;
 pub use outputs::{
     __path_add_output, __path_change_output, __path_output, __path_outputs, __path_remove_output,
     add_output, change_output, output, outputs, remove_output,
 };
-pub use record::LiveInputRecord;
-use record::{Record, Shown};
 pub use recordings::{__path_clip, __path_recordings, clip, recordings};
-pub use request::{ChangeLiveInput, NewLiveInputRequest};
 pub use token::{__path_playback_token, playback_token};
 
-use super::{
+use super::extract::{Body, PageQuery};
+use crate::application::{
     answer::Success,
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Reached, Read, Write, next_cursor},
+    live_inputs::{
+        find,
+        health::LiveInputHealth,
+        health_of,
+        record::{LiveInputRecord, Record, Shown},
+        request::{self, ChangeLiveInput, NewLiveInputRequest},
+        tell,
+    },
+    page::next_cursor,
+    reached::Reached,
 };
 
 /// A live input whose stream key was just made.
@@ -229,33 +231,6 @@ pub async fn health(
 ) -> Result<HttpResponse, ApiError> {
     let input = find(&state, caller.account_id(), *id).await?;
     Ok(HttpResponse::Ok().json(health_of(&state, input.id)?))
-}
-
-/// What [`LiveInputHealth`] describes.
-pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiError> {
-    let mut health = match state.live.health(input_id) {
-        Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal)?,
-        None => health::idle(),
-    };
-    let playback = state.live.playback_of(input_id);
-    health["trouble"]["pull"] = playback.and_then(|it| it.pull_trouble()).into();
-    if let Value::Array(advice) = &mut health["advice"] {
-        let troubles = state.restreams.troubles(input_id).into_iter();
-        advice.extend(troubles.map(|(url, reason)| {
-            Value::from(format!(
-                "the output to {url} does not go out and is tried again: {reason}"
-            ))
-        }));
-    }
-    Ok(health)
-}
-
-pub(crate) async fn find(
-    state: &AppState,
-    account_id: Uuid,
-    id: Uuid,
-) -> Result<LiveInput, ApiError> {
-    Ok(live_inputs::get(&mut state.store.read().await?, account_id, id).await?)
 }
 
 fn masked(state: &AppState, reached: &Reached, input: LiveInput) -> HttpResponse {

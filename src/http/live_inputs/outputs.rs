@@ -18,12 +18,15 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::find;
-use crate::http::{
-    answer::{Success, Time},
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Caller, Read, Write},
+use crate::{
+    application::{
+        answer::{Success, Time},
+        caller::{Caller, Read, Write},
+        context::AppState,
+        error::ApiError,
+        live_inputs::find,
+    },
+    http::extract::Body,
 };
 
 /// An output to be made.
@@ -141,7 +144,7 @@ pub async fn outputs(
     params(("id" = Uuid, Path, description = "The input's id")),
     responses(
         (status = 201, description = "The output, its address in plain for the only time", body = LiveOutputAnswer),
-        (status = 409, description = "The input, or the service, has as many as it may", body = crate::http::error::ErrorBody)))]
+        (status = 409, description = "The input, or the service, has as many as it may", body = crate::application::error::ErrorBody)))]
 pub async fn add_output(
     state: web::Data<AppState>,
     caller: Caller<Write>,

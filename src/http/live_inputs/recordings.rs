@@ -10,14 +10,19 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::find;
-use crate::http::{
-    answer::Time,
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Caller, PageQuery, Reached, Read, Write, next_cursor},
-    field, filename,
-    files::{FileRecord, record_of},
+use crate::{
+    application::{
+        answer::Time,
+        caller::{Caller, Read, Write},
+        context::AppState,
+        error::ApiError,
+        field, filename,
+        files::{record::FileRecord, record_of},
+        live_inputs::find,
+        page::next_cursor,
+        reached::Reached,
+    },
+    http::extract::{Body, PageQuery},
 };
 
 /// Characters of a clip's name.
@@ -191,9 +196,9 @@ fn file_record(file: RecordingFile) -> RecordingFileRecord {
     params(("id" = Uuid, Path, description = "The input's id")),
     responses(
         (status = 201, description = "The stored clip", body = ClipAnswer),
-        (status = 400, description = "The range is empty, too long or not there", body = crate::http::error::ErrorBody),
-        (status = 409, description = "Nothing is on air, or the codecs changed in between", body = crate::http::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = crate::http::error::ErrorBody)))]
+        (status = 400, description = "The range is empty, too long or not there", body = crate::application::error::ErrorBody),
+        (status = 409, description = "Nothing is on air, or the codecs changed in between", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn clip(
     state: web::Data<AppState>,
     caller: Caller<Write>,

@@ -5,14 +5,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{find, record::playback_url};
-use crate::http::{
-    answer::Time,
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Caller, Reached, Write},
-    playback_token::issue,
-    video::{PlaybackTokenRequest, USUAL_TTL_S},
+use crate::{
+    application::{
+        answer::Time,
+        caller::{Caller, Write},
+        context::AppState,
+        error::ApiError,
+        live_inputs::{find, record::playback_url},
+        playback_token::issue,
+        reached::Reached,
+        video::request::{PlaybackTokenRequest, USUAL_TTL_S},
+    },
+    http::extract::Body,
 };
 
 /// A token and addresses with it. Anyone with them may watch until they expire.

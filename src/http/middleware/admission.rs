@@ -18,12 +18,15 @@ use sluice_store::{
     now_ms, sessions,
 };
 
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    extract::{Authentication, Credential, Identity, Reached, SignedIn},
-    rate_limit::RateLimitState,
-    session::cookie_name,
+use crate::{
+    application::{
+        caller::{Authentication, Credential, Identity, SignedIn},
+        context::AppState,
+        error::ApiError,
+        rate_limit::RateLimitState,
+        reached::Reached,
+    },
+    http::session::cookie_name,
 };
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -35,7 +38,7 @@ pub async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let is_mcp = crate::mcp::is_below(request.path());
+    let is_mcp = crate::http::mcp::is_below(request.path());
     let is_api = request.path().starts_with("/api/") && !is_share(request.path());
     let is_counted = is_mcp || is_api;
     if !is_counted && request.path() != "/metrics" {

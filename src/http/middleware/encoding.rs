@@ -8,7 +8,7 @@ use actix_web::{
     middleware::Next,
 };
 
-use crate::http::error::ApiError;
+use crate::application::error::ApiError;
 
 /// 415 for every request `Content-Encoding` other than identity.
 pub async fn refuse_encoded(

@@ -19,10 +19,13 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::http::{
-    context::{AppState, Stage},
-    error::{ApiError, body_for},
-    extract::Reached,
+use crate::{
+    application::{
+        context::{AppState, Stage},
+        error::ApiError,
+        reached::Reached,
+    },
+    http::error::body_for,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -6,9 +6,9 @@ use actix_web::{HttpRequest, web};
 use sluice_actors::live::Playback;
 use tokio::sync::SemaphorePermit;
 
-use crate::http::{
-    context::AppState,
-    playback_access::{CacheLifetime, LiveStream, Viewer},
+use crate::{
+    application::context::AppState,
+    http::playback_access::{CacheLifetime, LiveStream, Viewer},
 };
 
 /// A viewer that may watch this playback.

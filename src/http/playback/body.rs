@@ -6,10 +6,12 @@ use actix_web::{HttpRequest, HttpResponse, body::SizedStream, http::header, web:
 use futures_util::stream;
 use sluice_actors::{cdn::Entry, live::Body};
 
-use crate::http::{
-    bytes::is_known,
-    error::ApiError,
-    range::{RangeRequest, cut, pieces_of},
+use crate::{
+    application::error::ApiError,
+    http::{
+        bytes::is_known,
+        range::{RangeRequest, cut, pieces_of},
+    },
 };
 
 /// A resource in one piece.

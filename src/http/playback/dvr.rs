@@ -4,7 +4,7 @@ use actix_web::HttpRequest;
 use sluice_actors::live::View;
 use url::form_urlencoded;
 
-use crate::http::error::ApiError;
+use crate::application::error::ApiError;
 
 pub(super) const NAME: &str = "dvr";
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use sluice_actors::live::{Body, Phase, Published, View};
 
 use super::{access::Access, listed};
-use crate::http::error::ApiError;
+use crate::application::error::ApiError;
 
 /// What a blocking reload waits for (RFC 8216bis §6.2.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,11 +21,10 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::{
-    open_requests::{self, RequestGuard},
-    password,
+use super::{open_requests, password};
+use crate::application::{
+    context::AppState, error::ApiError, reached::Reached, share::open_requests::RequestGuard,
 };
-use crate::http::{context::AppState, error::ApiError, extract::Reached};
 
 /// The path's parameter with the token.
 const TOKEN: &str = "token";
@@ -144,7 +143,10 @@ impl ShareAccess {
 
     /// Resolves when the link is revoked or expires, or its folder is gone.
     pub(in crate::http) fn withdrawn(&self) -> impl Future<Output = ()> + 'static {
-        open_requests::withdrawn(self.guard.clone(), self.share.expires_at)
+        crate::application::share::open_requests::withdrawn(
+            self.guard.clone(),
+            self.share.expires_at,
+        )
     }
 
     /// The answer as it is sent under the link: it ends short when the link is withdrawn, and its address, which holds the
@@ -162,7 +164,7 @@ impl ShareAccess {
     /// Counts a look at the whole folder.
     pub(super) fn note_view(&self, state: &web::Data<AppState>) {
         if !self.is_head {
-            state.shares.counts.note_view(state, self.share.id);
+            state.shares.counts.note_view(&state.store, self.share.id);
         }
     }
 }

@@ -17,14 +17,16 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::access::ShareAccess;
-use crate::http::{
-    answer::Time,
-    bytes::is_shown,
-    context::AppState,
-    error::ApiError,
-    extract::{cursor_text, read_cursor},
-    playback_token,
-    video::USUAL_TTL_S,
+use crate::{
+    application::{
+        answer::Time,
+        context::AppState,
+        error::ApiError,
+        page::{cursor_text, read_cursor},
+        playback_token,
+        video::request::USUAL_TTL_S,
+    },
+    http::bytes::is_shown,
 };
 
 /// Folders and files of one page, together.

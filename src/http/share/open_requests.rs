@@ -1,15 +1,9 @@
-//! Leave to send under a link, and its end: whatever runs when a link is revoked or expires ends within a second.
-//!
-//! A request enters by the hash of the token that it shows, *before* the link is looked up. So a revocation that commits after
-//! the look finds the request here, and one that commits before it is seen by the look. A withdrawn answer ends short of its
-//! length, so that no client takes it for whole; bytes that the connection already has may still arrive.
+//! Bodies of answers under a link, which end when the link is withdrawn. A withdrawn answer ends short of its length, so that no
+//! client takes it for whole; bytes that the connection already has may still arrive.
 
 use std::{
-    collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
-    time::Duration,
 };
 
 use actix_web::{
@@ -17,88 +11,6 @@ use actix_web::{
     body::{BodySize, BoxBody, MessageBody},
     web::Bytes,
 };
-use sluice_store::now_ms;
-use tokio_util::sync::CancellationToken;
-
-/// Who is inside, by the hash of their token. Bounded by the connections there may be.
-#[derive(Debug, Default)]
-pub(super) struct OpenRequests {
-    inside: Mutex<HashMap<String, Weak<RequestGuard>>>,
-}
-
-/// Leave to send under one link; requests under way share it.
-#[derive(Debug)]
-pub(super) struct RequestGuard {
-    open_requests: Arc<OpenRequests>,
-    token_hash: String,
-    withdrawn: CancellationToken,
-}
-
-impl OpenRequests {
-    pub(super) fn enter(self: &Arc<Self>, token_hash: &str) -> Arc<RequestGuard> {
-        let mut inside = self.locked();
-        if let Some(guard) = inside.get(token_hash).and_then(Weak::upgrade) {
-            return guard;
-        }
-        let guard = Arc::new(RequestGuard {
-            open_requests: self.clone(),
-            token_hash: token_hash.to_owned(),
-            withdrawn: CancellationToken::new(),
-        });
-        inside.insert(token_hash.to_owned(), Arc::downgrade(&guard));
-        guard
-    }
-
-    /// The link is worthless, and that is committed.
-    pub(super) fn withdraw(&self, token_hash: &str) {
-        // Let go of outside of the lock: the last one locks it, too.
-        let guard = self.locked().remove(token_hash).and_then(|it| it.upgrade());
-        if let Some(guard) = guard {
-            guard.withdrawn.cancel();
-        }
-    }
-
-    /// The hashes of the tokens inside.
-    pub(super) fn entered(&self) -> Vec<String> {
-        self.locked().keys().cloned().collect()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, Weak<RequestGuard>>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for RequestGuard {
-    fn drop(&mut self) {
-        let mut inside = self.open_requests.locked();
-        // Another one may have entered meanwhile.
-        if inside
-            .get(&self.token_hash)
-            .is_some_and(|it| it.strong_count() == 0)
-        {
-            inside.remove(&self.token_hash);
-        }
-    }
-}
-
-/// Resolves when the link is revoked, its folder is gone, or at `expires_at` (milliseconds since 1970).
-pub(super) async fn withdrawn(guard: Arc<RequestGuard>, expires_at: Option<i64>) {
-    let expired = async {
-        match expires_at {
-            Some(at) => {
-                // A timer of no length is not over at its first look.
-                if let Ok(left_ms @ 1..) = u64::try_from(at - now_ms()) {
-                    tokio::time::sleep(Duration::from_millis(left_ms)).await;
-                }
-            }
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = guard.withdrawn.cancelled() => {}
-        () = expired => {}
-    }
-}
 
 /// The answer with a body that ends when `withdrawn` resolves.
 pub(super) fn bound(
@@ -146,7 +58,12 @@ impl MessageBody for Bound {
 mod tests {
     use futures_util::FutureExt as _;
 
+    use std::sync::Arc;
+
+    use sluice_store::now_ms;
+
     use super::*;
+    use crate::application::share::open_requests::{OpenRequests, withdrawn};
 
     #[tokio::test]
     async fn what_entered_is_withdrawn_and_what_enters_later_is_not() {

@@ -9,18 +9,20 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    access::{api_url, page_url},
-    request::NewShareRequest,
-};
-use crate::http::{
-    answer::{Success, Time},
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Caller, Reached, Read, Write},
-    files::to_its_end,
-    password_checks::PasswordUse,
-    signing::{self, Purpose, Signer},
+use super::access::{api_url, page_url};
+use crate::{
+    application::{
+        answer::{Success, Time},
+        caller::{Caller, Read, Write},
+        context::AppState,
+        error::ApiError,
+        files::to_its_end,
+        password_checks::PasswordUse,
+        reached::Reached,
+        share::request::NewShareRequest,
+        signing::{self, Purpose, Signer},
+    },
+    http::extract::Body,
 };
 
 /// A folder's link.

@@ -24,8 +24,9 @@ use super::{
     listing::listing,
     password,
 };
-use crate::http::{
-    context::AppState, error::ApiError, extract::camel_case, html::Html, page_frame::Frame,
+use crate::{
+    application::{context::AppState, error::ApiError, object::camel_case},
+    http::{html::Html, page_frame::Frame},
 };
 
 /// Everything comes from this site and nothing is inline. The player's buffers are blobs.

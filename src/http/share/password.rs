@@ -14,7 +14,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::access::LockedShare;
-use crate::http::{
+use crate::application::{
     context::AppState,
     error::ApiError,
     password_checks::PasswordUse,

@@ -18,14 +18,14 @@ use super::{
     listing::{Listing, has_preview, listing},
     password,
 };
-use crate::http::{
-    answer::Success,
-    archive,
-    bytes::{self, ShownAs, StoredBytes},
-    cdn,
-    context::AppState,
-    error::ApiError,
-    extract::{Body, query_value},
+use crate::{
+    application::{answer::Success, context::AppState, error::ApiError},
+    http::{
+        archive,
+        bytes::{self, ShownAs, StoredBytes},
+        cdn,
+        extract::{Body, query_value},
+    },
 };
 
 /// Only the reader's own browser keeps what a link shows, and not for long: a link may be revoked.
@@ -49,8 +49,8 @@ pub struct SharePassword {
     ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of 50 folders and files", body = Listing),
-    (status = 403, description = "The link needs its password (`password_required`)", body = crate::http::error::ErrorBody),
-    (status = 404, description = "The link is not available, or the folder is not in it", body = crate::http::error::ErrorBody)))]
+    (status = 403, description = "The link needs its password (`password_required`)", body = crate::application::error::ErrorBody),
+    (status = 404, description = "The link is not available, or the folder is not in it", body = crate::application::error::ErrorBody)))]
 pub async fn browse(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -80,11 +80,11 @@ pub async fn browse(
     (status = 206, description = "The range asked for", content_type = "application/octet-stream", body = Vec<u8>),
     (status = 304, description = "Unchanged"),
     (status = 403, description = "The link needs its password (`password_required`), or is for looking only (`downloads_off`)",
-        body = crate::http::error::ErrorBody),
-    (status = 404, description = "The link is not available, or the file is not in it", body = crate::http::error::ErrorBody),
+        body = crate::application::error::ErrorBody),
+    (status = 404, description = "The link is not available, or the file is not in it", body = crate::application::error::ErrorBody),
     (status = 410, description = "As many downloads have begun as the link allows (`download_limit_reached`)",
-        body = crate::http::error::ErrorBody),
-    (status = 416, description = "No such range", body = crate::http::error::ErrorBody)))]
+        body = crate::application::error::ErrorBody),
+    (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn download(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -117,13 +117,13 @@ pub async fn download(
     (status = 206, description = "The range asked for", content_type = "application/zip", body = Vec<u8>),
     (status = 304, description = "Unchanged"),
     (status = 403, description = "The link needs its password (`password_required`), or is for looking only (`downloads_off`)",
-        body = crate::http::error::ErrorBody),
-    (status = 404, description = "The link is not available", body = crate::http::error::ErrorBody),
+        body = crate::application::error::ErrorBody),
+    (status = 404, description = "The link is not available", body = crate::application::error::ErrorBody),
     (status = 410, description = "As many downloads have begun as the link allows (`download_limit_reached`)",
-        body = crate::http::error::ErrorBody),
-    (status = 413, description = "Too many files and folders for one archive", body = crate::http::error::ErrorBody),
-    (status = 416, description = "No such range", body = crate::http::error::ErrorBody),
-    (status = 503, description = "Too many archives at a time", body = crate::http::error::ErrorBody)))]
+        body = crate::application::error::ErrorBody),
+    (status = 413, description = "Too many files and folders for one archive", body = crate::application::error::ErrorBody),
+    (status = 416, description = "No such range", body = crate::application::error::ErrorBody),
+    (status = 503, description = "Too many archives at a time", body = crate::application::error::ErrorBody)))]
 pub async fn zip(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -155,12 +155,12 @@ pub async fn zip(
     (status = 200, description = "WebP where the client takes it, else JPEG or PNG", content_type = "image/*", body = Vec<u8>),
     (status = 206, description = "The range asked for", content_type = "image/*", body = Vec<u8>),
     (status = 304, description = "Unchanged"),
-    (status = 403, description = "The link needs its password (`password_required`)", body = crate::http::error::ErrorBody),
-    (status = 404, description = "The link is not available, or the file is not in it", body = crate::http::error::ErrorBody),
-    (status = 413, description = "The file is too large for a preview", body = crate::http::error::ErrorBody),
-    (status = 415, description = "There are no previews of this type", body = crate::http::error::ErrorBody),
-    (status = 422, description = "There is no preview of this file", body = crate::http::error::ErrorBody),
-    (status = 429, description = "The owner's deliveries of the month are used up", body = crate::http::error::ErrorBody)))]
+    (status = 403, description = "The link needs its password (`password_required`)", body = crate::application::error::ErrorBody),
+    (status = 404, description = "The link is not available, or the file is not in it", body = crate::application::error::ErrorBody),
+    (status = 413, description = "The file is too large for a preview", body = crate::application::error::ErrorBody),
+    (status = 415, description = "There are no previews of this type", body = crate::application::error::ErrorBody),
+    (status = 422, description = "There is no preview of this file", body = crate::application::error::ErrorBody),
+    (status = 429, description = "The owner's deliveries of the month are used up", body = crate::application::error::ErrorBody)))]
 pub async fn preview(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -190,8 +190,8 @@ pub async fn preview(
     params(("token" = String, Path, description = "The link's token")),
     responses(
         (status = 200, description = "The link is open", body = Success, headers(("Set-Cookie" = String, description = "For this link"))),
-        (status = 403, description = "Not the password (`wrong_password`)", body = crate::http::error::ErrorBody),
-        (status = 404, description = "The link is not available", body = crate::http::error::ErrorBody)))]
+        (status = 403, description = "Not the password (`wrong_password`)", body = crate::application::error::ErrorBody),
+        (status = 404, description = "The link is not available", body = crate::application::error::ErrorBody)))]
 pub async fn unlock(
     request: HttpRequest,
     state: web::Data<AppState>,

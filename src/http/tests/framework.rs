@@ -11,8 +11,9 @@ use sluice_store::api_keys::Scope;
 
 use super::{Site, request};
 use crate::{
+    application::context::Stage,
     config::Plan,
-    http::{ROUTES, Stage, openapi},
+    http::{ROUTES, openapi},
 };
 
 #[actix_web::test]

@@ -12,7 +12,7 @@ use sluice_media::task::Limits;
 use sluice_store::api_keys::Scope;
 
 use super::{Answer, Site, eventually, request};
-use crate::{config::Config, http::MediaHandles};
+use crate::{application::context::MediaHandles, config::Config};
 
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' width='4' height='3'/>";
 

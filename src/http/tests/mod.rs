@@ -44,8 +44,15 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::{AppState, LivePort, MediaHandles, Stage, server::application};
-use crate::{config::Config, metrics::OnAir};
+use super::server::application;
+use crate::{
+    application::{
+        context::{AppState, MediaHandles, Stage},
+        live_port::LivePort,
+    },
+    config::Config,
+    metrics::OnAir,
+};
 
 const PASSWORD: &str = "correct horse";
 

@@ -7,7 +7,7 @@ use sluice_store::now_ms;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::http::{context::AppState, error::ApiError};
+use crate::application::{context::AppState, error::ApiError};
 
 /// What is known of a request by the time it is refused.
 #[derive(Default)]

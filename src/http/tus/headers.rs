@@ -7,8 +7,9 @@ use base64::{
 };
 use uuid::Uuid;
 
-use super::checksum::Checksum;
-use crate::http::{error::ApiError, field, filename, files::id_or_top};
+use crate::application::{
+    error::ApiError, field, filename, files::request::id_or_top, tus::checksum::Checksum,
+};
 
 /// The one version that is spoken.
 pub(super) const VERSION: &str = "1.0.0";

@@ -4,10 +4,8 @@
 //!
 //! An offset is answered once the bytes before it are on the disk; the last one once the file is there.
 
-mod checksum;
 mod headers;
 mod reception;
-mod turns;
 
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse, HttpResponseBuilder, ResponseError as _,
@@ -24,21 +22,20 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub(super) use headers::{Chunk as ChunkHeaders, Creation as CreationHeaders};
-pub(super) use turns::Turns;
 
 use self::{
     headers::{Chunk, Creation},
     reception::{UploadState, expires_at, forget, lost, receive, too_large},
 };
-use super::{
+use super::{bytes::http_date, cors::allow_origin};
+use crate::application::{
     answer::Time,
-    bytes::http_date,
+    caller::{Caller, Read, Write},
     context::AppState,
-    cors::allow_origin,
     error::ApiError,
-    extract::{Caller, Reached, Read, Write},
     field,
-    files::to_its_end,
+    reached::Reached,
+    tus::checksum,
 };
 
 /// What is spoken beside the core of tus.
@@ -155,13 +152,13 @@ fn offered(request: &HttpRequest, state: &AppState, methods: &'static str) -> Ht
         ("Upload-Checksum" = Option<String>, Header, description = "Of the body: `sha1`, `sha256` or `crc32`, and Base64")),
     responses(
         (status = 201, description = "Made: `Location`, `Upload-Expires`; with a body `Upload-Offset`, with all of it `Service-File-Id`"),
-        (status = 404, description = "There is no such folder", body = super::error::ErrorBody),
-        (status = 409, description = "Too many uploads are unfinished", body = super::error::ErrorBody),
-        (status = 412, description = "Another version of tus", body = super::error::ErrorBody),
-        (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = super::error::ErrorBody),
-        (status = 415, description = "The body is declared as another type", body = super::error::ErrorBody),
-        (status = 460, description = "The body does not have its checksum", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 404, description = "There is no such folder", body = crate::application::error::ErrorBody),
+        (status = 409, description = "Too many uploads are unfinished", body = crate::application::error::ErrorBody),
+        (status = 412, description = "Another version of tus", body = crate::application::error::ErrorBody),
+        (status = 413, description = "Larger than uploads.max_file or the plan's storage", body = crate::application::error::ErrorBody),
+        (status = 415, description = "The body is declared as another type", body = crate::application::error::ErrorBody),
+        (status = 460, description = "The body does not have its checksum", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -235,6 +232,15 @@ async fn first_bytes(
     .await
 }
 
+/// Runs the work to its end when the client leaves; on this thread, which the payload cannot leave.
+async fn to_its_end<T: 'static>(
+    work: impl Future<Output = Result<T, ApiError>> + 'static,
+) -> Result<T, ApiError> {
+    actix_web::rt::spawn(work)
+        .await
+        .unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
 /// How far is a resumable upload?
 ///
 /// HEAD is the protocol's own question before going on: it ends a request that still is at work on the upload, brings what came of it
@@ -243,9 +249,9 @@ async fn first_bytes(
 #[utoipa::path(get, path = "/api/uploads/tus/{id}", tag = "tus", params(("id" = Uuid, Path, description = "The upload's id")),
     responses(
         (status = 200, description = "As far as it is", body = ResumableUploadAnswer),
-        (status = 410, description = "Expired", body = super::error::ErrorBody),
-        (status = 412, description = "HEAD: another version of tus", body = super::error::ErrorBody),
-        (status = 423, description = "HEAD: an earlier request does not end", body = super::error::ErrorBody)))]
+        (status = 410, description = "Expired", body = crate::application::error::ErrorBody),
+        (status = 412, description = "HEAD: another version of tus", body = crate::application::error::ErrorBody),
+        (status = 423, description = "HEAD: an earlier request does not end", body = crate::application::error::ErrorBody)))]
 pub async fn show(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -355,14 +361,14 @@ async fn find(state: &AppState, account_id: Uuid, id: Uuid) -> Result<TusUpload,
     request_body(content = Vec<u8>, content_type = "application/offset+octet-stream"),
     responses(
         (status = 204, description = "The bytes are safe: `Upload-Offset`, `Upload-Expires`; with the last ones `Service-File-Id`"),
-        (status = 409, description = "Not the upload's offset or length, or the client fell silent", body = super::error::ErrorBody),
-        (status = 410, description = "Expired", body = super::error::ErrorBody),
-        (status = 412, description = "Another version of tus", body = super::error::ErrorBody),
-        (status = 413, description = "More bytes than the upload has, or the plan's storage is used up", body = super::error::ErrorBody),
-        (status = 415, description = "The body is declared as another type", body = super::error::ErrorBody),
-        (status = 423, description = "A later request has taken over", body = super::error::ErrorBody),
-        (status = 460, description = "The body does not have its checksum; nothing of it was kept", body = super::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+        (status = 409, description = "Not the upload's offset or length, or the client fell silent", body = crate::application::error::ErrorBody),
+        (status = 410, description = "Expired", body = crate::application::error::ErrorBody),
+        (status = 412, description = "Another version of tus", body = crate::application::error::ErrorBody),
+        (status = 413, description = "More bytes than the upload has, or the plan's storage is used up", body = crate::application::error::ErrorBody),
+        (status = 415, description = "The body is declared as another type", body = crate::application::error::ErrorBody),
+        (status = 423, description = "A later request has taken over", body = crate::application::error::ErrorBody),
+        (status = 460, description = "The body does not have its checksum; nothing of it was kept", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn append(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -392,9 +398,9 @@ async fn appended(
 #[utoipa::path(delete, path = "/api/uploads/tus/{id}", tag = "tus", params(("id" = Uuid, Path, description = "The upload's id")),
     responses(
         (status = 204, description = "Gone"),
-        (status = 410, description = "Expired", body = super::error::ErrorBody),
-        (status = 412, description = "Another version of tus", body = super::error::ErrorBody),
-        (status = 423, description = "An earlier request does not end", body = super::error::ErrorBody)))]
+        (status = 410, description = "Expired", body = crate::application::error::ErrorBody),
+        (status = 412, description = "Another version of tus", body = crate::application::error::ErrorBody),
+        (status = 423, description = "An earlier request does not end", body = crate::application::error::ErrorBody)))]
 pub async fn end(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -426,7 +432,7 @@ async fn ended(
         ("X-HTTP-Method-Override" = String, Header, description = "`PATCH`, `DELETE` or `HEAD`")),
     responses(
         (status = 204, description = "As that method answers"),
-        (status = 405, description = "Another method, or none", body = super::error::ErrorBody)))]
+        (status = 405, description = "Another method, or none", body = crate::application::error::ErrorBody)))]
 pub async fn overridden(
     request: HttpRequest,
     state: web::Data<AppState>,

@@ -21,21 +21,21 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use super::{
-    checksum::Running,
-    headers::Chunk,
-    turns::{Turn, taken_over},
-};
+use super::headers::Chunk;
 use crate::{
-    config::Plan,
-    http::{
+    application::{
+        caller::{Caller, Write},
         context::AppState,
         error::ApiError,
-        extract::{Caller, Write},
-        files::{find_facts, mime_type},
-        multipart::{next_piece, upload_permit},
-        workflows,
+        files::{facts, kind::mime_type},
+        tus::{
+            checksum::Running,
+            turns::{Turn, taken_over},
+        },
+        workflows::trigger,
     },
+    config::Plan,
+    http::multipart::{next_piece, upload_permit},
 };
 
 /// A slow line is brought to the disk so often, however little came.
@@ -377,7 +377,7 @@ impl Reception<'_> {
             blob: sealed.blob().hash,
             size_bytes: sealed.blob().size,
             mime_type: mime_type.to_owned(),
-            facts: find_facts(state, upload.account_id, mime_type, reader).await,
+            facts: facts::find(state, upload.account_id, mime_type, reader).await,
         };
         let engine = state.workflows.clone();
         let completed = state.store.write(move |tx| {
@@ -385,7 +385,7 @@ impl Reception<'_> {
                 let (now, limit) = (now_ms(), plan.storage.as_u64());
                 blobs::record(tx, &sealed, now).await?;
                 let file = tus::complete(tx, &upload, arrived, limit, now).await?;
-                let begins_runs = workflows::file_stored(tx, &engine, &plan, &file, now).await?;
+                let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
                 Ok((file, begins_runs))
             })
         });

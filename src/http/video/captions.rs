@@ -12,19 +12,24 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    record::{self, CaptionAnswer},
-    request::{CaptionFacts, CaptionOrigin, CaptionRequest, CaptionSpec},
-};
 use crate::{
-    config::Plan,
-    http::{
+    application::{
         answer::Success,
+        caller::{Caller, Write},
         context::AppState,
         error::ApiError,
-        extract::{Body, Caller, Reached, Write, is_json},
-        multipart::{Form, FormLimits, SizeLimit},
+        part::SizeLimit,
+        reached::Reached,
         source_url,
+        video::{
+            record::{self, CaptionAnswer},
+            request::{CaptionFacts, CaptionOrigin, CaptionRequest, CaptionSpec},
+        },
+    },
+    config::Plan,
+    http::{
+        extract::{Body, is_json},
+        multipart::{Form, FormLimits},
     },
 };
 
@@ -53,9 +58,9 @@ pub struct CaptionForm {
     request_body(content((CaptionForm = "multipart/form-data"), (CaptionRequest = "application/json"))),
     responses(
         (status = 201, description = "The captions; players find them in the playlist at once", body = CaptionAnswer),
-        (status = 409, description = "The stream has as many captions as it may", body = crate::http::error::ErrorBody),
-        (status = 422, description = "The address cannot be fetched (`source_failed`)", body = crate::http::error::ErrorBody),
-        (status = 507, description = "The disk is full", body = crate::http::error::ErrorBody)))]
+        (status = 409, description = "The stream has as many captions as it may", body = crate::application::error::ErrorBody),
+        (status = 422, description = "The address cannot be fetched (`source_failed`)", body = crate::application::error::ErrorBody),
+        (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn add_captions(
     request: HttpRequest,
     state: web::Data<AppState>,

@@ -6,12 +6,9 @@ use sluice_actors::video::Follower;
 use sluice_store::video;
 use uuid::Uuid;
 
-use super::record;
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    event_stream::{FollowRequest, StreamedState, Work},
-    extract::Reached,
+use crate::{
+    application::{context::AppState, error::ApiError, reached::Reached, video::record},
+    http::event_stream::{FollowRequest, StreamedState, Work},
 };
 
 /// Follow a video stream

@@ -5,8 +5,6 @@
 mod captions;
 mod events;
 pub(super) mod playback;
-mod record;
-mod request;
 mod token;
 
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -28,21 +26,28 @@ use uuid::Uuid;
 pub use captions::{__path_add_captions, __path_remove_captions, add_captions, remove_captions};
 pub use events::{__path_events, events};
 pub use playback::{__path_captions_file, __path_master, __path_picture, __path_rendition_file};
-pub use record::{StreamAnswer, StreamRecord};
-pub use request::{ChangeStream, NewStreamRequest};
-pub(super) use request::{PlaybackTokenRequest, USUAL_TTL_S};
 pub use token::{__path_playback_token, playback_token};
 
 use super::{
+    extract::{Body, PageQuery},
+    jobs::idempotency_key,
+};
+use crate::application::{
     answer::Success,
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Reached, Read, Write, camel_case, next_cursor},
     field,
-    jobs::{Material, idempotency_key},
-    multipart::SizeLimit,
+    jobs::material::Material,
+    object::camel_case,
+    page::next_cursor,
+    part::SizeLimit,
+    reached::Reached,
+    video::{
+        record::{self, StreamAnswer, StreamRecord},
+        request::{ChangeStream, NewStreamRequest, StreamRequest},
+    },
 };
-use request::StreamRequest;
 
 /// Streams of one page when the client names no limit.
 const PAGE: u32 = 50;
@@ -63,12 +68,12 @@ pub struct StreamList {
 #[utoipa::path(post, path = "/api/video/streams", tag = "video", request_body = NewStreamRequest,
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating safe")), responses(
     (status = 202, description = "The stream is accepted, or is known by its key", body = StreamAnswer),
-    (status = 402, description = "The month's media operations are used up", body = super::error::ErrorBody),
-    (status = 404, description = "There is no such file", body = super::error::ErrorBody),
-    (status = 409, description = "The Idempotency-Key was used with other parameters or files", body = super::error::ErrorBody),
-    (status = 415, description = "The file is neither video nor audio, or the body is not JSON", body = super::error::ErrorBody),
-    (status = 422, description = "Captions cannot be fetched (`source_failed`)", body = super::error::ErrorBody),
-    (status = 507, description = "The disk is full", body = super::error::ErrorBody)))]
+    (status = 402, description = "The month's media operations are used up", body = crate::application::error::ErrorBody),
+    (status = 404, description = "There is no such file", body = crate::application::error::ErrorBody),
+    (status = 409, description = "The Idempotency-Key was used with other parameters or files", body = crate::application::error::ErrorBody),
+    (status = 415, description = "The file is neither video nor audio, or the body is not JSON", body = crate::application::error::ErrorBody),
+    (status = 422, description = "Captions cannot be fetched (`source_failed`)", body = crate::application::error::ErrorBody),
+    (status = 507, description = "The disk is full", body = crate::application::error::ErrorBody)))]
 pub async fn create(
     state: web::Data<AppState>,
     caller: Caller<Write>,
@@ -274,9 +279,10 @@ pub async fn delete(
     id: web::Path<Uuid>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    super::files::to_its_end(async move {
+    crate::application::files::to_its_end(async move {
         state.streams.delete(account_id, id).await?;
-        Ok(HttpResponse::Ok().json(Success::default()))
+        Ok(())
     })
-    .await
+    .await?;
+    Ok(HttpResponse::Ok().json(Success::default()))
 }

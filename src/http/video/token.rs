@@ -6,16 +6,20 @@ use sluice_store::video;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    record::playback_url,
-    request::{PlaybackTokenRequest, USUAL_TTL_S},
-};
-use crate::http::{
-    answer::Time,
-    context::AppState,
-    error::ApiError,
-    extract::{Body, Caller, Reached, Write},
-    playback_token::issue,
+use crate::{
+    application::{
+        answer::Time,
+        caller::{Caller, Write},
+        context::AppState,
+        error::ApiError,
+        playback_token::issue,
+        reached::Reached,
+        video::{
+            record::playback_url,
+            request::{PlaybackTokenRequest, USUAL_TTL_S},
+        },
+    },
+    http::extract::Body,
 };
 
 /// A token and addresses with it. Anyone with them may play until they expire.

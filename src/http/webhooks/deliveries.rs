@@ -10,15 +10,20 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    record::{AttemptRecord, DeliveryRecord},
-    request::{RecoverRequest, checked_type},
-};
-use crate::http::{
-    context::AppState,
-    error::{ApiError, ErrorBody},
-    extract::{Body, Caller, Read, Write, camel_case, next_cursor, page},
-    field,
+use crate::{
+    application::{
+        caller::{Caller, Read, Write},
+        context::AppState,
+        error::{ApiError, ErrorBody},
+        field,
+        object::camel_case,
+        page::{next_cursor, page},
+        webhooks::{
+            record::{AttemptRecord, DeliveryRecord},
+            request::{RecoverRequest, checked_type},
+        },
+    },
+    http::extract::Body,
 };
 
 /// Deliveries of one page when the client names no limit.

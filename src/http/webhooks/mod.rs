@@ -4,8 +4,6 @@
 //! no event that would wake it.
 
 mod deliveries;
-mod record;
-mod request;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -20,15 +18,18 @@ pub use deliveries::{
     __path_deliveries, __path_delivery, __path_recover, __path_retry, __path_test, deliveries,
     delivery, recover, retry, test,
 };
-pub use record::WebhookRecord;
-pub(super) use request::checked_type;
-pub use request::{ChangeWebhook, NewWebhookRequest};
 
-use super::{
+use super::extract::{Body, PageQuery};
+use crate::application::{
     answer::Success,
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Read, Write, next_cursor},
+    page::next_cursor,
+    webhooks::{
+        record::WebhookRecord,
+        request::{self, ChangeWebhook, NewWebhookRequest},
+    },
 };
 
 #[derive(Serialize, ToSchema)]
@@ -78,7 +79,7 @@ pub async fn list(
 /// resolve yet is accepted.
 #[utoipa::path(post, path = "/api/webhooks", tag = "webhooks", request_body = NewWebhookRequest, responses(
     (status = 201, description = "The webhook and its secret, shown once", body = WebhookWithSecret),
-    (status = 409, description = "The account has as many as it may have (`webhooks.max_endpoints`)", body = super::error::ErrorBody),
+    (status = 409, description = "The account has as many as it may have (`webhooks.max_endpoints`)", body = crate::application::error::ErrorBody),
 ))]
 pub async fn create(
     state: web::Data<AppState>,

@@ -6,12 +6,9 @@ use sluice_actors::workflow::Follower;
 use sluice_store::workflows;
 use uuid::Uuid;
 
-use super::run_record;
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    event_stream::{FollowRequest, StreamedState, Work},
-    extract::Reached,
+use crate::{
+    application::{context::AppState, error::ApiError, reached::Reached, workflows::run_record},
+    http::event_stream::{FollowRequest, StreamedState, Work},
 };
 
 /// Follow a run

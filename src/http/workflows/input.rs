@@ -3,14 +3,15 @@
 use actix_web::{HttpRequest, dev::Payload};
 
 use crate::{
-    config::Plan,
-    http::{
+    application::{
         context::AppState,
         error::ApiError,
-        extract::camel_case,
         field,
-        multipart::{Form, FormLimits, Part, SizeLimits},
+        object::camel_case,
+        part::{Part, SizeLimits},
     },
+    config::Plan,
+    http::multipart::{Form, FormLimits},
 };
 
 /// The field that holds the file.

@@ -5,13 +5,7 @@
 mod description;
 mod events;
 mod input;
-pub(crate) mod operations;
-mod record;
-mod request;
-mod review;
-mod run_record;
 mod running;
-mod trigger;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -21,23 +15,25 @@ use uuid::Uuid;
 
 pub(super) use description::describe;
 pub use events::{__path_events, events};
-pub(crate) use operations::RequestContext;
-pub use record::{VersionRecord, WholeVersion, WorkflowRecord};
-pub use request::{ChangeWorkflow, LintWorkflow, SaveWorkflow};
-pub use review::{LintAnswer, ProblemRecord};
-pub(crate) use run_record::RunAnswer;
-pub(super) use trigger::file_stored;
-
 pub use running::{
     __path_cancel, __path_retry, __path_run, __path_run_file, __path_runs, __path_show_run, cancel,
     retry, run, run_file, runs, show_run,
 };
 
-use super::{
+use super::extract::{Body, PageQuery};
+use crate::application::{
     answer::Success,
+    caller::{Caller, Read, Write},
     context::AppState,
     error::ApiError,
-    extract::{Body, Caller, PageQuery, Reached, Read, Write, next_cursor},
+    page::next_cursor,
+    reached::Reached,
+    workflows::{
+        operations::{self, RequestContext},
+        record::{VersionRecord, WholeVersion, WorkflowRecord},
+        request::{ChangeWorkflow, LintWorkflow, SaveWorkflow},
+        review::LintAnswer,
+    },
 };
 
 /// Workflows of one page when the client names no limit: each comes with its whole definition.
@@ -93,10 +89,10 @@ pub async fn list(
 #[utoipa::path(post, path = "/api/workflows", tag = "workflows", request_body = SaveWorkflow, responses(
     (status = 200, description = "Replaced", body = WorkflowAnswer),
     (status = 201, description = "Made", body = WorkflowAnswer),
-    (status = 400, description = "A field, or the definition, is wrong; the text names it. Code `invalid_definition`: `detail` lists all problems of the definition", body = super::error::ErrorBody),
-    (status = 404, description = "There is no workflow with this id", body = super::error::ErrorBody),
-    (status = 409, description = "Another save came first (`version` is the present one), or the account has as many workflows as it may have (`workflows.max_workflows`)", body = super::error::ErrorBody),
-    (status = 413, description = "The definition is larger than `workflows.max_definition`", body = super::error::ErrorBody)))]
+    (status = 400, description = "A field, or the definition, is wrong; the text names it. Code `invalid_definition`: `detail` lists all problems of the definition", body = crate::application::error::ErrorBody),
+    (status = 404, description = "There is no workflow with this id", body = crate::application::error::ErrorBody),
+    (status = 409, description = "Another save came first (`version` is the present one), or the account has as many workflows as it may have (`workflows.max_workflows`)", body = crate::application::error::ErrorBody),
+    (status = 413, description = "The definition is larger than `workflows.max_definition`", body = crate::application::error::ErrorBody)))]
 pub async fn save(
     state: web::Data<AppState>,
     caller: Caller<Write>,

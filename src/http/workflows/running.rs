@@ -7,16 +7,21 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    input::RunForm,
-    operations::{self, RequestContext},
-    request::{RetryRun, RunFile},
-    run_record::{RunAnswer, RunRecord},
-};
-use crate::http::{
-    context::AppState,
-    error::{ApiError, ErrorBody},
-    extract::{Body, Caller, Reached, Read, Write, row_count},
+use super::input::RunForm;
+use crate::{
+    application::{
+        caller::{Caller, Read, Write},
+        context::AppState,
+        error::{ApiError, ErrorBody},
+        page::row_count,
+        reached::Reached,
+        workflows::{
+            operations::{self, RequestContext},
+            request::{RetryRun, RunFile},
+            run_record::{RunAnswer, RunRecord},
+        },
+    },
+    http::extract::Body,
 };
 
 /// A form with exactly one file.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use super::*;
-use crate::http::{files, uploads};
+use crate::application::{files, uploads};
 
 pub const CREATE_UPLOAD_URL: Tool = Tool {
     name: "create_upload_url",

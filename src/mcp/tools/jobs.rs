@@ -4,7 +4,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::*;
-use crate::http::jobs;
+use crate::application::jobs;
 
 pub const GET_JOB: Tool = Tool {
     name: "get_job",

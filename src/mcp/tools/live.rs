@@ -8,7 +8,7 @@ use sluice_store::{
 use uuid::Uuid;
 
 use super::*;
-use crate::http::{AppState, live_inputs as rest};
+use crate::application::{context::AppState, live_inputs as operations};
 
 /// Inputs of one answer when the agent names none.
 const MOST_INPUTS: u32 = 50;
@@ -52,7 +52,7 @@ async fn live_input_health(call: &Call, arguments: Arguments) -> Outcome {
     let account_id = call.agent.reader()?.account_id();
     let LiveInputHealth { live_input_id } = arguments.read()?;
     let inputs = match live_input_id {
-        Some(id) => vec![rest::find(state, account_id, id).await?],
+        Some(id) => vec![operations::find(state, account_id, id).await?],
         None => {
             let mut db = state.store.read().await?;
             live_inputs::list(&mut db, account_id, Page::first(MOST_INPUTS)).await?
@@ -68,6 +68,6 @@ fn health(state: &AppState, input: &LiveInput) -> Result<Value, ApiError> {
         "id": input.id,
         "name": input.name,
         "enabled": input.enabled,
-        "health": rest::health_of(state, input.id)?,
+        "health": operations::health_of(state, input.id)?,
     }))
 }

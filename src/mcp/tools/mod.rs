@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{arguments::Arguments, schema, server::Call};
-use crate::http::ApiError;
+use crate::application::error::ApiError;
 
 /// What a tool does to the account, which clients ask their people about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

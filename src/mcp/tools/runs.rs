@@ -12,11 +12,12 @@ use sluice_store::{now_ms, workflows::Run};
 use uuid::Uuid;
 
 use super::*;
-use crate::http::{
-    extract,
+use crate::application::{
+    object,
     workflows::{
-        RequestContext, RunAnswer, SaveWorkflow,
-        operations::{self, Input},
+        operations::{self, Input, RequestContext},
+        request::SaveWorkflow,
+        run_record::RunAnswer,
     },
 };
 
@@ -137,7 +138,7 @@ impl RunWorkflow {
 
 /// A workflow that stands in the call itself.
 fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, CallError> {
-    let mut save: SaveWorkflow = extract::from_object(workflow)
+    let mut save: SaveWorkflow = object::from_object(workflow)
         .map_err(|error| CallError::Arguments(format!("workflow.{error}")))?;
     if save.id.is_some() || save.version.is_some() {
         return Err(CallError::Arguments(

@@ -5,9 +5,13 @@ use sluice_store::{Listed as _, Page};
 use uuid::Uuid;
 
 use super::{definition::work_and, *};
-use crate::http::{
-    extract::{next_cursor, page},
-    workflows::{RequestContext, SaveWorkflow, WorkflowRecord, operations},
+use crate::application::{
+    page::{next_cursor, page},
+    workflows::{
+        operations::{self, RequestContext},
+        record::WorkflowRecord,
+        request::SaveWorkflow,
+    },
 };
 
 /// Workflows of one page when the agent names no limit: each takes a line of a model's attention.

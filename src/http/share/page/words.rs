@@ -2,7 +2,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::http::answer::Time;
+use crate::application::answer::Time;
 
 const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
 /// What is no longer than this behind a name's last dot is a type to people.

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::http::playback_token::{PlaybackGrant, TokenKeys};
-
 use super::{Pairs, Site, path_of, playback::ADDRESSES, playback_id};
+use crate::application::playback_token::{PlaybackGrant, TokenKeys};
 
 async fn token(site: &Site, stream: &Value, body: Value) -> Value {
     let path = format!("{}/playback-token", path_of(stream));

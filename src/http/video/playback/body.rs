@@ -10,12 +10,13 @@ use sluice_store::{
 };
 use uuid::Uuid;
 
-use crate::http::{
-    bytes::{if_range_holds, is_known},
-    context::AppState,
-    error::ApiError,
-    playback_access::CacheLifetime,
-    range::{RangeRequest, pieces_of},
+use crate::{
+    application::{context::AppState, error::ApiError},
+    http::{
+        bytes::{if_range_holds, is_known},
+        playback_access::CacheLifetime,
+        range::{RangeRequest, pieces_of},
+    },
 };
 
 /// Stored bytes, and what is said of them.

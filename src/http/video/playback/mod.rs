@@ -15,12 +15,13 @@ use sluice_media::hls::vod::{self, names, names::VodName};
 use sluice_store::video::{MediaFile, RenditionKind, StreamStatus};
 
 use self::body::{Content, Piece};
-use crate::http::{
-    context::AppState,
-    error::ApiError,
-    playback_access::{self, CacheLifetime},
-    site,
-    table::on,
+use crate::{
+    application::{context::AppState, error::ApiError},
+    http::{
+        playback_access::{self, CacheLifetime},
+        site,
+        table::on,
+    },
 };
 
 type Viewer = playback_access::Viewer<Arc<Playback>>;
@@ -55,8 +56,8 @@ pub fn configure(routes: &mut web::ServiceConfig) {
         (status = 200, description = "The playlist", content_type = "application/vnd.apple.mpegurl", body = String),
         (status = 304, description = "Unchanged"),
         (status = 403, description = "A token is missing (`playback_token_required`), wrong (`playback_token_invalid`) or expired \
-            (`playback_token_expired`), or the viewer's domain is not allowed", body = crate::http::error::ErrorBody),
-        (status = 404, description = "Unknown, failed, or not playable yet (`not_ready`, with Retry-After)", body = crate::http::error::ErrorBody)))]
+            (`playback_token_expired`), or the viewer's domain is not allowed", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Unknown, failed, or not playable yet (`not_ready`, with Retry-After)", body = crate::application::error::ErrorBody)))]
 pub async fn master(request: HttpRequest, playback_id: web::Path<String>) -> HttpResponse {
     answer(&request, &playback_id, async |viewer| {
         let tracks = tracks::all(listed(viewer)?);
@@ -79,9 +80,9 @@ pub async fn master(request: HttpRequest, playback_id: web::Path<String>) -> Htt
         (status = 200, description = "The bytes", content_type = "video/mp4", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "video/mp4", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::http::error::ErrorBody),
-        (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::http::error::ErrorBody),
-        (status = 416, description = "No such range", body = crate::http::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::application::error::ErrorBody),
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn rendition_file(
     request: HttpRequest,
     path: web::Path<(String, String, String)>,
@@ -128,9 +129,9 @@ pub async fn rendition_file(
         (status = 200, description = "The bytes", content_type = "image/jpeg", body = Vec<u8>),
         (status = 206, description = "The range asked for", content_type = "image/jpeg", body = Vec<u8>),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::http::error::ErrorBody),
-        (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::http::error::ErrorBody),
-        (status = 416, description = "No such range", body = crate::http::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "Not there, or not yet (`not_ready`)", body = crate::application::error::ErrorBody),
+        (status = 416, description = "No such range", body = crate::application::error::ErrorBody)))]
 pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) -> HttpResponse {
     let (playback_id, name) = path.into_inner();
     answer(&request, &playback_id, async |viewer| {
@@ -174,8 +175,8 @@ pub async fn picture(request: HttpRequest, path: web::Path<(String, String)>) ->
         (status = 200, description = "The text", content_type = "text/vtt", body = String),
         (status = 206, description = "The range asked for", content_type = "text/vtt", body = String),
         (status = 304, description = "Unchanged"),
-        (status = 403, description = "As of the multivariant playlist", body = crate::http::error::ErrorBody),
-        (status = 404, description = "No captions in this language", body = crate::http::error::ErrorBody)))]
+        (status = 403, description = "As of the multivariant playlist", body = crate::application::error::ErrorBody),
+        (status = 404, description = "No captions in this language", body = crate::application::error::ErrorBody)))]
 pub async fn captions_file(
     request: HttpRequest,
     path: web::Path<(String, String)>,

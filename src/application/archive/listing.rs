@@ -1,0 +1,174 @@
+//! What an archive is of: all that lies in a folder at one moment.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use sha2::{Digest as _, Sha256};
+use sluice_media::zip::{Builder, Contents, Folder, Layout};
+use sluice_store::archive::{self, Member, Subfolder};
+use uuid::Uuid;
+
+use crate::application::{archive::places::Memory, context::AppState, error::ApiError};
+
+/// Changes whenever the same list gives other bytes than before, so that no download goes on in another archive.
+const FORM: &[u8] = b"3";
+/// Entries after which the memory that they take is counted.
+const COUNTED: u32 = 1024;
+
+/// The list of an archive; about 40 bytes and the name for each file.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub layout: Layout,
+    /// By the number of the file.
+    pub ids: Vec<Uuid>,
+    /// The entity tag: whatever the archive's bytes depend on is in it.
+    pub tag: String,
+    _memory: Memory,
+}
+
+impl Listing {
+    /// 413 when there is too much for one archive, 503 when there are too many archives.
+    pub(crate) async fn of(
+        state: &AppState,
+        account_id: Uuid,
+        folder_id: Uuid,
+    ) -> Result<Self, ApiError> {
+        let _turn = state.archives.turn().await?;
+        let mut draft = Draft::new(state, folder_id);
+        let mut db = state.store.read().await?;
+        // One more than may be, to tell that there are more.
+        let most = draft.max_entries.saturating_add(1);
+        let folders = archive::each_subfolder(&mut db, folder_id, most, |folder| {
+            until_refused(draft.add_folder(folder))
+        });
+        accepted(folders.await?)?;
+        let files = archive::each_member(&mut db, account_id, folder_id, |member| {
+            until_refused(draft.add_file(member))
+        });
+        accepted(files.await?)?;
+        draft.finish()
+    }
+}
+
+fn until_refused(added: Result<(), ApiError>) -> ControlFlow<ApiError> {
+    match added {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(rejection) => ControlFlow::Break(rejection),
+    }
+}
+
+fn accepted(all: ControlFlow<ApiError>) -> Result<(), ApiError> {
+    match all {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(rejection) => Err(rejection),
+    }
+}
+
+/// A list that is being made.
+struct Draft {
+    builder: Builder,
+    folders: HashMap<Uuid, Folder>,
+    ids: Vec<Uuid>,
+    digest: Sha256,
+    entries: u32,
+    max_entries: u32,
+    memory: Memory,
+}
+
+impl Draft {
+    fn new(state: &AppState, root: Uuid) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(FORM);
+        Self {
+            builder: Builder::default(),
+            folders: HashMap::from([(root, Folder::ROOT)]),
+            ids: Vec::new(),
+            digest,
+            entries: 0,
+            max_entries: state.archives.max_entries(),
+            memory: state.archives.memory(),
+        }
+    }
+
+    fn add_folder(&mut self, folder: Subfolder) -> Result<(), ApiError> {
+        let Some(parent) = self.folders.get(&folder.parent_id).copied() else {
+            return Ok(());
+        };
+        self.count()?;
+        let added = self
+            .builder
+            .folder(parent, &folder.name, folder.created_at)
+            .map_err(too_large)?;
+        self.folders.insert(folder.id, added);
+        self.digest.update(folder.id.as_bytes());
+        self.digest.update(folder.parent_id.as_bytes());
+        self.digest_name(&folder.name, folder.created_at);
+        Ok(())
+    }
+
+    fn add_file(&mut self, member: Member) -> Result<(), ApiError> {
+        // A folder that was made or moved since the folders were listed: what is in it belongs to a later moment.
+        let Some(folder) = self.folders.get(&member.folder_id).copied() else {
+            return Ok(());
+        };
+        self.count()?;
+        let contents = Contents {
+            size: member.size_bytes.unsigned_abs(),
+            crc32: member.crc32,
+        };
+        self.builder
+            .file(folder, &member.filename, contents, member.created_at)
+            .map_err(too_large)?;
+        self.ids.push(member.id);
+        self.digest.update(member.folder_id.as_bytes());
+        self.digest.update(member.blob.as_bytes());
+        self.digest_name(&member.filename, member.created_at);
+        Ok(())
+    }
+
+    /// With its length, so that no two lists read alike.
+    fn digest_name(&mut self, name: &str, at: i64) {
+        self.digest.update((name.len() as u64).to_le_bytes());
+        self.digest.update(name);
+        self.digest.update(at.to_le_bytes());
+    }
+
+    fn count(&mut self) -> Result<(), ApiError> {
+        if self.entries == self.max_entries {
+            return Err(ApiError::TooLarge(format!(
+                "an archive holds at most {} files and folders (archive.max_entries): download its folders one by one",
+                self.max_entries
+            )));
+        }
+        self.entries += 1;
+        match self.entries.is_multiple_of(COUNTED) {
+            true => self.memory.hold(self.bytes() + self.scratch_bytes()),
+            false => Ok(()),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.builder.bytes() + size_of_val(self.ids.as_slice())
+    }
+
+    /// What is needed until all files are there.
+    fn scratch_bytes(&self) -> usize {
+        self.folders.capacity() * size_of::<(Uuid, Folder)>()
+    }
+
+    fn finish(mut self) -> Result<Listing, ApiError> {
+        self.memory.hold(self.bytes())?;
+        self.ids.shrink_to_fit();
+        let digest = self.digest.finalize();
+        let number = u128::from_be_bytes(digest[..16].try_into().expect("a SHA-256 has 32 bytes"));
+        Ok(Listing {
+            layout: self.builder.finish(),
+            ids: self.ids,
+            tag: format!("\"{number:032x}\""),
+            _memory: self.memory,
+        })
+    }
+}
+
+fn too_large(error: sluice_media::Error) -> ApiError {
+    ApiError::TooLarge(format!("{error}: download its folders one by one"))
+}

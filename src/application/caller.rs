@@ -1,0 +1,160 @@
+//! The authenticated caller, as a type: a function that takes `Caller<Write>` cannot be called without a credential of that scope.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use sluice_store::{
+    Connection, Secret, accounts,
+    api_keys::{self, Scope},
+    now_ms,
+    sessions::{self, SignInSession},
+    users::User,
+};
+use uuid::Uuid;
+
+use crate::{
+    application::{context::AppState, error::ApiError},
+    config::Plan,
+};
+
+/// A dashboard session, as found by its cookie.
+#[derive(Debug)]
+pub struct SignedIn {
+    pub session: SignInSession,
+    pub user: User,
+    /// The cookie's value.
+    pub token: Secret,
+}
+
+/// An authenticated caller.
+#[derive(Debug)]
+pub struct Identity {
+    pub account_id: Uuid,
+    /// Names a plan of the configuration.
+    pub plan: String,
+    pub is_suspended: bool,
+    pub scope: Scope,
+    pub credential: Credential,
+}
+
+/// What the caller showed.
+#[derive(Debug)]
+pub enum Credential {
+    /// The id of an API key.
+    Key(Uuid),
+    Session(Box<SignedIn>),
+}
+
+impl Identity {
+    pub(crate) fn session(&self) -> Option<&SignedIn> {
+        match &self.credential {
+            Credential::Key(_) => None,
+            Credential::Session(signed_in) => Some(signed_in),
+        }
+    }
+
+    /// 403 when its scope does not reach `needed`.
+    pub(crate) fn reach(&self, needed: Scope) -> Result<(), ApiError> {
+        if self.scope >= needed {
+            return Ok(());
+        }
+        Err(ApiError::Forbidden(match needed {
+            Scope::Admin => "this needs a key with scope admin",
+            Scope::Write | Scope::Read => {
+                "this key may only read: a key with scope write is needed"
+            }
+        }))
+    }
+}
+
+/// What the admission middleware found out.
+#[derive(Clone, Debug)]
+pub enum Authentication {
+    Known(Arc<Identity>),
+    /// No credential came with the request.
+    Missing,
+    /// One came that is unknown, revoked, expired or of another kind.
+    Wrong,
+}
+
+/// Needs a credential that may read.
+#[derive(Debug)]
+pub struct Read;
+
+/// Needs a credential that may change things.
+#[derive(Debug)]
+pub struct Write;
+
+/// Needs scope `admin`, which every dashboard session has for its own account.
+#[derive(Debug)]
+pub struct Admin;
+
+/// The scope that a marker type stands for.
+pub trait Needs {
+    const SCOPE: Scope;
+}
+
+impl Needs for Read {
+    const SCOPE: Scope = Scope::Read;
+}
+
+impl Needs for Write {
+    const SCOPE: Scope = Scope::Write;
+}
+
+impl Needs for Admin {
+    const SCOPE: Scope = Scope::Admin;
+}
+
+/// A caller whose credential reaches the scope `S`.
+#[derive(Debug)]
+pub struct Caller<S> {
+    identity: Arc<Identity>,
+    scope: PhantomData<S>,
+}
+
+impl<S: Needs> Caller<S> {
+    /// For those who reach handlers otherwise than by a route; 403 when the scope does not suffice.
+    pub(crate) fn of(identity: &Arc<Identity>) -> Result<Self, ApiError> {
+        identity.reach(S::SCOPE)?;
+        Ok(Self {
+            identity: identity.clone(),
+            scope: PhantomData,
+        })
+    }
+}
+
+impl<S> Caller<S> {
+    pub fn account_id(&self) -> Uuid {
+        self.identity.account_id
+    }
+
+    /// What the account's plan allows.
+    pub fn plan(&self, state: &AppState) -> Plan {
+        state.config.plan(&self.identity.plan)
+    }
+
+    /// Whether it is a person at the dashboard rather than a program with an API key.
+    pub fn is_session(&self) -> bool {
+        self.identity.session().is_some()
+    }
+
+    /// Whether the credential still is what it was when the request came: for answers that go on for long.
+    pub async fn is_still_admitted(&self, db: &mut impl Connection) -> Result<bool, ApiError> {
+        if accounts::get(db, self.account_id()).await?.is_suspended() {
+            return Ok(false);
+        }
+        Ok(match &self.identity.credential {
+            Credential::Key(id) => api_keys::is_in_force(db, *id).await?,
+            Credential::Session(signed_in) => {
+                let token = signed_in.token.expose();
+                let found = sessions::authenticate(db, token, now_ms()).await?;
+                found.is_some()
+            }
+        })
+    }
+
+    /// The name of the account's plan.
+    pub fn plan_name(&self) -> &str {
+        &self.identity.plan
+    }
+}

@@ -1,0 +1,258 @@
+//! The handles and settings that the use cases act on.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Instant,
+};
+
+use bytes::Bytes;
+use sluice_actors::{
+    cdn::Images,
+    component::{Component, ComponentStatuses},
+    compute::Compute,
+    convert::Conversions,
+    live::{recording::Recordings, restream::Restreams, srt::Passphrases},
+    outbound::{self, Outbound},
+    video::VideoStreams,
+    webhooks::Webhooks,
+    workflow::Workflows,
+};
+use sluice_store::Store;
+use tokio::sync::{Mutex, OnceCell, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    agent_calls::Calls, archive::places::ArchiveLimiter, events::Followers, live_port::LivePort,
+    password_checks::PasswordChecks, playback_token::TokenKeys, rate_limit::RateLimit,
+    share::Shares, sign_in::Attempts, suspension::Suspensions, tus::turns::Turns,
+};
+use crate::{config::Config, metrics::Metrics};
+
+/// What GStreamer knows of its plug-ins, in the data folder.
+const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
+
+/// Where the service is in its life, as `/readyz` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    Starting,
+    Ready,
+    Draining,
+}
+
+/// The handles of everything that works on files, and of what tells others of it.
+#[derive(Clone, Debug)]
+pub struct MediaHandles {
+    pub compute: Compute,
+    pub conversions: Conversions,
+    pub images: Images,
+    pub outbound: Outbound,
+    pub recordings: Recordings,
+    pub restreams: Restreams,
+    pub streams: VideoStreams,
+    pub webhooks: Webhooks,
+    pub workflows: Workflows,
+}
+
+impl MediaHandles {
+    /// Starts the workers; the actors of `components` start with the tree. Fails when certificate authorities of
+    /// `[outbound]` cannot be read.
+    pub fn start(
+        config: &Config,
+        store: &Store,
+        program: PathBuf,
+    ) -> Result<Self, outbound::SetupError> {
+        let outbound = Outbound::new(&config.outbound)?;
+        let compute = Compute::start(
+            &config.image_workers,
+            &config.av_workers,
+            program,
+            config.store.data_dir.join(PLUGIN_REGISTRY),
+        );
+        let webhooks = Webhooks::new(config.webhooks.clone(), store.clone(), outbound.clone());
+        let streams = VideoStreams::new(
+            config.vod.clone(),
+            store.clone(),
+            compute.clone(),
+            config.http.base_url.clone(),
+        );
+        let plans = config.clone();
+        Ok(Self {
+            recordings: Recordings::new(
+                config.recordings.clone(),
+                store.clone(),
+                streams.clone(),
+                Arc::new(move |plan| plans.plan(plan).allowance()),
+                crate::application::filename::clean,
+            ),
+            workflows: Workflows::new(
+                config.workflows.clone(),
+                store.clone(),
+                compute.clone(),
+                streams.clone(),
+                crate::application::filename::clean,
+            ),
+            streams,
+            webhooks,
+            restreams: Restreams::new(config.restream.clone(), store.clone(), outbound.clone()),
+            outbound,
+            conversions: Conversions::new(
+                config.convert.clone(),
+                store.clone(),
+                compute.clone(),
+                crate::application::filename::clean,
+            ),
+            images: Images::new(
+                config.cdn.clone(),
+                store.clone(),
+                compute.clone(),
+                config.delivery_caps(),
+                config.live.still_every,
+            ),
+            compute,
+        })
+    }
+
+    pub fn components(&self) -> Vec<Component> {
+        let mut components = self.conversions.components();
+        components.extend(self.images.components());
+        components.extend(self.recordings.components());
+        components.extend(self.streams.components());
+        components.extend(self.webhooks.components());
+        components.extend(self.workflows.components());
+        components
+    }
+}
+
+/// What people are told of SRT.
+#[derive(Clone, Debug)]
+pub struct SrtAccess {
+    /// The UDP port that is listened on.
+    pub port: u16,
+    pub passphrases: Passphrases,
+}
+
+/// The handles, settings and limits of the running service.
+pub struct AppState {
+    pub config: Config,
+    pub store: Store,
+    pub live: Arc<dyn LivePort>,
+    pub components: ComponentStatuses,
+    pub compute: Compute,
+    pub conversions: Conversions,
+    pub images: Images,
+    pub outbound: Outbound,
+    pub recordings: Recordings,
+    pub restreams: Restreams,
+    pub streams: VideoStreams,
+    pub webhooks: Webhooks,
+    pub workflows: Workflows,
+    /// Accounts that nothing is served for.
+    pub suspensions: Suspensions,
+    /// The port that the RTMP listener is bound to.
+    pub rtmp_port: u16,
+    /// `None` when SRT is not listened for.
+    pub srt: Option<SrtAccess>,
+    pub metrics: Metrics,
+    /// The API's description with this configuration's plans, made when first asked for.
+    pub(crate) description: OnceLock<Bytes>,
+    /// The keys of playback tokens, read when the first one is met.
+    pub(crate) playback_keys: OnceCell<TokenKeys>,
+    /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
+    pub(crate) live_changes: Mutex<()>,
+    /// Places for archives that are sent.
+    pub(crate) archives: ArchiveLimiter,
+    /// Permits for viewers that wait for a part or a state.
+    pub(crate) waiting_viewers: Semaphore,
+    /// Places for clients that follow events.
+    pub(crate) followers: Followers,
+    /// Places for calls of agents.
+    pub(crate) calls: Calls,
+    /// Permits for requests that receive files.
+    pub(crate) uploading: Arc<Semaphore>,
+    /// Who works on which resumable upload.
+    pub(crate) turns: Arc<Turns>,
+    /// Cancelled when the service stops: viewers that wait are answered at once.
+    pub closing: CancellationToken,
+    pub(crate) rate_limit: RateLimit,
+    pub(crate) attempts: Attempts,
+    /// What handlers of links have in common.
+    pub(crate) shares: Shares,
+    pub(crate) password_checks: PasswordChecks,
+    stage: AtomicU8,
+}
+
+impl AppState {
+    /// Begins in [`Stage::Starting`].
+    pub fn new(
+        config: Config,
+        store: Store,
+        live: Arc<dyn LivePort>,
+        components: ComponentStatuses,
+        media: MediaHandles,
+        rtmp_port: u16,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            rate_limit: RateLimit::new(now),
+            attempts: Attempts::new(
+                config.sign_in.attempts,
+                config.sign_in.network_attempts,
+                config.sign_in.window,
+            ),
+            shares: Shares::new(&config.shares),
+            password_checks: PasswordChecks::new(config.sign_in.max_waiting),
+            stage: AtomicU8::new(Stage::Starting as u8),
+            metrics: Metrics::default(),
+            description: OnceLock::new(),
+            playback_keys: OnceCell::new(),
+            live_changes: Mutex::new(()),
+            followers: Followers::new(config.webhooks.max_followers),
+            calls: Calls::new(config.mcp.max_calls),
+            archives: ArchiveLimiter::new(&config.archive),
+            uploading: Arc::new(Semaphore::new(config.uploads.max_active)),
+            turns: Arc::default(),
+            waiting_viewers: Semaphore::new(config.live.max_waiting_viewers),
+            closing: CancellationToken::new(),
+            config,
+            store,
+            live,
+            components,
+            compute: media.compute,
+            conversions: media.conversions,
+            images: media.images,
+            outbound: media.outbound,
+            recordings: media.recordings,
+            restreams: media.restreams,
+            streams: media.streams,
+            webhooks: media.webhooks,
+            workflows: media.workflows,
+            suspensions: Suspensions::default(),
+            rtmp_port,
+            srt: None,
+        }
+    }
+
+    /// With SRT at this port.
+    pub fn with_srt(mut self, srt: SrtAccess) -> Self {
+        self.srt = Some(srt);
+        self
+    }
+
+    /// Tells `/readyz` where the service is.
+    pub fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+    }
+
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            stage if stage == Stage::Starting as u8 => Stage::Starting,
+            stage if stage == Stage::Ready as u8 => Stage::Ready,
+            _ => Stage::Draining,
+        }
+    }
+}

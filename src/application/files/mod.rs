@@ -1,0 +1,193 @@
+//! Stored files: listing, storing, and the record that the API shows.
+
+pub(crate) mod facts;
+pub(crate) mod kind;
+pub(crate) mod record;
+pub(crate) mod request;
+
+use serde::Serialize;
+use sluice_store::{
+    Listed, blobs,
+    files::{self, NewFile, Role},
+    folders, now_ms, storage,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    application::{
+        context::AppState,
+        error::ApiError,
+        files::{
+            facts::find as find_facts,
+            kind::mime_type,
+            record::{FileAnswer, FileRecord, Record},
+            request::ListQuery,
+        },
+        page::Pagination,
+        part::{Part, SizeLimit},
+        reached::Reached,
+        signing::Signer,
+        source_url,
+        workflows::trigger,
+    },
+    config::Plan,
+};
+
+#[derive(Serialize, ToSchema)]
+pub struct FileList {
+    files: Vec<FileRecord>,
+    pagination: Pagination,
+    #[serde(rename = "nextCursor")]
+    next_cursor: Option<String>,
+}
+
+/// The files of the account that a query asks for.
+pub(crate) async fn listed(
+    state: &AppState,
+    account_id: Uuid,
+    reached: &Reached,
+    query: &str,
+) -> Result<FileList, ApiError> {
+    page_of(state, account_id, reached, ListQuery::parse(query)?).await
+}
+
+pub(crate) async fn page_of(
+    state: &AppState,
+    account_id: Uuid,
+    reached: &Reached,
+    query: ListQuery,
+) -> Result<FileList, ApiError> {
+    let ListQuery {
+        filter,
+        page,
+        offset,
+    } = query;
+    let mut db = state.store.read().await?;
+    let reading = Pagination::reading(page);
+    let mut rows = files::list(&mut db, account_id, &filter, reading, offset).await?;
+    let total = files::count(&mut db, account_id, &filter).await?;
+    let (pagination, next_cursor) = Pagination::of(&mut rows, page, offset, total, Listed::cursor);
+    let record = Record {
+        state,
+        reached,
+        signer: Signer::of(&mut db).await?,
+    };
+    Ok(FileList {
+        files: rows.into_iter().map(|file| record.of(file)).collect(),
+        pagination,
+        next_cursor,
+    })
+}
+
+pub(crate) fn size_limit(state: &AppState) -> SizeLimit {
+    SizeLimit {
+        bytes: state.config.uploads.max_file.as_u64(),
+        named: "uploads.max_file",
+    }
+}
+
+/// Looks for the folder first: the file may be large. No more is fetched than the account has room for.
+pub(crate) async fn fetch(
+    state: &AppState,
+    account_id: Uuid,
+    folder_id: Option<Uuid>,
+    address: String,
+    storage_limit: u64,
+) -> Result<Part, ApiError> {
+    let mut db = state.store.read().await?;
+    if let Some(folder_id) = folder_id {
+        folders::get(&mut db, account_id, folder_id).await?;
+    }
+    let room = storage::room(&mut db, account_id, storage_limit).await?;
+    drop(db);
+    let limit = size_limit(state);
+    let bytes = limit.bytes.min(room);
+    let fetched = source_url::fetch(
+        state,
+        source_url::ONE,
+        &[address],
+        SizeLimit { bytes, ..limit },
+    )
+    .await;
+    if room < limit.bytes && matches!(fetched, Err(ApiError::TooLarge(_))) {
+        let mut db = state.store.read().await?;
+        storage::check(&mut db, account_id, room + 1, storage_limit).await?;
+    }
+    let one = fetched?.into_iter().next();
+    Ok(one.expect("an address gives a file or an error"))
+}
+
+pub(crate) async fn store(
+    state: &AppState,
+    account_id: Uuid,
+    folder_id: Option<Uuid>,
+    mut part: Part,
+    plan: Plan,
+) -> Result<files::File, ApiError> {
+    let mime_type = mime_type(part.spool.head(), &part.filename);
+    let facts = find_facts(state, account_id, mime_type, part.spool.reader().await?).await;
+    let sealed = part.spool.seal().await?;
+    let new = NewFile {
+        folder_id,
+        filename: part.filename,
+        mime_type: mime_type.to_owned(),
+        size_bytes: sealed.blob().size,
+        blob: sealed.blob().hash,
+        role: Role::Uploaded,
+        width: facts.width,
+        height: facts.height,
+        duration_ms: facts.duration_ms,
+        generation: 0,
+    };
+    let engine = state.workflows.clone();
+    let stored = state.store.write(move |tx| {
+        Box::pin(async move {
+            blobs::record(tx, &sealed, now_ms()).await?;
+            let limit = plan.storage.as_u64();
+            storage::check(tx, account_id, new.size_bytes, limit).await?;
+            let now = now_ms();
+            let file = files::create(tx, account_id, new, now).await?;
+            let begins_runs = trigger::file_stored(tx, &engine, &plan, &file, now).await?;
+            Ok((file, begins_runs))
+        })
+    });
+    let (file, begins_runs) = stored.await?;
+    if begins_runs {
+        state.workflows.announce();
+    }
+    Ok(file)
+}
+
+/// Goes on when the client leaves: a change that was committed must reach the images made before it.
+pub(crate) async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::spawn(work)
+        .await
+        .unwrap_or_else(|error| Err(ApiError::internal(error)))
+}
+
+pub(crate) async fn answer(
+    state: &AppState,
+    reached: &Reached,
+    file: files::File,
+) -> Result<FileAnswer, ApiError> {
+    let file = record_of(state, reached, file).await?;
+    Ok(FileAnswer { file })
+}
+
+/// One file as the API shows it.
+pub(crate) async fn record_of(
+    state: &AppState,
+    reached: &Reached,
+    file: files::File,
+) -> Result<FileRecord, ApiError> {
+    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let record = Record {
+        state,
+        reached,
+        signer,
+    };
+    Ok(record.of(file))
+}

@@ -1,0 +1,63 @@
+//! Conversion jobs: their files, their records, and finding them.
+
+pub(crate) mod material;
+pub(crate) mod record;
+
+use serde_json::{Map, Value};
+use sluice_store::jobs;
+use uuid::Uuid;
+
+use crate::application::{
+    context::AppState,
+    error::ApiError,
+    jobs::{
+        material::Material,
+        record::{JobRecord, Records},
+    },
+    reached::Reached,
+};
+
+pub(crate) async fn stored_files(
+    state: &AppState,
+    account_id: Uuid,
+    body: &Map<String, Value>,
+    most: usize,
+) -> Result<Vec<Material>, ApiError> {
+    let rejection = || {
+        ApiError::Invalid(format!(
+            "fileIds must be an array with the ids of at most {most} stored files"
+        ))
+    };
+    let ids = match body.get("fileIds") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(ids)) if ids.len() <= most => ids,
+        Some(_) => return Err(rejection()),
+    };
+    let mut files = Vec::new();
+    for id in ids {
+        let id = id.as_str().and_then(|id| Uuid::try_parse(id).ok());
+        files.push(Material::stored(state, account_id, id.ok_or_else(rejection)?).await?);
+    }
+    Ok(files)
+}
+
+/// A job of the account, with its results so far.
+pub(crate) async fn find(
+    state: &AppState,
+    account_id: Uuid,
+    reached: &Reached,
+    id: Uuid,
+) -> Result<JobRecord, ApiError> {
+    let job = jobs::get(&mut state.store.read().await?, account_id, id).await?;
+    record_of(state, reached, &job).await
+}
+
+pub(crate) async fn record_of(
+    state: &AppState,
+    reached: &Reached,
+    job: &jobs::Job,
+) -> Result<JobRecord, ApiError> {
+    let items = jobs::items(&mut state.store.read().await?, job.id).await?;
+    let records = Records::new(state, reached).await?;
+    Ok(records.job(job, Some(&items)))
+}

@@ -1,0 +1,179 @@
+//! Health as the API describes it, and health without a broadcast.
+//!
+//! The facts themselves are [`Health`] of `actors` and `Measured` of `media`, which know nothing of OpenAPI; a test holds
+//! the description to them.
+
+use serde_json::Value;
+use sluice_actors::live::{Health, HealthIssue, InputStatus};
+use utoipa::ToSchema;
+
+/// How a stream does. Without a broadcast `status` is `idle`, lists are empty and the rest is null or 0.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes `Health`, which is what is sent")]
+pub struct LiveInputHealth {
+    /// `idle`, `live` or `reconnecting`.
+    status: String,
+    /// The name that stands in the playlist's addresses.
+    broadcast: Option<String>,
+    /// `rtmp`, `rtmps`, `srt` or `rtsp`.
+    protocol: Option<String>,
+    remote_address: Option<String>,
+    /// As the encoder calls itself.
+    encoder: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    connected_at: Option<jiff::Timestamp>,
+    /// `h264`, `hevc` or `av1`.
+    video_codec: Option<String>,
+    /// Profile and level, for instance `High 4.1`.
+    video_profile: Option<String>,
+    width: Option<u16>,
+    height: Option<u16>,
+    /// As the encoder declared it.
+    declared_frame_rate: Option<f64>,
+    /// As measured by media time.
+    frame_rate: Option<f64>,
+    video_bitrate_bps: Option<u64>,
+    audio_bitrate_bps: Option<u64>,
+    /// Mean of the last distances between key frames.
+    key_frame_interval_s: Option<f64>,
+    max_key_frame_interval_s: Option<f64>,
+    b_frames: Option<bool>,
+    reorder_delay_ms: Option<i64>,
+    /// `aac`, `opus` or `mp3`.
+    audio_codec: Option<String>,
+    sample_rate: Option<u32>,
+    channels: Option<u8>,
+    /// Times that media time went back, or forward by more than 1 s.
+    timestamp_jumps: u64,
+    last_timestamp_jump_age_ms: Option<i64>,
+    /// Media time against wall-clock time; negative when the encoder falls behind.
+    drift_ms: Option<i64>,
+    /// Positive when audio is ahead of video.
+    av_offset_ms: Option<i64>,
+    /// Times that nothing came for more than 1 s.
+    stalls: u64,
+    last_stall_age_ms: Option<i64>,
+    last_media_age_ms: Option<i64>,
+    bytes_received: u64,
+    /// Left out because they were damaged or their codec is not carried.
+    damaged_units: u64,
+    /// Left out because no key frame or configuration had come yet.
+    dropped_units: u64,
+    /// Never arrived, or too late to be played. Null for protocols that cannot lose any, as all of these.
+    lost_packets: Option<u64>,
+    /// Lost on the line and sent again.
+    retransmitted_packets: Option<u64>,
+    /// Arrived, and thrown away because the service did not keep up.
+    discarded_packets: Option<u64>,
+    round_trip_ms: Option<f64>,
+    /// How long a lost packet may take to come again, as both sides agreed.
+    line_latency_ms: Option<u32>,
+    /// What waits in the receive buffer, by time.
+    receive_buffer_ms: Option<u32>,
+    /// Players that asked for the media playlist within the last three target durations.
+    viewers: Option<u64>,
+    /// Publisher sessions of this broadcast so far.
+    sessions: u64,
+    /// Encoders refused because another one had the key.
+    conflicts: u64,
+    target_duration_s: Option<u32>,
+    part_target_ms: Option<f64>,
+    /// `recording`, `stopped`, or null when the broadcast is not recorded.
+    recording: Option<String>,
+    trouble: HealthIssueRecord,
+    /// What to change, in plain words that name the encoder's setting; empty when all is well.
+    advice: Vec<String>,
+}
+
+/// What is wrong beside the encoder; viewers notice nothing of it.
+#[derive(ToSchema)]
+#[schema(as = HealthTrouble)]
+#[expect(dead_code, reason = "describes `HealthIssue`, which is what is sent")]
+pub struct HealthIssueRecord {
+    /// Why the broadcast is recorded no further.
+    recording: Option<String>,
+    /// Why segments stay in memory only.
+    disk: Option<String>,
+    /// Why rows are written late.
+    database: Option<String>,
+    /// Why the source of `pullUrl` does not send at the moment.
+    pull: Option<String>,
+}
+
+/// The fields of [`Health`], null where there is nothing to say.
+pub(crate) fn idle() -> Value {
+    let idle = Health {
+        status: InputStatus::Idle,
+        broadcast: String::new(),
+        protocol: None,
+        remote_address: None,
+        encoder: None,
+        connected_at: None,
+        measured: Default::default(),
+        bytes_received: 0,
+        damaged_units: 0,
+        dropped_units: 0,
+        lost_packets: None,
+        retransmitted_packets: None,
+        discarded_packets: None,
+        round_trip_ms: None,
+        line_latency_ms: None,
+        receive_buffer_ms: None,
+        viewers: None,
+        sessions: 0,
+        conflicts: 0,
+        target_duration_s: 0,
+        part_target_ms: None,
+        recording: None,
+        trouble: HealthIssue::default(),
+        advice: Vec::new(),
+    };
+    let mut value = serde_json::to_value(idle).expect("health is plain values");
+    for field in ["broadcast", "targetDurationS"] {
+        value[field] = Value::Null;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn idle_health_has_its_fields_and_no_measurement() {
+        let health = idle();
+        assert_eq!(
+            (&health["status"], &health["advice"]),
+            (&json!("idle"), &json!([]))
+        );
+        for field in [
+            "protocol",
+            "videoCodec",
+            "frameRate",
+            "broadcast",
+            "viewers",
+        ] {
+            assert!(
+                health.get(field).is_some_and(Value::is_null),
+                "{field}: {health}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_description_names_what_is_sent() {
+        let document = serde_json::to_value(crate::http::openapi()).unwrap();
+        let schema = |name: &str| document["components"]["schemas"][name]["properties"].clone();
+        let names = |value: &Value| -> BTreeSet<String> {
+            value.as_object().unwrap().keys().cloned().collect()
+        };
+        let sent = idle();
+        assert_eq!(names(&schema("LiveInputHealth")), names(&sent));
+        assert_eq!(names(&schema("HealthTrouble")), names(&sent["trouble"]));
+    }
+}

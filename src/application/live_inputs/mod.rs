@@ -1,0 +1,39 @@
+//! Live inputs: requests, records, health, and telling the live actors of changes.
+
+pub(crate) mod health;
+pub(crate) mod record;
+pub(crate) mod request;
+pub(crate) mod tell;
+
+use serde_json::Value;
+use sluice_store::live_inputs::{self, LiveInput};
+use uuid::Uuid;
+
+use crate::application::{context::AppState, error::ApiError};
+
+/// What [`LiveInputHealth`] describes.
+pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiError> {
+    let mut health = match state.live.health(input_id) {
+        Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal)?,
+        None => health::idle(),
+    };
+    let playback = state.live.playback_of(input_id);
+    health["trouble"]["pull"] = playback.and_then(|it| it.pull_trouble()).into();
+    if let Value::Array(advice) = &mut health["advice"] {
+        let troubles = state.restreams.troubles(input_id).into_iter();
+        advice.extend(troubles.map(|(url, reason)| {
+            Value::from(format!(
+                "the output to {url} does not go out and is tried again: {reason}"
+            ))
+        }));
+    }
+    Ok(health)
+}
+
+pub(crate) async fn find(
+    state: &AppState,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<LiveInput, ApiError> {
+    Ok(live_inputs::get(&mut state.store.read().await?, account_id, id).await?)
+}

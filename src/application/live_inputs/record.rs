@@ -1,0 +1,191 @@
+//! The record of a live input as clients see it: the row, what is on air, and addresses they can use.
+
+use serde::Serialize;
+use sluice_actors::live::{InputStatus, address::MASK, pull::masked};
+use sluice_store::live_inputs::LiveInput;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{answer::Time, context::AppState, reached::Reached};
+
+/// Whether the record may show the stream key.
+#[derive(Clone, Copy)]
+pub(crate) enum Shown<'a> {
+    InPlain(&'a str),
+    Masked,
+}
+
+/// A live input. Addresses that do not work yet are null.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveInputRecord {
+    id: Uuid,
+    name: String,
+    /// `idle`, `live` or `reconnecting`.
+    status: &'static str,
+    /// Players that watch now; null when they are not counted.
+    viewers: Option<u64>,
+    input_slug: String,
+    playback_id: String,
+    enabled: bool,
+    reconnect_window_seconds: u32,
+    require_signed_playback: bool,
+    allowed_domains: Vec<String>,
+    /// `off` or `automatic`.
+    record_mode: &'static str,
+    /// `low` or `standard`.
+    latency: &'static str,
+    /// The RTSP source that the service fetches; user name, password and query show `••••`.
+    pull_url: Option<String>,
+    stream_key_prefix: String,
+    ingest: Ingest,
+    playback: Playback,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_started_at: Option<Time>,
+    /// Null while a broadcast is live or reconnecting, then the time of its last media.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_ended_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+/// Where an encoder publishes. Secrets show `••••` outside create and rotate.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ingest {
+    /// Server and key in one address.
+    rtmp_url: String,
+    /// Server, stream id and passphrase in one address; null when SRT is turned off.
+    srt_url: Option<String>,
+    /// "Server" in OBS.
+    obs_server: String,
+    /// "Stream Key" in OBS.
+    obs_stream_key: String,
+    srt_passphrase: Option<String>,
+    whip_url: Option<String>,
+}
+
+/// Where viewers play.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Playback {
+    hls_url: String,
+    /// Where WebRTC players will ask (WHEP); 501 until this service speaks it. Play `hlsUrl` until then.
+    web_rtc_url: String,
+    /// The newest key frame, a few seconds old at most.
+    poster_url: String,
+    playback_id: String,
+}
+
+/// What a record is made with besides its row.
+pub(crate) struct Record<'a> {
+    pub(crate) state: &'a AppState,
+    pub(crate) reached: &'a Reached,
+}
+
+impl Record<'_> {
+    pub(crate) fn of(&self, input: LiveInput, shown: Shown<'_>) -> LiveInputRecord {
+        let status = self.state.live.status(input.id);
+        let (last_started_at, last_ended_at) = self.times(&input, status);
+        LiveInputRecord {
+            id: input.id,
+            status: status_name(status),
+            viewers: self.viewers(input.id),
+            ingest: self.ingest(&input, shown),
+            playback: self.playback(&input.playback_id),
+            name: input.name,
+            input_slug: input.input_slug,
+            playback_id: input.playback_id,
+            enabled: input.enabled,
+            reconnect_window_seconds: input.reconnect_window_s,
+            require_signed_playback: input.require_signed_playback,
+            allowed_domains: input.allowed_domains,
+            record_mode: input.record_mode.as_str(),
+            latency: input.latency.as_str(),
+            pull_url: input.pull_url.as_deref().map(masked),
+            stream_key_prefix: input.stream_key_prefix,
+            last_started_at,
+            last_ended_at,
+            created_at: Time(input.created_at),
+            updated_at: Time(input.updated_at),
+        }
+    }
+
+    fn viewers(&self, input_id: Uuid) -> Option<u64> {
+        let is_counted = self.state.config.live.count_viewers;
+        is_counted.then(|| self.state.live.viewers(input_id))
+    }
+
+    /// The process knows the times a moment before the row does.
+    fn times(&self, input: &LiveInput, status: InputStatus) -> (Option<Time>, Option<Time>) {
+        let newer = self.state.live.times(input.id);
+        let started = newer.last_started_ms.or(input.last_started_at);
+        let ended = match newer.last_started_ms {
+            Some(_) => newer.last_ended_ms,
+            None => input.last_ended_at,
+        };
+        let ended = ended.filter(|_| status == InputStatus::Idle);
+        (started.map(Time), ended.map(Time))
+    }
+
+    fn ingest(&self, input: &LiveInput, shown: Shown<'_>) -> Ingest {
+        let input_slug = &input.input_slug;
+        let (srt_url, srt_passphrase) = self.srt(input, shown).unzip();
+        let obs_server = self
+            .reached
+            .address
+            .rtmp_server(&self.state.config.rtmp.public_url, self.state.rtmp_port);
+        let (rtmp_url, obs_stream_key) = match shown {
+            Shown::InPlain(key) => (
+                format!("{obs_server}/{input_slug}.{key}"),
+                format!("{input_slug}.{key}"),
+            ),
+            Shown::Masked => (MASK.to_owned(), MASK.to_owned()),
+        };
+        Ingest {
+            rtmp_url,
+            srt_url,
+            obs_server,
+            obs_stream_key,
+            srt_passphrase,
+            whip_url: None,
+        }
+    }
+
+    /// The whole address without a latency, whose unit encoders disagree on; and the passphrase in it.
+    fn srt(&self, input: &LiveInput, shown: Shown<'_>) -> Option<(String, String)> {
+        let srt = self.state.srt.as_ref()?;
+        let Shown::InPlain(key) = shown else {
+            return Some((MASK.to_owned(), MASK.to_owned()));
+        };
+        let public_url = &self.state.config.srt.public_url;
+        let server = self.reached.address.srt_server(public_url, srt.port);
+        let (slug, passphrase) = (&input.input_slug, srt.passphrases.of(input));
+        let url = format!("{server}?streamid=publish:{slug}:{key}&passphrase={passphrase}");
+        Some((url, passphrase))
+    }
+
+    fn playback(&self, playback_id: &str) -> Playback {
+        Playback {
+            hls_url: playback_url(self.reached, playback_id, "index.m3u8"),
+            web_rtc_url: playback_url(self.reached, playback_id, "whep"),
+            poster_url: playback_url(self.reached, playback_id, "poster.jpg"),
+            playback_id: playback_id.to_owned(),
+        }
+    }
+}
+
+/// Where an input is watched, below the request's own address; `playback_id` is the playback id or a token.
+pub(crate) fn playback_url(reached: &Reached, playback_id: &str, name: &str) -> String {
+    format!("{}/live/v1/{playback_id}/{name}", reached.address.base)
+}
+
+fn status_name(status: InputStatus) -> &'static str {
+    match status {
+        InputStatus::Idle => "idle",
+        InputStatus::Live => "live",
+        InputStatus::Reconnecting => "reconnecting",
+    }
+}

@@ -1,0 +1,55 @@
+//! Tells live inputs what was committed.
+
+use std::{sync::Arc, time::Duration};
+
+use sluice_actors::Error;
+use sluice_store::live_inputs::{self, LiveInput};
+use uuid::Uuid;
+
+use crate::application::context::AppState;
+
+/// Seconds between tries; afterwards the service is beyond help by this request, and its next start reads the rows.
+const RETRY_AFTER_S: [u64; 6] = [1, 2, 4, 8, 16, 30];
+
+/// The row was committed like this.
+pub(crate) async fn changed(state: &Arc<AppState>, input: &LiveInput) {
+    let input_in_force = state.suspensions.in_force(input.clone());
+    let told = state.live.changed(input_in_force).await;
+    follow_up(state, input.id, told);
+}
+
+/// The row is gone.
+pub(crate) async fn deleted(state: &Arc<AppState>, id: Uuid) {
+    let told = state.live.deleted(id).await;
+    follow_up(state, id, told);
+}
+
+fn follow_up(state: &Arc<AppState>, id: Uuid, told: Result<(), Error>) {
+    if let Err(error) = told {
+        tracing::warn!(input = %id, %error, "a change was committed and live inputs do not know it yet");
+        tokio::spawn(tell_until_known(state.clone(), id));
+    }
+}
+
+/// Each try reads the row again, so that a late one cannot bring back an older state.
+async fn tell_until_known(state: Arc<AppState>, id: Uuid) {
+    for pause in RETRY_AFTER_S {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        match tell_as_it_is(&state, id).await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::warn!(input = %id, %error, "live inputs still do not know a change")
+            }
+        }
+    }
+    tracing::error!(input = %id, "gave up telling live inputs of a change");
+}
+
+async fn tell_as_it_is(state: &AppState, id: Uuid) -> Result<(), Error> {
+    let _in_order = state.live_changes.lock().await;
+    let row = live_inputs::by_id(&mut state.store.read().await?, id).await?;
+    match row {
+        Some(input) => state.live.changed(state.suspensions.in_force(input)).await,
+        None => state.live.deleted(id).await,
+    }
+}

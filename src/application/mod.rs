@@ -1,0 +1,39 @@
+//! The application layer: what the service does for a caller, whichever way the caller came (HTTP, MCP, the command line).
+//!
+//! Functions take a [`caller::Caller`] or an account id, the [`context::AppState`], and typed requests; they answer with records that
+//! serialize as the API shows them, or with an [`error::ApiError`] whose text says what to change. Nothing here knows HTTP: the façade
+//! (`crate::http`) turns requests into calls and records into answers, and `crate::mcp` does the same for agents.
+
+pub(crate) mod address;
+pub(crate) mod agent_calls;
+pub(crate) mod answer;
+pub(crate) mod archive;
+pub(crate) mod attempt_counter;
+pub(crate) mod caller;
+pub(crate) mod context;
+pub(crate) mod downloads;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod field;
+pub(crate) mod filename;
+pub(crate) mod files;
+pub(crate) mod jobs;
+pub(crate) mod live_inputs;
+pub(crate) mod live_port;
+pub(crate) mod object;
+pub(crate) mod page;
+pub(crate) mod part;
+pub(crate) mod password_checks;
+pub(crate) mod playback_token;
+pub(crate) mod rate_limit;
+pub(crate) mod reached;
+pub(crate) mod share;
+pub(crate) mod sign_in;
+pub(crate) mod signing;
+pub(crate) mod source_url;
+pub(crate) mod suspension;
+pub(crate) mod tus;
+pub(crate) mod uploads;
+pub(crate) mod video;
+pub(crate) mod webhooks;
+pub(crate) mod workflows;

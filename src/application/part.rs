@@ -1,0 +1,111 @@
+//! Files that came with a request, and how large they may be.
+
+use sluice_media::format::Format;
+use sluice_store::blob::Spool;
+
+use crate::{application::error::ApiError, config::Plan};
+
+/// How large a file may be.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimit {
+    pub bytes: u64,
+    /// Where `bytes` comes from, for the rejection, such as `uploads.max_file`.
+    pub named: &'static str,
+}
+
+impl SizeLimit {
+    /// Of an image that an operation takes.
+    fn of_images(plan: &Plan) -> Self {
+        Self {
+            bytes: plan.image_upload.as_u64(),
+            named: "image_upload of the plan",
+        }
+    }
+
+    /// The same of audio and video.
+    pub fn of_videos(plan: &Plan) -> Self {
+        Self {
+            bytes: plan.video_upload.as_u64(),
+            named: "video_upload of the plan",
+        }
+    }
+
+    /// 413 when the length, of a file or of what has come of it, is beyond the limit.
+    pub fn check(&self, filename: &str, length: u64) -> Result<(), ApiError> {
+        match length > self.bytes {
+            false => Ok(()),
+            true => Err(self.rejection(filename)),
+        }
+    }
+
+    /// 413 for a file known to be larger.
+    pub fn rejection(&self, filename: &str) -> ApiError {
+        let (bytes, named) = (self.bytes, self.named);
+        ApiError::TooLarge(format!("{filename} is larger than {bytes} bytes ({named})"))
+    }
+}
+
+/// How large a file may be by what it is, which its first bytes tell.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimits {
+    /// Of images, and of what is of no known type.
+    image: SizeLimit,
+    /// Of audio and video.
+    video: SizeLimit,
+}
+
+impl SizeLimits {
+    /// Of the files that an operation takes.
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            image: SizeLimit::of_images(plan),
+            video: SizeLimit::of_videos(plan),
+        }
+    }
+
+    pub fn of_format(self, format: Option<Format>) -> SizeLimit {
+        match format.is_some_and(|format| format.class().is_timed()) {
+            true => self.video,
+            false => self.image,
+        }
+    }
+
+    /// What no file may exceed.
+    pub fn largest(self) -> SizeLimit {
+        match self.image.bytes > self.video.bytes {
+            true => self.image,
+            false => self.video,
+        }
+    }
+
+    /// 413 when what has come of a file is beyond the limit for what it is by its first bytes.
+    pub fn check(self, filename: &str, spool: &Spool) -> Result<(), ApiError> {
+        let smallest = self.image.bytes.min(self.video.bytes);
+        if spool.len() <= smallest {
+            return Ok(());
+        }
+        let format = Format::recognise(spool.head(), filename);
+        self.of_format(format).check(filename, spool.len())
+    }
+}
+
+/// The same whatever the file is.
+impl From<SizeLimit> for SizeLimits {
+    fn from(limit: SizeLimit) -> Self {
+        Self {
+            image: limit,
+            video: limit,
+        }
+    }
+}
+
+/// A file of a form.
+#[derive(Debug)]
+pub struct Part {
+    /// The field's name as the client wrote it.
+    pub field: String,
+    /// Safe, see [`filename::clean`].
+    pub filename: String,
+    /// What the client declares of the type is not kept: bytes decide.
+    pub spool: Spool,
+}

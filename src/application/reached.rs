@@ -1,0 +1,22 @@
+//! The address under which a caller reached the service.
+
+use std::net::IpAddr;
+
+use super::{address::PublicAddress, context::AppState};
+
+/// The public address for answers to a request, and the client's own address.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    pub address: PublicAddress,
+    pub client: Option<IpAddr>,
+}
+
+impl Reached {
+    /// Returns where a larger plan is offered (`upgradeUrl`).
+    pub fn upgrade_url(&self, state: &AppState) -> String {
+        match state.config.http.upgrade_url.as_str() {
+            "" => format!("{}/plans", self.address.origin()),
+            set => set.to_owned(),
+        }
+    }
+}

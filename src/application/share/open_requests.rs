@@ -1,0 +1,93 @@
+//! The requests that run under each link, and their end: whatever runs when a link is revoked or expires ends within a second.
+//!
+//! A request enters by the hash of the token that it shows, *before* the link is looked up. So a revocation that commits after
+//! the look finds the request here, and one that commits before it is seen by the look.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use sluice_store::now_ms;
+use tokio_util::sync::CancellationToken;
+
+/// Who is inside, by the hash of their token. Bounded by the connections there may be.
+#[derive(Debug, Default)]
+pub(crate) struct OpenRequests {
+    inside: Mutex<HashMap<String, Weak<RequestGuard>>>,
+}
+
+/// Leave to send under one link; requests under way share it.
+#[derive(Debug)]
+pub(crate) struct RequestGuard {
+    open_requests: Arc<OpenRequests>,
+    token_hash: String,
+    withdrawn: CancellationToken,
+}
+
+impl OpenRequests {
+    pub(crate) fn enter(self: &Arc<Self>, token_hash: &str) -> Arc<RequestGuard> {
+        let mut inside = self.locked();
+        if let Some(guard) = inside.get(token_hash).and_then(Weak::upgrade) {
+            return guard;
+        }
+        let guard = Arc::new(RequestGuard {
+            open_requests: self.clone(),
+            token_hash: token_hash.to_owned(),
+            withdrawn: CancellationToken::new(),
+        });
+        inside.insert(token_hash.to_owned(), Arc::downgrade(&guard));
+        guard
+    }
+
+    /// The link is worthless, and that is committed.
+    pub(crate) fn withdraw(&self, token_hash: &str) {
+        // Let go of outside of the lock: the last one locks it, too.
+        let guard = self.locked().remove(token_hash).and_then(|it| it.upgrade());
+        if let Some(guard) = guard {
+            guard.withdrawn.cancel();
+        }
+    }
+
+    /// The hashes of the tokens inside.
+    pub(crate) fn entered(&self) -> Vec<String> {
+        self.locked().keys().cloned().collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<String, Weak<RequestGuard>>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let mut inside = self.open_requests.locked();
+        // Another one may have entered meanwhile.
+        if inside
+            .get(&self.token_hash)
+            .is_some_and(|it| it.strong_count() == 0)
+        {
+            inside.remove(&self.token_hash);
+        }
+    }
+}
+
+/// Resolves when the link is revoked, its folder is gone, or at `expires_at` (milliseconds since 1970).
+pub(crate) async fn withdrawn(guard: Arc<RequestGuard>, expires_at: Option<i64>) {
+    let expired = async {
+        match expires_at {
+            Some(at) => {
+                // A timer of no length is not over at its first look.
+                if let Ok(left_ms @ 1..) = u64::try_from(at - now_ms()) {
+                    tokio::time::sleep(Duration::from_millis(left_ms)).await;
+                }
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = guard.withdrawn.cancelled() => {}
+        () = expired => {}
+    }
+}

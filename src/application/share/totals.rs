@@ -1,0 +1,136 @@
+//! Sums of what lies below a folder. A tree of 100 000 files takes some milliseconds to add up, so they are kept for a moment; of
+//! those who ask at once, one adds up and the others wait for the same answer.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sluice_store::{Error, shares::Totals};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::application::error::ApiError;
+
+/// How long sums are good for.
+const KEPT: Duration = Duration::from_secs(5);
+/// Folders whose sums are kept, beside those that are being added up.
+const MOST: usize = 1_000;
+/// How long one waits for those who add up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Anyone who holds the lock adds up. One that leaves meanwhile lets the next in.
+type Sum = Arc<tokio::sync::Mutex<Option<(Instant, Totals)>>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct KnownTotals(Mutex<HashMap<Uuid, Sum>>);
+
+impl KnownTotals {
+    /// The sums of a folder: those that were made a moment ago, or what `sum` adds up.
+    pub async fn of(
+        &self,
+        folder_id: Uuid,
+        sum: impl AsyncFnOnce() -> Result<Totals, Error>,
+    ) -> Result<Totals, ApiError> {
+        let known = self.entry(folder_id);
+        let turn = tokio::time::timeout(PATIENCE, known.lock()).await;
+        let mut known = turn.map_err(|_| ApiError::Unavailable {
+            what: "the size of the folder",
+            retry_after_s: 5,
+        })?;
+        if let Some((made, totals)) = *known
+            && made.elapsed() < KEPT
+        {
+            return Ok(totals);
+        }
+        let totals = sum().await?;
+        *known = Some((Instant::now(), totals));
+        Ok(totals)
+    }
+
+    fn entry(&self, folder_id: Uuid) -> Sum {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST && !known.contains_key(&folder_id) {
+            known.retain(|_, sum| Arc::strong_count(sum) > 1);
+        }
+        known.entry(folder_id).or_default().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        cell::Cell,
+        future::{pending, poll_fn},
+        pin::pin,
+        task::Poll,
+    };
+
+    use futures_util::{FutureExt as _, future::join_all};
+
+    use super::*;
+
+    const FOLDER: Uuid = Uuid::nil();
+
+    fn files(files: i64) -> Totals {
+        Totals {
+            files,
+            ..Totals::default()
+        }
+    }
+
+    /// Lets the others run.
+    async fn step() {
+        let mut is_first = true;
+        poll_fn(|context| {
+            context.waker().wake_by_ref();
+            match std::mem::take(&mut is_first) {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_at_once_one_adds_up() {
+        let (known, made) = (KnownTotals::default(), Cell::new(0));
+        let ask = || {
+            known.of(FOLDER, async || {
+                made.set(made.get() + 1);
+                step().await;
+                Ok(files(made.get()))
+            })
+        };
+        let answers = join_all((0..50).map(|_| ask())).await;
+        assert!(answers.into_iter().all(|it| it.unwrap() == files(1)));
+        tokio::time::advance(KEPT).await;
+        assert_eq!(ask().await.unwrap(), files(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn anyone_fails_or_leaves_lets_the_next_add_up() {
+        let known = KnownTotals::default();
+        {
+            let mut leaves = pin!(known.of(FOLDER, async || pending().await));
+            assert!(leaves.as_mut().now_or_never().is_none());
+            let waits = known.of(FOLDER, async || Ok(files(1)));
+            assert!(waits.await.is_err(), "no one waits for ever");
+        }
+        let failed = known.of(FOLDER, async || Err(Error::NotFound("folder")));
+        assert!(failed.await.is_err());
+        let next = known.of(FOLDER, async || Ok(files(2)));
+        assert_eq!(next.await.unwrap(), files(2));
+    }
+
+    #[tokio::test]
+    async fn no_more_are_kept_than_there_is_room_for() {
+        let known = KnownTotals::default();
+        for number in 0..=MOST as u128 {
+            let folder = Uuid::from_u128(number);
+            known.of(folder, async || Ok(files(0))).await.unwrap();
+        }
+        assert!(known.0.lock().unwrap().len() <= MOST);
+    }
+}

@@ -1,0 +1,137 @@
+//! Wrong passwords: counted by name and client network, so that no other client is locked out, and by network alone, so that many names do
+//! not make many failed_tokens.
+
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use sluice_actors::network::client_network;
+
+use crate::application::attempt_counter::AttemptCounter;
+
+/// Characters of a name that are looked at, so that an entry is small.
+const NAME_LENGTH: usize = 64;
+
+/// The wrong passwords of the last `window`.
+#[derive(Debug)]
+pub struct Attempts {
+    by_name: AttemptCounter<(String, Option<IpAddr>)>,
+    by_network: AttemptCounter<Option<IpAddr>>,
+}
+
+impl Attempts {
+    /// `allowed` wrong passwords for one name from one network, and `allowed_in_all` for all names.
+    pub fn new(allowed: u32, allowed_in_all: u32, window: Duration) -> Self {
+        Self {
+            by_name: AttemptCounter::new(allowed, window),
+            by_network: AttemptCounter::new(allowed_in_all, window),
+        }
+    }
+
+    /// Whether a password may be tried. `Err` holds the seconds to wait. Counts nothing.
+    pub fn check(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+        let pair = pair(name, client);
+        let by_network = self.by_network.locked_out(&pair.1, now);
+        match by_network.max(self.by_name.locked_out(&pair, now)) {
+            Some(left) => Err(seconds(left)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a try before its password is looked at, so that tries at the same time cannot slip through; a right one is
+    /// taken back by [`Attempts::succeeded`]. `Err` holds the seconds to wait.
+    pub fn begin(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+        let pair = pair(name, client);
+        let network = pair.1;
+        self.by_network.count(network, None, now).map_err(seconds)?;
+        self.by_name.count(pair, None, now).map_err(|left| {
+            self.by_network.take_back(&network);
+            seconds(left)
+        })
+    }
+
+    /// The password was right: the name starts again, and the network has one try back. No more than that: one right password of its
+    /// own would let a network guess for ever.
+    pub fn succeeded(&self, name: &str, client: Option<IpAddr>) {
+        let pair = pair(name, client);
+        self.by_network.take_back(&pair.1);
+        self.by_name.forget(&pair);
+    }
+}
+
+fn pair(name: &str, client: Option<IpAddr>) -> (String, Option<IpAddr>) {
+    let name = name.trim().to_ascii_lowercase();
+    let name = name.chars().take(NAME_LENGTH).collect();
+    (name, client.map(client_network))
+}
+
+fn seconds(left: Duration) -> u64 {
+    left.as_secs().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_secs(900);
+
+    #[test]
+    fn the_sixth_try_waits_until_the_window_is_over() {
+        let (attempts, start) = (Attempts::new(5, 50, WINDOW), Instant::now());
+        let home = "192.0.2.1".parse().ok();
+        let at = |user: &str, address, seconds| {
+            attempts.begin(user, address, start + Duration::from_secs(seconds))
+        };
+        for second in 0..5 {
+            assert_eq!(at("admin", home, second), Ok(()));
+        }
+        assert_eq!(at("admin", home, 10), Err(890));
+        assert_eq!(at(" Admin ", home, 10), Err(890), "spelling does not help");
+        assert_eq!(at("other", home, 10), Ok(()));
+        assert_eq!(at("admin", "192.0.2.2".parse().ok(), 10), Ok(()));
+        assert_eq!(
+            attempts.check("admin", home, start + Duration::from_secs(10)),
+            Err(890)
+        );
+        assert_eq!(attempts.check("other", home, start), Ok(()));
+        assert_eq!(at("admin", home, 900), Ok(()));
+    }
+
+    #[test]
+    fn a_right_password_starts_the_count_of_its_name_again() {
+        let (attempts, now) = (Attempts::new(2, 50, WINDOW), Instant::now());
+        let first = "2001:db8::1".parse().ok();
+        let neighbour = "2001:db8::2".parse().ok();
+        assert_eq!(attempts.begin("admin", first, now), Ok(()));
+        assert_eq!(attempts.begin("admin", neighbour, now), Ok(()));
+        assert_eq!(attempts.begin("admin", first, now), Err(900));
+        attempts.succeeded("admin", neighbour);
+        assert_eq!(attempts.begin("admin", first, now), Ok(()));
+    }
+
+    #[test]
+    fn many_names_are_no_more_guesses_for_one_network() {
+        let (attempts, now) = (Attempts::new(5, 10, WINDOW), Instant::now());
+        let (network, other) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
+        for number in 0..10 {
+            // A right password in between gives back its own try only.
+            assert_eq!(attempts.begin("own", network, now), Ok(()));
+            attempts.succeeded("own", network);
+            assert_eq!(attempts.begin(&number.to_string(), network, now), Ok(()));
+        }
+        assert_eq!(attempts.begin("admin", network, now), Err(900));
+        assert_eq!(attempts.check("admin", network, now), Err(900));
+        assert_eq!(attempts.begin("admin", other, now), Ok(()));
+    }
+
+    #[test]
+    fn tries_that_a_name_refuses_do_not_count_for_the_network() {
+        let (attempts, now) = (Attempts::new(1, 10, WINDOW), Instant::now());
+        assert_eq!(attempts.begin("admin", None, now), Ok(()));
+        for _ in 0..100 {
+            assert_eq!(attempts.begin("admin", None, now), Err(900));
+        }
+        assert_eq!(attempts.begin("other", None, now), Ok(()));
+    }
+}

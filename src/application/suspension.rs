@@ -1,0 +1,92 @@
+//! Suspended accounts: the set that requests without a database look read, and the task that follows the database.
+//!
+//! `sluice accounts suspend` runs in a process of its own, so a running service learns of it from the database. Requests of the
+//! API read the account's row anyway and refuse at once; image delivery, playback and live inputs follow within
+//! `account.look_every`. A live input of a suspended account is treated as disabled; its row is not changed.
+
+use std::{collections::HashSet, sync::Arc};
+
+use arc_swap::ArcSwap;
+use sluice_store::{accounts, live_inputs, live_inputs::LiveInput};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use crate::application::context::AppState;
+
+/// The accounts that are suspended, as far as this process knows.
+#[derive(Debug, Default)]
+pub struct Suspensions {
+    accounts: ArcSwap<HashSet<Uuid>>,
+}
+
+impl Suspensions {
+    pub fn contains(&self, account_id: Uuid) -> bool {
+        self.accounts.load().contains(&account_id)
+    }
+
+    pub fn set(&self, accounts: HashSet<Uuid>) {
+        self.accounts.store(Arc::new(accounts));
+    }
+
+    /// The live input as encoders meet it: disabled while its account is suspended.
+    pub fn in_force(&self, input: LiveInput) -> LiveInput {
+        in_force(input, &self.accounts.load())
+    }
+}
+
+/// See [`Suspensions::in_force`].
+pub fn in_force(input: LiveInput, suspended: &HashSet<Uuid>) -> LiveInput {
+    LiveInput {
+        enabled: input.enabled && !suspended.contains(&input.account_id),
+        ..input
+    }
+}
+
+/// Follows the database until `stop`. `applied` are the accounts whose live inputs are known to be suspended.
+pub async fn follow(state: Arc<AppState>, mut applied: HashSet<Uuid>, stop: CancellationToken) {
+    let mut is_failing = false;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(state.config.account.look_every) => {}
+            () = stop.cancelled() => return,
+        }
+        let looked = look(&state, &mut applied).await;
+        if let Err(error) = &looked
+            && !is_failing
+        {
+            warn!(%error, "suspended accounts are not followed for the moment");
+        }
+        is_failing = looked.is_err();
+    }
+}
+
+/// What could not be applied is tried again by the next look.
+async fn look(state: &AppState, applied: &mut HashSet<Uuid>) -> Result<(), sluice_actors::Error> {
+    let found = accounts::suspended(&mut state.store.read().await?).await?;
+    let suspended: HashSet<Uuid> = found.into_iter().collect();
+    let changed: Vec<Uuid> = applied.symmetric_difference(&suspended).copied().collect();
+    state.suspensions.set(suspended);
+    for account_id in changed {
+        tell_live_inputs(state, account_id).await?;
+        let is_suspended = state.suspensions.contains(account_id);
+        match is_suspended {
+            true => applied.insert(account_id),
+            false => applied.remove(&account_id),
+        };
+        info!(account = %account_id, is_suspended, "an account was suspended or resumed");
+    }
+    Ok(())
+}
+
+async fn tell_live_inputs(state: &AppState, account_id: Uuid) -> Result<(), sluice_actors::Error> {
+    let _in_order = state.live_changes.lock().await;
+    let inputs = live_inputs::all_of(&mut state.store.read().await?, account_id).await?;
+    for input in inputs {
+        state
+            .live
+            .changed(state.suspensions.in_force(input))
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! One request at a time works on an upload, and the newest is the one: anyone who comes ends anyone who is there, waits until that
+//! one has brought its bytes to the disk, and goes on from them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::{Mutex as Order, OwnedMutexGuard};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::application::error::ApiError;
+
+/// How long a request waits for the end of the one before it: to flush what came, or to make a file of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who works on which upload, and who waits; uploads that no one asks for are not in it.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(Mutex<HashMap<Uuid, WaitingUploads>>);
+
+#[derive(Debug, Default)]
+struct WaitingUploads {
+    order: Arc<Order<()>>,
+    /// Ends the newest request when one comes that is newer.
+    newest: CancellationToken,
+    members: usize,
+}
+
+/// The turn of one request, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    ended: CancellationToken,
+    // Declared, and so dropped, before the membership: no one begins a second line meanwhile.
+    _order: OwnedMutexGuard<()>,
+    _member: Member,
+}
+
+impl Turn {
+    /// Completes when a newer request has come.
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+}
+
+impl Turns {
+    /// Ends anyone who works on the upload, and takes its place. 423 when that one does not end in time, or a newer request came.
+    pub(crate) async fn take(self: &Arc<Self>, upload: Uuid) -> Result<Turn, ApiError> {
+        let (member, order, ended) = self.join(upload);
+        let order = tokio::time::timeout(PATIENCE, order.lock_owned())
+            .await
+            .map_err(|_| ApiError::Locked("an earlier request is still at work on this upload"))?;
+        match ended.is_cancelled() {
+            true => Err(taken_over()),
+            false => Ok(Turn {
+                ended,
+                _order: order,
+                _member: member,
+            }),
+        }
+    }
+
+    fn join(self: &Arc<Self>, upload: Uuid) -> (Member, Arc<Order<()>>, CancellationToken) {
+        let mut lines = self.lines();
+        let line = lines.entry(upload).or_default();
+        line.newest.cancel();
+        line.newest = CancellationToken::new();
+        line.members += 1;
+        let member = Member {
+            turns: self.clone(),
+            upload,
+        };
+        (member, line.order.clone(), line.newest.clone())
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<Uuid, WaitingUploads>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a request hears that a newer one has ended.
+pub(crate) fn taken_over() -> ApiError {
+    ApiError::Locked("another request has taken this upload over")
+}
+
+/// Keeps the line of an upload for as long as someone is in it.
+#[derive(Debug)]
+struct Member {
+    turns: Arc<Turns>,
+    upload: Uuid,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut lines = self.turns.lines();
+        if let Some(line) = lines.get_mut(&self.upload) {
+            line.members -= 1;
+            if line.members == 0 {
+                lines.remove(&self.upload);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_newest_request_is_the_one() {
+        let turns = Arc::new(Turns::default());
+        let upload = Uuid::new_v4();
+        let first = turns.take(upload).await.unwrap();
+        let other = turns.take(Uuid::new_v4()).await.unwrap();
+        assert!(first.ended().now_or_never().is_none(), "another upload");
+
+        let mut second = pin!(turns.take(upload));
+        assert!(second.as_mut().now_or_never().is_none(), "the first works");
+        first.ended().await;
+        let mut third = pin!(turns.take(upload));
+        assert!(third.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(matches!(second.await, Err(ApiError::Locked(_))));
+        let third = third.await.unwrap();
+        assert!(third.ended().now_or_never().is_none());
+
+        // One that does not end.
+        assert!(matches!(turns.take(upload).await, Err(ApiError::Locked(_))));
+        drop((third, other));
+        assert!(turns.lines().is_empty());
+    }
+}

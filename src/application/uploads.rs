@@ -1,0 +1,219 @@
+//! Direct uploads: making one, and its signed address.
+
+use serde::{Deserialize, Serialize};
+use sluice_store::{
+    files::Facts,
+    now_ms, storage,
+    uploads::{self, NewUpload, State, Upload},
+};
+use url::{Url, form_urlencoded};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{
+    caller::{Caller, Write},
+    context::AppState,
+    error::ApiError,
+    filename,
+    files::{facts, record::FileRecord},
+    reached::Reached,
+    signing::{self, Purpose, Signer},
+};
+
+pub(crate) const MAX_CONTENT_TYPE: usize = 255;
+
+/// A file to be sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewUploadRequest {
+    filename: String,
+    /// Exactly so many bytes must be put.
+    size_bytes: u64,
+    /// As the client thinks; the file's type is decided by its bytes.
+    content_type: Option<String>,
+    /// Null: at the top.
+    folder_id: Option<Uuid>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct UploadMade {
+    pub(crate) upload: UploadAddress,
+    complete: Completion,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadAddress {
+    id: Uuid,
+    /// Where the bytes go, without a credential.
+    pub(crate) signed_url: String,
+    /// `PUT`
+    method: &'static str,
+    pub(crate) expires_in_seconds: u64,
+}
+
+/// What to post, and where, once the bytes are there.
+#[derive(Serialize, ToSchema)]
+pub struct Completion {
+    url: String,
+    body: CompleteUpload,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CompleteUpload {
+    pub(crate) upload_id: Uuid,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct UploadCompleted {
+    pub(crate) file: FileRecord,
+    /// An earlier call has made the file.
+    pub(crate) idempotent: bool,
+}
+
+/// Makes a direct upload for the caller.
+pub(crate) async fn make(
+    state: &AppState,
+    caller: &Caller<Write>,
+    reached: &Reached,
+    request: NewUploadRequest,
+) -> Result<UploadMade, ApiError> {
+    let (account_id, settings) = (caller.account_id(), &state.config.uploads);
+    if request.size_bytes > settings.max_file.as_u64() {
+        return Err(ApiError::TooLarge(format!(
+            "sizeBytes must be at most {} (uploads.max_file), got {}",
+            settings.max_file.as_u64(),
+            request.size_bytes
+        )));
+    }
+    let storage_limit = caller.plan(state).storage.as_u64();
+    let lifetime_s = settings.keep_unfinished.as_secs();
+    let new = NewUpload {
+        folder_id: request.folder_id,
+        filename: filename::clean(&request.filename),
+        content_type: checked_content_type(request.content_type)?,
+        size_bytes: request.size_bytes,
+        expires_at: now_ms() + lifetime_s as i64 * 1000,
+    };
+    let made = state.store.write(move |tx| {
+        Box::pin(async move {
+            let (now, size) = (now_ms(), new.size_bytes);
+            storage::check_beside_uploads(tx, account_id, None, size, storage_limit, now).await?;
+            uploads::create(tx, account_id, new, now).await
+        })
+    });
+    let upload = made
+        .await
+        .map_err(|error| ApiError::from(error).offering(|| reached.upgrade_url(state)))?;
+    let signer = Signer::of(&mut state.store.read().await?).await?;
+    let base = &reached.address.base;
+    Ok(UploadMade {
+        upload: UploadAddress {
+            id: upload.id,
+            signed_url: signed_url(&signer, base, upload.id, upload.expires_at),
+            method: "PUT",
+            expires_in_seconds: lifetime_s,
+        },
+        complete: Completion {
+            url: format!("{base}/api/uploads/complete"),
+            body: CompleteUpload {
+                upload_id: upload.id,
+            },
+        },
+    })
+}
+
+pub(crate) fn checked_content_type(given: Option<String>) -> Result<String, ApiError> {
+    let content_type = given.unwrap_or_else(|| "application/octet-stream".to_owned());
+    match content_type.len() <= MAX_CONTENT_TYPE && content_type.is_ascii() {
+        true => Ok(content_type),
+        false => Err(ApiError::Invalid(format!(
+            "contentType must be at most {MAX_CONTENT_TYPE} ASCII characters"
+        ))),
+    }
+}
+
+/// Looked up before the transaction that makes the file; nothing for an upload that has no bytes yet.
+pub(crate) async fn facts_of(state: &AppState, upload: &Upload) -> Result<Facts, ApiError> {
+    let (State::Received, Some(blob), Some(mime_type)) =
+        (upload.state, upload.blob_hash, &upload.mime_type)
+    else {
+        return Ok(Facts::default());
+    };
+    let file = state.store.blobs().open(&blob).await?;
+    Ok(facts::find(state, upload.account_id, mime_type, file).await)
+}
+
+/// What the signature covers.
+pub(crate) fn message(id: Uuid, expires_at: i64) -> [u8; 24] {
+    let mut message = [0; 24];
+    message[..16].copy_from_slice(id.as_bytes());
+    message[16..].copy_from_slice(&expires_at.to_be_bytes());
+    message
+}
+
+pub(crate) fn signed_url(signer: &Signer, base: &str, id: Uuid, expires_at: i64) -> String {
+    let signature = signing::encode(&signer.sign(Purpose::Upload, &message(id, expires_at)));
+    format!("{base}/api/uploads/{id}/content?expires={expires_at}&signature={signature}")
+}
+
+/// The upload behind a `signedUrl`, for anyone who works with its bytes and makes no file of them. 400 for an address of another
+/// kind, 403 for one that was not made here or is too old, 404 for another account's.
+pub(crate) async fn by_signed_url(
+    state: &AppState,
+    account_id: Uuid,
+    address: &str,
+) -> Result<Upload, ApiError> {
+    let (id, query) = upload_of(address).ok_or_else(|| {
+        ApiError::Invalid("uploadUrl must be the signedUrl of an upload as it was given".to_owned())
+    })?;
+    check_signature(&query, state, id).await?;
+    let upload = uploads::by_id(&mut state.store.read().await?, id).await?;
+    match upload.account_id == account_id {
+        true => Ok(upload),
+        false => Err(ApiError::NotFound("upload")),
+    }
+}
+
+/// The id and the query of a [`signed_url`], under whatever name the service was reached.
+pub(crate) fn upload_of(address: &str) -> Option<(Uuid, String)> {
+    let address = Url::parse(address.trim()).ok()?;
+    let (before, id) = address.path().strip_suffix("/content")?.rsplit_once('/')?;
+    before.ends_with("/api/uploads").then_some(())?;
+    let id = Uuid::try_parse(id).ok()?;
+    Some((id, address.query()?.to_owned()))
+}
+
+/// 403 for an address that was not made here, or is too old.
+pub(crate) async fn check_signature(
+    query: &str,
+    state: &AppState,
+    id: Uuid,
+) -> Result<(), ApiError> {
+    let (mut expires_at, mut signature) = (None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "expires" => expires_at = value.parse::<i64>().ok(),
+            "signature" => signature = signing::decode(&value),
+            _ => {}
+        }
+    }
+    let (Some(expires_at), Some(signature)) = (expires_at, signature) else {
+        return Err(ApiError::Forbidden(
+            "this address is not complete: use the signedUrl of the upload as it was given",
+        ));
+    };
+    let signer = Signer::of(&mut state.store.read().await?).await?;
+    if !signer.accepts(Purpose::Upload, &message(id, expires_at), &signature) {
+        return Err(ApiError::Forbidden(
+            "the signature of this address is wrong",
+        ));
+    }
+    match now_ms() < expires_at {
+        true => Ok(()),
+        false => Err(ApiError::Forbidden(
+            "this address has expired: make a new upload",
+        )),
+    }
+}

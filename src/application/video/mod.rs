@@ -1,0 +1,4 @@
+//! Video streams: requests and records.
+
+pub(crate) mod record;
+pub(crate) mod request;

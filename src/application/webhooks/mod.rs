@@ -1,0 +1,4 @@
+//! Webhook endpoints and deliveries: requests and records.
+
+pub(crate) mod record;
+pub(crate) mod request;

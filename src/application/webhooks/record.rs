@@ -1,0 +1,142 @@
+//! Endpoints, deliveries and attempts as the API shows them (decisions.md §9).
+
+use serde::Serialize;
+use sluice_store::{
+    events,
+    webhooks::{Attempt, Delivery, Endpoint},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::answer::Time;
+
+/// An endpoint that events are sent to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookRecord {
+    id: Uuid,
+    url: String,
+    event_types: Vec<String>,
+    description: Option<String>,
+    is_active: bool,
+    /// `active`; `suspended` after many failures in a row: deliveries wait and one is tried each minute until the receiver
+    /// is back; `paused` by its owner or by an answer 410: events are not kept for it.
+    status: &'static str,
+    /// Why it is suspended or paused.
+    status_reason: Option<String>,
+    /// The first 12 characters of the secret.
+    secret_prefix: String,
+    /// Attempts that failed since one succeeded.
+    consecutive_failures: u32,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_success_at: Option<Time>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_failure_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+impl From<Endpoint> for WebhookRecord {
+    fn from(endpoint: Endpoint) -> Self {
+        Self {
+            secret_prefix: endpoint.secret_prefix().to_owned(),
+            id: endpoint.id,
+            url: endpoint.url,
+            event_types: endpoint.event_types,
+            description: endpoint.description,
+            is_active: endpoint.is_active,
+            status: endpoint.status.as_str(),
+            status_reason: endpoint.status_reason,
+            consecutive_failures: endpoint.consecutive_failures,
+            last_success_at: endpoint.last_success_at.map(Time),
+            last_failure_at: endpoint.last_failure_at.map(Time),
+            created_at: Time(endpoint.created_at),
+            updated_at: Time(endpoint.updated_at),
+        }
+    }
+}
+
+/// An event on its way to an endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryRecord {
+    id: Uuid,
+    endpoint_id: Uuid,
+    endpoint_url: String,
+    /// `evt_…`, the same on every attempt.
+    event_id: String,
+    event_type: String,
+    /// `pending`, `delivering`, `retrying`, `delivered` or `failed`.
+    status: &'static str,
+    /// The receiver's last answer; null when there was none.
+    http_status: Option<u16>,
+    /// The beginning of its body, at most 1000 characters; null when it was not text.
+    response_body_preview: Option<String>,
+    /// Why the last attempt failed.
+    error: Option<String>,
+    attempt_count: u32,
+    /// Null while it is being sent, and once it has ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_attempt_at: Option<Time>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    delivered_at: Option<Time>,
+}
+
+impl From<Delivery> for DeliveryRecord {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            next_attempt_at: delivery.next_attempt_at().map(Time),
+            id: delivery.id,
+            endpoint_id: delivery.endpoint_id,
+            endpoint_url: delivery.endpoint_url,
+            event_id: events::name(delivery.event_id),
+            event_type: delivery.event_type,
+            status: delivery.status.as_str(),
+            http_status: delivery.http_status,
+            response_body_preview: delivery.response_preview,
+            error: delivery.error,
+            attempt_count: delivery.attempts,
+            created_at: Time(delivery.created_at),
+            last_attempt_at: delivery.last_attempt_at.map(Time),
+            delivered_at: delivery.delivered_at.map(Time),
+        }
+    }
+}
+
+/// One request to the endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptRecord {
+    /// From 1.
+    number: u32,
+    /// `running`, `delivered`, `failed`, or `interrupted` by the end of the service: it is made again.
+    status: &'static str,
+    http_status: Option<u16>,
+    error: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    started_at: Time,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Time>,
+    /// Whether it asked a suspended endpoint for a sign of life.
+    is_probe: bool,
+}
+
+impl From<Attempt> for AttemptRecord {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            number: attempt.number,
+            status: attempt.status.as_str(),
+            http_status: attempt.http_status,
+            error: attempt.error,
+            started_at: Time(attempt.started_at),
+            ended_at: attempt.ended_at.map(Time),
+            is_probe: attempt.is_probe,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What can be done with workflows and their runs, for REST and for agents alike: plain functions over anyone who asks.
+//!
+//! They answer with records, so that a handler or a tool only has to write them down. Every rejection is an [`ApiError`] whose
+//! text says what to change.
+
+pub(crate) mod runs;
+pub(crate) mod saving;
+
+use sluice_store::{
+    Page, duration_ms, now_ms,
+    workflows::{self, Workflow},
+};
+use uuid::Uuid;
+
+pub(crate) use crate::application::workflows::operations::runs::{
+    Input, allowance, awaited, cancel, check_input, refuse_paused, retry, run_file, run_on,
+    run_upload, runs, show_run,
+};
+pub(crate) use crate::application::workflows::operations::saving::{create_or_replace, lint};
+
+use crate::{
+    application::{
+        caller::Caller,
+        context::AppState,
+        error::ApiError,
+        reached::Reached,
+        workflows::record::{VersionRecord, WholeVersion, WorkflowRecord, written},
+    },
+    config::Plan,
+};
+
+/// Versions in a list: what is kept beyond the newest is what runs of the history name.
+const MOST_VERSIONS: u32 = 1_000;
+
+/// Through what a person or a program asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    Api,
+    Dashboard,
+    Mcp,
+}
+
+/// Who asks, under which plan, and by which address, which answers begin with.
+pub(crate) struct RequestContext<'a> {
+    pub state: &'a AppState,
+    pub reached: &'a Reached,
+    pub account_id: Uuid,
+    pub plan: Plan,
+    pub client: Client,
+}
+
+impl<'a> RequestContext<'a> {
+    /// A caller of REST.
+    pub(crate) fn of<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
+        Self {
+            state,
+            reached,
+            account_id: caller.account_id(),
+            plan: caller.plan(state),
+            client: match caller.is_session() {
+                true => Client::Dashboard,
+                false => Client::Api,
+            },
+        }
+    }
+
+    /// A caller through a tool.
+    pub(crate) fn agent<S>(state: &'a AppState, caller: &Caller<S>, reached: &'a Reached) -> Self {
+        Self {
+            client: Client::Mcp,
+            ..Self::of(state, caller, reached)
+        }
+    }
+}
+
+/// The account's workflows, newest first.
+pub(crate) async fn list(
+    context: &RequestContext<'_>,
+    page: Page,
+) -> Result<Vec<Workflow>, ApiError> {
+    let mut db = context.state.store.read().await?;
+    Ok(workflows::list(&mut db, context.account_id, page).await?)
+}
+
+/// `NotFound` for one that is unknown or another account's.
+pub(crate) async fn show(
+    context: &RequestContext<'_>,
+    id: Uuid,
+) -> Result<WorkflowRecord, ApiError> {
+    WorkflowRecord::of(find(context, id).await?)
+}
+
+/// Pauses or resumes a workflow.
+pub(crate) async fn set_active(
+    context: &RequestContext<'_>,
+    id: Uuid,
+    is_active: bool,
+) -> Result<WorkflowRecord, ApiError> {
+    let account_id = context.account_id;
+    let changed = context.state.store.write(move |tx| {
+        Box::pin(
+            async move { workflows::set_active(tx, account_id, id, is_active, now_ms()).await },
+        )
+    });
+    WorkflowRecord::of(changed.await?)
+}
+
+/// Deletes a workflow with its versions and runs; unfinished ones are cancelled. What they stored stays.
+pub(crate) async fn delete(context: &RequestContext<'_>, id: Uuid) -> Result<(), ApiError> {
+    context
+        .state
+        .workflows
+        .delete(context.account_id, id)
+        .await?;
+    context.state.webhooks.nudge();
+    Ok(())
+}
+
+/// Another webhook secret, which the record shows; for `webhooks.secret_overlap` the one before signs too.
+pub(crate) async fn rotate_secret(
+    context: &RequestContext<'_>,
+    id: Uuid,
+) -> Result<WorkflowRecord, ApiError> {
+    let account_id = context.account_id;
+    let overlap_ms = duration_ms(context.state.config.webhooks.secret_overlap);
+    let rotated = context.state.store.write(move |tx| {
+        Box::pin(
+            async move { workflows::rotate_secret(tx, account_id, id, overlap_ms, now_ms()).await },
+        )
+    });
+    WorkflowRecord::with_secret(rotated.await?)
+}
+
+/// The versions that are kept, newest first.
+pub(crate) async fn versions(
+    context: &RequestContext<'_>,
+    id: Uuid,
+) -> Result<Vec<VersionRecord>, ApiError> {
+    let mut db = context.state.store.read().await?;
+    let kept = workflows::versions(&mut db, context.account_id, id, MOST_VERSIONS).await?;
+    Ok(kept.into_iter().map(VersionRecord::from).collect())
+}
+
+/// One of [`versions`], with its definition.
+pub(crate) async fn version(
+    context: &RequestContext<'_>,
+    id: Uuid,
+    version: i64,
+) -> Result<WholeVersion, ApiError> {
+    let workflow = find(context, id).await?;
+    let mut db = context.state.store.read().await?;
+    let definition = workflows::definition_of(&mut db, workflow.id, version).await?;
+    Ok(WholeVersion {
+        version,
+        definition: written(definition)?,
+    })
+}
+
+async fn find(context: &RequestContext<'_>, id: Uuid) -> Result<Workflow, ApiError> {
+    let mut db = context.state.store.read().await?;
+    Ok(workflows::get(&mut db, context.account_id, id).await?)
+}

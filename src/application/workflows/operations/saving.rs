@@ -1,0 +1,245 @@
+//! Making, replacing and judging workflows.
+
+use serde_json::Value;
+use sluice_media::workflow::{Problem, Short, Template, generate};
+use sluice_store::{
+    now_ms,
+    workflows::{self as stored, NewWorkflow, Replaced, Workflow},
+};
+use uuid::Uuid;
+
+use crate::application::{
+    error::ApiError,
+    workflows::{
+        operations::{RequestContext, find},
+        record::{WorkflowRecord, parsed},
+        request::{LintWorkflow, SaveWorkflow},
+        review::{LintAnswer, Review, receivers, refused},
+    },
+};
+
+/// A workflow that was saved.
+pub(crate) struct Saved {
+    /// With the secret when it is new.
+    pub workflow: WorkflowRecord,
+    /// Made rather than replaced.
+    pub is_new: bool,
+}
+
+/// Makes a workflow, or replaces the one that the request names by its `id`; what is left out of a replacement stays.
+///
+/// 400 with every problem of its definition, 404 for an unknown id, 409 with the present `version` when the request names
+/// another one, 413 for a definition beyond `workflows.max_definition`.
+pub(crate) async fn create_or_replace(
+    context: &RequestContext<'_>,
+    request: SaveWorkflow,
+) -> Result<Saved, ApiError> {
+    match request.id {
+        Some(id) => replace(context, id, request).await,
+        None => create(context, request).await,
+    }
+}
+
+async fn create(context: &RequestContext<'_>, request: SaveWorkflow) -> Result<Saved, ApiError> {
+    let name = request
+        .checked_name()?
+        .ok_or_else(|| ApiError::Invalid("name is missing: 1 to 80 characters".to_owned()))?;
+    let is_active = request.is_active.unwrap_or(true);
+    let draft = draft(request)?.ok_or_else(|| refused(nothing()))?;
+    let new = draft.reviewed(context, name, is_active).await?;
+    let (account_id, most) = (
+        context.account_id,
+        context.state.config.workflows.max_workflows,
+    );
+    let made = context.state.store.write(move |tx| {
+        Box::pin(async move { stored::create(tx, account_id, new, most, now_ms()).await })
+    });
+    Ok(Saved {
+        workflow: WorkflowRecord::with_secret(made.await?)?,
+        is_new: true,
+    })
+}
+
+async fn replace(
+    context: &RequestContext<'_>,
+    id: Uuid,
+    request: SaveWorkflow,
+) -> Result<Saved, ApiError> {
+    let present = find(context, id).await?;
+    let name = request
+        .checked_name()?
+        .unwrap_or_else(|| present.name.clone());
+    let is_active = request.is_active.unwrap_or(present.is_active);
+    let known = request.version.or_else(|| {
+        // A save of a part is a change of what was read: it must not undo what others save in between.
+        let is_part = request.definition.is_none() && !request.has_short_form();
+        is_part.then_some(present.version)
+    });
+    refuse_crossing(known, present.version)?;
+    let draft = match draft(request)? {
+        Some(draft) => draft,
+        None => Draft::of_present(&present)?,
+    };
+    let new = draft.reviewed(context, name, is_active).await?;
+    let account_id = context.account_id;
+    let keep = context.state.config.workflows.keep_versions;
+    let replaced = context.state.store.write(move |tx| {
+        Box::pin(
+            async move { stored::replace(tx, account_id, id, new, known, keep, now_ms()).await },
+        )
+    });
+    let replaced = match replaced.await? {
+        Replaced::Saved(workflow) => workflow,
+        Replaced::Crossed { version } => return Err(ApiError::Crossed { version }),
+    };
+    // A receiver that was given up begins again with a save.
+    context.state.webhooks.nudge();
+    Ok(Saved {
+        workflow: WorkflowRecord::of(*replaced)?,
+        is_new: false,
+    })
+}
+
+fn draft(request: SaveWorkflow) -> Result<Option<Draft>, ApiError> {
+    Draft::of(request).map_err(refused)
+}
+
+fn refuse_crossing(known: Option<i64>, present: i64) -> Result<(), ApiError> {
+    match known.is_none_or(|known| known == present) {
+        true => Ok(()),
+        false => Err(ApiError::Crossed { version: present }),
+    }
+}
+
+/// The problems of what a save of the request would store, warnings among them; nothing is stored. 413 as for a save.
+pub(crate) async fn lint(
+    context: &RequestContext<'_>,
+    request: LintWorkflow,
+) -> Result<LintAnswer, ApiError> {
+    let review = match Draft::of(request.into_save()) {
+        Ok(Some(draft)) => {
+            let review = Review::of(context, &draft.definition).await?;
+            if review.is_accepted() {
+                refuse_too_large(context, &draft.definition.to_string())?;
+            }
+            review
+        }
+        Ok(None) => Review::refusing(nothing()),
+        Err(problem) => Review::refusing(problem),
+    };
+    Ok(review.into())
+}
+
+/// What a save stores, as the client wants it.
+#[derive(Debug, PartialEq)]
+struct Draft {
+    definition: Value,
+    /// What the definition was made from, as it was given.
+    short: Option<ShortForm>,
+}
+
+/// A short form as it is stored and answered back.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ShortForm {
+    template: Option<String>,
+    output_format: Option<String>,
+    compression_mode: Option<Value>,
+}
+
+impl Draft {
+    /// The definition of the request, or what its short form stands for; `None` when it has neither. A short form beside a
+    /// definition is kept only when it still stands for it.
+    fn of(request: SaveWorkflow) -> Result<Option<Self>, Problem> {
+        let short = ShortForm {
+            template: request.template,
+            output_format: request.output_format,
+            compression_mode: request.compression_mode,
+        };
+        match request.definition {
+            Some(definition) => {
+                let definition = Value::Object(definition);
+                let stands_for_it = short.generate().is_ok_and(|made| made == definition);
+                Ok(Some(Self {
+                    definition,
+                    short: stands_for_it.then_some(short),
+                }))
+            }
+            None if short.is_empty() => Ok(None),
+            None => Ok(Some(Self {
+                definition: short.generate()?,
+                short: Some(short),
+            })),
+        }
+    }
+
+    fn of_present(present: &Workflow) -> Result<Self, ApiError> {
+        let compression_mode = present
+            .compression_mode
+            .as_deref()
+            .map(parsed)
+            .transpose()?;
+        let short = ShortForm {
+            template: present.template.clone(),
+            output_format: present.output_format.clone(),
+            compression_mode,
+        };
+        Ok(Self {
+            definition: parsed(&present.definition)?,
+            short: (!short.is_empty()).then_some(short),
+        })
+    }
+
+    /// What the store keeps of it, once nothing forbids that.
+    async fn reviewed(
+        self,
+        context: &RequestContext<'_>,
+        name: String,
+        is_active: bool,
+    ) -> Result<NewWorkflow, ApiError> {
+        let text = self.definition.to_string();
+        let checked = Review::of(context, &self.definition).await?.accepted()?;
+        refuse_too_large(context, &text)?;
+        let short = self.short.unwrap_or_default();
+        Ok(NewWorkflow {
+            name,
+            is_active,
+            definition: text,
+            template: short.template,
+            output_format: short.output_format,
+            compression_mode: short.compression_mode.map(|mode| mode.to_string()),
+            trigger_folder_id: checked.trigger_folder,
+            webhook_urls: receivers(&checked),
+        })
+    }
+}
+
+impl ShortForm {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn generate(&self) -> Result<Value, Problem> {
+        let template = self.template.as_deref().map(Template::parse);
+        generate(&Short {
+            template: template.transpose()?,
+            output_format: self.output_format.clone(),
+            compression_mode: self.compression_mode.clone(),
+        })
+    }
+}
+
+/// What a short form without anything is told: what to give.
+fn nothing() -> Problem {
+    generate(&Short::default()).expect_err("an empty short form stands for nothing")
+}
+
+fn refuse_too_large(context: &RequestContext<'_>, definition: &str) -> Result<(), ApiError> {
+    let most = context.state.config.workflows.max_definition.as_u64();
+    let length = definition.len() as u64;
+    match length <= most {
+        true => Ok(()),
+        false => Err(ApiError::TooLarge(format!(
+            "the definition has {length} bytes, at most {most} are kept (workflows.max_definition)"
+        ))),
+    }
+}

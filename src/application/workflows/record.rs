@@ -1,0 +1,112 @@
+//! Workflows and their versions as the API shows them (decisions.md §8).
+
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+use sluice_store::workflows::{Version, Workflow};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{answer::Time, error::ApiError};
+
+/// A workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowRecord {
+    pub id: Uuid,
+    pub name: String,
+    /// `false`: paused. No run begins, triggers are silent; runs that were accepted go on.
+    pub is_active: bool,
+    /// As it was saved, fields unknown to the service among it; made from the short form when that was saved.
+    #[schema(value_type = Object)]
+    pub definition: Box<RawValue>,
+    /// Rises by one with every save. Send it back with a change to be told (409) when another saved in between.
+    pub version: i64,
+    /// Of the short form: `convert-post`, `compress-post` or `convert-compress-post`. Null for a workflow that was saved by
+    /// its definition.
+    pub template: Option<String>,
+    /// Of the short form: the format to convert to.
+    pub output_format: Option<String>,
+    /// Of the short form: `high`, `balanced`, `ultra`, or the encoder's quality 1 to 100.
+    #[schema(value_type = Option<Value>)]
+    pub compression_mode: Option<Value>,
+    /// `whsec_…`, which signs what is posted to `webhookUrl` and to the `url` of a node; shown at the making and when it is
+    /// rotated, null otherwise.
+    pub webhook_secret: Option<String>,
+    /// Runs since the making.
+    pub run_count: i64,
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Time,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_run_at: Option<Time>,
+}
+
+impl WorkflowRecord {
+    /// Without the secret.
+    pub(crate) fn of(workflow: Workflow) -> Result<Self, ApiError> {
+        let compression_mode = workflow.compression_mode.as_deref().map(parsed);
+        Ok(Self {
+            definition: written(workflow.definition)?,
+            compression_mode: compression_mode.transpose()?,
+            id: workflow.id,
+            name: workflow.name,
+            is_active: workflow.is_active,
+            version: workflow.version,
+            template: workflow.template,
+            output_format: workflow.output_format,
+            webhook_secret: None,
+            run_count: workflow.run_count,
+            created_at: Time(workflow.created_at),
+            updated_at: Time(workflow.updated_at),
+            last_run_at: workflow.last_run_at.map(Time),
+        })
+    }
+
+    /// With the secret, for the answer to anyone with just made it.
+    pub(crate) fn with_secret(workflow: Workflow) -> Result<Self, ApiError> {
+        let secret = workflow.webhook_secret.expose().to_owned();
+        Ok(Self {
+            webhook_secret: Some(secret),
+            ..Self::of(workflow)?
+        })
+    }
+}
+
+/// JSON that was written here, left as it is: taken apart, small values would need many times its memory.
+pub(crate) fn written(text: String) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(text).map_err(ApiError::internal)
+}
+
+/// JSON that was written here.
+pub(crate) fn parsed(text: &str) -> Result<Value, ApiError> {
+    serde_json::from_str(text).map_err(ApiError::internal)
+}
+
+/// A version of a workflow, without its definition.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionRecord {
+    pub version: i64,
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Time,
+}
+
+impl From<Version> for VersionRecord {
+    fn from(info: Version) -> Self {
+        Self {
+            version: info.version,
+            created_at: Time(info.created_at),
+        }
+    }
+}
+
+/// A version of a workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WholeVersion {
+    pub version: i64,
+    /// As it was saved.
+    #[schema(value_type = Object)]
+    pub definition: Box<RawValue>,
+}

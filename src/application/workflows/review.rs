@@ -1,0 +1,312 @@
+//! What is wrong with a definition: by itself, in this account, and in this installation.
+//!
+//! The pure checks come first; a definition that passes them is also asked for folders and files that the account does not
+//! have, and for addresses that the guarded connector would refuse. All problems are told at once.
+
+use std::collections::BTreeSet;
+
+use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
+use serde_json::Value;
+use sluice_media::workflow::{self, Checked, Definition, Kind, Node, Problem, Severity};
+use sluice_store::{Reader, files, folders};
+use tokio::{sync::Semaphore, task::spawn_blocking};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{
+    context::AppState, error::ApiError, workflows::operations::RequestContext,
+};
+
+/// Names that are looked up at a time for one definition.
+const LOOKUPS: usize = 8;
+/// Definitions that are checked at a time.
+const CHECKS: usize = 2;
+
+/// One finding about a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemRecord {
+    /// `error`: refused on save; `warning`: saved, and probably not what was meant.
+    severity: &'static str,
+    /// The node it is about; null: the definition as a whole.
+    node_id: Option<String>,
+    /// Of the node's `config` or of the definition.
+    field: Option<String>,
+    /// Stable, for programs; the reference of definitions lists them.
+    code: &'static str,
+    /// A sentence that names the node and says what to change.
+    message: String,
+}
+
+/// What lint answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LintAnswer {
+    /// Errors before warnings.
+    problems: Vec<ProblemRecord>,
+    /// Whether it could be saved: there are no errors.
+    valid: bool,
+}
+
+/// A definition with everything that was found about it.
+pub(crate) struct Review {
+    /// `None`: it has errors.
+    definition: Option<Definition>,
+    problems: Vec<ProblemRecord>,
+}
+
+impl Review {
+    pub(crate) async fn of(
+        context: &RequestContext<'_>,
+        definition: &Value,
+    ) -> Result<Self, ApiError> {
+        let Checked {
+            definition,
+            problems,
+        } = checked(definition.clone()).await?;
+        let mut problems: Vec<_> = problems.into_iter().map(ProblemRecord::from).collect();
+        if let Some(definition) = &definition {
+            problems.extend(missing(context, definition).await?);
+            problems.extend(unreachable(context.state, definition).await);
+        }
+        // Stable: within a severity in the order of the definition.
+        problems.sort_by_key(|problem| problem.severity);
+        let has_errors = problems.iter().any(ProblemRecord::is_error);
+        Ok(Self {
+            definition: definition.filter(|_| !has_errors),
+            problems,
+        })
+    }
+
+    /// Of what stands for no definition.
+    pub(crate) fn refusing(problem: Problem) -> Self {
+        Self {
+            definition: None,
+            problems: vec![problem.into()],
+        }
+    }
+
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.definition.is_some()
+    }
+
+    /// 400 with all problems, where one of them is an error.
+    pub(crate) fn accepted(self) -> Result<Definition, ApiError> {
+        match self.definition {
+            Some(definition) => Ok(definition),
+            None => Err(rejection(&self.problems)),
+        }
+    }
+}
+
+/// On a thread of its own, as its regular expressions may take a while; [`CHECKS`] at a time, since others wait for the
+/// processor too.
+async fn checked(definition: Value) -> Result<Checked, ApiError> {
+    static PLACES: Semaphore = Semaphore::const_new(CHECKS);
+    let place = PLACES.acquire().await.map_err(ApiError::internal)?;
+    let checked = spawn_blocking(move || {
+        // Held until the check is done, also when the client is gone.
+        let _place = place;
+        workflow::check(&definition)
+    })
+    .await;
+    checked.map_err(ApiError::internal)
+}
+
+/// 400 for what cannot be saved: in the words of the first error.
+fn rejection(problems: &[ProblemRecord]) -> ApiError {
+    let first = problems.iter().find(|problem| problem.is_error());
+    ApiError::InvalidDefinition {
+        message: first
+            .map(|problem| problem.message.clone())
+            .unwrap_or_default(),
+        problems: serde_json::json!(problems),
+    }
+}
+
+/// 400 for a request that stands for no definition.
+pub(crate) fn refused(problem: Problem) -> ApiError {
+    rejection(&[problem.into()])
+}
+
+impl From<Review> for LintAnswer {
+    fn from(review: Review) -> Self {
+        Self {
+            valid: review.is_accepted(),
+            problems: review.problems,
+        }
+    }
+}
+
+impl ProblemRecord {
+    fn is_error(&self) -> bool {
+        self.severity == "error"
+    }
+
+    /// An error of a field; of a node's, when one is named.
+    fn error(node: Option<&Node>, field: &str, code: &'static str, message: String) -> Self {
+        let message = match node {
+            Some(node) => format!("node `{}`: {message}", node.id),
+            None => message,
+        };
+        Self {
+            severity: "error",
+            node_id: node.map(|node| node.id.clone()),
+            field: Some(field.to_owned()),
+            code,
+            message,
+        }
+    }
+}
+
+impl From<Problem> for ProblemRecord {
+    fn from(problem: Problem) -> Self {
+        Self {
+            severity: match problem.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            node_id: problem.node_id,
+            field: problem.field,
+            code: problem.code.name(),
+            message: problem.message,
+        }
+    }
+}
+
+/// What the definition names of the account and the account does not have.
+async fn missing(
+    context: &RequestContext<'_>,
+    definition: &Definition,
+) -> Result<Vec<ProblemRecord>, ApiError> {
+    let mut db = context.state.store.read().await?;
+    let mut problems = Vec::new();
+    if let Some(id) = definition.trigger_folder {
+        let lacks = folder_problem(&mut db, context.account_id, id, None, "trigger.folderId");
+        problems.extend(lacks.await?);
+    }
+    for node in &definition.nodes {
+        if let Kind::Storage {
+            folder_id: Some(id),
+        } = node.kind
+        {
+            let lacks = folder_problem(&mut db, context.account_id, id, Some(node), "folderId");
+            problems.extend(lacks.await?);
+        }
+        for (field, id) in node.stored_files() {
+            problems.extend(file_problem(&mut db, context.account_id, id, node, field).await?);
+        }
+    }
+    Ok(problems)
+}
+
+async fn folder_problem(
+    db: &mut Reader,
+    account_id: Uuid,
+    id: Uuid,
+    node: Option<&Node>,
+    field: &str,
+) -> Result<Option<ProblemRecord>, ApiError> {
+    match folders::get(db, account_id, id).await {
+        Ok(_) => Ok(None),
+        Err(sluice_store::Error::NotFound(_)) => {
+            let message = format!("{field} must be a folder of this account, got `{id}`");
+            Ok(Some(ProblemRecord::error(
+                node,
+                field,
+                "unknown_folder",
+                message,
+            )))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What an operation works with besides the buffer is an image: a watermark.
+async fn file_problem(
+    db: &mut Reader,
+    account_id: Uuid,
+    id: Uuid,
+    node: &Node,
+    field: &str,
+) -> Result<Option<ProblemRecord>, ApiError> {
+    let problem = match files::get(db, account_id, id).await {
+        Ok(file) if file.mime_type.starts_with("image/") => return Ok(None),
+        Ok(file) => format!(
+            "{field} must be an image, the file {id} is {}",
+            file.mime_type
+        ),
+        Err(sluice_store::Error::NotFound(_)) => {
+            format!("{field} must be a stored file of this account, got `{id}`")
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(ProblemRecord::error(
+        Some(node),
+        field,
+        "unknown_file",
+        problem,
+    )))
+}
+
+/// Addresses that nothing may be posted to (decisions.md §12).
+async fn unreachable(state: &AppState, definition: &Definition) -> Vec<ProblemRecord> {
+    let mut asked = BTreeSet::new();
+    let lookups: Vec<_> = addresses(definition)
+        .filter(|address| asked.insert(address.url))
+        .map(|address| address.problem(state))
+        .collect();
+    let found: Vec<_> = stream::iter(lookups).buffered(LOOKUPS).collect().await;
+    found.into_iter().flatten().collect()
+}
+
+/// Where a definition has something posted to.
+struct Address<'a> {
+    /// `None`: the definition's own.
+    node: Option<&'a Node>,
+    url: &'a str,
+}
+
+impl Address<'_> {
+    async fn problem(self, state: &AppState) -> Option<ProblemRecord> {
+        let field = match self.node {
+            Some(_) => "url",
+            None => "webhookUrl",
+        };
+        let problem = state.outbound.probe_url(self.url).await.err()?;
+        let message = format!("{field}: {problem}");
+        Some(ProblemRecord::error(
+            self.node,
+            field,
+            "refused_url",
+            message,
+        ))
+    }
+}
+
+fn addresses(definition: &Definition) -> impl Iterator<Item = Address<'_>> {
+    let own = definition.webhook_url.as_deref();
+    let of_nodes = definition.nodes.iter().filter_map(|node| match &node.kind {
+        Kind::Webhook { url: Some(url) } => Some(Address {
+            node: Some(node),
+            url,
+        }),
+        _ => None,
+    });
+    own.map(|url| Address { node: None, url })
+        .into_iter()
+        .chain(of_nodes)
+}
+
+/// Where runs post to, each address once: those of webhook nodes, the definition's own for a node without one.
+pub(crate) fn receivers(definition: &Definition) -> Vec<String> {
+    let urls: BTreeSet<&String> = definition
+        .nodes
+        .iter()
+        .filter_map(|node| match &node.kind {
+            Kind::Webhook { url } => url.as_ref().or(definition.webhook_url.as_ref()),
+            _ => None,
+        })
+        .collect();
+    urls.into_iter().cloned().collect()
+}

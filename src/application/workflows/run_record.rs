@@ -1,0 +1,261 @@
+//! Runs, their logs and outputs as the API shows them (decisions.md §8).
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use sluice_store::{
+    Reader,
+    files::File,
+    now_ms,
+    workflows::{self, Run, Step},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::application::{
+    answer::Time,
+    context::AppState,
+    downloads::{DownloadGrant, Downloadable, download_url},
+    error::ApiError,
+    reached::Reached,
+    signing::Signer,
+};
+
+/// A run of a workflow on one file.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRecord {
+    pub id: Uuid,
+    pub workflow_id: Uuid,
+    /// The version that it runs, whatever is saved meanwhile.
+    pub workflow_version: i64,
+    /// 1 for the workflow's first run.
+    pub number: i64,
+    /// `queued`, `processing`, `completed`, `failed` or `cancelled`.
+    pub status: &'static str,
+    /// Whether the upload met the definition's gate; null without a gate, and for a run that has not completed.
+    pub gate: Option<bool>,
+    /// `api`, `file` (a stored file was named), `folder` (an upload into a bound folder) or `mcp`.
+    pub trigger: &'static str,
+    /// What conditions see as `upload_source`.
+    pub upload_source: String,
+    pub input_filename: String,
+    pub input_size: i64,
+    /// The steps that have ended, in the order of the path; once the run has ended also those that it did not come to.
+    pub log: Vec<LogEntry>,
+    /// What storage steps stored and was not deleted since; when none ran, the final file as a download, once the run has
+    /// completed.
+    pub outputs: Vec<OutputRecord>,
+    /// Why the run failed; names the step.
+    pub error: Option<String>,
+    /// Stable, such as `undecodable`, `impossible`, `storage_used_up`; with `error` only.
+    pub error_code: Option<String>,
+    /// The node whose step failed.
+    pub error_node_id: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Time,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Time>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub completed_at: Option<Time>,
+}
+
+/// What became of a node in a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogEntry {
+    pub node_id: String,
+    pub kind: String,
+    pub title: String,
+    /// `completed`, `skipped` (on a path not taken, or the run ended before it) or `failed`.
+    pub status: &'static str,
+    /// The edge that a branch took; null for other kinds.
+    pub branch: Option<bool>,
+    /// What it did, or why not.
+    pub message: String,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Time>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Time>,
+    pub bytes_in: Option<i64>,
+    pub bytes_out: Option<i64>,
+    /// What an `inspect` step found; null where several runs are listed.
+    #[schema(value_type = Option<Object>)]
+    pub facts: Option<Value>,
+    /// The file that a storage step made.
+    pub stored_file_id: Option<Uuid>,
+}
+
+/// A file that came out of a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputRecord {
+    pub filename: String,
+    pub mime_type: String,
+    pub size_bytes: i64,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    /// Null for a final file that no step stored.
+    pub stored_file_id: Option<Uuid>,
+    /// Works without a credential: 5 minutes for a stored file (`uploads.link_lifetime`; ask again for another), 7 days
+    /// for another one (`workflows.keep_results`). Null once that is over.
+    pub download_url: Option<String>,
+}
+
+/// A run, and the two of its fields that every client needs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunAnswer {
+    pub run: RunRecord,
+    pub run_id: Uuid,
+    /// `queued`, `processing`, `completed`, `failed` or `cancelled`.
+    pub status: &'static str,
+}
+
+impl RunAnswer {
+    pub(crate) fn of(run: RunRecord) -> Self {
+        Self {
+            run_id: run.id,
+            status: run.status,
+            run,
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.run.completed_at.is_some()
+    }
+}
+
+impl From<Step> for LogEntry {
+    fn from(step: Step) -> Self {
+        Self {
+            node_id: step.node_id,
+            kind: step.kind,
+            title: step.title,
+            status: step.status.as_str(),
+            branch: step.branch,
+            message: step.message,
+            started_at: step.started_at.map(Time),
+            finished_at: step.finished_at.map(Time),
+            bytes_in: step.bytes_in,
+            bytes_out: step.bytes_out,
+            facts: step.facts,
+            stored_file_id: step.stored_file_id,
+        }
+    }
+}
+
+/// The records of runs, with their outputs and their logs but for facts, in the order of the runs.
+pub(crate) async fn records(
+    state: &AppState,
+    reached: &Reached,
+    runs: Vec<Run>,
+) -> Result<Vec<RunRecord>, ApiError> {
+    let ids: Vec<Uuid> = runs.iter().map(|run| run.id).collect();
+    let mut db = state.store.read().await?;
+    let logs = workflows::logs(&mut db, &ids).await?;
+    with_logs(state, reached, db, runs, logs).await
+}
+
+/// The whole record of one run.
+pub(crate) async fn answer(
+    state: &AppState,
+    reached: &Reached,
+    run: Run,
+) -> Result<RunAnswer, ApiError> {
+    let mut db = state.store.read().await?;
+    let log = workflows::steps(&mut db, run.id).await?;
+    let logs = HashMap::from([(run.id, log)]);
+    let one = with_logs(state, reached, db, vec![run], logs).await?.pop();
+    Ok(RunAnswer::of(one.expect("each run has a record")))
+}
+
+async fn with_logs(
+    state: &AppState,
+    reached: &Reached,
+    mut db: Reader,
+    runs: Vec<Run>,
+    mut logs: HashMap<Uuid, Vec<Step>>,
+) -> Result<Vec<RunRecord>, ApiError> {
+    let ids: Vec<Uuid> = runs.iter().map(|run| run.id).collect();
+    let mut stored = workflows::stored_files(&mut db, &ids).await?;
+    let links = Links {
+        state,
+        base: &reached.address.base,
+        signer: Signer::of(&mut db).await?,
+    };
+    drop(db);
+    Ok(runs
+        .into_iter()
+        .map(|run| {
+            let log = logs.remove(&run.id).unwrap_or_default();
+            let stored = stored.remove(&run.id).unwrap_or_default();
+            record(&links, run, log, stored)
+        })
+        .collect())
+}
+
+fn record(links: &Links<'_>, run: Run, log: Vec<Step>, stored: Vec<File>) -> RunRecord {
+    let stored = stored.into_iter().map(|file| links.to_file(file));
+    RunRecord {
+        outputs: stored.chain(links.to_output(&run)).collect(),
+        log: log.into_iter().map(LogEntry::from).collect(),
+        id: run.id,
+        workflow_id: run.workflow_id,
+        workflow_version: run.workflow_version,
+        number: run.number,
+        status: run.status.as_str(),
+        gate: run.gate,
+        trigger: run.trigger.as_str(),
+        upload_source: run.upload_source,
+        input_filename: run.input_filename,
+        input_size: run.input_size,
+        error: run.error,
+        error_code: run.error_code,
+        error_node_id: run.error_node,
+        created_at: Time(run.created_at),
+        started_at: run.started_at.map(Time),
+        completed_at: run.completed_at.map(Time),
+    }
+}
+
+/// Makes the addresses of outputs.
+struct Links<'a> {
+    state: &'a AppState,
+    base: &'a str,
+    signer: Signer,
+}
+
+impl Links<'_> {
+    fn to_file(&self, file: File) -> OutputRecord {
+        let grant = DownloadGrant::for_file(file.id, self.state);
+        OutputRecord {
+            download_url: Some(download_url(&self.signer, self.base, grant)),
+            stored_file_id: Some(file.id),
+            filename: file.filename,
+            mime_type: file.mime_type,
+            size_bytes: file.size_bytes,
+            width: file.width,
+            height: file.height,
+        }
+    }
+
+    fn to_output(&self, run: &Run) -> Option<OutputRecord> {
+        let output = run.output()?;
+        let works_until = run.expires_at.filter(|expires_at| now_ms() < *expires_at);
+        let url = works_until.map(|expires_at| {
+            let what = Downloadable::Output(run.id);
+            download_url(&self.signer, self.base, DownloadGrant { what, expires_at })
+        });
+        Some(OutputRecord {
+            download_url: url,
+            stored_file_id: None,
+            filename: output.filename,
+            mime_type: output.mime_type,
+            size_bytes: output.size,
+            width: output.width,
+            height: output.height,
+        })
+    }
+}
