@@ -28,7 +28,7 @@ impl Account {
     }
 }
 
-/// An account with what belongs to it.
+/// Account with the numbers of what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Summary {
     #[sqlx(flatten)]

@@ -1,10 +1,10 @@
-//! Rows of blobs, and the sweeping of those that nothing names any more.
+//! Rows of blobs, and the sweeping of unreferenced ones.
 //!
-//! - A row is written by [`record`] in the transaction of the row that names the blob; afterwards the file stays for as
-//!   long as something of [`REFERENCES`] names it, and a day longer.
-//! - Sweeping has two steps: mark what nothing names, delete what has been marked for a day and is still not named. Both
-//!   decisions are made by the writer, so that neither can pass an upload of the same bytes.
-//! - A file leaves its place inside the unit of work that deletes its row, by a rename; its blocks are freed afterwards.
+//! - A row is written by [`record`] in the transaction of the row that names the blob; afterwards the file is kept for
+//!   as long as something of [`REFERENCES`] names it, and a day longer.
+//! - Sweeping has two steps: mark what nothing names, delete what has been marked for a day and is still not named.
+//!   Both decisions are made by the writer, so that neither can race with an upload of the same bytes.
+//! - A file is renamed away inside the unit of work that deletes its row; its blocks are freed afterwards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,7 +30,7 @@ pub const REFERENCES: &[(&str, &str)] = &[
     ("video_captions", "blob"),
 ];
 
-/// How long a blob that nothing names is kept, as a row or as a file without one.
+/// Time for which an unreferenced blob is kept, as a row or as a file without one.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// Rows looked at in one statement of a reader, and deleted in one unit of work.
 const PAGE: usize = 200;
@@ -40,27 +40,27 @@ const PAGES_PER_SWEEP: usize = 50;
 const SHELVES_PER_SWEEP: usize = 8;
 /// The same of the first round after a start, which looks for what a killed process left: eight sweeps, one a minute.
 const SHELVES_PER_FIRST_SWEEP: usize = 32;
-/// How much earlier than the clock a file system's times may be.
+/// Greatest lag of a file system's times behind the clock.
 const FILE_TIMES_LAG_MS: i64 = 20;
 
-/// What is known of a stored blob.
+/// Row of a stored blob.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct BlobRow {
     pub hash: BlobHash,
     pub size_bytes: i64,
     pub crc32: u32,
     pub created_at: i64,
-    /// Since when nothing is known to name it.
+    /// Time since which nothing is known to name it.
     pub marked_at: Option<i64>,
 }
 
-/// Where the sweeps go on.
+/// Positions at which the sweeps continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Position {
     /// Rows up to this hash have been looked at in this round.
     after: Option<BlobHash>,
     prefix: HashPrefix,
-    /// When this process, the only one of the folder, began; `None` once a round has looked for what it found.
+    /// Start of this process, the only one of the folder; `None` once a round has looked for what it found.
     started_ms: Option<i64>,
 }
 
@@ -97,19 +97,19 @@ pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, E
         .ok_or(Error::NotFound("blob"))
 }
 
-/// How many blobs there are.
+/// Counts the blobs.
 pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {
     Ok(query_scalar("SELECT count(*) FROM blobs")
         .fetch_one(db.sqlite())
         .await?)
 }
 
-/// Whether something names the blob `blobs.hash`, in SQL.
+/// Returns the SQL condition that is true when something names the blob `blobs.hash`.
 fn is_named() -> String {
     naming(REFERENCES)
 }
 
-/// Whether one of these columns names the blob `blobs.hash`, in SQL.
+/// Returns the SQL condition that is true when one of these columns names the blob `blobs.hash`.
 pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> String {
     let exists = |(table, column): &(&str, &str)| {
         format!("EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = blobs.hash)")
@@ -125,7 +125,7 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(swept + delete_unrecorded(store, now_ms - KEPT_MS).await?)
 }
 
-/// Goes on through the rows where the last sweep ended, and marks what nothing names.
+/// Continues through the rows where the last sweep ended, and marks blobs that nothing names.
 async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
     for _ in 0..PAGES_PER_SWEEP {
         let after = position(store.blobs()).after;
@@ -209,7 +209,7 @@ async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
     }
 }
 
-/// Whether the blob went; it does not when something names it.
+/// Deletes a blob unless something names it; returns whether it was deleted.
 async fn delete_one(
     tx: &mut Tx<'_>,
     blobs: &Blobs,
@@ -259,7 +259,7 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
                 Box::pin(async move {
                     let mut removed = 0;
                     for hash in &suspects {
-                        // Asked again in the writer: an upload of the same bytes may have been recorded since.
+                        // Checked again in the writer: an upload of the same bytes may have been recorded since.
                         if !has_row(tx, hash).await? {
                             aside.extend(blobs.set_aside(hash)?);
                             removed += 1;
@@ -313,7 +313,7 @@ impl Aside {
     }
 }
 
-/// Runs a unit of work that takes files out of their place; they go for good when it was committed, and back when not.
+/// Runs a unit of work that renames files away; they are removed when it was committed, and restored when not.
 async fn take_away<T, F>(store: &Store, work: F) -> Result<T, Error>
 where
     T: Send + 'static,

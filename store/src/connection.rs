@@ -1,8 +1,9 @@
-//! What verbs run on. The driver's types stay hidden, so that another database can stand behind the same verbs.
+//! Connections on which verbs run. The driver's types stay hidden, so that another database can be put behind the same
+//! verbs.
 
 use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
 
-/// One unit of work inside the writer's transaction. Only verbs of this crate can do anything with it.
+/// Unit of work inside the writer's transaction. Only verbs of this crate can use it.
 pub struct Tx<'c> {
     connection: &'c mut SqliteConnection,
     /// The last event that it has written down.
@@ -17,7 +18,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// For the writer, which tells of it after the commit.
+    /// Notes an event for the writer, which publishes it after the commit.
     pub(crate) fn note_event(&mut self, seq: i64) {
         self.newest_event = self.newest_event.max(Some(seq));
     }
@@ -42,7 +43,7 @@ impl Reader {
     }
 }
 
-/// What a verb that only looks may run on: a [`Tx`] or a [`Reader`].
+/// Connection for verbs that only read: a [`Tx`] or a [`Reader`].
 pub trait Connection: sealed::Driver + Send {}
 
 impl Connection for Tx<'_> {}

@@ -17,21 +17,21 @@ pub struct NewEvent {
     pub account_id: Uuid,
     pub event_type: &'static str,
     pub audience: Audience,
-    /// Endpoints of the account that get it besides, whatever they subscribe to.
+    /// Endpoints of the account that get it too, whatever they subscribe to.
     pub also: Vec<Uuid>,
-    /// What it is about, such as `job:<uuid>`; the events about one resource are numbered.
+    /// Resource of the event, such as `job:<uuid>`; the events about one resource are numbered.
     pub resource: String,
     pub place: EventPosition,
     /// The payload. `sequence` is added to it.
     pub data: Map<String, Value>,
 }
 
-/// Which endpoints of the account get it. Those that are paused or deleted never do.
+/// Endpoints of the account that get an event. Paused and deleted ones never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// That subscribe to its type, or to `*`.
+    /// Endpoints that subscribe to its type, or to `*`.
     Everyone,
-    /// That subscribe to its type by name.
+    /// Endpoints that subscribe to its type by name.
     ThoseWhoNameIt,
     /// This one alone, whatever it subscribes to and even when it is paused. The event is in no feed, and its delivery has one
     /// attempt.
@@ -41,10 +41,10 @@ pub enum Audience {
 /// The event's place among those about its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventPosition {
-    /// There is no other: its `sequence` is 1, and nothing is remembered.
+    /// The only event of its resource: its `sequence` is 1, and no number is kept.
     Only,
     Next,
-    /// None comes later: the number is forgotten.
+    /// The last event of its resource: its number is deleted.
     Last,
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
 
-/// Whether broadcasts are kept.
+/// Recording mode: whether broadcasts are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum RecordMode {
@@ -28,7 +28,7 @@ impl RecordMode {
     }
 }
 
-/// Whether playlists carry low-latency parts.
+/// Latency mode: whether playlists carry low-latency parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Latency {
@@ -116,7 +116,7 @@ impl Default for NewLiveInput {
     }
 }
 
-/// What to change; `None` leaves a field as it is.
+/// Changes of a live input; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default)]
 pub struct LiveInputPatch {
     pub name: Option<String>,

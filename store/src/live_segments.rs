@@ -27,8 +27,8 @@ pub struct NewLiveSegment {
     pub bytes: i64,
 }
 
-/// Notes segments; one that is noted already (a repeated group) is overwritten.
-/// `Error::Conflict` when a newer owner has the input, `Error::NotFound` when the broadcast is gone.
+/// Records segments; one that is recorded already (a repeated group) is overwritten. `Error::Conflict` when a newer
+/// owner has the input, `Error::NotFound` when the broadcast was deleted.
 pub async fn insert(
     tx: &mut Tx<'_>,
     broadcast_id: &str,

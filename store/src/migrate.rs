@@ -15,7 +15,7 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 /// Copies of older schemas that are kept.
 const KEPT_COPIES: usize = 3;
 
-/// The last migration that a program knows.
+/// Returns the last migration of a program.
 pub(crate) fn known_version(migrator: &Migrator) -> i64 {
     migrator
         .iter()

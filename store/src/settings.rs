@@ -26,7 +26,7 @@ pub struct StoreSettings {
     pub writer_queue: usize,
     /// Units of work that share one commit at most.
     pub commit_group: usize,
-    /// How long a change or a read waits for a locked database or a free reader before it fails as busy.
+    /// Time for which a change or a read waits for a locked database or a free reader before it fails as busy.
     #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::required")]
     pub busy_timeout: Duration,
     /// Size of the write-ahead log above which it is truncated.

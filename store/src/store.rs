@@ -36,7 +36,7 @@ use crate::{
     writer::{Counters, LOCK_WAIT, Writer},
 };
 
-/// What a unit of work gives back: `Box::pin(async move { … })`.
+/// Future that a unit of work returns: `Box::pin(async move { … })`.
 pub type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 't>>;
 
 /// The database of one data folder. Clones share it; [`Store::close`] or dropping the last one ends it.
@@ -55,7 +55,7 @@ struct Shared {
 
 /// The way to the writer, if there is one.
 enum WriterHandle {
-    /// Opened beside a running service: there is nothing to write with.
+    /// Opened beside a running service: there is no writer.
     None,
     Running {
         /// Taken out to close the queue.
@@ -67,7 +67,7 @@ enum WriterHandle {
     },
 }
 
-/// Why changes do not go through at present.
+/// Reason why changes fail at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteFailure {
     pub since_ms: i64,
@@ -75,7 +75,7 @@ pub struct WriteFailure {
     pub reason: String,
 }
 
-/// What the writer has done since the start.
+/// Counters of the writer since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     pub commits: u64,
@@ -99,7 +99,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Whether uploads and jobs have to wait.
+    /// Returns whether uploads and jobs have to wait.
     pub fn is_low(&self) -> bool {
         self.free_bytes < self.min_free_bytes
     }
@@ -255,7 +255,8 @@ impl Store {
         Ok(Reader::new(self.shared.readers.acquire().await?))
     }
 
-    /// Why changes fail at present, for health and readiness; `None` when all is well. Published state: costs nothing.
+    /// Returns why changes fail at present, for health and readiness; `None` when all is well. Published state: costs
+    /// nothing.
     pub fn write_failure(&self) -> Option<WriteFailure> {
         match &self.shared.writer {
             WriterHandle::None => None,
@@ -263,8 +264,8 @@ impl Store {
         }
     }
 
-    /// Follows [`Event::seq`](crate::events::Event::seq) of the last event that this process has committed, 0 at first. A reader
-    /// sees what it tells. It closes when the store does.
+    /// Follows [`Event::seq`](crate::events::Event::seq) of the last event that this process has committed, 0 at
+    /// first. A reader sees every event up to it. It closes when the store does.
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         match &self.shared.writer {
             WriterHandle::None => watch::channel(0).1,
@@ -310,7 +311,7 @@ impl Store {
         folder::database(self.data_dir())
     }
 
-    /// Asks the file system; a system call.
+    /// Queries the file system; a system call.
     pub fn disk_space(&self) -> Result<DiskSpace, Error> {
         disk_space(&self.shared.settings)
     }
@@ -334,13 +335,13 @@ impl Store {
         workflows::sweep(self, retention, now_ms).await
     }
 
-    /// Commits what is queued, frees the leases of [`Store::owner`] so that the next process goes on at once, refuses what
-    /// comes later, and gives the lock back. Waits for readers at most `store.busy_timeout`.
+    /// Commits what is queued, frees the leases of [`Store::owner`] so that the next process continues at once,
+    /// rejects later changes, and releases the lock. Waits for readers at most `store.busy_timeout`.
     pub async fn close(&self) {
         if let WriterHandle::Running { queue, task, .. } = &self.shared.writer {
             self.free_leases().await;
-            // The writer ends when the last sender is gone. It must be the last to close the database: only then is the log
-            // written back and removed.
+            // The writer ends when the last sender is dropped. It must be the last to close the database: only then is
+            // the log written back and removed.
             let queue = locked(queue).take();
             let _ = timeout(
                 self.shared.settings.busy_timeout,
@@ -356,7 +357,8 @@ impl Store {
         }
     }
 
-    /// What cannot be freed is void at the next start, which takes its work for interrupted.
+    /// Frees the leases of this process. Those that cannot be freed are void at the next start, which takes its work
+    /// for interrupted.
     async fn free_leases(&self) {
         let owner = self.owner();
         let freed = self.write(move |tx| Box::pin(work::release_all(tx, None, owner)));

@@ -17,7 +17,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A unit in the queue.
 pub(crate) struct Queued {
-    /// When it is refused rather than begun.
+    /// Time from which the unit is rejected rather than begun.
     pub(crate) expires: Instant,
     pub(crate) unit: Box<dyn Unit>,
 }
@@ -89,7 +89,7 @@ where
             Some(failure) => Err(failure),
             None => self.result.unwrap_or_else(never_ran),
         };
-        // The caller may have left; what was committed stays.
+        // The caller may have been dropped; the commit is kept.
         let _ = self.reply.send(answer);
     }
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx, credentials::PasswordHash, sessions};
 
-/// What a user may do in the dashboard.
+/// Role of a user in the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Role {

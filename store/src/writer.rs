@@ -1,8 +1,9 @@
 //! The one writer: takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
 //!
-//! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted neighbour.
-//! - When the database is locked or the disk fails, the writer waits and tries again; units are refused when their time is
-//!   up. It publishes why ([`WriteFailure`]) and finds out by itself when it is over.
+//! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted unit of the
+//!   same group.
+//! - When the database is locked or the disk fails, the writer waits and tries again; units are rejected when their
+//!   time has passed. It publishes why ([`WriteFailure`]) and detects by itself when it is over.
 //! - A connection that failed in any way is replaced.
 //! - Ends when its queue is closed and empty.
 
@@ -32,15 +33,15 @@ use crate::{
     unit::{Queued, Submitted},
 };
 
-/// How long SQLite itself waits for a lock: the writer looks after its queue in between.
+/// Time for which SQLite itself waits for a lock: the writer looks after its queue in between.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// Waiting shorter than this is no write_failure worth telling.
 const TROUBLE_AFTER: Duration = Duration::from_secs(1);
-/// How often the writer tries, when it is in write_failure and no one wants to write.
+/// Interval of the writer's probes when it is in write_failure and no change is queued.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Between attempts to truncate a log that readers hold.
 const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
-/// How long a truncation may wait for readers.
+/// Time for which a truncation may wait for readers.
 const TRUNCATE_WAIT: Duration = Duration::from_millis(20);
 
 /// Counters that the writer publishes.
@@ -84,7 +85,7 @@ impl Writer {
         drop(self.lock);
     }
 
-    /// Waits for work and takes what is there; `None` when the queue is closed and empty.
+    /// Waits for work and takes what is queued; `None` when the queue is closed and empty.
     async fn next_group(&mut self) -> Option<Vec<Queued>> {
         let first = if self.write_failure.borrow().is_some() {
             match timeout(PROBE_EVERY, self.queue.recv()).await {
@@ -144,7 +145,7 @@ impl Writer {
             Err(error) => {
                 let error = Error::from(error);
                 self.publish_write_failure(&reason_of(&error), waiting_since.1);
-                // Closing undoes the transaction and forgets whatever state the failure left behind.
+                // Closing rolls the transaction back and drops whatever state the failure left behind.
                 let _ = connection.close().await;
                 self.refuse(group, &error);
             }
@@ -184,7 +185,7 @@ impl Writer {
         }
     }
 
-    /// Refuses what has waited too long and takes more in its place, until nothing that was queued is late.
+    /// Rejects units that have waited too long and takes more instead, until none of the queued ones is late.
     fn refuse_expired(&mut self, group: &mut Vec<Queued>, error: &Error, since_ms: i64) {
         loop {
             self.fill(group);
@@ -268,7 +269,7 @@ impl Writer {
     }
 }
 
-/// Why the database takes no changes, in words for people.
+/// Returns why the database takes no changes, in words for people.
 fn reason_of(error: &Error) -> String {
     match error {
         Error::Busy(reason) => reason.clone(),
@@ -277,7 +278,7 @@ fn reason_of(error: &Error) -> String {
     }
 }
 
-/// A change of nothing, which shows whether changes go through.
+/// Returns an empty change, which shows whether changes succeed.
 fn probe() -> Queued {
     let (unit, _answer) = Submitted::new(|tx| {
         Box::pin(async move {
@@ -293,14 +294,15 @@ fn probe() -> Queued {
     }
 }
 
-/// What of a group was committed.
+/// Units of a group that were committed.
 #[derive(Default)]
 struct Done {
     units: u64,
     newest_event: Option<i64>,
 }
 
-/// Runs every unit in a savepoint, commits, and returns what stays. An error means that nothing of the group does.
+/// Runs every unit in a savepoint, commits, and returns what was committed. An error means that nothing of the group
+/// was.
 async fn run_group(
     connection: &mut SqliteConnection,
     group: &mut [Queued],

@@ -1,7 +1,7 @@
-//! Brings blobs from one folder of blobs to another.
+//! Copies blobs from one folder of blobs to another.
 //!
-//! A blob is linked where both lie on one file system, else copied; either way it has its name only once it is whole and
-//! flushed. Blobs never change, so one that is there already stays. Everything here blocks.
+//! A blob is linked where both folders are on one file system, else copied; either way it has its name only once it is
+//! whole and flushed. Blobs never change, so an existing one is kept. Everything here blocks.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use crate::{
     copy, folder,
 };
 
-/// Of a name that is not a blob's yet.
+/// File name extension of an incomplete copy.
 const PARTIAL: &str = "partial";
 
 pub(super) struct BlobCopier {
@@ -37,7 +37,7 @@ pub(super) struct BlobCopier {
 /// A blob that could not be brought, and why, for people.
 pub(super) type Failed = (BlobHash, String);
 
-/// Whether a name is one that a broken-off copy left.
+/// Returns whether a name is one that an interrupted copy left.
 pub(super) fn is_partial(name: &Path) -> bool {
     name.extension().is_some_and(|it| it == PARTIAL)
 }
@@ -73,7 +73,8 @@ impl BlobCopier {
         }
     }
 
-    /// Those that the source has lost or spoilt are returned; an error is one of the target, and ends the work.
+    /// Copies or links the blobs of `entries`. Returns those that are missing or damaged in the source; an error is
+    /// one of the target, and ends the work.
     pub(super) fn bring(&mut self, entries: &[Entry]) -> Result<Vec<Failed>, Error> {
         let mut failed = Vec::new();
         for entry in entries {
@@ -131,7 +132,7 @@ impl BlobCopier {
         Ok(Outcome::Brought)
     }
 
-    /// Whether a blob is in its place already.
+    /// Returns whether a blob is in its place already.
     fn is_whole(&mut self, target: &Path, entry: &Entry) -> bool {
         let has_length = fs::metadata(target).is_ok_and(|found| found.len() == entry.size_bytes);
         has_length
@@ -151,7 +152,7 @@ impl BlobCopier {
         }
     }
 
-    /// What a copy reads is checked on the way.
+    /// Copies a file; checks what it reads against the checksum.
     fn copy(
         &mut self,
         source: &Path,

@@ -15,7 +15,7 @@ use crate::{
 
 /// Rows that are read, and then carried, at a time.
 const PAGE: i64 = 200;
-/// Of the files with the same bytes, how many are named to people.
+/// File names listed for files with the same bytes.
 const FILENAMES: i64 = 3;
 
 pub(super) struct BackupIndex {
@@ -33,7 +33,8 @@ pub(super) struct Entry {
 }
 
 impl BackupIndex {
-    /// `Error::Newer` for a database whose blobs this program may not know how to find.
+    /// Opens the index. `Error::Newer` for a database of a version whose references to blobs this program may not
+    /// know.
     pub(super) async fn open(database: &Path) -> Result<Self, Error> {
         let options = store::read_only(database).immutable(true);
         let mut connection = options.connect().await?;

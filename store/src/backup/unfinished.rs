@@ -11,8 +11,8 @@ use crate::{Error, folder};
 
 const NAME: &str = "unfinished";
 
-/// The hold on a folder in which a backup is written. The kernel gives the lock back when the process ends; the file
-/// stays then, and says that what lies there was a backup's.
+/// Lock of a folder in which a backup is written. The kernel releases the lock when the process ends; the file remains
+/// then, and marks the folder's contents as a backup's.
 pub(super) struct Unfinished {
     path: PathBuf,
     _file: File,
@@ -44,7 +44,7 @@ impl Unfinished {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(taken()),
-            // File systems of other machines may know no locks.
+            // Network file systems may not support locks.
             Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(Error::file("cannot lock", path)(error)),
         }

@@ -1,9 +1,9 @@
-//! The bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
+//! Bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
 //!
-//! - Only what a [`BackupProgress`] tells counts: those bytes were on the disk before it was made. What lies behind them, after a
-//!   crash or a piece that was refused, is cut off: by [`Blobs::cut_partial`], and when the file is opened again.
-//! - A file that has become a blob has a second name. It is never written or cut again: a copy takes its place.
-//! - Long files are read [`TURN_BYTES`] at a time, so that the work of others comes in between.
+//! - Only the bytes of a [`PartialState`] count: they were on the disk before it was made. Bytes after them, from a
+//!   crash or a rejected piece, are truncated: by [`Blobs::cut_partial`], and when the file is opened again.
+//! - A file that has become a blob has a second name. It is never written or truncated again: a copy replaces it.
+//! - Long files are read [`TURN_BYTES`] at a time, so that other work is done in between.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -30,7 +30,7 @@ use crate::{Error, folder};
 /// Bytes that are read, or copied, in one go before others have their turn on the blocking pool.
 const TURN_BYTES: u64 = 8 << 20;
 
-/// What a row keeps of the bytes that are safe; nothing at first.
+/// Hash state and length of the bytes that are safe, as a row keeps them; empty at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialState {
     pub length: u64,
@@ -40,7 +40,7 @@ pub struct PartialState {
     pub sha256: Vec<u8>,
 }
 
-/// A file that an upload is appended to, by one request at a time. It stays when this is dropped.
+/// File to which an upload is appended, by one request at a time. It is kept when this is dropped.
 #[derive(Debug)]
 pub struct Partial {
     blobs: Blobs,
@@ -53,7 +53,8 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Appends. `Error::Full` when the disk is, or falls below `store.min_free`; this is of no use afterwards.
+    /// Appends bytes. `Error::Full` when the disk is full, or falls below `store.min_free`; this is unusable
+    /// afterwards.
     pub async fn write(&mut self, bytes: &Bytes) -> Result<(), Error> {
         self.written += bytes.len() as u64;
         self.appender.write(bytes).await
@@ -68,13 +69,13 @@ impl Partial {
         self.written == 0
     }
 
-    /// The state of SHA-256 was not understood: the bytes were read, and had better not be read once more. Until
-    /// [`Partial::sync`] has told the new one.
+    /// Returns true when the state of SHA-256 was not readable, so that the bytes were hashed again, until
+    /// [`Partial::sync`] has returned a new state: store that soon, to avoid hashing them once more.
     pub fn is_hashed_again(&self) -> bool {
         self.is_hashed_again
     }
 
-    /// Brings everything to the disk; what it returns may be told to others.
+    /// Flushes everything to the disk; the returned state may be stored or sent.
     pub async fn sync(&mut self) -> Result<PartialState, Error> {
         self.appender.flush().await?;
         let (path, length, is_new) = (self.path.clone(), self.written, self.is_new);
@@ -110,7 +111,7 @@ impl Partial {
         digested(&self.blobs, file, &self.path, from, digest, update).await
     }
 
-    /// What was written so far, opened for reading only, with a position of its own.
+    /// Opens what was written so far for reading only, with a position of its own.
     pub async fn reader(&mut self) -> Result<File, Error> {
         self.appender.flush().await?;
         let path = self.path.clone();
@@ -119,8 +120,9 @@ impl Partial {
             .await
     }
 
-    /// Makes a blob of it, as [`super::Spool::seal`]. The partial file stays, so that a change that cannot be committed loses
-    /// nothing; [`Blobs::remove_partial`] once it has been. `Error::NotFound` when someone has removed it.
+    /// Makes a blob of it, as [`super::Spool::seal`] does. The partial file is kept, so that a change that cannot be
+    /// committed loses nothing; call [`Blobs::remove_partial`] after the commit. `Error::NotFound` when the file was
+    /// removed.
     pub async fn seal(self) -> Result<Sealed, Error> {
         let writer = self.appender.into_writer().await?;
         let (blobs, path) = (self.blobs.clone(), self.path);
@@ -141,8 +143,8 @@ impl Partial {
 }
 
 impl Blobs {
-    /// Opens an upload's file to append behind `progress`; a new one when that is nothing. `Error::NotFound` when the bytes are
-    /// not there, as after a restore; `Error::Full` when the disk is below `store.min_free`.
+    /// Opens an upload's file to append after `progress`; creates it when `progress` is empty. `Error::NotFound` when
+    /// the bytes are missing, as after a restore; `Error::Full` when the disk is below `store.min_free`.
     pub async fn partial(&self, upload: Uuid, progress: PartialState) -> Result<Partial, Error> {
         let path = self.partial_path(upload);
         let (writer, is_hashed_again) = match progress.length {
@@ -170,7 +172,7 @@ impl Blobs {
         .await
     }
 
-    /// Whether so many bytes of an upload are there.
+    /// Returns whether an upload's file has at least `length` bytes.
     pub async fn has_partial(&self, upload: Uuid, length: u64) -> Result<bool, Error> {
         let path = self.partial_path(upload);
         self.blocking(move || match fs::metadata(&path) {
@@ -406,7 +408,7 @@ fn restored(state: &[u8]) -> Option<Sha256> {
     Sha256::deserialize(&state).ok()
 }
 
-/// The file's position stays.
+/// Hashes a file's bytes again; the file's position is unchanged.
 async fn hashed_again(blobs: &Blobs, file: File, path: &Path) -> Result<Writer, Error> {
     let reader = file
         .try_clone()
@@ -574,7 +576,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
     }
 
-    /// With one permit for all work: anyone who asks meanwhile comes after the turn that is under way.
+    /// Uses one permit for all work: others wait for the running turn only.
     #[tokio::test]
     async fn others_work_while_a_long_file_is_hashed_again_or_copied() {
         let folder = tempfile::tempdir().unwrap();
@@ -606,7 +608,7 @@ mod tests {
                 partial
             };
             let other = async {
-                // Far fewer than the turns that the file takes: an end is heard of late at times.
+                // Far fewer than the turns that the file takes: the end may be noticed late.
                 for _ in 0..2 {
                     blobs.blocking(|| Ok(())).await.unwrap();
                 }

@@ -1,4 +1,5 @@
-//! A temporary file on its way to become a blob: written by an upload or a worker, hashed on the way, sealed at the end.
+//! Temporary file that becomes a blob: written by an upload or a worker, hashed while it is written, sealed at the
+//! end.
 //!
 //! Memory is bounded for each spool, whatever the length of the file.
 
@@ -46,7 +47,8 @@ impl Spool {
         })
     }
 
-    /// Appends. `Error::Full` when the disk is, or falls below `store.min_free`; the spool is of no use afterwards.
+    /// Appends bytes. `Error::Full` when the disk is full, or falls below `store.min_free`; the spool is unusable
+    /// afterwards.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..missing]);
@@ -79,7 +81,7 @@ impl Spool {
         ))
     }
 
-    /// What was written so far, opened for reading only, with a position of its own.
+    /// Opens what was written so far for reading only, with a position of its own.
     pub async fn reader(&mut self) -> Result<File, Error> {
         self.appender.flush().await?;
         let path = self.link.0.clone();
@@ -120,7 +122,7 @@ pub(super) fn temporary_writer(blobs: &Blobs) -> Result<(Temporary, Writer), Err
     Ok((Temporary(path), writer))
 }
 
-/// Flushed through a descriptor of its own: the one that wrote may be gone already.
+/// Flushes the file through a descriptor of its own: the one that wrote may be closed already.
 fn sync(path: &Path) -> Result<(), Error> {
     File::open(path)
         .and_then(|file| file.sync_all())
@@ -167,7 +169,7 @@ pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<S
     placed(blobs, link, blob, head)
 }
 
-/// A blob whose bytes are on the disk under its name. Until it is dropped a link of its own keeps them, so that a sweep
+/// Blob whose bytes are on the disk under its name. Until it is dropped a link of its own keeps them, so that a sweep
 /// between sealing and [`crate::blobs::record`] loses nothing.
 #[derive(Debug)]
 pub struct Sealed {
@@ -187,7 +189,7 @@ impl Sealed {
         &self.head
     }
 
-    /// Puts the file in its place again when someone has swept it away; blocks, for microseconds when all is well.
+    /// Restores the file under the blob's name when a sweep has removed it; blocks, for microseconds when it exists.
     pub(crate) fn ensure_placed(&self) -> Result<(), Error> {
         match fs::metadata(self.blobs.path(&self.blob.hash)) {
             Ok(found) if found.len() == self.blob.size => Ok(()),

@@ -1,8 +1,9 @@
 //! Password hashes: Argon2id in memory that is kept and reused.
 //!
-//! A hash works in 19 MiB. The allocator does not give blocks of that size back to the system once threads come and go, so
-//! [`CONCURRENT_HASHES`] blocks are all that this process ever has; each is made at its first use. A further caller waits, which
-//! bounds hashes at a time whatever callers do. Call these functions on the blocking pool: they take tens of milliseconds.
+//! A hash works in 19 MiB. The allocator does not return blocks of that size to the system once threads start and end,
+//! so this process has [`CONCURRENT_HASHES`] blocks at most; each is made at its first use. A further caller waits,
+//! which bounds concurrent hashes whatever callers do. Call these functions on the blocking pool: they take tens of
+//! milliseconds.
 
 use std::{
     fmt,
@@ -18,17 +19,17 @@ use subtle::ConstantTimeEq as _;
 use super::{Secret, password, random_bytes};
 use crate::Error;
 
-/// Hashes at a time, and so blocks of 19 MiB that are kept: as many as two cores bear beside live streams.
+/// Concurrent hashes, and so blocks of 19 MiB that are kept: as many as two cores can run beside live streams.
 pub const CONCURRENT_HASHES: usize = 2;
 
 /// The parameters of new hashes, 19 MiB, 2 passes and 1 lane, are those of OWASP's Password Storage Cheat Sheet.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// Passes that a stored hash may ask for.
+/// Greatest number of passes of a stored hash.
 const MAX_PASSES: u32 = 8;
 const SALT_BYTES: usize = 16;
-/// Longest password taken, in bytes: a bound on the work that a sign-in can ask for.
+/// Longest accepted password, in bytes: bounds the work of a sign-in.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 static MEMORY: Memory = Memory::new();
@@ -82,7 +83,7 @@ pub fn hash_password(password: &Secret) -> Result<PasswordHash, Error> {
     Ok(PasswordHash(Phc { hash, ..phc }.to_string()))
 }
 
-/// Whether the password is the hashed one. Blocks for tens of milliseconds.
+/// Returns whether the password matches the hash. Blocks for tens of milliseconds.
 ///
 /// A hash that cannot be read, or that asks for more than 19 MiB or 8 passes, verifies no password.
 pub fn verify_password(password: &Secret, hash: &PasswordHash) -> bool {
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// As the `argon2` crate alone makes and checks them, in memory of its own.
+    /// Compares with hashes that the `argon2` crate alone makes and checks, in memory of its own.
     #[test]
     fn hashes_are_those_of_the_library() {
         use argon2::{PasswordHasher as _, PasswordVerifier as _};

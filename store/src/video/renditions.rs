@@ -22,7 +22,7 @@ pub enum RenditionKind {
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Rendition {
     pub stream_id: Uuid,
-    /// Of the stream's, video first, from 0.
+    /// Number among the stream's renditions, video first, from 0.
     pub number: u8,
     /// In addresses and of its file, such as `720p` and `audio`; unique in the stream.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Rendition {
     pub init_length: Option<i64>,
     /// Stored ones.
     pub segment_count: u32,
-    /// Of its init section and segments.
+    /// Size of its init section and segments.
     pub size_bytes: i64,
     pub duration_90k: i64,
 }
@@ -56,7 +56,7 @@ impl Rendition {
         u64::try_from(bits * 90_000 / u128::from(duration_90k)).ok()
     }
 
-    /// Of its segments.
+    /// Returns the size of its segments.
     fn media_bytes(&self) -> u64 {
         let init = self.init_length.unwrap_or(0);
         u64::try_from(self.size_bytes - init).unwrap_or(0)
@@ -75,11 +75,11 @@ pub struct PlannedRendition {
     pub is_copy: bool,
 }
 
-/// What the source is, and what is made of it.
+/// Facts of the source, and the renditions to be made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub duration_ms: Option<i64>,
-    /// As shown, in pixels; `None` without pictures.
+    /// Size as shown, in pixels; `None` without video.
     pub size: Option<(u32, u32)>,
     /// Video first.
     pub renditions: Vec<PlannedRendition>,
@@ -147,7 +147,7 @@ pub async fn renditions(
     )
 }
 
-/// As [`renditions`], of several streams at once.
+/// Returns the renditions of several streams at once, as [`renditions`] does of one.
 pub async fn renditions_of(
     db: &mut impl Connection,
     streams: &[Uuid],

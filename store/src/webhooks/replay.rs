@@ -1,4 +1,4 @@
-//! Sending again, and test events: one attempt each, by the owner's wish and whatever the endpoint's state.
+//! Replays and test events: one attempt each, at the owner's request and whatever the endpoint's state.
 
 use serde_json::{Map, Value};
 use sqlx::{query, query_scalar};

@@ -1,12 +1,13 @@
-//! How long events and deliveries are kept: for a time, and within a number of bytes.
+//! Retention of events and deliveries: for a time, and within a number of bytes.
 //!
-//! - What has ended goes when it is old enough. Over the bytes, the oldest goes first: deliveries that were made, then those
-//!   that failed, in both cases with their events and after those of an earlier time that no delivery names; then the
-//!   other events that no delivery names.
-//! - What waits for an endpoint that is in use, or was asked for once more, is never touched. What waits for one that is
-//!   suspended or paused goes when it is as old as anything may get, and as a last resort for its bytes; the log says how
-//!   much.
-//! - The bytes, the feed's end and an event's deliveries are counted by the schema's triggers; here are deletions alone.
+//! - What has ended is deleted when it is old enough. Over the bytes, the oldest is deleted first: deliveries that
+//!   were made, then those that failed, in both cases with their events and after those of an earlier time that no
+//!   delivery names; then the other events that no delivery names.
+//! - A delivery that waits for an endpoint in use, or that was requested again, is never deleted. One that waits for a
+//!   suspended or paused endpoint is deleted at the greatest age that anything may have, and as a last resort for its
+//!   bytes; the log says how much.
+//! - The bytes, the feed's end and an event's deliveries are counted by the schema's triggers; this module only
+//!   deletes.
 
 use std::time::Duration;
 
@@ -20,11 +21,11 @@ use crate::{
 
 use super::{DeliveryStatus, kept_bytes};
 
-/// The number of the last event about a resource is forgotten when none has come for so long.
+/// Time after which the number of the last event about a resource is deleted when none has followed.
 const SEQUENCES_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 /// A delivery takes at least so many bytes, as the schema counts them.
 const DELIVERY_BYTES: u64 = 640;
-/// What a delivery can end as; first what is less worth keeping: a failed one can still be sent again.
+/// Final states of a delivery, the less valuable first: a failed one can still be sent again.
 const ENDED: [DeliveryStatus; 2] = [DeliveryStatus::Delivered, DeliveryStatus::Failed];
 /// For each delivery of a turn, so many attempts may go in it.
 const ATTEMPTS: u32 = 8;
@@ -66,7 +67,7 @@ pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> 
     Ok(deleted + old + sequences + room)
 }
 
-/// By age: deliveries that ended, those that waited too long, and the events that nothing names then.
+/// Deletes by age: deliveries that ended, those that waited too long, and the events that nothing names then.
 async fn sweep_old(store: &Store, before: i64) -> Result<u64, Error> {
     let mut rows = 0;
     for ended in ENDED {
@@ -92,7 +93,7 @@ async fn sweep_old(store: &Store, before: i64) -> Result<u64, Error> {
     Ok(rows + waited + events)
 }
 
-/// Removes the oldest until no more than `keep_bytes` are left, or nothing that may go.
+/// Deletes the oldest until no more than `keep_bytes` are left, or nothing that may be deleted.
 async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     let is_over = async || Ok::<_, Error>(kept_bytes(&mut store.read().await?).await? > keep_bytes);
     if !is_over().await? {
@@ -121,7 +122,7 @@ async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<S
     })
 }
 
-/// How many rows may go without making more room than is needed, to a row.
+/// Returns how many rows may be deleted without making more room than is needed, to a row.
 fn within_excess(bytes: u64, keep_bytes: u64, most: u32) -> u32 {
     let excess = bytes.saturating_sub(keep_bytes);
     u32::try_from(excess.div_ceil(DELIVERY_BYTES)).map_or(most, |rows| rows.min(most))
@@ -146,7 +147,7 @@ async fn delete_oldest(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     delete_unnamed_events(tx, i64::MAX, most).await
 }
 
-/// How much was deleted.
+/// Counts of deleted rows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Deleted {
     deliveries: u64,
@@ -208,7 +209,8 @@ async fn delete_ended(
     Ok(delete(tx, &oldest, most).await?.rows)
 }
 
-/// As [`delete_ended`], of what was made before a time and waits for endpoints that are not in use.
+/// Deletes as [`delete_ended`] does: deliveries that were made before a time and wait for endpoints that are not in
+/// use.
 async fn delete_waiting_before(
     tx: &mut Tx<'_>,
     created_before: i64,
@@ -263,7 +265,7 @@ async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// A page of them, by a reader: what waits for endpoints in use lies between them, and may be much.
+/// Returns a page of them, by a reader: deliveries for endpoints in use are between them, and may be many.
 async fn waiting_after(db: &mut impl Connection, after: i64) -> Result<Vec<i64>, Error> {
     Ok(query_scalar(
         "SELECT d.seq FROM webhook_deliveries d CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id
@@ -279,7 +281,7 @@ async fn waiting_after(db: &mut impl Connection, after: i64) -> Result<Vec<i64>,
 struct Dropped {
     deliveries: u64,
     rows: u64,
-    /// Where to go on; `None` when there is room enough.
+    /// Position at which to continue; `None` when there is room enough.
     up_to: Option<i64>,
 }
 
@@ -312,7 +314,8 @@ async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<D
     })
 }
 
-/// Numbers that no one goes on counting. A live input may be idle for years, and counts on for as long as there is one.
+/// Deletes numbers that are not counted on any more. A live input may be idle for years, and its numbers continue for
+/// as long as it exists.
 async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64, Error> {
     let deleted = query(
         "DELETE FROM event_sequences WHERE resource IN (
@@ -328,7 +331,7 @@ async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64
     Ok(deleted.rows_affected())
 }
 
-/// Ends what waits for endpoints that their owners deleted, and removes those of which no delivery tells any more.
+/// Ends deliveries that wait for deleted endpoints, and removes the endpoints that no delivery names any more.
 async fn sweep_deleted_endpoints(store: &Store, now_ms: i64) -> Result<u64, Error> {
     in_turns(store, move |tx, most| {
         Box::pin(end_without_endpoint(tx, now_ms, most))

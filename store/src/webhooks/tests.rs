@@ -212,7 +212,7 @@ pub(crate) fn file_uploaded(account_id: Uuid) -> NewEvent {
     }
 }
 
-/// How the attempt of a claim ended.
+/// Returns the outcome of a claim's attempt.
 fn ended(claimed: &Claimed, next: Next) -> Attempted {
     let is_success = next == Next::Delivered;
     Attempted {

@@ -1,7 +1,7 @@
-//! Which runs of a workflow are worked on, and which wait.
+//! Admission of a workflow's runs: which are worked on, and which wait.
 //!
-//! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted there too,
-//! along an index that holds nothing else, so that two runs that end at once admit two.
+//! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted
+//! there too, along an index that holds nothing else, so that two runs that end at once admit two.
 
 use sqlx::{FromRow, query_as, query_scalar};
 use uuid::Uuid;
@@ -46,7 +46,7 @@ pub(super) async fn target(
     .ok_or(Error::NotFound("workflow"))
 }
 
-/// What a run needs to be queued.
+/// Bounds that a run needs to be queued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Admitted runs of the workflow.
@@ -57,7 +57,7 @@ pub(super) struct Bounds {
     pub operations: u64,
 }
 
-/// What becomes of a run that is to be queued. Nothing was changed unless it is paid for.
+/// Outcome for a run that is to be queued. Nothing was changed unless it is paid for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AdmissionOutcome {
     Paid {

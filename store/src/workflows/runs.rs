@@ -48,7 +48,7 @@ impl RunStatus {
     }
 }
 
-/// What made a run.
+/// Trigger of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Trigger {
@@ -78,13 +78,13 @@ pub struct Run {
     pub id: Uuid,
     pub account_id: Uuid,
     pub workflow_id: Uuid,
-    /// As it was when the run was made.
+    /// Name as it was when the run was made.
     pub workflow_name: String,
     pub workflow_version: i64,
-    /// Of the workflow's runs, from 1.
+    /// Number among the workflow's runs, from 1.
     pub number: i64,
     pub status: RunStatus,
-    /// Whether the gate let the upload in; `None` without a gate, and before.
+    /// True when the gate accepted the upload; `None` without a gate, and before its result.
     pub gate: Option<bool>,
     pub trigger: Trigger,
     pub lane: Lane,
@@ -92,7 +92,7 @@ pub struct Run {
     pub is_admitted: bool,
     /// Times it was queued again.
     pub retries: u32,
-    /// Of its input; what it stores has one more.
+    /// Generation of its input; what it stores has one more.
     pub generation: u32,
     pub upload_source: String,
     /// `None` once it has expired.
@@ -117,15 +117,15 @@ pub struct Run {
     pub error_node: Option<String>,
     pub error_code: Option<String>,
     pub created_at: i64,
-    /// When it was queued last.
+    /// Time at which it was queued last.
     pub queued_at: i64,
     pub started_at: Option<i64>,
     pub completed_at: Option<i64>,
-    /// Until then its input and output are kept; `None` until it ends, and once they are gone.
+    /// Time until which its input and output are kept; `None` until it ends, and once they are deleted.
     pub expires_at: Option<i64>,
 }
 
-/// What a run works on.
+/// Input of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunInput {
     pub blob: BlobHash,

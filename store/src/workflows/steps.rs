@@ -45,7 +45,7 @@ pub struct Step {
     /// The way that a branch took.
     pub branch: Option<bool>,
     pub message: String,
-    /// What an inspection found.
+    /// Facts that an inspection found.
     pub facts: Option<Value>,
     pub started_at: Option<i64>,
     pub finished_at: Option<i64>,
@@ -57,7 +57,7 @@ pub struct Step {
     pub stored_file_id: Option<Uuid>,
 }
 
-/// A buffer as it was when the step finished. Whether its bytes are still there is for their place to say.
+/// Buffer as it was when the step finished. Its bytes may be missing by now; opening it at its place checks that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepOutput {
     pub place: BufferLocation,
@@ -70,7 +70,7 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
-    /// As [`crate::blob::Blobs::open_scratch`] compares it.
+    /// Returns the buffer as [`crate::blob::Blobs::open_scratch`] compares it.
     pub fn scratched(&self) -> Scratched {
         Scratched {
             length: self.length.unsigned_abs(),
@@ -84,7 +84,7 @@ impl StepOutput {
     }
 }
 
-/// Where a step's buffer lies.
+/// Place of a step's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum BufferLocation {
@@ -224,7 +224,7 @@ pub async fn record_steps(tx: &mut Tx<'_>, lease: &Lease, steps: &[Step]) -> Res
     insert(tx, lease.id, steps).await
 }
 
-/// Notes the steps that a run did not come to, in the transaction that ends it.
+/// Records the steps that a run did not reach, in the transaction that ends it.
 pub async fn record_skipped(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Result<(), Error> {
     insert(tx, run_id, steps).await
 }

@@ -1,4 +1,4 @@
-//! Blobs on a real disk: what is sealed stays, what nothing names goes, and neither passes the other.
+//! Blobs on a real disk: sealed ones are kept, unreferenced ones are deleted, without races between both.
 
 use std::{
     fs::File,

@@ -14,7 +14,7 @@ use crate::{
     support::{NOW, add_account, store},
 };
 
-/// Those that a test does not speak of.
+/// Returns default terms of a share.
 fn terms(account_id: Uuid, folder_id: Uuid) -> NewShare {
     let id = Uuid::now_v7();
     NewShare {
