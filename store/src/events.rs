@@ -72,7 +72,7 @@ pub fn name(id: Uuid) -> String {
     format!("evt_{id}")
 }
 
-/// The envelope (interface.md §2).
+/// Envelope of an event's payload (`docs/reference/events.md`).
 #[derive(Serialize)]
 struct Envelope<'a> {
     id: String,

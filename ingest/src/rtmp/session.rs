@@ -1,10 +1,12 @@
-//! One connection's protocol as a state machine: bytes and time in, units and bytes out. No socket, no task.
+//! Protocol of one connection as a state machine: bytes and time in, units and bytes out. No socket, no task.
 //!
 //! ```text
-//! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶ Ended
+//! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶
+//! Ended
 //! ```
 //!
-//! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the connection.
+//! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the
+//! connection.
 
 use std::{fmt, time::Duration};
 
@@ -38,27 +40,27 @@ const MESSAGES_BEFORE_PUBLISH: usize = 64;
 const RESERVE_PUBLISHING: usize = 256 << 10;
 /// The same before, where no one is known.
 const RESERVE_BEFORE_PUBLISH: usize = 1 << 10;
-/// Bytes of answers that may wait; a client that asks for more in one turn asks for trouble.
+/// Bytes of answers that may wait; a client that causes more in one turn is malicious.
 const MAX_OUTPUT: usize = 64 << 10;
 /// Message streams a client may create.
 const MAX_STREAMS: u32 = 16;
-/// What we announce as window and bandwidth, and take as the client's window until it says otherwise.
+/// Window and bandwidth that we announce, and the client's window until it sends its own.
 const WINDOW: u32 = 2_500_000;
 
 const BAD_NAME: &str = "NetStream.Publish.BadName";
 const BAD_APP: &str =
     "the server address must end in /live: copy server and key from the live input again";
 
-/// Where decoding stopped.
+/// State in which decoding stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeState {
     /// Everything whole was decoded: more input is needed.
     Starved,
-    /// The turn is over: hand over the units, then go on with the same input.
+    /// The turn is over: deliver the units, then continue with the same input.
     Paused,
     /// The client asks to publish: answer with [`ServerSession::admit`] or [`ServerSession::refuse`].
     Asked(PublishCommand),
-    /// The client said goodbye.
+    /// The client ended the publish.
     Ended,
 }
 
@@ -97,7 +99,7 @@ pub struct ServerSession {
     encoder: Option<String>,
     /// Ids 1 to this were given out by `createStream`.
     streams: u32,
-    /// The message stream that publishes, once asked for.
+    /// Message stream of the publish, once requested.
     publishing: u32,
     messages_before_publish: usize,
     damaged: u64,
@@ -123,7 +125,7 @@ struct Deadlines {
     publish: Duration,
     idle: Duration,
     ping_interval: Duration,
-    /// When the stage began; while publishing, when media came last.
+    /// Begin of the stage; while publishing, arrival of the last media.
     since: Duration,
     last_ping: Duration,
 }
@@ -134,7 +136,7 @@ impl ServerSession {
         let before_publish = ChunkLimits {
             chunk_streams: settings.max_chunk_streams,
             command,
-            // Media is an error before publish; the message itself says so once it is whole.
+            // Media is an error before publish; the message itself is rejected with that error once it is whole.
             media: command,
             unfinished: bytes(settings.max_unfinished_before_publish),
             reserve: RESERVE_BEFORE_PUBLISH,
@@ -179,7 +181,7 @@ impl ServerSession {
         self.writer.output()
     }
 
-    /// Counts bytes that were read, and acknowledges them when the client's window asks for it.
+    /// Counts bytes that were read, and acknowledges them when the client's window requires it.
     pub fn count_received(&mut self, len: usize) {
         self.bytes_received += len as u64;
         let unacknowledged = self.bytes_received - self.bytes_acknowledged;
@@ -221,7 +223,7 @@ impl ServerSession {
         Ok(DecodeState::Paused)
     }
 
-    /// The authorizer said yes: media may come.
+    /// Admits the publisher: media may follow.
     pub fn admit(&mut self, now: Duration) {
         self.enter(ServerStage::Publishing, now);
         self.deadlines.last_ping = now;
@@ -230,14 +232,14 @@ impl ServerSession {
         self.status("status", "NetStream.Publish.Start", "publishing");
     }
 
-    /// The authorizer said no. The error is what the connection ends with, after the output was sent.
+    /// Rejects the publisher. The connection ends with the returned error, after the output was sent.
     pub fn refuse(&mut self, rejection: Rejection) -> Error {
         self.stage = ServerStage::Ended;
         self.status("error", BAD_NAME, rejection.message());
         Error::Refused(rejection)
     }
 
-    /// Tells a publisher that it is over, anyone who ended it.
+    /// Notifies a publisher of its end, whichever side ended it.
     pub fn farewell(&mut self) {
         self.stage = ServerStage::Ended;
         self.status("status", "NetStream.Unpublish.Success", "unpublished");
@@ -270,7 +272,7 @@ impl ServerSession {
         Ok(())
     }
 
-    /// What health wants to know; totals.
+    /// Returns the facts for health; totals.
     pub fn report(&self) -> SessionReport {
         SessionReport {
             encoder: self.encoder.clone(),
@@ -310,7 +312,7 @@ impl ServerSession {
             kind::ABORT => self.reader.abort(message.control_value()?),
             kind::WINDOW_ACKNOWLEDGEMENT_SIZE => self.window = message.control_value()?,
             kind::USER_CONTROL => self.take_user_control(&message),
-            // Acknowledgements and bandwidth concern what we send, which is next to nothing.
+            // Acknowledgements and bandwidth concern what we send, which is little.
             _ => {}
         }
         self.check_output()?;
@@ -349,7 +351,7 @@ impl ServerSession {
             self.aggregate = Some(Aggregate::new(message.timestamp_ms, message.payload));
             return;
         }
-        // Empty bodies are sent to keep connections alive.
+        // Clients send empty bodies to keep connections alive.
         if message.payload.is_empty() {
             return;
         }
@@ -404,10 +406,11 @@ impl ServerSession {
         }
     }
 
-    /// `@setDataFrame` `onMetaData` {…}: only the encoder's name is used. What else it says, the media says better.
+    /// Reads `@setDataFrame` `onMetaData` {…}: only the encoder's name is used. The media itself is more reliable for
+    /// everything else.
     fn take_metadata(&mut self, message: &Message) {
         let mut values = amf0::Reader::new(message.amf0());
-        // Malformed metadata harms nothing that is carried.
+        // Malformed metadata does not affect the media.
         while let Ok(Some(value)) = values.next_value() {
             let name = value.property("encoder").and_then(Value::as_str);
             if let Some(encoder) = name.and_then(command::bounded_text) {
@@ -444,7 +447,7 @@ impl ServerSession {
             "deleteStream" if command.stream_id().is_none_or(|id| id == self.publishing) => {
                 self.end_if_publishing(transaction);
             }
-            // Answers to what we called, and calls that want no answer.
+            // Answers to our calls, and calls that expect no answer.
             "closeStream" | "deleteStream" | "_result" | "_error" | "onStatus" => {}
             _ if transaction != 0.0 => command::error(&mut self.writer, transaction),
             _ => {}

@@ -10,7 +10,7 @@ use super::{
 const CONTROL: u8 = 2;
 const COMMAND: u8 = 3;
 const CHUNK_SIZE: u32 = 4096;
-/// In the 24-bit time field: the value stands in the extended field, which every chunk of the message repeats.
+/// Marker in the 24-bit time field: the value is in the extended field, which every chunk of the message repeats.
 const EXTENDED: u32 = 0xFF_FFFF;
 /// The longest message, by its 24-bit length field.
 pub(crate) const LONGEST_MESSAGE: usize = 0xFF_FFFF;
@@ -129,12 +129,12 @@ impl Writer {
     }
 }
 
-/// What stands before a message.
+/// Header of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     /// 2 to 63.
     pub(crate) chunk_stream: u8,
-    /// One of [`kind`].
+    /// Message type, of [`kind`].
     pub(crate) kind: u8,
     pub(crate) stream_id: u32,
     pub(crate) timestamp_ms: u32,

@@ -50,7 +50,7 @@ impl DecodeTimes {
         }
     }
 
-    /// Takes the next frame in decode order. `may_reorder` as its configuration says.
+    /// Takes the next frame in decode order. `may_reorder` is from its configuration.
     pub(super) fn push(
         &mut self,
         video_frame: CodedFrame,
@@ -99,8 +99,8 @@ impl DecodeTimes {
         let smallest = times
             .peek()
             .map_or(video_frame.pts_90k, |Reverse(time)| *time);
-        // A frame from before what was given out shows that the depth is larger than learned: it stays, and the next
-        // decode times lie one place further back.
+        // A frame from before the last returned one shows that the depth is larger than learned: it stays, and the
+        // next decode times are one place further back.
         if smallest >= after_last || times.len() > MAX_DEPTH {
             times.pop();
         }

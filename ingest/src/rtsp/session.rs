@@ -1,4 +1,4 @@
-//! One pull, from the description to the end of the stream.
+//! Pull of one source, from the description to the end of the stream.
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
@@ -25,12 +25,12 @@ use crate::{
 };
 
 const USER_AGENT: &str = "Sluice";
-/// How often the facts for health are told.
+/// Interval of the reports for health.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// What a source answers that does not send its packets inside the connection (RFC 2326 §11.3.14).
+/// Status of a source that does not send its packets inside the connection (RFC 2326 §11.3.14).
 const UNSUPPORTED_TRANSPORT: u16 = 461;
 
-/// What is pulled.
+/// Source to be pulled.
 #[derive(Clone)]
 pub struct RtspSource {
     /// Without user information. Over UDP its host is dialled, so it is an address that was checked.
@@ -40,30 +40,30 @@ pub struct RtspSource {
     pub remote: SocketAddr,
 }
 
-/// How the packets come.
+/// Transport of the packets.
 pub enum RtspTransport<L> {
     /// Inside this connection to the source.
     Tcp(L),
-    /// Over UDP, from wherever the source says: only for sources that the operator named.
+    /// UDP, from any address that the source names: only for sources that the operator listed.
     Udp,
 }
 
-/// Why a pull ends before its stream.
+/// Reason why a pull ends before its stream.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The source wants UDP.
+    /// The source requires UDP.
     #[error("the source does not send its packets over TCP")]
     WantsUdp,
     #[error(transparent)]
     Other(#[from] Error),
 }
 
-/// What ends a pull from outside.
+/// Tokens that end a pull from outside.
 #[derive(Clone, Debug)]
 pub struct Orders {
     /// The service stops: the broadcast waits for the next process.
     pub stop: CancellationToken,
-    /// No one wants the source any more: the broadcast ends.
+    /// Cancelled when the source is not wanted any more: the broadcast ends.
     pub over: CancellationToken,
 }
 
@@ -100,7 +100,7 @@ where
     let relayed = pin!(guard::relay(listener, line));
     let transport = Transport::Tcp(Default::default());
     let followed = pin!(follow(source, transport, settings, authorizer, orders));
-    // The end of the relay is what the other side sees as the end of the connection; what it found wrong comes first.
+    // The other side sees the end of the relay as the end of the connection; the relay's own finding takes precedence.
     let relayed = async {
         match relayed.await {
             Err(error) => error,
@@ -229,7 +229,7 @@ struct Publishing<P> {
 }
 
 impl<P: PublishSession> Publishing<P> {
-    /// How the publish ended, and why it failed where it did.
+    /// Returns how the publish ended, and the error if it failed.
     async fn run(
         &mut self,
         demuxed: &mut Demuxed,

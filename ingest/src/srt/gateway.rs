@@ -1,9 +1,9 @@
-//! The gateway: a process that speaks SRT to encoders and messages to the service.
+//! SRT gateway: a process that speaks SRT to encoders and messages to the service.
 //!
-//! One thread, the pump, takes what libsrt has put in order, at a beat, for all connections at once; another follows the
-//! service's orders. Nothing is kept beyond bounds: while the service does not take its messages, payloads are thrown
-//! away and counted, and the first that goes out again says so. When the service's end of the socket closes, the process
-//! ends, whatever it is doing.
+//! One thread, the pump, reads the packets that libsrt has put in order, at an interval, for all connections at once;
+//! another reads the service's orders. Nothing is kept beyond bounds: while the service does not take its messages,
+//! payloads are discarded and counted, and the first that is sent afterwards is marked. When the service's end of the
+//! socket closes, the process ends, whatever its state.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -37,15 +37,16 @@ use crate::publish::{Ended, LinkStatistics};
 
 /// Messages to the service that may wait; beyond them payloads are thrown away.
 const MAX_WAITING: usize = 8 << 20;
-/// What one connection may fill of them in a beat, so that a flood on one leaves room for the others.
+/// Share of them that one connection may fill in an interval, so that a flood on one leaves room for the others.
 const MAX_PER_BEAT: usize = 2 << 20;
 /// Between two statistics.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Refusals told to the service between two reports; the rest are not.
+/// Rejections reported to the service between two reports; further ones are not reported.
 const MAX_REFUSALS: usize = 32;
-/// Callers with a right stream key whose connection is not there yet; of more, the oldest are forgotten.
+/// Callers with a right stream key that are not connected yet; beyond it, the oldest are dropped.
 const MAX_ADMITTED: usize = 256;
-/// libsrt checks the passphrase right after the stream key: a caller that is not connected by then was refused for it.
+/// Time within which a caller connects. libsrt checks the passphrase right after the stream key: a caller that is not
+/// connected by then was rejected for it.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 /// Orders that may wait for the pump; the service's socket is not read meanwhile.
 const MAX_ORDERS: usize = 256;
@@ -53,12 +54,12 @@ const MAX_ORDERS: usize = 256;
 const BACKLOG: usize = 64;
 /// The shortest beat; without one the pump would spin.
 const SHORTEST_BEAT: Duration = Duration::from_millis(5);
-/// How long the pump may take to say goodbye when the service is gone.
+/// Time for the pump to close its connections when the service has ended.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// What a read of orders takes.
+/// Size of a read of orders.
 const READ_ORDERS: usize = 16 << 10;
 
-/// What the gateway is started with.
+/// Options of the gateway's start.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub latency: Duration,
@@ -67,8 +68,8 @@ pub struct Options {
     pub max_connections: usize,
 }
 
-/// Serves until the service closes `control`, and ends the process then, or when it cannot go on. Returns only to say why it
-/// could not begin.
+/// Serves until the service closes `control`, and ends the process then, or when it cannot continue. Returns only
+/// errors of the start.
 pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<()> {
     libsrt::start()?;
     let door = Arc::new(ListenerState::default());
@@ -86,11 +87,11 @@ pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<
     libsrt::exit_at_once(!matches!(outcome, Ok(Ok(()))))
 }
 
-/// What libsrt's thread and ours share.
+/// State that libsrt's thread and ours share.
 #[derive(Default)]
 struct ListenerState {
     table: RwLock<Table>,
-    /// There is no place for one more connection; the pump says so at each beat.
+    /// True when no further connection is admitted; the pump sets it at each interval.
     is_full: AtomicBool,
     rejections: Mutex<VecDeque<RejectedCaller>>,
     admitted: Mutex<VecDeque<Admitted>>,
@@ -213,12 +214,12 @@ impl ListenerState {
 enum Command {
     Serve,
     Close(SessionId),
-    /// The service is gone.
+    /// The service has ended.
     End,
 }
 
-/// Reads orders until the service is gone, then ends the process. Serving begins when all that was sent by then is in the table, so
-/// that no one who was let in meanwhile is refused.
+/// Reads orders until the service has ended, then ends the process. Serving begins when every order sent by then is in
+/// the table, so that no caller that was allowed meanwhile is rejected.
 fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSender<Command>) {
     let mut input = BytesMut::new();
     let mut piece = vec![0; READ_ORDERS];
@@ -273,7 +274,7 @@ struct ConnectionLoop {
     options: Options,
     sessions: BTreeMap<SessionId, GatewaySession>,
     next_id: SessionId,
-    /// Messages to the service, of which `sent` bytes are gone.
+    /// Messages to the service, of which `sent` bytes are sent.
     out: Vec<u8>,
     sent: usize,
     spare: [u8; MAX_MESSAGE],
@@ -286,9 +287,9 @@ struct GatewaySession {
     gap: bool,
     discarded: u64,
     line: LinkStatistics,
-    /// When packets were last seen to arrive, as far as reports show.
+    /// Time at which packets were last seen to arrive, as far as reports show.
     last_arrival: Instant,
-    /// The peer is gone: what is left in the buffer comes until then.
+    /// Set when the peer has ended: the rest of the buffer is read until then.
     ending: Option<Ending>,
 }
 
@@ -339,7 +340,7 @@ impl ConnectionLoop {
         }
     }
 
-    /// Carries orders out until the next beat; whether the service is gone.
+    /// Carries orders out until the next interval; returns whether the service has ended.
     fn follow_orders(&mut self, next: Instant) -> io::Result<bool> {
         loop {
             let left = next.saturating_duration_since(Instant::now());
@@ -453,7 +454,7 @@ impl ConnectionLoop {
         FromGateway::Alive { open }.encode(&mut self.out);
     }
 
-    /// Sends what the service takes until the next beat; whether it is gone.
+    /// Sends what the service takes until the next interval; returns whether it has ended.
     fn flush(&mut self, next: Instant) -> io::Result<bool> {
         while self.sent < self.out.len() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -484,7 +485,7 @@ impl ConnectionLoop {
     fn wait_writable(&self, left: Duration) {
         let timeout = Timespec::try_from(left).unwrap_or_default();
         let mut fds = [PollFd::new(&self.control, PollFlags::OUT)];
-        // Whatever it says, sending is tried again.
+        // Whatever the result, sending is tried again.
         let _ = poll(&mut fds, Some(&timeout));
     }
 }
@@ -551,8 +552,8 @@ impl GatewaySession {
         false
     }
 
-    /// A peer that says goodbye has been heard of until just now; one that fell silent has not. What both left in the
-    /// buffer comes when its time has come.
+    /// Decides how a broken connection ended: a peer that shut down has sent packets until just now; one that fell
+    /// silent has not. The rest of both buffers is read when its time has come.
     fn note_broken(&mut self, now: Instant, options: &Options) -> Ending {
         let heard_of = now.duration_since(self.last_arrival) + REPORT_EVERY < options.idle_timeout;
         let latency = self.connection.latency;

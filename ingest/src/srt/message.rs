@@ -1,7 +1,7 @@
-//! What service and gateway say to each other over their socket: frames of a length, a kind and fields, big-endian.
+//! Messages between service and gateway over their socket: frames of a length, a kind and fields, big-endian.
 //!
-//! Pure. Either side may be lied to by the other, the service above all, since the gateway holds C that reads foreign
-//! bytes: a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
+//! Pure. Neither side trusts the other, the service least of all, since the gateway holds C that reads foreign bytes:
+//! a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -25,7 +25,7 @@ pub const MAX_CONFLICTS: usize = 64;
 /// Names one connection for as long as the gateway runs.
 pub type SessionId = u32;
 
-/// What the service says.
+/// Messages of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGateway {
     /// An input is new or has changed.
@@ -39,14 +39,14 @@ pub enum ToGateway {
     Conflicts(InputId, Vec<IpAddr>),
 }
 
-/// What the gateway says.
+/// Messages of the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromGateway {
-    /// It listens; the version of libsrt, as `0x00MMmmpp`.
+    /// The gateway listens; with the version of libsrt, as `0x00MMmmpp`.
     Ready {
         version: u32,
     },
-    /// A caller was accepted; `stream` as the authorizer knows it.
+    /// A caller was accepted; `stream` in the authorizer's form.
     Opened {
         session: SessionId,
         stream: String,
@@ -59,7 +59,7 @@ pub enum FromGateway {
         gap: bool,
         bytes: Bytes,
     },
-    /// How the line does, once a second.
+    /// Link statistics, once a second.
     Line {
         session: SessionId,
         line: LinkStatistics,
@@ -74,7 +74,7 @@ pub enum FromGateway {
         remote: IpAddr,
         code: u16,
     },
-    /// It lives; said once a second.
+    /// Heartbeat, once a second.
     Alive {
         open: u32,
     },
@@ -360,7 +360,7 @@ fn next_frame(input: &mut BytesMut) -> Result<Option<Fields>, Malformed> {
     Ok(Some(Fields(input.split_to(len).freeze())))
 }
 
-/// What is left of a frame.
+/// Remaining bytes of a frame.
 struct Fields(Bytes);
 
 impl Fields {

@@ -24,6 +24,6 @@ pub mod table;
 
 pub use settings::SrtSettings;
 
-/// The exit code of a gateway that was to be sandboxed on a machine that lacks a layer of the sandbox: that of a wrong
-/// configuration (`sysexits.h`).
+/// Exit code of a gateway on a machine that lacks a layer of the required sandbox: that of a wrong configuration
+/// (`sysexits.h`).
 pub const UNSANDBOXED: u8 = 78;

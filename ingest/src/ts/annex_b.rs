@@ -7,15 +7,15 @@ use sluice_media::codec::VideoCodec;
 
 static START_CODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&[0, 0, 1]));
 
-/// What matters about a NAL unit.
+/// Kind of a NAL unit, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NalKind {
-    /// Says only that an access unit starts or fills up a bit rate; files go without.
+    /// Delimiter or filler of the bit rate; files omit it.
     Dispensable,
     Vps,
     Sps,
     Pps,
-    /// Of a frame at which decoding can start.
+    /// Slice of a frame at which decoding can start.
     RandomAccessSlice,
     Slice,
     Other,
@@ -59,7 +59,7 @@ fn hevc_kind(nal_type: u8) -> NalKind {
     }
 }
 
-/// Where the NAL units stand, without start codes and the zeros around them.
+/// Returns the positions of the NAL units, without start codes and the zeros around them.
 pub(crate) fn nal_units(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut codes = START_CODE.find_iter(bytes).peekable();
     std::iter::from_fn(move || {

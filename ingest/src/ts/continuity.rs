@@ -1,8 +1,8 @@
-//! The continuity counter (ISO/IEC 13818-1 §2.4.3.3): four bits a packet that tell repeated and lost packets.
+//! Continuity counter (ISO/IEC 13818-1 §2.4.3.3): four bits a packet that reveal repeated and lost packets.
 
 use super::packet::Packet;
 
-/// How a packet follows the one before it on its PID.
+/// Relation of a packet to the one before it on its PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Next,
@@ -42,7 +42,7 @@ impl Continuity {
         step
     }
 
-    /// Takes whatever comes next as it is: packets were thrown away on this side.
+    /// Accepts any next counter: packets were discarded on this side.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }

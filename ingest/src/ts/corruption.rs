@@ -1,4 +1,4 @@
-//! Why a part of a transport stream was left out, in words for the person at the encoder.
+//! Reasons why a part of a transport stream was left out, in words for the person at the encoder.
 
 use std::{borrow::Cow, fmt};
 

@@ -24,7 +24,7 @@ pub(super) struct Pes<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Between packets, or inside one whose start is unknown or whose rest is of no use.
+    /// Between packets, or inside one whose start is unknown or whose rest is discarded.
     Waiting,
     Collecting,
 }
@@ -32,7 +32,7 @@ enum State {
 /// Collects the PES packets of one PID.
 #[derive(Debug)]
 pub(super) struct Assembler {
-    /// What a PES packet holds, for [`Corruption`].
+    /// Contents of a PES packet, for [`Corruption`].
     what: &'static str,
     limit_bytes: usize,
     state: State,
@@ -180,7 +180,7 @@ fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Cor
     }))
 }
 
-/// A time stamp of 33 bits between marker bits, behind 4 bits that say which it is.
+/// Reads a time stamp of 33 bits between marker bits, after 4 bits that indicate which it is.
 fn timestamp(bytes: &[u8], kind: u8) -> Option<u64> {
     let &[a, b, c, d, e] = bytes.first_chunk::<TIMESTAMP_BYTES>()?;
     let markers_stand = a & c & e & 1 == 1;
@@ -197,7 +197,7 @@ mod tests {
 
     const NO_TIME: [u8; 9] = [0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0];
 
-    /// What comes out of these payloads (`true` where one starts a packet), and the stream's end.
+    /// Returns the packets collected from these payloads (`true` where one starts a packet), and at the stream's end.
     fn collected(limit: usize, payloads: &[(bool, &[u8])]) -> Vec<Result<usize, Corruption>> {
         let mut assembler = Assembler::new("frame", limit);
         let mut out = Vec::new();

@@ -6,7 +6,7 @@ const HEADER_BYTES: usize = 3;
 /// Padding behind the last section of a packet.
 const STUFFING: u8 = 0xff;
 
-/// What became of a section.
+/// Outcome of a section.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Section<'a> {
     /// Complete and undamaged, without its CRC.
@@ -22,7 +22,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// Forgets the section in progress: a packet of it was lost.
+    /// Discards the section in progress: a packet of it was lost.
     pub(super) fn abandon(&mut self) {
         self.bytes.clear();
     }
@@ -40,7 +40,7 @@ impl Sections {
             }
             return;
         }
-        // The pointer field tells where the first new section starts; before it is the rest of the last one.
+        // The pointer field is the offset of the first new section; before it is the rest of the last one.
         let split = payload
             .split_first()
             .and_then(|(pointer, behind)| behind.split_at_checked(usize::from(*pointer)));
@@ -57,7 +57,7 @@ impl Sections {
         }
     }
 
-    /// Appends to the section in progress and returns what stands behind its end.
+    /// Appends to the section in progress and returns the bytes after its end.
     fn collect<'a>(&mut self, bytes: &'a [u8], take: &mut impl FnMut(Section<'_>)) -> &'a [u8] {
         let (head, behind) = split_at_most(bytes, HEADER_BYTES.saturating_sub(self.bytes.len()));
         self.bytes.extend_from_slice(head);

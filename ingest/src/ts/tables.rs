@@ -1,4 +1,4 @@
-//! What a program consists of: the program association table and the program map table (ISO/IEC 13818-1 §2.4.4).
+//! Composition of a program: the program association table and the program map table (ISO/IEC 13818-1 §2.4.4).
 
 use sluice_media::codec::VideoCodec;
 
@@ -27,7 +27,7 @@ pub(super) struct Program {
     pub(super) map: Pid,
 }
 
-/// How audio is laid out in its PES packets.
+/// Format of audio in its PES packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AudioFormat {
     Adts,
@@ -58,8 +58,8 @@ pub(super) struct ProgramMap {
     pub(super) left_out: Vec<(Pid, Corruption)>,
 }
 
-/// The program to follow by a section of the program association table: the one that is followed already while it is
-/// there, else the first. `None` where the section has no say: it holds only later, or goes on from another.
+/// Returns the program to follow by a section of the program association table: the one that is followed already while
+/// it exists, else the first. `None` where the section does not decide: it applies only later, or continues another.
 pub(super) fn choose_program(section: &[u8], followed: Option<Program>) -> Option<Program> {
     let (header, body) = section.split_first_chunk::<HEADER_BYTES>()?;
     let is_current = header[5] & 1 == 1;
@@ -80,8 +80,8 @@ pub(super) fn choose_program(section: &[u8], followed: Option<Program>) -> Optio
     programs().find(same).or_else(|| programs().next())
 }
 
-/// Reads a section of the program map table; `None` where it is another program's or holds only later. A stream that
-/// was followed before stays chosen while it is there.
+/// Reads a section of the program map table; `None` where it is another program's or applies only later. A stream that
+/// was followed before is kept while it exists.
 pub(super) fn read_map(
     section: &[u8],
     program: u16,

@@ -1,7 +1,8 @@
-//! Frames: from a PES packet's byte stream to a unit, with the configuration that its parameter sets make.
+//! Video frames: from a PES packet's byte stream to a unit, with the configuration that its parameter sets make.
 //!
-//! One PES packet is one frame, as every encoder in use sends it. Parameter sets that the announced configuration holds
-//! are taken out of the frames; sets that change between two key frames stay in, until the next key frame announces them.
+//! One PES packet is one frame, as every encoder in use sends it. Parameter sets that the announced configuration
+//! holds are removed from the frames; sets that change between two key frames stay in, until the next key frame
+//! announces them.
 
 use std::{ops::Range, sync::Arc};
 
@@ -26,7 +27,7 @@ const MAX_CTS_90K: i64 = 10 * 90_000;
 /// Longer ones are left in their frames.
 const MAX_SET_BYTES: usize = 16 * 1024;
 
-/// When a frame is decoded and shown, and what its transport packet said of it.
+/// Times at which a frame is decoded and shown, and the marks of its transport packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PictureTime {
     pub(super) dts_90k: i64,
@@ -44,7 +45,7 @@ pub(super) struct VideoTrack {
     announced: ParameterSets,
     /// Sets that came since and differ, in wait of a key frame.
     fresh: ParameterSets,
-    /// The NAL units of the frame in hand.
+    /// NAL units of the current frame.
     nal_units: Vec<(NalKind, Range<usize>)>,
 }
 
@@ -63,7 +64,7 @@ impl VideoTrack {
         self.codec
     }
 
-    /// Reads the byte stream of one frame. `Ok` where nothing was wrong, which includes sets without a frame.
+    /// Reads the byte stream of one frame. `Ok` where nothing was damaged, which includes sets without a frame.
     pub(super) fn push(
         &mut self,
         time: PictureTime,
@@ -78,8 +79,8 @@ impl VideoTrack {
         let has = |wanted: NalKind| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
         let has_idr = has(NalKind::RandomAccessSlice);
         let has_slice = has_idr || has(NalKind::Slice);
-        // The mark of the packet is believed only where parameter sets come along, which is how streams with open
-        // groups of frames mark their entry points.
+        // The packet's mark is trusted only together with parameter sets, which is how streams with open GOPs mark
+        // their entry points.
         let is_entry_point = time.random_access && has_slice && has(NalKind::Sps);
         let key = has_idr || is_entry_point;
 

@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-/// What a publisher brought.
+/// Records of what a publisher delivered.
 #[derive(Debug, Default)]
 struct Notes {
     units: Vec<Unit>,
@@ -78,7 +78,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Of each frame: decode time and how much later it is shown.
+    /// Returns of each frame the decode time and the composition offset.
     fn times(&self) -> Vec<(i64, i32)> {
         let times = self.units.iter().filter_map(|unit| match unit {
             Unit::Video(video_frame) => Some((video_frame.dts_90k, video_frame.cts_90k)),

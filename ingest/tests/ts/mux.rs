@@ -29,7 +29,7 @@ impl Mux {
         self.section(MAP_PID, &body);
     }
 
-    /// `body`: the table's number, then what stands behind the length.
+    /// Writes a section; `body` is the table's number, then the bytes after the length.
     fn section(&mut self, pid: u16, body: &[u8]) {
         let mut section = vec![body[0]];
         section.extend((0xb000 | (body.len() as u16 + 3)).to_be_bytes());

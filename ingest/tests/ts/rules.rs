@@ -1,4 +1,4 @@
-//! What no encoder sends but the standard allows, and what it does not.
+//! Streams that no encoder sends but the standard allows, and streams that it does not.
 
 use sluice_ingest::ts::Limits;
 

@@ -21,7 +21,7 @@ mod legacy_codec {
     pub(super) const HEVC: u8 = 12;
 }
 
-/// Reads a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
+/// Parses a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
 pub(super) fn parse(
     body: &[u8],
     wanted: Option<u8>,

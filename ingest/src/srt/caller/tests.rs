@@ -5,7 +5,7 @@ use std::net::UdpSocket as StdUdpSocket;
 use super::*;
 
 const WITHIN: Duration = Duration::from_secs(10);
-/// Enough that nothing is late on a machine that is busy, for what is late is lost.
+/// Latency that is enough on a busy machine, for late packets are lost.
 const LATENCY: Duration = Duration::from_secs(2);
 
 fn target(remote: SocketAddr) -> SrtTarget {
@@ -34,7 +34,7 @@ fn packets(numbers: std::ops::Range<u32>) -> Bytes {
     packets.into()
 }
 
-/// That all packets came, in order.
+/// Checks that all packets arrived, in order.
 fn check(received: &[u8], count: u32) {
     let number = |packet: &[u8]| u32::from_be_bytes(*packet[1..].first_chunk().unwrap());
     let numbers: Vec<u32> = received.chunks(188).map(number).collect();
@@ -140,7 +140,7 @@ mod against_libsrt {
     const PASSPHRASE: &str = "correct horse battery";
     const LISTENER_LATENCY: Duration = Duration::from_millis(120);
 
-    /// A listener that asks for the passphrase, and refuses stream ids that are a code with it.
+    /// Opens a listener that requires the passphrase, and rejects stream ids that are a code with it.
     fn listener() -> (Listener, SocketAddr) {
         static START: Once = Once::new();
         START.call_once(|| libsrt::start().unwrap());

@@ -24,12 +24,12 @@ pub(super) enum Frames {
         is_mpeg_1: bool,
     },
     Opus {
-        /// Of Vorbis' layout with so many.
+        /// Number of channels, in Vorbis' layout.
         channels: u8,
     },
 }
 
-/// What an ADTS header repeats of the AudioSpecificConfig.
+/// Fields that an ADTS header repeats of the AudioSpecificConfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Adts {
     /// The object type less 1.
@@ -89,7 +89,8 @@ impl Frames {
 }
 
 impl Adts {
-    /// Reads an AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1). HE-AAC goes as its core, in which decoders find the rest.
+    /// Reads an AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1). HE-AAC is sent as its core, in which decoders find the
+    /// rest.
     fn new(record: &[u8]) -> Result<Self, Unsupported> {
         const SBR: u8 = 5;
         const PS: u8 = 29;
@@ -182,7 +183,7 @@ impl Bits {
     }
 }
 
-/// Whether the number of channels says it all.
+/// Returns whether the layout follows from the number of channels.
 fn has_usual_layout(head: &OpusHead) -> bool {
     let Some(mapping) = &head.mapping else {
         return true;

@@ -1,12 +1,12 @@
-//! When clock references and tables are due, by the times of the units alone.
+//! Schedule of clock references and tables, by the times of the units alone.
 
 use sluice_media::unit::CLOCK_90K;
 
 const MS_90K: i64 = CLOCK_90K / 1000;
-/// How far the clock runs ahead of decoding: what a receiver holds before it decodes, and how far the tracks may be out
-/// of step. The references are the units' own times, and the time stamps are this much later.
+/// Lead of the clock over decoding: the buffer of a receiver before it decodes, and the greatest offset between the
+/// tracks. The references are the units' own times, and the time stamps are this much later.
 pub(super) const LEAD_90K: i64 = 500 * MS_90K;
-/// The longest between two tables, less what lies between two units (ETSI TR 101 154 asks for 100 ms).
+/// Longest interval between two tables, less the interval of two units (ETSI TR 101 154 asks for 100 ms).
 const TABLES_EVERY_90K: i64 = 80 * MS_90K;
 /// The longest between two clock references (ETSI TR 101 154 §4.1.5).
 const CLOCK_EVERY_90K: i64 = 40 * MS_90K;
@@ -40,12 +40,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The tables say something new.
+    /// Makes the changed tables due at once.
     pub(super) fn tables_changed(&mut self) {
         self.tables_90k = None;
     }
 
-    /// Whether tables are to be written in front of the unit with this time, which then counts as done.
+    /// Returns whether tables are to be written before the unit with this time, which then counts as done.
     pub(super) fn tables_due(&mut self, time_90k: i64, at_once: bool) -> bool {
         let now_90k = match self.now_90k {
             Some(now_90k) if now_90k - time_90k < JUMP_90K => now_90k.max(time_90k),
@@ -75,8 +75,8 @@ impl Pace {
         self.tick(pts_90k)
     }
 
-    /// The reference that is due in front of an audio frame where frames alone come too seldom: as far from the last one
-    /// as audio went on since.
+    /// Returns the clock reference that is due before an audio frame where video frames alone are too far apart: as
+    /// far from the last one as audio has advanced since.
     pub(super) fn frame_beside_video_frames(&mut self, pts_90k: i64) -> Option<Tick> {
         let last_90k = self.last_frame_90k.replace(pts_90k).unwrap_or(pts_90k);
         let clock_90k = self.clock_90k?;
@@ -145,7 +145,7 @@ mod tests {
         }
         for every_ms in [50, 66, 100, 1000] {
             let found = references(every_ms);
-            // Until the second frame nothing tells how often they come.
+            // Until the second frame their interval is unknown.
             let known = found
                 .iter()
                 .position(|clock_90k| *clock_90k == every_ms * MS_90K)

@@ -6,7 +6,7 @@ use super::packets::raw;
 const PREFIX_BYTES: usize = 6;
 const TIMESTAMP_BYTES: u8 = 5;
 
-/// What a PES packet holds (table 2-22).
+/// Contents of a PES packet (table 2-22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum StreamId {
@@ -16,7 +16,7 @@ pub(super) enum StreamId {
     Video = 0xe0,
 }
 
-/// When a unit is shown and decoded.
+/// Times at which a unit is shown and decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) pts_90k: i64,
@@ -51,7 +51,7 @@ pub(super) fn end(stream_id: StreamId, pes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// 33 bits between marker bits, behind 4 bits that say which time it is.
+/// Writes 33 bits between marker bits, after 4 bits that indicate which time it is.
 fn put_timestamp(kind: u8, time_90k: i64, pes: &mut Vec<u8>) {
     let time = raw(time_90k);
     pes.extend([

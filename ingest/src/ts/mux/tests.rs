@@ -91,7 +91,7 @@ fn muxed(muxer: &mut Muxer, units: &[Unit]) -> BytesMut {
     out
 }
 
-/// What the demuxer makes of it, and that nothing was damaged.
+/// Returns the demuxer's units, after checking that nothing was damaged.
 fn demuxed(stream: &[u8]) -> Vec<Unit> {
     let mut demuxer = Demuxer::new(Limits::default());
     let mut units = Vec::new();
