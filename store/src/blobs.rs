@@ -167,6 +167,7 @@ async fn unmarked_after(
     Ok(page)
 }
 
+/// Checks again, in the writer: a row may have named the blob since the reader looked.
 async fn mark_unnamed(tx: &mut Tx<'_>, hashes: &[BlobHash], now_ms: i64) -> Result<(), Error> {
     let statement = format!(
         "UPDATE blobs SET marked_at = $2 WHERE hash = $1 AND marked_at IS NULL AND NOT {}",
@@ -333,6 +334,7 @@ where
         }
         Ok(())
     };
+    // After the commit: a rollback restores the rows, and a removed file could not be restored.
     store.blobs().blocking(settle).await?;
     outcome
 }

@@ -210,6 +210,7 @@ pub async fn claim(
     }
     let held = held_by(&claim, upload.length().or(declared));
     let more = declared.unwrap_or_default().max(held);
+    // A request that brings nothing is not checked: its bytes are held already.
     if more > upload.offset() {
         let limit = claim.storage_bytes;
         storage::check_beside_uploads(tx, account_id, Some(id), more, limit, now_ms).await?;
@@ -319,6 +320,7 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
             "the upload has {} bytes already, Upload-Length says {declared}",
             upload.offset()
         ))),
+        // A row with the whole length promises a file, which only [`complete`] makes.
         None => Ok(Some(declared).filter(|length| *length > upload.offset())),
     }
 }

@@ -399,6 +399,7 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
             true => back_off(*begins),
             false => Duration::ZERO,
         };
+        // `begins` from before the statement above: the begin of the charged row counts.
         query("UPDATE work SET begins = $3, due_at = max(due_at, $4) WHERE kind = $1 AND id = $2")
             .bind(kind)
             .bind(*id)

@@ -82,11 +82,13 @@ impl Writer {
                 warn!(%error, "closing the database");
             }
         }
+        // Only now: another process must not open the folder before the log is written back.
         drop(self.lock);
     }
 
     /// Waits for work and takes what is queued; `None` when the queue is closed and empty.
     async fn next_group(&mut self) -> Option<Vec<Queued>> {
+        // Without probes an outage that is over would be reported until the next change.
         let first = if self.write_failure.borrow().is_some() {
             match timeout(PROBE_EVERY, self.queue.recv()).await {
                 Ok(received) => received?,
@@ -132,6 +134,7 @@ impl Writer {
             Ok(done) => {
                 self.connection = Some(connection);
                 self.publish_recovery();
+                // After the commit, so that a follower of the number can read the event.
                 self.publish_event(done.newest_event);
                 self.counters.commits.fetch_add(1, Relaxed);
                 self.counters.units.fetch_add(done.units, Relaxed);
@@ -168,6 +171,7 @@ impl Writer {
             Some(connection) => connection,
             None => self.options.connect().await?,
         };
+        // A deferred transaction could fail as locked in the middle of the group, when it first writes.
         match query("BEGIN IMMEDIATE")
             .execute(&mut connection)
             .await
@@ -217,6 +221,7 @@ impl Writer {
     fn publish_write_failure(&mut self, reason: &str, since_ms: i64) {
         self.write_failure
             .send_if_modified(|write_failure| match write_failure {
+                // Logged once for each reason, not with every attempt.
                 Some(known) if known.reason == reason => false,
                 _ => {
                     error!(reason, "the database takes no changes");
@@ -289,6 +294,7 @@ fn probe() -> Queued {
         })
     });
     Queued {
+        // Late at once, so that the first failed attempt rejects it.
         expires: Instant::now(),
         unit: Box::new(unit),
     }
@@ -324,6 +330,7 @@ async fn run_group(
 }
 
 async fn truncate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    // A truncation waits for readers, and every change waits for it meanwhile.
     set_lock_wait(connection, TRUNCATE_WAIT).await?;
     let outcome = query("PRAGMA wal_checkpoint(TRUNCATE)")
         .execute(&mut *connection)

@@ -156,6 +156,7 @@ impl ChunkReader {
             None => self.open_stream(&basic)?,
         };
         let stream = &mut self.streams[slot];
+        // Chunks that continue a message have format 3 (§5.3.1.2.4); any other would begin one.
         if stream.missing > 0 && basic.format != 3 {
             return Err(Error::invalid(
                 "chunk header",
@@ -206,6 +207,7 @@ impl ChunkReader {
         input: &mut BytesMut,
     ) -> Result<Option<Bytes>, Error> {
         let stream = &mut self.streams[chunk.slot];
+        // With large chunks the common case: no copy, and nothing counts as unfinished.
         let is_only_chunk = stream.assembly.is_empty() && chunk.remaining == stream.missing;
         if is_only_chunk && input.len() >= stream.missing {
             let whole = std::mem::take(&mut stream.missing);
@@ -276,6 +278,7 @@ impl ChunkStream {
     fn append(&mut self, piece: &[u8], reserve: usize) {
         let held = self.assembly.len();
         if self.assembly.capacity() - held < piece.len() {
+            // Grows with what arrived: a declared length alone reserves at most `reserve`.
             let wanted = reserve.max(held * 3).min(self.missing);
             self.assembly.reserve(wanted.max(piece.len()));
         }
@@ -336,6 +339,7 @@ impl Fields {
             fields.kind = given[6];
         }
         if basic.format == 0 {
+            // The protocol's only little-endian field.
             fields.stream_id = u32::from_le_bytes([given[7], given[8], given[9], given[10]]);
         }
 

@@ -160,6 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             Ok(PublishEnd::Goodbye) => Ended::Clean,
             _ => Ended::Dropped,
         };
+        // Before the last message: a peer that reads slowly must not delay the broadcast's end.
         publisher.end(how).await;
         match end? {
             PublishEnd::PeerGone => Ok(Exit::PeerGone),
@@ -175,6 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
     async fn until_asked(&mut self) -> Result<Result<PublishCommand, Exit>, Error> {
         loop {
             let progress = self.decode();
+            // Before the error is returned: answers that precede it are still to be sent.
             self.flush().await?;
             match progress? {
                 DecodeState::Asked(ask) => return Ok(Ok(ask)),
@@ -223,6 +225,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             match progress {
                 DecodeState::Ended => return Ok(PublishEnd::Goodbye),
                 DecodeState::Paused => {
+                    // The input may hold many more messages, and other connections share this thread.
                     tokio::task::yield_now().await;
                     continue;
                 }

@@ -40,7 +40,7 @@ const MESSAGES_BEFORE_PUBLISH: usize = 64;
 const RESERVE_PUBLISHING: usize = 256 << 10;
 /// The same before, where no one is known.
 const RESERVE_BEFORE_PUBLISH: usize = 1 << 10;
-/// Bytes of answers that may wait; a client that causes more in one turn is malicious.
+/// Bytes of answers that may wait; a client that causes more in one turn is disconnected.
 const MAX_OUTPUT: usize = 64 << 10;
 /// Message streams a client may create.
 const MAX_STREAMS: u32 = 16;
@@ -209,6 +209,7 @@ impl ServerSession {
             if self.stage == ServerStage::Ended {
                 return Ok(DecodeState::Ended);
             }
+            // One tag at a time, so that `MESSAGES_PER_TURN` bounds the units of a large aggregate too.
             if self.take_aggregated(units) {
                 continue;
             }
@@ -227,6 +228,7 @@ impl ServerSession {
     pub fn admit(&mut self, now: Duration) {
         self.enter(ServerStage::Publishing, now);
         self.deadlines.last_ping = now;
+        // Only now: a client whose key was not checked must not make us hold large messages.
         self.reader.set_limits(self.publishing_limits);
         self.writer.stream_begin(self.publishing);
         self.status("status", "NetStream.Publish.Start", "publishing");
@@ -284,6 +286,7 @@ impl ServerSession {
     }
 
     fn enter(&mut self, stage: ServerStage, now: Duration) {
+        // `publish_timeout` covers both stages together: `connect` does not extend it.
         let is_same_wait = self.stage == ServerStage::Connecting && stage == ServerStage::Connected;
         self.stage = stage;
         if !is_same_wait {

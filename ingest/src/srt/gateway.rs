@@ -251,6 +251,7 @@ fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSen
             }
         }
     }
+    // The queue may be full when the pump is stuck: the process ends below in any case.
     let _ = orders.try_send(Command::End);
     thread::sleep(GOODBYE);
     libsrt::exit_at_once(false);

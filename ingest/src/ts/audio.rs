@@ -71,6 +71,7 @@ impl AudioTrack {
         let mut searching = false;
         let mut at = 0;
         loop {
+            // The time stamp is that of the first frame that starts in this payload, not of the carried one.
             if at >= carried
                 && let Some(from_90k) = told_90k.take()
             {

@@ -25,6 +25,7 @@ impl Continuity {
     /// Takes the next packet with a payload.
     pub(super) fn step(&mut self, packet: &Packet<'_>, payload: &[u8]) -> Step {
         let last = self.last.replace(packet.continuity);
+        // A packet may be sent twice, not more, and with the same payload (ISO/IEC 13818-1 §2.4.3.3).
         let step = match last {
             None => Step::Next,
             Some(last) if packet.continuity == (last + 1) % 16 => Step::Next,

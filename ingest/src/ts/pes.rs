@@ -109,6 +109,7 @@ impl Assembler {
     fn declared_bytes(&self) -> Option<usize> {
         let prefix = self.bytes.first_chunk::<PREFIX_BYTES>()?;
         match u16::from_be_bytes([prefix[4], prefix[5]]) {
+            // Video may leave the length out (ISO/IEC 13818-1 §2.4.3.7): the next start ends the packet.
             0 => None,
             length => Some(PREFIX_BYTES + usize::from(length)),
         }

@@ -172,6 +172,7 @@ impl<S: Stream> Track<S> {
             Step::Duplicate => return,
             Step::Gap => {
                 findings.counters.continuity_errors += 1;
+                // Where the gap ends inside a unit, that unit's start was lost too.
                 self.abandon(!packet.starts_unit, findings);
             }
         }

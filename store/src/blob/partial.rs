@@ -128,6 +128,7 @@ impl Partial {
         let (blobs, path) = (self.blobs.clone(), self.path);
         self.blobs
             .blocking(move || {
+                // From here on the file counts as shared: a later request copies it before it appends.
                 let link = second_name(&blobs, &path)?;
                 let mut head = vec![0; HEAD_BYTES];
                 let count = writer

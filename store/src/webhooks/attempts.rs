@@ -106,7 +106,7 @@ struct Outcome(
     Option<i64>,
 );
 
-/// Records the outcomes of claims that still hold. Whether an attempt counts, and when the next one is, is in
+/// Table `held`: the outcomes of claims that still hold. Whether an attempt counts, and when the next one is, is in
 /// `due_at`: a delivery that only waits is `retrying` without a new time. Nothing waits any more for an endpoint that
 /// was deleted meanwhile.
 const OUTCOMES: &str = "WITH held AS MATERIALIZED (

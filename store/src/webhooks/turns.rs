@@ -140,6 +140,7 @@ pub async fn claim(
     let mut taken = Vec::new();
     for ((what, rows), endpoints) in alike(wanted) {
         let mut part = take(tx, owner, what, rows, &endpoints, clock).await?;
+        // SQLite returns the rows of RETURNING in any order.
         part.sort_unstable_by_key(|row| (row.endpoint_id, row.due_at, row.event_seq));
         taken.extend(part.into_iter().map(|row| (row, what == What::Probe)));
     }
