@@ -17,7 +17,7 @@ pub enum Error {
         size: u64,
         limit: u64,
     },
-    /// Well formed, but this service does not do it.
+    /// Well formed, but this service does not support it.
     #[error("{what} is not supported: {reason}")]
     Unsupported { what: &'static str, reason: String },
     /// The peer took longer than a deadline allows.

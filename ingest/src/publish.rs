@@ -101,7 +101,8 @@ pub enum Ended {
     Dropped,
 }
 
-/// The service ended this publish (disabled, rotated, deleted, taken over, shut down): close the connection.
+/// Error of a publish that the service ended (disabled, rotated, deleted, taken over, shut down): close the
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -139,7 +140,7 @@ pub struct SessionReport {
     pub encoder: Option<String>,
     /// Units or messages left out because their bytes were damaged or their codec is not carried.
     pub damaged: u64,
-    /// In plain words, what the last of them was (for example "audio codec Speex is not carried").
+    /// Description of the last of them (for example "audio codec Speex is not carried").
     pub last_damage: Option<String>,
     pub bytes_received: u64,
     /// Link statistics, where the protocol has them.
@@ -153,7 +154,7 @@ pub struct LinkStatistics {
     pub lost: u64,
     /// Lost on the line and sent again.
     pub retransmitted: u64,
-    /// Arrived, and thrown away because the service did not keep up.
+    /// Packets that arrived and were discarded because the service did not keep up.
     pub discarded: u64,
     pub received: u64,
     pub rtt_ms: f64,

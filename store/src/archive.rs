@@ -36,7 +36,7 @@ const MEMBERS: &str = "WITH RECURSIVE below (id) AS (
      WHERE f.account_id = $2 AND f.folder_id IN (SELECT id FROM below)
      ORDER BY f.folder_id, f.created_at, f.id";
 
-/// A folder below the one that is asked for.
+/// Subfolder of the requested folder.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Subfolder {
     pub id: Uuid,
@@ -128,7 +128,7 @@ pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<File>, Error> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 opened => opened.map_err(Error::file("cannot open", path))?,
             };
-            // Only advice: the bytes come without it, too.
+            // Only advice: the bytes can be read without it, too.
             let _ = fadvise(file.as_fd(), 0, Some(READ_AHEAD), Advice::WillNeed);
             files.push(file);
         }

@@ -46,7 +46,8 @@ const MAX_LOST_NAMED: usize = 100;
 
 /// Settings of a transfer of blobs between two folders.
 pub struct Transfer {
-    /// Reads every blob and compares it with its checksum. Otherwise only what is copied is, and of the rest the length.
+    /// Reads every blob and compares it with its checksum. Otherwise only copied blobs are read, and of the others the
+    /// length is compared.
     pub verify: bool,
     /// Called for each piece that was copied and each blob that is done, on a thread that may block.
     pub watch: Box<dyn FnMut(BackupProgress) + Send>,
@@ -76,11 +77,11 @@ pub struct Carried {
     pub lost_named: Vec<Lost>,
 }
 
-/// A blob that could not be brought, for people.
+/// Blob that could not be copied, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub hash: BlobHash,
-    /// Some of the files with these bytes; none for what only a job, a run or an upload needs.
+    /// Some of the files with these bytes; empty for blobs that only a job, a run or an upload needs.
     pub filenames: Vec<String>,
     /// Reason, such as "is missing".
     pub why: String,
@@ -114,7 +115,7 @@ impl Default for Transfer {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A name is a user's, with whatever characters.
+        // A name is a user's, with any characters.
         let names: Vec<String> = self
             .filenames
             .iter()
@@ -198,7 +199,7 @@ async fn copy_database(store: &Store, target: &Path) -> Result<(), Error> {
     Ok(closed?)
 }
 
-/// Brings everything that a database names from one folder of blobs to another.
+/// Copies everything that a database names from one folder of blobs to another.
 async fn carry(
     index: &mut BackupIndex,
     from: &Path,
@@ -312,7 +313,7 @@ async fn set_aside(
     if !database.exists() {
         return Ok(None);
     }
-    // A database too broken to take its log in is kept as it is, with its log.
+    // A database too damaged to merge its log into is kept as it is, with its log.
     if let Err(error) = take_log_in(database).await {
         warn!(%error, "the old database is kept with its log beside it");
     }
@@ -322,7 +323,7 @@ async fn set_aside(
     fs::hard_link(database, &kept)
         .or_else(|_| fs::copy(database, &kept).map(|_| ()))
         .map_err(Error::file("cannot keep the old database as", &kept))?;
-    // A log left beside the new database would be taken for its own and destroy it.
+    // SQLite would take a log left beside the new database for its own and destroy the database.
     for (log, kept_log) in folder::log_files(database)
         .iter()
         .zip(folder::log_files(&kept))
@@ -348,7 +349,7 @@ async fn take_log_in(database: &Path) -> Result<(), sqlx::Error> {
     outcome.map(|_| ())
 }
 
-/// Copies a backup's database to a private file, and describes the bytes that went over.
+/// Copies a backup's database to a private file, and describes the copied bytes.
 fn copy_private(from: &Path, to: &Path) -> Result<BackupFile, Error> {
     let source = fs::File::open(from).map_err(Error::file("cannot open", from))?;
     copy::remove_if_there(to)?;

@@ -32,13 +32,14 @@ pub const REFERENCES: &[(&str, &str)] = &[
 
 /// Time for which an unreferenced blob is kept, as a row or as a file without one.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
-/// Rows looked at in one statement of a reader, and deleted in one unit of work.
+/// Rows read in one statement of a reader, and deleted in one unit of work.
 const PAGE: usize = 200;
-/// Pages of rows that one sweep looks at.
+/// Pages of rows that one sweep reads.
 const PAGES_PER_SWEEP: usize = 50;
-/// Shelves on which one sweep looks for files without a row.
+/// Prefixes in which one sweep searches for files without a row.
 const SHELVES_PER_SWEEP: usize = 8;
-/// The same of the first round after a start, which looks for what a killed process left: eight sweeps, one a minute.
+/// Prefixes of a sweep in the first round after a start, which searches for files of a killed process: eight sweeps,
+/// one a minute.
 const SHELVES_PER_FIRST_SWEEP: usize = 32;
 /// Greatest lag of a file system's times behind the clock.
 const FILE_TIMES_LAG_MS: i64 = 20;
@@ -57,15 +58,15 @@ pub struct BlobRow {
 /// Positions at which the sweeps continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Position {
-    /// Rows up to this hash have been looked at in this round.
+    /// Rows up to this hash have been read in this round.
     after: Option<BlobHash>,
     prefix: HashPrefix,
     /// Start of this process, the only one of the folder; `None` once a round has looked for what it found.
     started_ms: Option<i64>,
 }
 
-/// Notes that this process has the folder to itself from now on: a file that is older and without a row has no owner, and goes in
-/// the first round.
+/// Records that this process has the folder to itself from now on: a file that is older and without a row has no
+/// owner, and is deleted in the first round.
 pub(crate) fn note_start(blobs: &Blobs, now_ms: i64) {
     position(blobs).started_ms = Some(now_ms - FILE_TIMES_LAG_MS);
 }
@@ -84,11 +85,11 @@ pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(),
     .bind(now_ms)
     .execute(tx.sqlite())
     .await?;
-    // A look at the folder, in the writer on purpose: a sweep moves files only here, too.
+    // Checks the folder in the writer on purpose: a sweep moves files only here, too.
     sealed.ensure_placed()
 }
 
-/// `Error::NotFound` for a blob that no one recorded.
+/// Returns a blob's row. `Error::NotFound` for a blob that was never recorded.
 pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, Error> {
     query_as("SELECT * FROM blobs WHERE hash = $1")
         .bind(*hash)
@@ -118,7 +119,7 @@ pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a 
     format!("({})", each.join(" OR "))
 }
 
-/// Marks, deletes and looks for files without rows, a bounded part of each; returns how many blobs were deleted.
+/// Marks, deletes and searches for files without rows, a bounded part of each; returns how many blobs were deleted.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     mark(store, now_ms).await?;
     let swept = delete_marked(store, now_ms - KEPT_MS).await?;
@@ -183,7 +184,7 @@ async fn mark_unnamed(tx: &mut Tx<'_>, hashes: &[BlobHash], now_ms: i64) -> Resu
     Ok(())
 }
 
-/// Deletes what was marked before a time; a mark on what something names again is taken off.
+/// Deletes the blobs that were marked before a time; the mark of a blob that is named again is removed.
 async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
     let mut total = 0;
     loop {
@@ -233,8 +234,8 @@ async fn delete_one(
     Ok(true)
 }
 
-/// Removes files that have no row, because a crash came between their rename and their commit: those from before the start soon
-/// after it, others when they are old. One that is recorded at this moment comes back ([`record`]).
+/// Removes files that have no row, because a crash came between their rename and their commit: those from before the
+/// start soon after it, others when they are old. One that is recorded at this moment is restored ([`record`]).
 async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> {
     let mut total = 0;
     let started_ms = position(store.blobs()).started_ms;

@@ -42,7 +42,7 @@ struct Unshown {
     api_key_id: Uuid,
     live_input_id: Uuid,
     account_id: Uuid,
-    /// None of them was used or changed.
+    /// True when none of them was used or changed.
     is_untouched: bool,
 }
 

@@ -11,7 +11,7 @@ pub const MOST_ENDED: u32 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum BroadcastState {
-    /// On air, or waiting for its encoder to come back.
+    /// On air, or waiting for its encoder to reconnect.
     Live,
     Ended,
 }
@@ -103,7 +103,7 @@ pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u
     Ok(ended.rows_affected())
 }
 
-/// Refuses the write of an owner that has been replaced.
+/// Rejects the write of an owner that has been replaced.
 pub(crate) async fn check_fence(tx: &mut Tx<'_>, input_id: Uuid, fence: i64) -> Result<(), Error> {
     let current: Option<(i64,)> = query_as("SELECT fence FROM live_inputs WHERE id = $1")
         .bind(input_id)

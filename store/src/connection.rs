@@ -32,7 +32,7 @@ impl<'c> Tx<'c> {
     }
 }
 
-/// A read-only connection, given back when dropped. Hold it for a few statements, never across other waits.
+/// Read-only connection, returned to the pool when dropped. Hold it for a few statements, never across other waits.
 pub struct Reader {
     connection: PoolConnection<Sqlite>,
 }
@@ -52,7 +52,7 @@ impl Connection for Reader {}
 pub(crate) mod sealed {
     use sqlx::SqliteConnection;
 
-    /// Nameable only inside the crate: callers cannot reach the driver, nor add connections of their own.
+    /// Private outside the crate: callers can neither use the driver nor add connections of their own.
     pub trait Driver {
         fn sqlite(&mut self) -> &mut SqliteConnection;
     }

@@ -18,7 +18,7 @@ const BLOCK_SHARE: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterState {
     pub month: Month,
-    /// Deliveries taken out of the cap, delivered or not.
+    /// Deliveries reserved of the cap, delivered or not.
     pub taken: u64,
     /// Deliveries that this call added to `taken`.
     pub granted: u64,
@@ -70,7 +70,7 @@ pub async fn count(
     })
 }
 
-/// Gives back what is left of a block.
+/// Returns the rest of a block.
 pub async fn give_back(
     tx: &mut Tx<'_>,
     account_id: Uuid,

@@ -35,7 +35,7 @@ pub struct NewDeliveryKey {
     pub presets_only: bool,
 }
 
-/// Refuses an alias that is not 3 to 63 of `a-z 0-9 _ -`, or that could be taken for a key.
+/// Rejects an alias that is not 3 to 63 of `a-z 0-9 _ -`, or that could be mistaken for a key.
 pub fn check_alias(alias: &str) -> Result<(), Error> {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     if !ALIAS_LENGTH.contains(&alias.len()) || !alias.bytes().all(is_plain) {

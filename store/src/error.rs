@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-/// The crate's error. Messages are for people; a database's own words stay in the source.
+/// Error of the crate. Messages are for people; a database's own text stays in the source.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such row, or not one of this account.
+    /// The row does not exist, or is not one of this account.
     #[error("{0} not found")]
     NotFound(&'static str),
     /// The caller's value is not acceptable; the text names it and what is allowed.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The database's file cannot be read or written: the disk failed, became read-only, or damaged it.
     #[error("the database cannot be read or written")]
     Failing(#[source] sqlx::Error),
-    /// The database failed in a way that a retry will not mend.
+    /// The database failed in a way that a retry does not repair.
     #[error("the database failed")]
     Database(#[source] sqlx::Error),
     /// A migration failed; the database is as it was before.
@@ -98,8 +98,8 @@ impl Error {
 }
 
 impl From<sqlx::Error> for Error {
-    /// Sorts the driver's errors: a locked database, a full or failing disk is worth a retry. A broken constraint is a fault of ours, since
-    /// verbs answer the conflicts that callers can cause themselves.
+    /// Sorts the driver's errors: a locked database, a full or failing disk is worth a retry. A violated constraint is
+    /// a bug of ours, since verbs answer the conflicts that callers can cause themselves.
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::PoolTimedOut => Self::Busy("all readers are taken".into()),

@@ -1,4 +1,4 @@
-//! Events: what happened, in the order of the commits, and the deliveries that each makes.
+//! Events in the order of their commits, and the deliveries that each makes.
 //!
 //! - [`append`] runs in the transaction of the change that it reports: there is never one without the other.
 //! - An event's envelope is made once and kept byte for byte; deliveries point to it.
@@ -33,8 +33,8 @@ pub enum Audience {
     Everyone,
     /// Endpoints that subscribe to its type by name.
     ThoseWhoNameIt,
-    /// This one alone, whatever it subscribes to and even when it is paused. The event is in no feed, and its delivery has one
-    /// attempt.
+    /// One endpoint, whatever it subscribes to and even when it is paused. The event is in no feed, and its delivery
+    /// has one attempt.
     Endpoint(Uuid),
 }
 
@@ -175,7 +175,7 @@ async fn next_in_sequence(
     Ok(number)
 }
 
-/// The account's feed after an event: at most `limit`, oldest first, without what was for one endpoint alone.
+/// Returns the account's feed after an event: at most `limit`, oldest first, without events for a single endpoint.
 pub async fn after(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -193,7 +193,8 @@ pub async fn after(
     .await?)
 }
 
-/// The last event of the account's feed that retention has dropped, 0 at first: anyone with read less far has missed some.
+/// Returns the last event of the account's feed that retention has dropped, 0 at first: a reader whose cursor is
+/// before it has missed some.
 pub async fn dropped_up_to(db: &mut impl Connection, account_id: Uuid) -> Result<i64, Error> {
     let dropped: Option<i64> =
         query_scalar("SELECT dropped_up_to FROM event_feeds WHERE account_id = $1")

@@ -38,7 +38,7 @@ pub struct File {
     #[sqlx(rename = "blob_hash")]
     pub blob: BlobHash,
     pub role: Role,
-    /// In pixels as shown, after orientation.
+    /// Width in pixels as shown, after orientation.
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
@@ -63,7 +63,7 @@ impl File {
 /// Facts found in the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// In pixels as shown, after orientation.
+    /// Width in pixels as shown, after orientation.
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
@@ -124,7 +124,8 @@ impl Filter {
         }
     }
 
-    /// The table to read. Names are compared inside of an index; SQLite would take a shorter one and look at every row.
+    /// Returns the table to read. Names are compared inside of an index; SQLite would choose a shorter one and read
+    /// every row.
     fn table(&self) -> &'static str {
         match (&self.text, self.folder) {
             (Some(_), None) => "files INDEXED BY files_by_name",
@@ -185,7 +186,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .ok_or(Error::NotFound("file"))
 }
 
-/// Without regard to the account, for those who have been let in otherwise.
+/// Returns a file of any account, for callers that were authorized otherwise.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<File>, Error> {
     Ok(query_as("SELECT * FROM files WHERE id = $1")
         .bind(id)
@@ -234,7 +235,7 @@ pub async fn count(
     Ok(count.unsigned_abs())
 }
 
-/// Changes what the patch names; returns the row as it is then. `Error::NotFound` for the file and for the folder.
+/// Changes the fields of the patch; returns the row as it is then. `Error::NotFound` for the file and for the folder.
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,

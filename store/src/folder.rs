@@ -1,4 +1,4 @@
-//! The data folder: made private, locked by one process, and the names of what the store keeps in it.
+//! Data folder: made private, locked by one process, and the names of the store's files in it.
 
 use std::{
     ffi::OsString,

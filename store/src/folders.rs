@@ -1,4 +1,4 @@
-//! Folders: names in which files and other folders lie. Names may repeat, as users expect of files that they upload twice.
+//! Folders of files and other folders. Names may repeat, as users expect of files that they upload twice.
 
 use sqlx::{QueryBuilder, query, query_as, query_scalar};
 use uuid::Uuid;
@@ -95,7 +95,8 @@ pub async fn list(
     Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
 }
 
-/// Changes what the patch names; returns the row as it is then. `Error::Conflict` for a move into itself or below itself.
+/// Changes the fields of the patch; returns the row as it is then. `Error::Conflict` for a move into itself or below
+/// itself.
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -187,7 +188,7 @@ pub async fn delete_turn(
     }
     let is_gone = found.len() < most as usize;
     if is_gone {
-        // Parents and children go in one statement; what is left is checked at its end.
+        // Parents and children are deleted in one statement; the foreign keys are checked at its end.
         query(
             "WITH RECURSIVE below (id) AS (
                  SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)

@@ -13,9 +13,9 @@ const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 /// Client's key with the fingerprint of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// At most 255 characters, checked by the caller.
+    /// Key of at most 255 characters, checked by the caller.
     pub key: String,
-    /// SHA-256 of everything that shapes what is made.
+    /// SHA-256 of every parameter that determines the result.
     pub fingerprint: [u8; 32],
 }
 
@@ -98,7 +98,7 @@ fn used_otherwise() -> Error {
     )
 }
 
-/// Binds the key to what was made, in place of one that has expired.
+/// Binds the key to a result, replacing an expired key.
 pub(crate) async fn remember(
     tx: &mut Tx<'_>,
     account_id: Uuid,

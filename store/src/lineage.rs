@@ -1,4 +1,4 @@
-//! Lineage: what was made from which file, by which operation.
+//! Lineage: source file and operation of each derived object.
 
 use serde_json::Value;
 use sqlx::{FromRow, query, query_as, types::Json};

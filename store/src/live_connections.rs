@@ -22,7 +22,7 @@ pub struct LiveConnection {
     pub told: serde_json::Value,
 }
 
-/// Notes a connection; the input's earlier one was taken out before.
+/// Records a connection; the input's earlier one was removed before.
 pub async fn open(tx: &mut Tx<'_>, connection: &LiveConnection) -> Result<(), Error> {
     query(
         "INSERT INTO live_connections (input_id, id, account_id, broadcast_id, told) VALUES ($1, $2, $3, $4, $5)",

@@ -75,7 +75,7 @@ async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(results + keys + old)
 }
 
-/// Looks with a reader, so that the writer works only where there is something to delete.
+/// Searches with a reader, so that the writer works only where there is something to delete.
 async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
     let on_air = broadcasts::live(&mut store.read().await?).await?;
     let mut total = 0;

@@ -118,7 +118,7 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<Output>, Error> {
         .await?)
 }
 
-/// Changes what the patch names; returns the row as it is then.
+/// Changes the fields of the patch; returns the row as it is then.
 pub async fn patch(
     tx: &mut Tx<'_>,
     input_id: Uuid,

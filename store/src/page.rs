@@ -1,4 +1,4 @@
-//! Keyset pages: newest first by `(created_at, id)`, so that a page holds no position that moves.
+//! Keyset pages: newest first by `(created_at, id)`, so that a page does not depend on offsets that move.
 
 use uuid::Uuid;
 

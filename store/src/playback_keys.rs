@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
-/// Keys of one account: enough to change them over without a gap, and a bound on what the service holds in memory.
+/// Keys of one account: enough to rotate them without a gap, and a bound on the service's memory.
 const MOST_KEYS: i64 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]

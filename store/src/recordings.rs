@@ -1,8 +1,9 @@
-//! Recordings: what is kept of a broadcast, from its first segment to the stored files and their video streams.
+//! Recordings of broadcasts, from the first segment to the stored files and their video streams.
 //!
-//! - A row is begun with the broadcast, and outlives its input. Its owner writes through a lease of the kind [`KIND`] once the
-//!   broadcast is over.
-//! - A recording is ready when all its files are stored and their streams have ended, well or not: the files are what counts.
+//! - A row is begun with the broadcast, and outlives its input. Its owner writes through a lease of the kind [`KIND`]
+//!   once the broadcast has ended.
+//! - A recording is ready when all its files are stored and their streams have ended, successfully or not: only the
+//!   files count.
 
 use sqlx::{FromRow, query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -25,7 +26,7 @@ const CRASHED: &str = "crashed";
 pub enum RecordingStatus {
     /// Its broadcast is on air, or waits for its encoder.
     Recording,
-    /// Its files and streams are made.
+    /// Its files and streams are being made.
     Processing,
     Ready,
     Failed,
@@ -79,7 +80,7 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct RecordingFile {
     pub recording_id: Uuid,
-    /// From 0.
+    /// Number from 0.
     pub number: u32,
     /// `None`: deleted.
     pub file_id: Option<Uuid>,
@@ -96,9 +97,9 @@ pub struct RecordingFile {
 /// Reason of a recording's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A stable word.
+    /// Stable code.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
@@ -202,7 +203,7 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Erro
         .ok_or(Error::NotFound("recording"))
 }
 
-/// `None` for a broadcast that no one recorded.
+/// Returns a broadcast's recording; `None` for a broadcast that was not recorded.
 pub async fn by_broadcast(
     db: &mut impl Connection,
     broadcast: &str,
@@ -244,7 +245,8 @@ pub async fn files(db: &mut impl Connection, id: Uuid) -> Result<Vec<RecordingFi
     )
 }
 
-/// Notes a file that was just stored, with its stream if one is made of it. `Error::Conflict` when the lease is lost.
+/// Records a file that was just stored, with its stream if one is made of it. `Error::Conflict` when the lease is
+/// lost.
 pub async fn stored(tx: &mut Tx<'_>, lease: &Lease, file: &RecordingFile) -> Result<(), Error> {
     work::progressed(tx, lease).await?;
     query(
@@ -267,7 +269,7 @@ pub async fn stored(tx: &mut Tx<'_>, lease: &Lease, file: &RecordingFile) -> Res
     Ok(())
 }
 
-/// Notes what a recording waits for, in words. `Error::Conflict` when the lease is lost.
+/// Records what a recording waits for, as text. `Error::Conflict` when the lease is lost.
 pub async fn waits(
     tx: &mut Tx<'_>,
     lease: &Lease,

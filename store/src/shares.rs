@@ -14,7 +14,7 @@ use crate::{
     folders::{self, Folder, MAX_DEPTH},
 };
 
-/// Folders that one sum looks into.
+/// Folders that one sum covers.
 const MOST_FOLDERS: i64 = 100_000;
 
 #[derive(Clone, Debug, FromRow)]
@@ -48,7 +48,7 @@ impl Share {
     }
 }
 
-/// A share to be made. Its id is made by anyone who derives the token from it.
+/// Share to be made. The caller makes its id, from which the token is derived.
 #[derive(Clone, Debug)]
 pub struct NewShare {
     pub id: Uuid,
@@ -61,15 +61,15 @@ pub struct NewShare {
     pub expires_at: Option<i64>,
 }
 
-/// A share that was made, and the one whose place it took.
+/// Share that was made, and the one that it replaced.
 #[derive(Clone, Debug)]
 pub struct ShareChange {
     pub share: Share,
     pub replaced: Option<Share>,
 }
 
-/// Makes a share; the folder's earlier one is worthless from here on. `Error::NotFound` for a folder that the account does not
-/// have.
+/// Makes a share; the folder's earlier one is invalid from now on. `Error::NotFound` for a folder that the account
+/// does not have.
 pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<ShareChange, Error> {
     let replaced = delete(tx, new.account_id, new.folder_id).await?;
     let share = query_as(
@@ -91,7 +91,7 @@ pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<Share
     Ok(ShareChange { share, replaced })
 }
 
-/// The folder's share, unless it has expired. `Error::NotFound` for a folder that the account does not have.
+/// Returns the folder's share, unless it has expired. `Error::NotFound` for a folder that the account does not have.
 pub async fn of_folder(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -144,7 +144,8 @@ pub async fn gone(db: &mut impl Connection, token_hashes: &[String]) -> Result<V
     .await?)
 }
 
-/// The way from the share's folder down to this one, both included; `None` for a folder that does not lie in it.
+/// Returns the path from the share's folder down to this one, both included; `None` for a folder that is not inside
+/// it.
 pub async fn path(
     db: &mut impl Connection,
     share: &Share,

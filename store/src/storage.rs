@@ -25,7 +25,7 @@ pub async fn totals(db: &mut impl Connection, account_id: Uuid) -> Result<Totals
     }))
 }
 
-/// `Error::OverQuota` when `more_bytes` beside what is stored exceed the limit; 0 is no limit.
+/// Checks the limit. `Error::OverQuota` when `more_bytes` beside the stored ones exceed it; 0 is no limit.
 pub async fn check(
     db: &mut impl Connection,
     account_id: Uuid,

@@ -53,12 +53,12 @@ struct Shared {
     blobs: Blobs,
 }
 
-/// The way to the writer, if there is one.
+/// Handle of the writer, if there is one.
 enum WriterHandle {
     /// Opened beside a running service: there is no writer.
     None,
     Running {
-        /// Taken out to close the queue.
+        /// `None` once the queue is closed.
         queue: Mutex<Option<mpsc::Sender<Queued>>>,
         task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
         counters: Arc<Counters>,
@@ -71,7 +71,7 @@ enum WriterHandle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteFailure {
     pub since_ms: i64,
-    /// For people.
+    /// Reason, for people.
     pub reason: String,
 }
 
@@ -81,7 +81,7 @@ pub struct Statistics {
     pub commits: u64,
     /// Units of work that were committed.
     pub units: u64,
-    /// Units of work that failed or were refused.
+    /// Units of work that failed or were rejected.
     pub failures: u64,
     /// Units of work that wait now.
     pub waiting: u64,
@@ -129,8 +129,8 @@ impl Store {
         Self::start(settings, Some(lock)).await
     }
 
-    /// For a short command: opens as [`Store::open`], or beside a running service, without its lock. Both then write to the
-    /// database in turn.
+    /// Opens for a short command: as [`Store::open`], or beside a running service, without its lock. Both then write
+    /// to the database in turn.
     ///
     /// `Error::Conflict` when the running service is of an older version than this program, else as [`Store::open`].
     pub async fn open_beside(settings: &StoreSettings) -> Result<Self, Error> {
@@ -235,7 +235,7 @@ impl Store {
             }
             mpsc::error::TrySendError::Closed(_) => shutting_down(),
         })?;
-        // The writer must see the queue closed as soon as the store closes it, not when this answer has come.
+        // The writer must see the queue closed as soon as the store closes it, not only after this answer.
         drop(queue);
         answer.await.unwrap_or_else(|_| Err(shutting_down()))
     }
@@ -296,7 +296,7 @@ impl Store {
         &self.shared.settings.data_dir
     }
 
-    /// In whose name leases are held ([`work`]): made at each opening.
+    /// Returns the id under which leases are held ([`work`]): made at each opening.
     pub fn owner(&self) -> Uuid {
         self.shared.owner
     }
@@ -306,7 +306,7 @@ impl Store {
         &self.shared.blobs
     }
 
-    /// The database's file, for those who copy it.
+    /// Returns the database's file, for copies.
     pub(crate) fn database(&self) -> PathBuf {
         folder::database(self.data_dir())
     }
@@ -316,7 +316,7 @@ impl Store {
         disk_space(&self.shared.settings)
     }
 
-    /// Deletes what has expired, in turns of about 20 ms with other work between them; returns how many rows.
+    /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many rows.
     pub async fn sweep(&self, now_ms: i64) -> Result<u64, Error> {
         maintenance::sweep(self, now_ms).await
     }
@@ -369,7 +369,7 @@ impl Store {
     }
 }
 
-/// Memory for the writer's pages, as SQLite takes it: in KiB, and negative. A group of changes to the indexes of large
+/// Memory for the writer's pages, in SQLite's form: in KiB, and negative. A group of changes to the indexes of large
 /// tables that does not fit is written to the log twice.
 const PAGE_CACHE: &str = "-8000";
 
@@ -424,7 +424,7 @@ fn open_readers(data_dir: &Path, readers: u32, busy_timeout: Duration) -> Sqlite
         .connect_lazy_with(options)
 }
 
-/// Options of a connection whose commits survive the death of the machine.
+/// Options of a connection whose commits survive the crash of the machine.
 fn read_write(settings: &StoreSettings) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(folder::database(&settings.data_dir))
@@ -458,7 +458,7 @@ fn shutting_down() -> Error {
     Error::Busy("the store is shutting down".into())
 }
 
-/// The lock guards one move of a value, which cannot panic half-way.
+/// Locks a mutex. The lock guards one move of a value, which cannot panic half-way.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -41,11 +41,11 @@ pub struct TusUpload {
     pub length_bytes: Option<i64>,
     /// The length once it is a file, less before.
     pub offset_bytes: i64,
-    /// So many bytes have their room in the plan's storage; no fewer than the offset.
+    /// Bytes that are reserved in the plan's storage; no fewer than the offset.
     held_bytes: i64,
     crc32: u32,
     sha256_state: Vec<u8>,
-    /// Rises with every request that brings bytes.
+    /// Rises with every request that carries bytes.
     pub attempt: i64,
     pub completed_at: Option<i64>,
     /// `None` before it is completed, and when the file was deleted since.
@@ -96,15 +96,16 @@ pub struct NewTusUpload {
 pub struct Bounds {
     /// Uploads that are not finished.
     pub unfinished: u64,
-    /// Bytes of its files; 0: no limit. What uploads hold that are no files yet counts too, here and below.
+    /// Limit for the bytes of its files; 0: no limit. Bytes held by uploads that are not files yet count too, here and
+    /// below.
     pub storage_bytes: u64,
 }
 
-/// A request that brings bytes.
+/// Request that carries bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub offset: u64,
-    /// So many bytes come, at most.
+    /// Greatest number of bytes of the request, if it is known.
     pub brings_bytes: Option<u64>,
     /// Declares the length of an upload that was made without one.
     pub length_bytes: Option<u64>,
@@ -118,15 +119,15 @@ pub struct Claim {
 /// State in which [`advance`] leaves the upload.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// The request brings no more.
+    /// True when the request carries no more.
     pub is_last: bool,
     pub expires_at: i64,
     /// Limit as of [`Bounds::storage_bytes`].
     pub storage_bytes: u64,
 }
 
-/// `Error::NotFound` for a folder that the account does not have, `Error::Conflict` for one upload too many,
-/// `Error::OverQuota` when it cannot be stored.
+/// Creates an upload. `Error::NotFound` for a folder that the account does not have, `Error::Conflict` for one upload
+/// too many, `Error::OverQuota` when it cannot be stored.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -264,7 +265,7 @@ pub async fn hold(
     }
 }
 
-/// A request has ended: the upload holds what counts of it, unless a later request has claimed it.
+/// Ends a request: the upload holds only its recorded bytes, unless a later request has claimed it.
 pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
     query(
         "UPDATE tus_uploads SET held_bytes = offset_bytes WHERE id = $1 AND attempt = $2 AND completed_at IS NULL",
@@ -276,7 +277,7 @@ pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
     Ok(())
 }
 
-/// At the start: no request is under way.
+/// Releases all reservations, at the start: no request is in progress.
 pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
     query("UPDATE tus_uploads SET held_bytes = offset_bytes WHERE completed_at IS NULL AND held_bytes > offset_bytes")
         .execute(tx.sqlite())
@@ -368,8 +369,8 @@ pub struct Completion {
     pub facts: Facts,
 }
 
-/// Makes the file. `Error::Conflict` when a later request has claimed the upload, `Error::Gone` when it has expired,
-/// `Error::OverQuota` beyond `storage_bytes` (0: no limit).
+/// Makes the file of a completed upload. `Error::Conflict` when a later request has claimed the upload, `Error::Gone`
+/// when it has expired, `Error::OverQuota` beyond `storage_bytes` (0: no limit).
 pub async fn complete(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
@@ -447,7 +448,7 @@ async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u6
     Ok(deleted.rows_affected())
 }
 
-/// Looks at the files first: each has had its row before it.
+/// Lists the files first: each has had its row before it.
 async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let found = store.blobs().partials().await?;
     let mut removed = 0;

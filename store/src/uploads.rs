@@ -33,7 +33,7 @@ pub struct Upload {
     pub filename: String,
     /// Content type as the client declared it; the file's type is decided by its bytes.
     pub content_type: String,
-    /// Exactly so many bytes are taken.
+    /// Exact number of bytes that are accepted.
     pub size_bytes: i64,
     pub state: State,
     /// Rises with every PUT.
@@ -55,7 +55,7 @@ pub struct NewUpload {
     pub expires_at: i64,
 }
 
-/// `Error::NotFound` for a folder that the account does not have.
+/// Creates an upload. `Error::NotFound` for a folder that the account does not have.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -174,7 +174,7 @@ pub async fn complete(
 /// Content of an upload, for a use that makes no file of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadContent {
-    /// Recorded; named by nothing unless a row of the same transaction does.
+    /// Recorded blob; named by nothing unless a row of the same transaction does.
     pub blob: BlobHash,
     pub filename: String,
     /// MIME type as recognised from the bytes.

@@ -33,7 +33,7 @@ pub struct User {
     pub updated_at: i64,
 }
 
-/// A user to be made. The hash comes from [`crate::credentials::hash_password`], off the async threads.
+/// User to be made. The hash is made by [`crate::credentials::hash_password`], off the async threads.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     pub account_id: Uuid,

@@ -12,7 +12,7 @@ pub struct Variant {
     pub file_id: Uuid,
     /// Name in the cache; 16 bytes.
     pub name: Vec<u8>,
-    /// The canonical request with what was negotiated.
+    /// Canonical request with the negotiated format.
     pub request: String,
     pub content_type: String,
     pub bytes: i64,

@@ -56,7 +56,7 @@ pub struct Lease {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub leases: Vec<Lease>,
-    /// Rows that began too often. They are taken out of `work`: the caller ends their entities as failed, in the same
+    /// Rows that began too often. They are deleted from `work`: the caller ends their entities as failed, in the same
     /// transaction.
     pub given_up: Vec<Uuid>,
 }
@@ -99,7 +99,7 @@ pub(crate) async fn enqueue_again(
     Ok(())
 }
 
-/// For how many more rows a claimer has room.
+/// Number of further rows for which a claimer has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Slots of any lane.
@@ -141,7 +141,7 @@ pub async fn is_due(
     Ok(false)
 }
 
-/// Claims rows that are due and that no one holds, as far as there is room: interactive ones first, then by due time.
+/// Claims rows that are due and without a holder, as far as there is room: interactive ones first, then by due time.
 pub async fn claim(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -217,8 +217,8 @@ async fn take(
     Ok(lease)
 }
 
-/// Prolongs leases, each named by its row and fence; returns those that were taken away, whose work must stop. What is not
-/// named here expires, even when the same owner claimed it: no one works on it any more.
+/// Prolongs leases, each named by its row and fence; returns those that were lost, whose work must stop. A lease that
+/// is not named here expires, even when the same owner claimed it: its work has ended.
 pub async fn heartbeat(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -294,7 +294,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(deleted.rows_affected(), lease)
 }
 
-/// Takes the row out anyone who holds it, for a cancellation; a row that is not there is fine.
+/// Deletes the row whoever holds its lease, for a cancellation; a missing row is fine.
 pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error> {
     query("DELETE FROM work WHERE kind = $1 AND id = $2")
         .bind(kind)
@@ -304,14 +304,14 @@ pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error
     Ok(())
 }
 
-/// Gives the row back, to be tried again after a pause that grows with each such call; the work ended in order, and its begin
-/// does not count. Errors as [`hold`].
+/// Releases the row, to be tried again after a pause that grows with each such call; the work ended in order, and its
+/// begin does not count. Errors as [`hold`].
 pub async fn retry(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
     give_back(tx, lease, true, now_ms).await
 }
 
-/// Gives the row of an owner that crashed back, to be tried again after a pause. This counts, also when
-/// the crash came before the begin: it is the row's own. Errors as [`hold`].
+/// Releases the row of an owner that crashed, to be tried again after a pause. This counts, also when the crash came
+/// before the begin: the row is its likely cause. Errors as [`hold`].
 pub async fn retry_after_crash(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
     give_back(tx, lease, false, now_ms).await
 }
@@ -362,8 +362,8 @@ pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(released.rows_affected(), lease)
 }
 
-/// Frees everything that `owner` holds, of one kind or of all, due at once; what had begun does not count. For a registry
-/// that starts again, and for the orderly end of a process ([`Store::close`](crate::Store::close)).
+/// Releases every lease that `owner` holds, of one kind or of all, due at once; their begins do not count. For a
+/// registry that starts again, and for the orderly end of a process ([`Store::close`](crate::Store::close)).
 pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Result<u64, Error> {
     let released = query(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
@@ -378,8 +378,8 @@ pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Re
 
 /// Voids the leases of an earlier process, at the start of the only one that has this database; returns how many.
 ///
-/// A row whose work had begun becomes a suspect. The death is charged to at most one: the only running suspect (no two are
-/// leased), or else the only running row. The charged one comes back after a pause, and so behind the other suspects.
+/// A row whose work had begun becomes a suspect. The crash is charged to at most one: the only running suspect (no two
+/// are leased), or else the only running row. The charged one is due after a pause, and so behind the other suspects.
 pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
     let running: Vec<(String, Uuid, bool, u32)> =
         query_as("SELECT kind, id, is_suspect, begins FROM work WHERE is_begun = 1")
@@ -416,8 +416,8 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
     Ok(voided.rows_affected())
 }
 
-/// Makes rows due whose due times only a clock that was ahead explains: one that was never given back is due since it was put
-/// in, and no pause is longer than [`BACK_OFF_LONGEST`]. Returns how many.
+/// Makes rows due whose due times can only be from a clock that was ahead: one that was never released is due since it
+/// was inserted, and no pause is longer than [`BACK_OFF_LONGEST`]. Returns how many.
 pub(crate) async fn mend_due_times(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
     let mended =
         query("UPDATE work SET due_at = $1 WHERE due_at > iif(retries = 0 AND begins = 0, $1, $2)")

@@ -35,11 +35,11 @@ use crate::{
 
 /// Time for which SQLite itself waits for a lock: the writer looks after its queue in between.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// Waiting shorter than this is no write_failure worth telling.
+/// Shortest wait that is published as a `WriteFailure`.
 const TROUBLE_AFTER: Duration = Duration::from_secs(1);
 /// Interval of the writer's probes when it is in write_failure and no change is queued.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Between attempts to truncate a log that readers hold.
+/// Interval of attempts to truncate a log that readers hold.
 const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
 /// Time for which a truncation may wait for readers.
 const TRUNCATE_WAIT: Duration = Duration::from_millis(20);
@@ -66,7 +66,7 @@ pub(crate) struct Writer {
     pub(crate) write_failure: watch::Sender<Option<WriteFailure>>,
     /// The last event that was committed.
     pub(crate) newest_event: watch::Sender<i64>,
-    /// Given back when the writer has ended, and not before; `None` beside a running service.
+    /// Released when the writer has ended, and not before; `None` beside a running service.
     pub(crate) lock: Option<FolderLock>,
 }
 
@@ -112,7 +112,7 @@ impl Writer {
         }
     }
 
-    /// Runs the group, with what comes while it waits for the database, and answers every unit.
+    /// Runs the group, with units that arrive while it waits for the database, and answers every unit.
     async fn commit(&mut self, mut group: Vec<Queued>) {
         let waiting_since = (Instant::now(), now_ms());
         let mut connection = loop {
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(facts, (2, 1, "wal".into()));
     }
 
-    /// A writer whose database cannot even be opened would otherwise try again at once, and again.
+    /// Checks that a database that cannot even be opened is not tried again at once, and again.
     #[tokio::test]
     async fn a_connection_that_fails_at_once_is_waited_out() {
         let folder = tempfile::tempdir().unwrap();
@@ -398,7 +398,7 @@ mod tests {
         assert!(since.elapsed() >= LOCK_WAIT);
     }
 
-    /// A commit that fails takes its whole group with it, is retryable, and is over with the next one.
+    /// Checks that a failed commit fails its whole group, is retryable, and is cleared by the next one.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_failed_commit_fails_its_group_and_nothing_else() {
         let (store, _folder) = store().await;

@@ -365,7 +365,8 @@ impl Fields {
 }
 
 impl ChunkStream {
-    /// Some encoders leave the extended field out of the chunks that continue a message; then the word is payload.
+    /// Returns whether the word repeats the extended field. Some encoders leave it out of the chunks that continue a
+    /// message; then the word is payload.
     fn repeats_extended(&self, word: u32) -> bool {
         self.extended == Some(word) || self.timestamp_ms == word
     }

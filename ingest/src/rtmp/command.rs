@@ -1,6 +1,6 @@
-//! Commands and what is answered to them (RTMP 1.0 §7.2, enhanced RTMP v2 "Enhancing NetConnection connect Command").
+//! Commands and their answers (RTMP 1.0 §7.2, enhanced RTMP v2 "Enhancing NetConnection connect Command").
 //!
-//! Texts that a client sends are bounded here before anyone else sees them.
+//! Texts that a client sends are bounded here before other code sees them.
 
 use crate::Error;
 

@@ -31,7 +31,7 @@ const READ_BEFORE_PUBLISH: usize = 4 << 10;
 const READ_PUBLISHING: usize = 64 << 10;
 /// A buffer with less room than this is replaced before it is read into.
 const SMALLEST_READ: usize = 4 << 10;
-/// The authorizer answers sooner; a publisher does not wait longer.
+/// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 /// Time within which data is read that a publisher had sent when the service ended its publish: sockets may be read in
 /// batches of up to 100 ms. Bytes that have arrived already are taken later too, up to the bound.
@@ -75,7 +75,7 @@ where
 /// End of a connection without an error.
 enum Exit {
     PeerGone,
-    /// We close; the peer still listens.
+    /// We close; the peer still reads.
     Closing,
 }
 
@@ -172,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// Everything before publish. The inner error is an end without a wish.
+    /// Runs the connection up to the `publish` command. The inner error is an end without a publish.
     async fn until_asked(&mut self) -> Result<Result<PublishCommand, Exit>, Error> {
         loop {
             let progress = self.decode();
@@ -229,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
                     tokio::task::yield_now().await;
                     continue;
                 }
-                // A second wish to publish is answered by the session itself.
+                // A second `publish` is answered by the session itself.
                 DecodeState::Starved | DecodeState::Asked(_) => {}
             }
             match self.wait(publisher.closed()).await? {
@@ -296,8 +296,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         delivered
     }
 
-    /// Waits for bytes, the ticker, or an end from our side. Reading comes first because it is what happens most; a
-    /// flood does not hide the others, since deadlines and `stop` are looked at after every read.
+    /// Waits for bytes, the ticker, or an end from our side. Reading comes first because it is the most frequent; a
+    /// flood does not hide the others, since deadlines and `stop` are checked after every read.
     async fn wait(&mut self, closed: impl Future<Output = Closed>) -> Result<Wake, Error> {
         if self.stop.is_cancelled() {
             return Ok(Wake::Stopped);

@@ -37,7 +37,7 @@ enum Scheme {
 /// Fills a buffer with random bytes.
 pub type FillRandom = fn(&mut [u8]);
 
-/// A handshake under way.
+/// Handshake in progress.
 #[derive(Debug)]
 pub struct Handshake {
     fill_random: FillRandom,
@@ -59,8 +59,8 @@ impl Handshake {
         }
     }
 
-    /// Consumes what it can of `input` and appends answers to `output`; `true` once the handshake is over and what is
-    /// left in `input` are chunks.
+    /// Consumes what it can of `input` and appends answers to `output`; returns `true` once the handshake is complete
+    /// and the rest of `input` is chunks.
     pub fn advance(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<bool, Error> {
         if self.stage == Stage::AwaitC1 {
             if let Some(&version) = input.first() {
@@ -151,7 +151,7 @@ fn find_digest(c1: &[u8]) -> Option<(Scheme, [u8; DIGEST_LEN])> {
         })
 }
 
-/// The digest of a packet is taken over everything around its own place.
+/// Computes the digest of a packet over everything except the digest's own bytes.
 fn packet_digest(packet: &[u8], digest_at: usize, key: &[u8]) -> [u8; DIGEST_LEN] {
     hmac(
         key,

@@ -1,4 +1,4 @@
-//! RTMP messages: what the chunk stream carries (RTMP 1.0 §5.4, §6, §7.1).
+//! RTMP messages, as the chunk stream carries them (RTMP 1.0 §5.4, §6, §7.1).
 
 use bytes::Bytes;
 

@@ -32,13 +32,13 @@ use super::{
 
 /// The one application there is.
 pub const APP: &str = "live";
-/// Messages decoded in one go; bounds the units handed over at once and the time until others get their turn.
+/// Messages decoded in one turn; bounds the units delivered at once and the time until other connections run.
 const MESSAGES_PER_TURN: usize = 256;
 /// Messages a client may send before it publishes. Real ones need about ten.
 const MESSAGES_BEFORE_PUBLISH: usize = 64;
 /// Bytes reserved for an admitted publisher's message when its first chunk comes.
 const RESERVE_PUBLISHING: usize = 256 << 10;
-/// The same before, where no one is known.
+/// Bytes reserved in the same way before publish, where the client is not authorized yet.
 const RESERVE_BEFORE_PUBLISH: usize = 1 << 10;
 /// Bytes of answers that may wait; a client that causes more in one turn is disconnected.
 const MAX_OUTPUT: usize = 64 << 10;
@@ -58,13 +58,13 @@ pub enum DecodeState {
     Starved,
     /// The turn is over: deliver the units, then continue with the same input.
     Paused,
-    /// The client asks to publish: answer with [`ServerSession::admit`] or [`ServerSession::refuse`].
+    /// The client sent `publish`: answer with [`ServerSession::admit`] or [`ServerSession::refuse`].
     Asked(PublishCommand),
     /// The client ended the publish.
     Ended,
 }
 
-/// A wish to publish, in bounded texts. `Debug` hides the stream name, for the key is in it.
+/// `publish` command, in bounded texts. `Debug` hides the stream name, for the key is in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublishCommand {
     pub app: String,
@@ -176,7 +176,7 @@ impl ServerSession {
         }
     }
 
-    /// Bytes to send, in order; anyone who sends them empties it.
+    /// Returns the bytes to send, in order; the sender empties it.
     pub fn output(&mut self) -> &mut Vec<u8> {
         self.writer.output()
     }
@@ -191,8 +191,8 @@ impl ServerSession {
         }
     }
 
-    /// Decodes `input` and appends what became of it to `units`. After an error the connection is over; units and
-    /// output that came before it are still good.
+    /// Decodes `input` and appends the resulting units to `units`. After an error the connection is over; units and
+    /// output that came before it are still valid.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -252,7 +252,7 @@ impl ServerSession {
         self.deadlines.since = now;
     }
 
-    /// To be called about once a second: checks deadlines, sends pings.
+    /// Checks deadlines and sends pings; to be called about once a second.
     pub fn tick(&mut self, now: Duration) -> Result<(), Error> {
         let (what, limit) = match self.stage {
             ServerStage::Handshake => ("handshake", self.deadlines.handshake),
@@ -368,7 +368,7 @@ impl ServerSession {
         }
     }
 
-    /// Takes one tag of an aggregate that is under way; `false` when there is none.
+    /// Takes one tag of an aggregate in progress; `false` when there is none.
     fn take_aggregated(&mut self, units: &mut Vec<Unit>) -> bool {
         let Some(aggregate) = &mut self.aggregate else {
             return false;
@@ -501,7 +501,8 @@ impl ServerSession {
             ));
         }
         self.publishing = stream_id;
-        // Encoders show the reason of a refused publish, and none of a refused connect: so the application is judged here.
+        // Encoders show the reason of a rejected publish, and none of a rejected connect: so the application is
+        // checked here.
         if self.app.as_deref() != Some(APP) {
             self.status("error", BAD_NAME, BAD_APP);
             self.stage = ServerStage::Ended;

@@ -24,7 +24,7 @@ pub struct RtmpSettings {
     pub max_connections: usize,
     /// Connections of one client network that have not been admitted; further ones are closed at once.
     pub max_unadmitted: usize,
-    /// From the first byte to the end of the handshake.
+    /// Time from the first byte to the end of the handshake.
     #[serde(with = "duration")]
     pub handshake_timeout: Duration,
     /// Time from the end of the handshake until the `publish` command.
@@ -36,7 +36,7 @@ pub struct RtmpSettings {
     /// Time for which the peer may leave what we sent unread.
     #[serde(with = "duration")]
     pub write_timeout: Duration,
-    /// Between two of our pings.
+    /// Interval of our pings.
     #[serde(with = "duration")]
     pub ping_interval: Duration,
     /// Chunk streams a connection may use.

@@ -30,12 +30,12 @@ impl Writer {
         }
     }
 
-    /// Everything that waits to be sent, in order; anyone who sends it empties it.
+    /// Returns everything that waits to be sent, in order; the sender empties it.
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// From here on, longer messages need fewer chunks.
+    /// Raises the chunk size from here on: longer messages need fewer chunks.
     pub(crate) fn raise_chunk_size(&mut self) {
         self.control(kind::SET_CHUNK_SIZE, &CHUNK_SIZE.to_be_bytes());
         self.chunk_size = CHUNK_SIZE as usize;
@@ -68,7 +68,7 @@ impl Writer {
         self.user_control(event::PING_RESPONSE, timestamp_ms);
     }
 
-    /// A command whose name, transaction and arguments `fill` writes.
+    /// Writes a command whose name, transaction and arguments `fill` writes.
     pub(crate) fn command(&mut self, stream_id: u32, fill: impl FnOnce(&mut amf0::Writer)) {
         let mut payload = amf0::Writer::new();
         fill(&mut payload);
@@ -81,7 +81,7 @@ impl Writer {
         self.message(header, &payload.into_bytes(), &[]);
     }
 
-    /// A message whose payload is `head` and `body`, together at most [`LONGEST_MESSAGE`].
+    /// Writes a message whose payload is `head` and `body`, together at most [`LONGEST_MESSAGE`].
     pub(crate) fn message(&mut self, header: Header, head: &[u8], body: &[u8]) {
         let length = u32::try_from(head.len() + body.len()).expect("bounded by the caller");
         let time = header.timestamp_ms.to_be_bytes();

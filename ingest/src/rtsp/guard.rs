@@ -31,7 +31,7 @@ const RTP_HEADER: usize = 12;
 #[derive(Debug)]
 pub struct Inspector {
     state: State,
-    /// For each interleaved channel: the timestamp that its packets have, and how many bytes came with it.
+    /// Timestamp of the last packets of each interleaved channel, and the bytes that arrived with it.
     frames: [Frame; 256],
 }
 
@@ -45,7 +45,7 @@ struct Frame {
 enum State {
     /// A message's head, up to its empty line; or the start of an interleaved packet.
     Head(Vec<u8>),
-    /// So many bytes of a body or a packet that need no look.
+    /// Bytes of a body or a packet that are passed without inspection.
     Pass(usize),
 }
 

@@ -33,7 +33,7 @@ const UNSUPPORTED_TRANSPORT: u16 = 461;
 /// Source to be pulled.
 #[derive(Clone)]
 pub struct RtspSource {
-    /// Without user information. Over UDP its host is dialled, so it is an address that was checked.
+    /// URL without user information. Over UDP its host is dialled, so it is an address that was checked.
     pub url: Url,
     /// User name and password.
     pub credentials: Option<(String, String)>,
@@ -163,7 +163,7 @@ async fn begin(
     let credentials = source
         .credentials
         .map(|(username, password)| Credentials { username, password });
-    // The end of the relay's connection ends the session, and no one is at its address afterwards.
+    // The end of the relay's connection ends the session, and its address has no listener afterwards.
     let teardown = match transport {
         Transport::Tcp(_) => TeardownPolicy::Never,
         _ => TeardownPolicy::Auto,
@@ -214,7 +214,7 @@ fn failed(error: retina::Error) -> Failure {
     }
 }
 
-/// Foreign words, shortened to one line.
+/// Returns foreign text, shortened to one line.
 fn shown(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.chars().filter(|c| !c.is_control()).take(200).collect()

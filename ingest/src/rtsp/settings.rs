@@ -11,7 +11,7 @@ use sluice_media::setting::duration;
 pub struct RtspSettings {
     /// Sources that are pulled at a time; further ones wait until one of them has ended.
     pub max_pulls: usize,
-    /// For each step of the way to the first frame: connecting, describing, setting up, playing.
+    /// Time for each step up to the first frame: connecting, describing, setting up, playing.
     #[serde(with = "duration")]
     pub step_timeout: Duration,
     /// Silence after which a source counts as lost.

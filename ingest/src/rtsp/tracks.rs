@@ -1,4 +1,4 @@
-//! The tracks of a source: which are taken, and what is made of their frames.
+//! Tracks of a source: their choice, and the units of their frames.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -184,7 +184,7 @@ impl Tracks {
     }
 }
 
-/// Time since the source's own zero, which its streams share.
+/// Returns the time since the source's own zero, which its streams share.
 fn time_90k(timestamp: Timestamp) -> i64 {
     let ticks = i128::from(timestamp.elapsed()) * i128::from(CLOCK_90K);
     (ticks / i128::from(timestamp.clock_rate().get())) as i64

@@ -35,7 +35,7 @@ pub use self::{
 use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
 use crate::publish::Hidden;
 
-/// Seven transport packets, which is what every receiver takes.
+/// Seven transport packets, which every receiver accepts.
 const MESSAGE_BYTES: usize = 7 * 188;
 /// Silence of the peer after which the connection counts as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -76,14 +76,14 @@ impl fmt::Debug for SrtTarget {
     }
 }
 
-/// A connection to a listener. Ends when dropped, without waiting for what is on its way.
+/// Connection to a listener. Ends when dropped, without waiting for what is in flight.
 #[derive(Debug)]
 pub struct Caller {
     socket: SrtSocket,
 }
 
 impl Caller {
-    /// Calls, and comes back with a connection on which media may be sent, within this time.
+    /// Calls, and returns a connection on which media may be sent, within this time.
     pub async fn connect(target: SrtTarget, within: Duration) -> Result<Self, CallFailure> {
         let options = socket_options(&target, within)?;
         let SrtTarget {
@@ -111,12 +111,12 @@ impl Caller {
     /// The latency that both sides agreed on.
     pub fn latency(&self) -> Duration {
         let settings = self.socket.settings();
-        // libsrt answers with its own in the place of the other direction.
+        // libsrt answers with its own latency in the field of the other direction.
         let (there, back) = (settings.send_tsbpd_latency, settings.recv_tsbpd_latency);
         there.max(back)
     }
 
-    /// Sends whole transport packets. They come out at the other end as far apart as they go in here.
+    /// Sends whole transport packets. The receiver outputs them with the intervals at which they are sent here.
     pub async fn send(&mut self, mut packets: Bytes) -> Result<(), CallFailure> {
         self.discard_received()?;
         let now = Instant::now();
@@ -140,7 +140,7 @@ impl Caller {
     /// Ends the stream once the receiver has had the time to take what was sent: most discard what they still hold
     /// when a caller shuts down.
     pub async fn close(mut self) {
-        // A receiver's clock lags by what the handshake took.
+        // A receiver's clock lags by the duration of the handshake.
         let lag = self.socket.settings().rtt.min(CLOSE_TIMEOUT);
         sleep(self.latency() + lag + CLOSE_MARGIN).await;
         let patience = 2 * self.latency() + CLOSE_TIMEOUT;

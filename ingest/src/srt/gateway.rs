@@ -35,11 +35,11 @@ use super::{
 };
 use crate::publish::{Ended, LinkStatistics};
 
-/// Messages to the service that may wait; beyond them payloads are thrown away.
+/// Bytes of messages to the service that may wait; beyond them payloads are discarded.
 const MAX_WAITING: usize = 8 << 20;
 /// Share of them that one connection may fill in an interval, so that a flood on one leaves room for the others.
 const MAX_PER_BEAT: usize = 2 << 20;
-/// Between two statistics.
+/// Interval of the statistics.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Rejections reported to the service between two reports; further ones are not reported.
 const MAX_REFUSALS: usize = 32;
@@ -52,7 +52,7 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 const MAX_ORDERS: usize = 256;
 /// Callers whose handshake is done and that wait for the pump.
 const BACKLOG: usize = 64;
-/// The shortest beat; without one the pump would spin.
+/// Shortest interval; without one the pump would spin.
 const SHORTEST_BEAT: Duration = Duration::from_millis(5);
 /// Time for the pump to close its connections when the service has ended.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ struct ListenerState {
     admitted: Mutex<VecDeque<Admitted>>,
 }
 
-/// A caller whose stream key was right.
+/// Caller whose stream key was right.
 struct Admitted {
     socket: SocketNumber,
     input: InputId,
@@ -112,7 +112,7 @@ struct RejectedCaller {
 }
 
 impl ListenerState {
-    /// In libsrt's receiving thread.
+    /// Decides about a caller, in libsrt's receiving thread.
     fn decide(
         &self,
         socket: SocketNumber,
@@ -197,7 +197,7 @@ impl ListenerState {
         )
     }
 
-    /// Changes the table at once; what concerns the pump is given back.
+    /// Changes the table at once; returns the orders that are for the pump.
     fn apply(&self, order: ToGateway) -> Option<Command> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         match order {
@@ -284,7 +284,7 @@ struct ConnectionLoop {
 
 struct GatewaySession {
     connection: Connection,
-    /// Payloads were thrown away since the last that went out.
+    /// True when payloads were discarded since the last that was sent.
     gap: bool,
     discarded: u64,
     line: LinkStatistics,
@@ -503,7 +503,8 @@ impl GatewaySession {
         }
     }
 
-    /// Moves what has come into messages, a beat's worth at most; whether the connection is over.
+    /// Moves received packets into messages, the share of one interval at most; returns whether the connection is
+    /// over.
     fn read(&mut self, id: SessionId, out: &mut Vec<u8>) -> bool {
         let end = out.len() + MAX_PER_BEAT;
         while out.len() < end {
@@ -536,7 +537,7 @@ impl GatewaySession {
         false
     }
 
-    /// Throws away what has come; whether the connection is over.
+    /// Discards received packets; returns whether the connection is over.
     fn discard(&mut self, spare: &mut [u8; MAX_MESSAGE]) -> bool {
         let mut bytes = 0;
         while bytes < MAX_PER_BEAT {

@@ -103,13 +103,13 @@ pub fn version() -> u32 {
     unsafe { srt_getversion() }
 }
 
-/// Ends the process without libsrt's own end, which may take seconds with the port still held.
+/// Ends the process without libsrt's own cleanup, which may take seconds with the port still held.
 pub fn exit_at_once(failed: bool) -> ! {
     // SAFETY: ends the process; nothing of it is used afterwards.
     unsafe { libc::_exit(failed.into()) }
 }
 
-/// A socket of libsrt's; closed when dropped, with a word to the peer.
+/// Socket of libsrt; closed when dropped, with a shutdown message to the peer.
 #[derive(Debug)]
 struct Socket(SrtSocket);
 
@@ -189,7 +189,7 @@ impl Listener {
         Ok(Self(socket))
     }
 
-    /// The next caller whose handshake is done; `None` when there is none at the moment.
+    /// Returns the next caller whose handshake is done; `None` when there is none at the moment.
     pub fn accept(&self) -> Option<Connection> {
         // SAFETY: a plain structure of numbers, for which zeroes are a value.
         let mut address: libc::sockaddr_storage = unsafe { zeroed() };
@@ -257,10 +257,10 @@ impl Connection {
         self.socket.number(RCV_DATA).is_some_and(|count| count > 0)
     }
 
-    /// `None` once the connection is over.
+    /// Returns the link statistics; `None` once the connection is over.
     pub fn line(&self) -> Option<LinkStatistics> {
         let mut stats = Stats([0; STATS_WORDS]);
-        // SAFETY: larger than what libsrt writes; see `Stats`.
+        // SAFETY: larger than libsrt's structure; see `Stats`.
         if unsafe { srt_bistats(self.socket.0, &mut stats, 0, 1) } == ERROR {
             return None;
         }
@@ -313,7 +313,7 @@ extern "C" fn on_caller(
     stream_id: *const c_char,
 ) -> c_int {
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: what `Listener::listen` gave, never freed.
+        // SAFETY: the pointer from `Listener::listen`, never freed.
         let decide = unsafe { &*context.cast::<Box<Decide>>() };
         // SAFETY: libsrt gives the address it received from.
         let remote = unsafe { socket_address(remote) };

@@ -15,7 +15,7 @@ use crate::publish::{Ended, LinkStatistics};
 
 /// Payload bytes in one [`FromGateway::Data`].
 pub const MAX_DATA: usize = 48 * 1316;
-/// Bytes of a frame behind its length.
+/// Bytes of a frame after its length.
 pub const MAX_FRAME: usize = MAX_DATA + 16;
 /// Bytes of a slug, a passphrase.
 const MAX_TEXT: usize = 128;
@@ -35,7 +35,7 @@ pub enum ToGateway {
     Serve,
     /// End this connection.
     Close(SessionId),
-    /// Callers from these addresses are refused at this input.
+    /// Callers from these addresses are rejected at this input.
     Conflicts(InputId, Vec<IpAddr>),
 }
 
@@ -53,7 +53,7 @@ pub enum FromGateway {
         remote: SocketAddr,
         latency_ms: u32,
     },
-    /// The next payloads; `gap` when some before them were thrown away.
+    /// Next payloads; `gap` when some before them were discarded.
     Data {
         session: SessionId,
         gap: bool,
@@ -68,7 +68,7 @@ pub enum FromGateway {
         session: SessionId,
         how: Ended,
     },
-    /// A caller was refused.
+    /// A caller was rejected.
     Refused {
         input: Option<InputId>,
         remote: IpAddr,
@@ -80,7 +80,7 @@ pub enum FromGateway {
     },
 }
 
-/// A frame that breaks the rules: the connection is over.
+/// Error of a frame that breaks the rules: the connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of the SRT gateway's socket is malformed: {0}")]
 pub struct Malformed(&'static str);
@@ -278,8 +278,7 @@ impl FromGateway {
     }
 }
 
-/// Begins a frame of payloads at the end of `out`; the payloads are appended by the caller, who ends it with
-/// [`end_data`].
+/// Begins a frame of payloads at the end of `out`; the caller appends the payloads and ends it with [`end_data`].
 pub fn begin_data(session: SessionId, gap: bool, out: &mut Vec<u8>) -> usize {
     let mut frame = Frame::begin(out);
     frame.byte(DATA);

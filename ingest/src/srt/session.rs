@@ -31,7 +31,7 @@ const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 /// Events of a connection that the gateway reports, in order.
 #[derive(Clone, Debug)]
 pub enum GatewayEvent {
-    /// Payloads; `gap` when some before them were thrown away.
+    /// Payloads; `gap` when some before them were discarded.
     Data {
         gap: bool,
         bytes: Bytes,
@@ -97,7 +97,7 @@ enum PublishEnd {
 struct CallerSession {
     demuxer: Demuxer,
     units: Vec<Unit>,
-    /// Frames before the next key frame would refer to what is not there.
+    /// True while frames before the next key frame would refer to missing frames.
     awaits_key: bool,
     skipped_video_frames: u64,
     bytes_received: u64,

@@ -25,7 +25,7 @@ pub struct SrtSettings {
     /// Silence on the line after which an encoder counts as lost.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
-    /// Connections at a time; further ones are refused as overload.
+    /// Connections at a time; further ones are rejected as overload.
     pub max_connections: usize,
 }
 

@@ -32,7 +32,8 @@ impl fmt::Debug for StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Reject {
-    /// The stream key is right, and the passphrase is not, or there is none. libsrt refuses it by itself, with its own code.
+    /// The stream key is right, and the passphrase is wrong or missing. libsrt rejects it by itself, with its own
+    /// code.
     BadSecret = 10,
     /// The stream id has none of the known forms.
     BadRequest = 1400,
@@ -73,7 +74,7 @@ impl Reject {
         .find(|reject| reject.code() == code)
     }
 
-    /// For the log of the service.
+    /// Returns the reason for the log of the service.
     pub fn reason(self) -> &'static str {
         match self {
             Self::BadSecret => "a wrong passphrase, or none",
@@ -101,7 +102,7 @@ impl From<&Rejection> for Reject {
 }
 
 impl StreamId {
-    /// Reads what a caller sent, which may be anything.
+    /// Parses a caller's stream id, which may be any bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, Reject> {
         if bytes.is_empty() {
             return Err(Reject::Unauthorized);

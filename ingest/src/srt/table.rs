@@ -34,7 +34,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// All inputs, by what callers name them with.
+/// All inputs, by the names that callers use.
 #[derive(Debug, Default)]
 pub struct Table {
     entries: HashMap<InputId, Entry>,
@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-/// In a time that does not depend on where they differ.
+/// Compares in a time that does not depend on where they differ.
 fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let difference = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     std::hint::black_box(difference) == 0

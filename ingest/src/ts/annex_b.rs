@@ -1,4 +1,4 @@
-//! The byte stream format of H.264 and HEVC (Annex B of both): NAL units between start codes, and what they are.
+//! Byte stream format of H.264 and HEVC (Annex B of both): NAL units between start codes, and their kinds.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -65,7 +65,8 @@ pub(crate) fn nal_units(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         let start = codes.next()? + 3;
         let end = codes.peek().copied().unwrap_or(bytes.len());
-        // A start code may have a zero more in front, and a NAL unit zeros behind; its own last byte is never one.
+        // A start code may have one more zero before it, and a NAL unit zeros after it; its own last byte is never
+        // zero.
         let zeros = bytes[start..end].iter().rev().take_while(|b| **b == 0);
         Some(start..end - zeros.count())
     })

@@ -95,7 +95,7 @@ impl AudioTrack {
                     if !std::mem::replace(&mut searching, true) {
                         damaged(corruption);
                     }
-                    // What is another codec's is not searched for frames.
+                    // Another codec's payload is not searched for frames.
                     at += match is_foreign {
                         true => bytes.len() - at,
                         false => audio_frame::to_next_sync(self.format, &bytes[at..]),

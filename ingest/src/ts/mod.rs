@@ -99,15 +99,15 @@ impl Demuxer {
         }
     }
 
-    /// Reads the next bytes, which need not start or end at a packet's edge, and appends what became complete. A frame
-    /// whose length the stream does not tell is complete when the next one starts.
+    /// Reads the next bytes, which need not start or end at a packet's edge, and appends the units that became
+    /// complete. A frame of undeclared length is complete when the next one starts.
     pub fn push(&mut self, bytes: &[u8], units: &mut Vec<Unit>) {
         let streams = &mut self.streams;
         self.synchroniser
             .push(bytes, |packet| streams.packet(packet, units));
     }
 
-    /// Ends the stream: what waits for a successor to be complete is complete now.
+    /// Ends the stream: units that wait for a successor are complete now.
     pub fn flush(&mut self, units: &mut Vec<Unit>) {
         let streams = &mut self.streams;
         self.synchroniser

@@ -1,4 +1,4 @@
-//! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, their header read, their times taken.
+//! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, with their header and times.
 
 use super::Corruption;
 
@@ -8,7 +8,7 @@ const TIMESTAMP_BYTES: usize = 5;
 /// Capacity that is kept between two packets; a larger one was a rare frame's.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
-/// Streams whose packets have no header behind the prefix (table 2-21): maps, padding, directories.
+/// Streams whose packets have no header after the prefix (table 2-21): maps, padding, directories.
 const STREAMS_WITHOUT_HEADER: [u8; 8] = [0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff];
 
 /// A whole PES packet.
@@ -51,7 +51,7 @@ impl Assembler {
         }
     }
 
-    /// A PES packet starts with the next payload. One that did not tell its length is complete by that.
+    /// Starts a PES packet with the next payload. One of undeclared length is completed by that.
     pub(super) fn start(
         &mut self,
         random_access: bool,
@@ -87,7 +87,7 @@ impl Assembler {
         }
     }
 
-    /// Ends the packet in progress: complete where it did not tell its length, cut short where it did.
+    /// Ends the packet in progress: complete where its length is undeclared, truncated where it is declared.
     pub(super) fn finish(&mut self, take: &mut impl FnMut(Result<Pes<'_>, Corruption>)) {
         if self.state == State::Waiting {
             return;
@@ -99,7 +99,7 @@ impl Assembler {
         self.give(self.bytes.len(), take);
     }
 
-    /// Transport packets were lost: leaves out what is in progress. Whether there was something.
+    /// Discards the packet in progress after lost transport packets; returns whether there was one.
     pub(super) fn abandon(&mut self) -> bool {
         let was_collecting = self.state == State::Collecting;
         self.clear();

@@ -1,4 +1,4 @@
-//! Follows the tables: which program is taken, and what it consists of now.
+//! Follows the tables: the chosen program, and its current streams.
 
 use super::{
     Corruption, Findings, Packet, Pid,
@@ -55,7 +55,7 @@ impl Programs {
         changed.then_some(&self.map)
     }
 
-    /// Packets were thrown away on this side.
+    /// Handles packets that were discarded on this side.
     pub(super) fn skipped(&mut self) {
         for table in [&mut self.association, &mut self.map_table] {
             table.continuity.forget();

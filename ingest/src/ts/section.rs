@@ -3,7 +3,7 @@
 /// The most bytes of a section of the tables that are read: 3 before the length, and 1 021.
 const MAX_SECTION_BYTES: usize = 1024;
 const HEADER_BYTES: usize = 3;
-/// Padding behind the last section of a packet.
+/// Padding after the last section of a packet.
 const STUFFING: u8 = 0xff;
 
 /// Outcome of a section.
@@ -27,7 +27,7 @@ impl Sections {
         self.bytes.clear();
     }
 
-    /// Takes a packet's payload, and gives what became complete to `take`.
+    /// Takes a packet's payload, and passes completed sections to `take`.
     pub(super) fn push(
         &mut self,
         starts_unit: bool,
@@ -91,7 +91,7 @@ fn checked(section: &[u8]) -> Section<'_> {
     }
 }
 
-/// Annex A: over a whole section, CRC included, it is 0.
+/// Computes the CRC of Annex A: over a whole section, CRC included, it is 0.
 pub(super) fn crc_32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, byte| {
         let mut crc = crc ^ u32::from(*byte) << 24;
@@ -117,7 +117,7 @@ mod tests {
         section
     }
 
-    /// The lengths of the sections that came out whole, and how many were damaged.
+    /// Returns the lengths of the complete sections, and how many were damaged.
     fn collected(payloads: &[(bool, Vec<u8>)]) -> (Vec<usize>, usize) {
         let mut sections = Sections::default();
         let (mut whole, mut damaged) = (Vec::new(), 0);

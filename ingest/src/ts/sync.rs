@@ -95,7 +95,7 @@ mod tests {
         packet
     }
 
-    /// The second bytes of the packets that come out, and how often the start was lost.
+    /// Returns the second bytes of the packets found, and how often the start was lost.
     fn numbers(bytes: &[u8], piece: usize) -> (Vec<u8>, u64) {
         let mut synchroniser = Synchroniser::default();
         let mut numbers = Vec::new();

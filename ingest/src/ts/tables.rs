@@ -16,7 +16,7 @@ mod descriptor {
     pub(super) const E_AC_3: u8 = 0x7a;
     pub(super) const DTS: u8 = 0x7b;
     pub(super) const EXTENSION: u8 = 0x7f;
-    /// Behind `EXTENSION`: Opus and its channels.
+    /// Tag of Opus and its channels, after `EXTENSION`.
     pub(super) const OPUS_CHANNELS: u8 = 0x80;
 }
 
@@ -33,13 +33,13 @@ pub(super) enum AudioFormat {
     Adts,
     /// MPEG-1 and MPEG-2 audio; only layer 3 is carried.
     Mpeg,
-    /// With the channel configuration code of its descriptor.
+    /// Opus, with the channel configuration code of its descriptor.
     Opus {
         channels: u8,
     },
 }
 
-/// A stream of a program, by what can be done with it.
+/// Stream of a program, by its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stream {
     Video(VideoCodec),
@@ -168,7 +168,8 @@ fn chosen<F: Copy>(
 }
 
 impl Stream {
-    /// By the stream type (table 2-34, and the numbers that ATSC, Blu-ray and SMPTE use) and its descriptors.
+    /// Classifies a stream by its type (table 2-34, and the numbers that ATSC, Blu-ray and SMPTE use) and its
+    /// descriptors.
     fn of(stream_type: u8, descriptors: &[u8]) -> Self {
         match stream_type {
             0x1b => Self::Video(VideoCodec::Avc),

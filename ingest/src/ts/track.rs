@@ -105,7 +105,7 @@ impl Tracks {
         self.finish_audio(findings, units);
     }
 
-    /// Packets were thrown away on this side.
+    /// Handles packets that were discarded on this side.
     pub(super) fn skipped(&mut self, findings: &mut Findings) {
         if let Some(track) = &mut self.video {
             track.continuity.forget();

@@ -22,7 +22,7 @@ const WHAT: &str = "video frame";
 const MAX_NAL_UNITS: usize = 4096;
 /// Parameter sets of one kind; H.264 allows 32 sequence sets, and encoders use one.
 const MAX_SETS: usize = 32;
-/// The longest that a frame waits between decoding and presentation, either way.
+/// Greatest distance of decoding and presentation of a frame, either way.
 const MAX_CTS_90K: i64 = 10 * 90_000;
 /// Longer ones are left in their frames.
 const MAX_SET_BYTES: usize = 16 * 1024;
@@ -43,7 +43,7 @@ pub(super) struct VideoTrack {
     config: Option<Arc<VideoConfig>>,
     /// The sets that made `config`.
     announced: ParameterSets,
-    /// Sets that came since and differ, in wait of a key frame.
+    /// Sets that arrived since and differ, waiting for a key frame.
     fresh: ParameterSets,
     /// NAL units of the current frame.
     nal_units: Vec<(NalKind, Range<usize>)>,
@@ -126,7 +126,7 @@ impl VideoTrack {
     /// Keeps the parameter sets that differ from the announced ones.
     fn collect_sets(&mut self, payload: &[u8]) {
         let brings = |wanted| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
-        // A frame that repeats what is announced takes back what differed before.
+        // A frame that repeats the announced sets revokes earlier different ones.
         for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
             if let Some(fresh) = sets_of(&mut self.fresh, kind)
                 && brings(kind)
@@ -147,7 +147,7 @@ impl VideoTrack {
         }
     }
 
-    /// Makes the sets that came hold from this frame on; announces the configuration when it differs.
+    /// Applies the arrived sets from this frame on; announces the configuration when it differs.
     fn announce(&mut self, units: &mut Vec<Unit>) -> Result<(), Corruption> {
         let mut sets = self.announced.clone();
         for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
@@ -177,7 +177,8 @@ impl VideoTrack {
         Ok(())
     }
 
-    /// The frame as files hold it: each NAL unit behind its length, without what is known or needless.
+    /// Returns the frame as files hold it: each NAL unit after its length, without announced sets and dispensable
+    /// units.
     fn length_prefixed(&self, payload: &[u8]) -> Bytes {
         let mut data = BytesMut::with_capacity(payload.len() + self.nal_units.len());
         for (kind, range) in &self.nal_units {

@@ -33,7 +33,7 @@ async fn open(server: &Server) -> Result<Publisher<TcpStream>, Failure> {
     Publisher::open(socket, target(server), PATIENCE).await
 }
 
-/// Publishes a clip of these codecs by ffmpeg, and what arrived of it again.
+/// Publishes a clip of these codecs by ffmpeg; returns what arrived, and what arrived after restreaming.
 async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(program, folder.path(), codecs).await;
@@ -146,7 +146,7 @@ async fn a_server_that_ends_the_publish_is_heard() {
     authorizer.close_all();
     let ended = async {
         loop {
-            // Answers of the server to what came before.
+            // Answers of the server to earlier messages.
             publisher.attend().await?;
             publisher.send(&[]).await?;
         }

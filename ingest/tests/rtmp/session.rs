@@ -144,7 +144,7 @@ where
         .count()
 }
 
-/// Most of it is not read yet, or is read and not decoded, when the service ends the publish.
+/// Checks data that is mostly not read yet, or read and not decoded, when the service ends the publish.
 #[tokio::test]
 async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
     let body = [

@@ -153,7 +153,7 @@ impl Server {
         Self::listen(authorizer, None).await
     }
 
-    /// The same behind TLS, with a certificate of its own.
+    /// Starts the same behind TLS, with a certificate of its own.
     pub async fn start_tls(authorizer: &NotingGate) -> Self {
         let (acceptor, certificate) = tls_acceptor();
         let mut server = Self::listen(authorizer, Some(acceptor)).await;
@@ -161,7 +161,7 @@ impl Server {
         server
     }
 
-    /// A client's socket behind TLS.
+    /// Connects a client's socket behind TLS.
     pub async fn connect_tls(&self) -> TlsStream<TcpStream> {
         let mut trusted = rustls::RootCertStore::empty();
         trusted.add(self.certificate.clone().unwrap()).unwrap();

@@ -151,7 +151,7 @@ fn orders() -> Orders {
     }
 }
 
-/// Pulls until so many frames came.
+/// Pulls until the given number of frames arrived.
 async fn pulled(
     source: RtspSource,
     transport: RtspTransport<TcpStream>,

@@ -1,4 +1,4 @@
-//! Streams by Debian's ffmpeg, and what ffprobe sees in them.
+//! Streams by Debian's ffmpeg, and ffprobe's report of them.
 
 use std::{
     path::{Path, PathBuf},

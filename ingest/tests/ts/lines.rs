@@ -143,7 +143,7 @@ fn a_stream_may_begin_anywhere() {
 #[test]
 fn packets_thrown_away_on_this_side_leave_no_half_frame() {
     let inner = inner_packets(good());
-    // Sixteen packets of the video's, which its counter does not show.
+    // Sixteen packets of the video's, a loss that its counter does not show.
     let gap = &inner[40..56];
     let mut demuxer = Demuxer::new(Limits::default());
     let mut units = Vec::new();

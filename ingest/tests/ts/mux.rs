@@ -40,7 +40,7 @@ impl Mux {
         self.packet(pid, true, &section);
     }
 
-    /// A PES packet with a time, in as many transport packets as it takes; `length` as it is to be declared.
+    /// Writes a PES packet with a time, in as many transport packets as needed, with `length` as declared length.
     pub fn pes(&mut self, pid: u16, pts: Option<u64>, length: u16, payload: &[u8]) {
         let mut pes = vec![0, 0, 1, 0xe0];
         pes.extend(length.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Every codec that is carried, as ffmpeg muxes it, against what ffprobe and ffmpeg's own remuxing make of it.
+//! Every codec that is carried, as ffmpeg muxes it, compared with ffprobe and with ffmpeg's own remuxing.
 
 use std::{fs, path::Path};
 
@@ -260,7 +260,7 @@ fn a_program_may_become_another() {
     assert_eq!(video, expected);
     let audio: Vec<_> = demuxed.audio_configs.iter().map(|c| c.codec).collect();
     assert_eq!(audio, [AudioCodec::Aac, AudioCodec::Mp3, AudioCodec::Aac]);
-    // A stream that starts over on the same PIDs breaks their counters: at worst the frame before is left out.
+    // A stream that restarts on the same PIDs breaks their counters: at worst the frame before is left out.
     assert!(
         demuxed.video_frames.len() >= 118,
         "{}",

@@ -28,13 +28,13 @@ pub(super) struct BlobCopier {
     to: PathBuf,
     transfer: Transfer,
     progress: BackupProgress,
-    /// The prefix whose new names are not flushed yet.
+    /// Prefix whose new names are not flushed yet.
     open_shelf: Option<PathBuf>,
     pub(super) brought: u64,
     pub(super) brought_bytes: u64,
 }
 
-/// A blob that could not be brought, and why, for people.
+/// Blob that could not be copied, and the reason, for people.
 pub(super) type Failed = (BlobHash, String);
 
 /// Returns whether a name is one that an interrupted copy left.
@@ -49,7 +49,8 @@ enum Outcome {
 }
 
 impl BlobCopier {
-    /// Between two folders of blobs; `totals` are what will be given to [`BlobCopier::bring`] in all: number and bytes.
+    /// Creates a copier between two folders of blobs; `totals` are the number and bytes of all blobs that
+    /// [`BlobCopier::bring`] will get.
     pub(super) fn new(
         from: PathBuf,
         to: PathBuf,
@@ -121,7 +122,8 @@ impl BlobCopier {
         copy::remove_if_there(&partial)?;
         let failure = match fs::hard_link(&source, &partial) {
             Ok(()) => self.fault_of_link(&partial, entry),
-            // Another file system, one without links, or a file of another: the kernel has many words for it.
+            // Another file system, one without links, or a file of another user: the kernel has many error codes for
+            // it.
             Err(_) => self.copy(&source, &partial, entry)?,
         };
         if let Some(why) = failure {
@@ -184,7 +186,8 @@ impl BlobCopier {
         (self.transfer.watch)(self.progress);
     }
 
-    /// Blobs come in the order of their hashes: a prefix is done when the next one begins.
+    /// Opens the prefix of the next blob. Blobs are copied in the order of their hashes: a prefix is done when the
+    /// next one begins.
     fn open_shelf(&mut self, target: &Path) -> Result<(), Error> {
         let prefix = target.parent().expect("a blob lies on a prefix");
         if self.open_shelf.as_deref() != Some(prefix) {

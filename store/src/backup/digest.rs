@@ -58,7 +58,7 @@ pub(super) fn digest_of(path: &Path, moved: impl FnMut(u64)) -> io::Result<Diges
 }
 
 impl Broken {
-    /// For a copy in which either side's failure ends the work.
+    /// Maps the error for a copy in which either side's failure ends the work.
     pub(super) fn in_copy(self, from: &Path, to: &Path) -> Error {
         match self {
             Self::Source(error) => Error::file("cannot read", from)(error),

@@ -14,7 +14,7 @@ use sqlx::{
 
 use crate::Error;
 
-/// Lets the next event of a restored database, which no one has opened yet, be numbered behind all that were given before.
+/// Numbers the next event of a restored database, which no process has opened yet, after all earlier ones.
 pub(super) async fn leave_a_gap(database: &Path, now_ms: i64) -> Result<(), Error> {
     let mut connection = SqliteConnectOptions::new()
         .filename(database)

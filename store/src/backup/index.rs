@@ -1,4 +1,4 @@
-//! The blobs that a copied database names. No one writes to the copy, so that pages fit together.
+//! Blobs that a copied database names. No process writes to the copy, so that pages are consistent.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -21,7 +21,7 @@ const FILENAMES: i64 = 3;
 pub(super) struct BackupIndex {
     connection: SqliteConnection,
     schema_version: i64,
-    /// In SQL, whether something names the row of `blobs`; `None` for a database from before there were any.
+    /// SQL condition that something names the row of `blobs`; `None` for a database from before there were any.
     is_named: Option<String>,
 }
 
@@ -104,7 +104,8 @@ impl BackupIndex {
         Ok(found.is_some())
     }
 
-    /// Some of the stored files that have these bytes; none for what only a job, a run or an upload needs.
+    /// Returns some of the stored files that have these bytes; none for a blob that only a job, a run or an upload
+    /// needs.
     pub(super) async fn filenames(&mut self, hash: BlobHash) -> Result<Vec<String>, Error> {
         let names = query_scalar("SELECT filename FROM files WHERE blob_hash = $1 LIMIT $2")
             .bind(hash)

@@ -66,7 +66,7 @@ impl Manifest {
         }
     }
 
-    /// For the moment in which either database may be in place.
+    /// Merges two manifests, for the moment in which either database may be in place.
     pub(super) fn or(&self, earlier: Self) -> Self {
         let mut both = self.clone();
         both.schema_version = both.schema_version.max(earlier.schema_version);

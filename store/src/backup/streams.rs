@@ -36,7 +36,7 @@ pub struct CarriedStreams {
     pub lost: Vec<String>,
 }
 
-/// A stream as its folder is looked at.
+/// Stream with the fields that the copy of its folder needs.
 #[derive(Debug, FromRow)]
 struct Row {
     id: Uuid,
@@ -46,10 +46,10 @@ struct Row {
     has_storyboard: bool,
 }
 
-/// A file with as many bytes of it as are named; `None`: all there are.
+/// File with the number of bytes that are named; `None`: all of its bytes.
 type Wanted = (MediaFile, Option<u64>);
 
-/// Brings the folders of all streams that a database names from one data folder or backup to another.
+/// Copies the folders of all streams that a database names from one data folder or backup to another.
 pub(super) async fn carry(
     database: &Path,
     from: &Path,

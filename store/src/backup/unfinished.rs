@@ -30,7 +30,7 @@ impl Unfinished {
             )));
         }
         if names.iter().any(|name| name == manifest::NAME) {
-            // Refused now rather than after hours of copying, when it is of another form.
+            // Rejected now rather than after hours of copying, when it is of another format.
             manifest::Manifest::read(dir)?;
         }
         let path = dir.join(NAME);
@@ -48,7 +48,7 @@ impl Unfinished {
             Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(Error::file("cannot lock", path)(error)),
         }
-        // The one who had it may have ended, and removed this very file, between opening and locking.
+        // The last holder may have ended, and removed this very file, between opening and locking.
         let links = file.metadata().map(|found| found.nlink());
         match links.map_err(Error::file("cannot look at", &path))? {
             0 => Err(taken()),

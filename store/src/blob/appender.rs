@@ -51,7 +51,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Hashes and writes what was gathered.
+    /// Hashes and writes the gathered bytes.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         if self.gathered.is_empty() {
             self.writer()?;
@@ -97,7 +97,7 @@ impl Appender {
     }
 }
 
-/// A file with what is known of the bytes written so far.
+/// File with the hash state of the bytes written so far.
 pub(super) struct Writer {
     pub(super) file: File,
     pub(super) sha256: Sha256,

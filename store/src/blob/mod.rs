@@ -39,7 +39,7 @@ const PARTIAL: &str = "partial";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blob {
     pub hash: BlobHash,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// CRC-32 as in ZIP archives (ISO 3309, polynomial 0x04C11DB7 reflected).
     pub crc32: u32,
@@ -57,7 +57,7 @@ struct Shared {
     scratch: PathBuf,
     partial: PathBuf,
     settings: StoreSettings,
-    /// For files hashed, written and flushed at a time.
+    /// Permits for files hashed, written and flushed at a time.
     permits: Arc<Semaphore>,
     /// Position at which the slow search for files without a row continues.
     position: Mutex<crate::blobs::Position>,
@@ -87,7 +87,8 @@ impl Blobs {
         }
     }
 
-    /// Makes the folders and removes what an earlier process left unfinished. Only for the holder of the data folder's lock.
+    /// Makes the folders and removes unfinished files of an earlier process. Only for the holder of the data folder's
+    /// lock.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         let Shared {
             blobs,
@@ -176,7 +177,7 @@ impl Blobs {
         }
     }
 
-    /// Runs what blocks on the blocking pool, once there is a permit.
+    /// Runs blocking work on the blocking pool, once there is a permit.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -212,7 +213,7 @@ pub(crate) fn place_in(folder: &Path, hash: &BlobHash) -> PathBuf {
     folder.join(prefix).join(rest)
 }
 
-/// A blob's file on its way out.
+/// Blob's file that was set aside for removal.
 #[derive(Debug)]
 pub(crate) struct SetAside {
     place: PathBuf,

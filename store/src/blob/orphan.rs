@@ -1,5 +1,5 @@
-//! The prefixes of the blob folder, and the names that lie on them: what a crash between rename and commit left behind is
-//! found by looking through them, a few at a time.
+//! Hash prefixes of the blob folder, and the names in them: files that a crash between rename and commit left behind
+//! are found by reading the prefixes, a few at a time.
 
 use std::{ffi::OsStr, fmt, fs, os::unix::fs::MetadataExt as _};
 

@@ -35,8 +35,8 @@ const TURN_BYTES: u64 = 8 << 20;
 pub struct PartialState {
     pub length: u64,
     pub crc32: u32,
-    /// SHA-256 in the midst of its work, as the library writes it. One that a later release of the library does not understand
-    /// is made again from the bytes.
+    /// Intermediate state of SHA-256, as the library writes it. One that a later release of the library cannot read is
+    /// computed again from the bytes.
     pub sha256: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ pub struct Partial {
     path: PathBuf,
     appender: Appender,
     written: u64,
-    /// Its name is not durable yet.
+    /// True when its name is not durable yet.
     is_new: bool,
     is_hashed_again: bool,
 }
@@ -100,7 +100,7 @@ impl Partial {
         Ok(progress)
     }
 
-    /// Reads what was written from there on.
+    /// Digests what was written from `from` on.
     pub async fn digest<D: Send + 'static>(
         &mut self,
         from: u64,
@@ -162,8 +162,8 @@ impl Blobs {
         })
     }
 
-    /// Cuts an upload's file back to `length` bytes; one that is not longer, or not there, is fine, and so is one that is a blob,
-    /// too: that is left as it is. Only for anyone who is alone at work on the upload.
+    /// Truncates an upload's file to `length` bytes; one that is not longer, or does not exist, is fine, and so is one
+    /// that is a blob, too: that is left as it is. Only for a caller that is the only one working on the upload.
     pub async fn cut_partial(&self, upload: Uuid, length: u64) -> Result<(), Error> {
         let path = self.partial_path(upload);
         self.blocking(move || match length {
@@ -258,7 +258,7 @@ async fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
         .await
 }
 
-/// With it, whether the bytes had to be hashed again.
+/// Opens a file for appending; the flag is true when the bytes had to be hashed again.
 async fn resumed(
     blobs: &Blobs,
     path: &Path,
@@ -288,7 +288,7 @@ async fn resumed(
 /// The file under an upload's name.
 struct FoundPartial {
     file: File,
-    /// No one else has another name for it.
+    /// True when the file has no other name.
     is_own: bool,
 }
 
@@ -360,8 +360,8 @@ async fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<F
         .await
 }
 
-/// Copies [`TURN_BYTES`], or the fewer that are left, and brings them to the disk, so that no one has to wait for the flush of all
-/// of them at the end. Returns how many; leaves `store.min_free`.
+/// Copies [`TURN_BYTES`], or the fewer that are left, and flushes them to the disk, so that the flush at the end is
+/// short. Returns how many; keeps `store.min_free` free.
 fn copy_turn(
     blobs: &Blobs,
     file: &File,
@@ -511,7 +511,7 @@ mod tests {
         assert!(store.blobs().has_partial(id, 17).await.unwrap());
         let told = append(&store, id, told, b"!").await;
         assert_eq!(fs::read(store.blobs().partial_path(id)).unwrap(), b"told!");
-        // Nothing is told: from the beginning.
+        // An empty state: from the beginning.
         append(&store, id, PartialState::default(), b"new").await;
         let refused = store.blobs().partial(id, told).await.unwrap_err();
         assert!(matches!(refused, Error::NotFound(_)), "{refused}");
@@ -522,7 +522,8 @@ mod tests {
         assert!(store.blobs().has_partial(id, 0).await.unwrap());
     }
 
-    /// Its row could not be written, say; the same bytes may be another's blob since.
+    /// Checks a file that became a blob although its row could not be written, say; the same bytes may be another's
+    /// blob since.
     #[tokio::test]
     async fn a_file_that_became_a_blob_is_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -571,7 +572,7 @@ mod tests {
         let blob = blobs.path(&sealed.blob().hash);
         blobs.cut_partial(id, 4).await.unwrap();
         assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
-        // Its own name goes, and nothing but that.
+        // Only its own name is removed.
         blobs.cut_partial(id, 0).await.unwrap();
         assert!(!path.exists());
         assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");

@@ -23,7 +23,7 @@ const PIECE: usize = 256 * 1024;
 /// A scratch file that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scratched {
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
     pub sha256: [u8; 32],
 }
@@ -47,7 +47,7 @@ impl Scratch {
         ))
     }
 
-    /// Hashes what was written; with it the file, opened for reading from its beginning.
+    /// Hashes the written bytes; returns the file too, opened for reading from its beginning.
     pub async fn seal(self) -> Result<(Scratched, File), Error> {
         let blobs = self.blobs.clone();
         blobs
@@ -85,8 +85,8 @@ impl Blobs {
         .await
     }
 
-    /// Opens a scratch file for reading. `None` when it is not there, or is not what was expected: its bytes are read and
-    /// hashed.
+    /// Opens a scratch file for reading. `None` when it does not exist, or has not the expected bytes: they are read
+    /// and hashed.
     pub async fn open_scratch(
         &self,
         run_id: Uuid,
@@ -97,8 +97,8 @@ impl Blobs {
         self.blocking(move || open_expected(&path, &expected)).await
     }
 
-    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that no one who kept a descriptor
-    /// can change it any more. `None` when its bytes are not those expected.
+    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that a process that kept
+    /// a descriptor cannot change it any more. `None` when its bytes are not the expected ones.
     pub async fn seal_scratch(
         &self,
         file: &File,
@@ -152,7 +152,7 @@ impl Blobs {
 /// this moment: it gets the name once both descriptors are open.
 fn create(path: &Path) -> io::Result<(File, File)> {
     let fresh = path.with_extension(Uuid::new_v4().simple().to_string());
-    // Anyone who writes an MP4 reads in it, to move its index to the front.
+    // The writer of an MP4 reads in it, to move its index to the front.
     let writer = OpenOptions::new()
         .read(true)
         .write(true)

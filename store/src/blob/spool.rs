@@ -29,7 +29,7 @@ pub struct Spool {
     appender: Appender,
     head: Vec<u8>,
     written: u64,
-    /// Another has a descriptor to write with: what was hashed on the way does not count.
+    /// True when another process has a descriptor for writing: the hash computed so far does not count.
     is_shared: bool,
 }
 
@@ -56,7 +56,7 @@ impl Spool {
         self.appender.write(&bytes).await
     }
 
-    /// Bytes given to [`Spool::write`]; what a worker wrote shows in the sealed blob.
+    /// Returns the bytes given to [`Spool::write`]; a worker's bytes show in the sealed blob.
     pub fn len(&self) -> u64 {
         self.written
     }
@@ -70,8 +70,9 @@ impl Spool {
         &self.head
     }
 
-    /// A descriptor for another, such as a worker, to write the file through; its position is shared by all
-    /// duplicates. [`Spool::seal`] makes the blob of a copy then: anyone who kept a descriptor cannot change it any more.
+    /// Returns a descriptor with which another process, such as a worker, writes the file; its position is shared by
+    /// all duplicates. [`Spool::seal`] makes the blob of a copy then: a process that kept a descriptor cannot change
+    /// it any more.
     pub fn file(&mut self) -> Result<File, Error> {
         self.is_shared = true;
         let file = &self.appender.writer()?.file;
@@ -146,8 +147,8 @@ pub(super) fn placed(
     })
 }
 
-/// A blob of what another wrote to a file that may lie at `path`, read from its beginning without moving its position;
-/// blocks.
+/// Makes a blob of a file that another process wrote, which may be at `path`, read from its beginning without moving
+/// its position; blocks.
 pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<Sealed, Error> {
     let (link, mut writer) = temporary_writer(blobs)?;
     let (mut head, mut size) = (Vec::new(), 0);
@@ -203,7 +204,7 @@ impl Sealed {
 pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Temporary {
-    /// Gives the file a lasting name, in place of what has it.
+    /// Gives the file a permanent name, replacing an existing file.
     pub(super) fn rename(mut self, lasting: &Path) -> io::Result<()> {
         fs::rename(&self.0, lasting)?;
         self.0 = PathBuf::new();

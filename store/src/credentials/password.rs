@@ -34,7 +34,7 @@ const MAX_PASSWORD_BYTES: usize = 1024;
 
 static MEMORY: Memory = Memory::new();
 
-/// An Argon2id hash in the PHC string format, as it is stored.
+/// Argon2id hash in the PHC string format, as it is stored.
 #[derive(Clone, sqlx::Type)]
 #[sqlx(transparent)]
 pub struct PasswordHash(String);
@@ -45,7 +45,7 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// Refuses passwords that cannot be used: empty, or longer than 1024 bytes.
+/// Rejects passwords that cannot be used: empty, or longer than 1024 bytes.
 pub fn check_password(password: &Secret) -> Result<(), Error> {
     match password.expose().len() {
         0 => Err(Error::Invalid(
@@ -118,13 +118,14 @@ fn matches(password: &Secret, hash: &PasswordHash) -> Option<bool> {
     Some((*output).ct_eq(expected.as_bytes()).into())
 }
 
-/// Gives the blocks that are not in use back to the system; the next hash makes its own again. For the start, after which a
-/// service may run for long before a password is checked.
+/// Returns unused blocks to the system; the next hash allocates its own again. For the start, after which a service
+/// may run for long before a password is checked.
 pub fn release_memory() {
     MEMORY.release();
 }
 
-/// Takes the time of [`verify_password`] and is always false: for a user who does not exist, so that time does not tell.
+/// Takes the time of [`verify_password`] and returns false: for a user who does not exist, so that the time does not
+/// reveal that.
 pub fn verify_no_one(password: &Secret) -> bool {
     static DUMMY_HASH: LazyLock<Option<PasswordHash>> =
         LazyLock::new(|| hash_password(&self::password()).ok());
@@ -179,7 +180,7 @@ impl Memory {
     }
 }
 
-/// A block in use; returned when it is dropped, so that a panic does not lose it.
+/// Block in use; returned when it is dropped, so that a panic does not lose it.
 struct Taken<'a> {
     memory: &'a Memory,
     block: Vec<Block>,
@@ -193,7 +194,7 @@ impl Drop for Taken<'_> {
             .free
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Allocated blocks come first, to be taken again before one is made.
+        // Allocated blocks come first, so that they are reused before one is made.
         if let Some(place) = free.iter().position(Option::is_none) {
             free[place] = Some(block);
             free.sort_by_key(|block| block.as_ref().is_none_or(Vec::is_empty));

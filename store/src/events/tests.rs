@@ -308,7 +308,7 @@ async fn a_feed_is_the_accounts_and_goes_by_commits() {
     );
 }
 
-/// Another account's loss is not this one's, and a number is not given twice.
+/// Checks that another account's loss is not this one's, and that a number is not given twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feed_knows_how_far_it_was_cut() {
     let world = World::new().await;

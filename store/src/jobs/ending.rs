@@ -15,8 +15,8 @@ use crate::{
 /// Error code of a job, and of its unfinished files, whose owner crashed too often.
 const CRASHED: &str = "crashed";
 
-/// Ends a job none of whose items is pending: completed when a file came out, else failed with the first file's error.
-/// `keep_ms`: how long the results can be downloaded. `Error::Conflict` when the lease is lost.
+/// Ends a job none of whose items is pending: completed when it has a result file, else failed with the first file's
+/// error. `keep_ms`: how long the results can be downloaded. `Error::Conflict` when the lease is lost.
 pub async fn finish(
     tx: &mut Tx<'_>,
     lease: &Lease,

@@ -32,7 +32,7 @@ pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> 
     Ok(u64::from(limit) - left)
 }
 
-/// At most `limit` of them; a job may have thousands.
+/// Deletes at most `limit` of a job's results; a job may have thousands.
 async fn forget_results(tx: &mut Tx<'_>, job_id: Uuid, limit: u64) -> Result<u64, Error> {
     let gone: Vec<Uuid> = query_scalar(
         "UPDATE job_files SET result_blob = NULL, attachment_blob = NULL WHERE id IN (

@@ -55,7 +55,7 @@ impl JobType {
 pub enum JobState {
     Pending,
     Processing,
-    /// At least one file came out.
+    /// The job has at least one result file.
     Completed,
     Failed,
     Cancelled,
@@ -239,7 +239,7 @@ pub struct NewJob {
     pub folder_id: Option<Uuid>,
     pub archives: bool,
     pub allowance: Allowance,
-    /// In the order of the answer; at least one.
+    /// Items in the order of the answer; at least one.
     pub items: Vec<NewItem>,
     pub idempotency: Option<Idempotency>,
 }
@@ -436,7 +436,7 @@ pub async fn index_of(db: &mut impl Connection, item: &Item) -> Result<u64, Erro
     Ok(u64::try_from(before).unwrap_or(0))
 }
 
-/// For a download of its result. `Error::NotFound` when there is none.
+/// Returns an item, for a download of its result. `Error::NotFound` when there is none.
 pub async fn item(db: &mut impl Connection, id: Uuid) -> Result<Item, Error> {
     query_as("SELECT * FROM job_files WHERE id = $1")
         .bind(id)

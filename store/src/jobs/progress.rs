@@ -96,7 +96,8 @@ pub async fn expand(
     Ok(charge)
 }
 
-/// Records an item's result; the job as it is then. `Error::Conflict` when the lease is lost or the item has ended.
+/// Records an item's result; returns the job as it is then. `Error::Conflict` when the lease is lost or the item has
+/// ended.
 pub async fn complete_item(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -152,7 +153,7 @@ async fn attach(tx: &mut Tx<'_>, item_id: Uuid, attachment: &NewAttachment) -> R
     Ok(())
 }
 
-/// Records why an item failed, and gives back what it cost; the job as it is then. Errors as [`complete_item`].
+/// Records why an item failed, and refunds what it cost; returns the job as it is then. Errors as [`complete_item`].
 pub async fn fail_item(
     tx: &mut Tx<'_>,
     lease: &Lease,

@@ -1,4 +1,4 @@
-//! On a real database: how far an upload is, who may move it, and when it goes.
+//! Tests on a real database: progress of an upload, its claims, and its end.
 
 use bytes::Bytes;
 
@@ -122,7 +122,7 @@ impl Site {
             .unwrap();
     }
 
-    /// A direct upload whose bytes are there.
+    /// Makes a direct upload whose bytes have arrived.
     async fn receive_directly(&self, bytes: Vec<u8>) -> Uuid {
         let account = self.account;
         let new = NewUpload {
@@ -278,13 +278,13 @@ async fn what_a_request_may_bring_counts_before_it_comes() {
     assert_eq!(known.held(), 60);
     assert_eq!(used_up(site.create(Some(41), 0).await), 60);
     assert_eq!(used_up(site.claim_for(second, 0, None, Some(41)).await), 60);
-    // More than the upload's length is not held; that is refused elsewhere.
+    // More than the upload's length is not held; that is rejected elsewhere.
     let known = site
         .claim_for(first, 0, None, Some(u64::MAX))
         .await
         .unwrap();
     assert_eq!(known.held(), 90);
-    // A later request holds what it brings itself.
+    // A later request holds its own bytes.
     let known = site.claim_for(first, 0, None, Some(60)).await.unwrap();
 
     // A body of unknown length gets the room that is left.

@@ -97,7 +97,7 @@ pub async fn add_caption(
     .await?)
 }
 
-/// Removes a caption, and returns what it was. `Error::NotFound` for an unknown one and for another account's or stream's.
+/// Removes a caption, and returns its row. `Error::NotFound` for an unknown one and for another account's or stream's.
 pub async fn remove_caption(
     tx: &mut Tx<'_>,
     account_id: Uuid,

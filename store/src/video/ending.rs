@@ -21,9 +21,9 @@ const CRASHED: &str = "crashed";
 /// Reason of a stream's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A stable word.
+    /// Stable code.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 

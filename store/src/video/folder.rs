@@ -24,7 +24,7 @@ pub enum MediaFile {
     Poster,
     /// Storyboard image, one of many.
     StoryboardImage,
-    /// Its map (WebVTT).
+    /// Map of the storyboard (WebVTT).
     StoryboardMap,
 }
 
@@ -93,7 +93,7 @@ impl Folder {
         Ok(opened)
     }
 
-    /// Makes what was written to a file durable; its length.
+    /// Flushes a file to the disk; returns its length.
     pub fn flush(&self, file: &MediaFile) -> Result<u64, Error> {
         let opened = self.read(file)?;
         let flushed = opened
@@ -149,7 +149,7 @@ pub(crate) fn in_data_dir(dir: &Path) -> PathBuf {
     dir.join(VIDEO)
 }
 
-/// The streams that have a folder; other names are not looked at.
+/// Returns the streams that have a folder; other names are skipped.
 pub(crate) fn all(dir: &Path) -> Result<Vec<Uuid>, Error> {
     let folder = in_data_dir(dir);
     if !folder.exists() {

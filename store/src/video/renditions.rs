@@ -1,4 +1,4 @@
-//! The renditions of a stream: planned once its source has been looked at, then filled.
+//! Renditions of a stream: planned once its source has been inspected, then filled.
 
 use std::collections::HashMap;
 
@@ -24,16 +24,16 @@ pub struct Rendition {
     pub stream_id: Uuid,
     /// Number among the stream's renditions, video first, from 0.
     pub number: u8,
-    /// In addresses and of its file, such as `720p` and `audio`; unique in the stream.
+    /// Name in addresses and of its file, such as `720p` and `audio`; unique in the stream.
     pub name: String,
     pub kind: RenditionKind,
-    /// In pixels; `None` for audio.
+    /// Width in pixels; `None` for audio.
     pub width: Option<u32>,
     pub height: Option<u32>,
-    /// Aimed at, in bits per second, and the most over a second or so.
+    /// Target bit rate, in bits per second, and the maximum over a second or so.
     pub bitrate: u32,
     pub max_bitrate: u32,
-    /// The source's own video or audio, as they are coded.
+    /// True when the source's own video or audio is copied as coded.
     pub is_copy: bool,
     /// RFC 6381; `None` until the init section is stored, as the others.
     pub codecs: Option<String>,
@@ -49,7 +49,7 @@ pub struct Rendition {
 }
 
 impl Rendition {
-    /// Measured over what is stored, in bits per second; `None` before the first segment.
+    /// Returns the bit rate of the stored segments, in bits per second; `None` before the first segment.
     pub fn average_bitrate(&self) -> Option<u64> {
         let duration_90k = u64::try_from(self.duration_90k).ok().filter(|it| *it > 0)?;
         let bits = u128::from(self.media_bytes()) * 8;

@@ -24,14 +24,14 @@ const STRIDE: u8 = 5;
 pub struct Segment {
     /// The rendition's number.
     pub rendition: u8,
-    /// From 0.
+    /// Number from 0.
     pub number: u32,
     /// Bytes of the rendition's file.
     #[sqlx(try_from = "i64")]
     pub offset: u64,
     #[sqlx(try_from = "i64")]
     pub length: u64,
-    /// On the stream's timeline, which starts at 0.
+    /// Start on the stream's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
     /// Bytes from `offset` on that hold its first picture; 0 for audio.
@@ -79,8 +79,8 @@ impl Group {
     }
 }
 
-/// Records a group, and that the stream can be played once that is so; the stream as it is then. `Error::Conflict` when the
-/// lease is lost, `Error::OverQuota` when the account's storage is full.
+/// Records a group, and that the stream can be played once that is so; returns the stream as it is then.
+/// `Error::Conflict` when the lease is lost, `Error::OverQuota` when the account's storage is full.
 pub async fn record(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -202,8 +202,8 @@ async fn is_playable(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<bool, Error> {
     Ok(fewest.is_some_and(|fewest| fewest >= PLAYABLE_SEGMENTS))
 }
 
-/// Counts more bytes of a stream into the account's storage; the stream as it is then. `Error::OverQuota` when they do not
-/// fit.
+/// Adds bytes of a stream to the account's storage; returns the stream as it is then. `Error::OverQuota` when they do
+/// not fit.
 pub(super) async fn grown(tx: &mut Tx<'_>, stream: Stream, bytes: u64) -> Result<Stream, Error> {
     storage::check(tx, stream.account_id, bytes, stream.allowance.storage_bytes).await?;
     resized(tx, stream, i64::try_from(bytes).unwrap_or(i64::MAX)).await

@@ -52,7 +52,7 @@ impl StreamStatus {
 pub enum Access {
     /// Playback with the playback id alone.
     Public,
-    /// Anyone with a token.
+    /// Playback with a token.
     Signed,
 }
 
@@ -71,7 +71,7 @@ impl Access {
     }
 }
 
-/// A rendition of a profile of the user's own.
+/// Rendition of a custom profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomRendition {
     /// The short edge of the upright picture, in pixels.
@@ -86,7 +86,7 @@ pub struct Stream {
     pub account_id: Uuid,
     /// The stored file that it is made of; `None` also when that is deleted.
     pub source_file_id: Option<Uuid>,
-    /// Its bytes, until the stream has ended.
+    /// Blob of the source, until the stream has ended.
     pub source_blob: Option<BlobHash>,
     pub source_filename: String,
     pub title: String,
@@ -107,7 +107,7 @@ pub struct Stream {
     pub token_ttl_s: Option<u32>,
     #[sqlx(json)]
     pub allowed_domains: Vec<String>,
-    /// `None` until the source has been looked at, as width and height, which a stream without pictures never has.
+    /// `None` until the source has been inspected, like width and height, which a stream without video never has.
     pub duration_ms: Option<i64>,
     /// Width as shown, in pixels.
     pub width: Option<u32>,
@@ -307,7 +307,7 @@ pub async fn by_playback_id(db: &mut impl Connection, playback_id: &str) -> Resu
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamFilter {
     pub status: Option<StreamStatus>,
-    /// Only those made of this file.
+    /// Only streams made of this file.
     pub source_file_id: Option<Uuid>,
 }
 
@@ -334,7 +334,7 @@ pub async fn list(
     .await?)
 }
 
-/// Changes what the patch names; returns the row as it is then. Errors as [`get`].
+/// Changes the fields of the patch; returns the row as it is then. Errors as [`get`].
 pub async fn update(
     tx: &mut Tx<'_>,
     account_id: Uuid,

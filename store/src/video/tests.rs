@@ -1,4 +1,4 @@
-//! On a real database: an account with a stream, what is recorded of it, and how it ends.
+//! Tests on a real database: an account with a stream, its records, and its end.
 
 mod again;
 
@@ -490,7 +490,7 @@ async fn a_long_stream_is_gone_at_once_and_its_segments_go_in_turns() {
     drop(reader);
     assert_eq!(bench.stored().await, 3 * 410, "only what is kept counts");
 
-    // The process is killed after a turn: what was committed is what the next one finds.
+    // The process is killed after a turn: the next one continues from what was committed.
     let turn = bench.write(|tx| Box::pin(sweep::delete_discarded(tx, 1_000)));
     assert_eq!(turn.await.unwrap(), 1_000);
     assert_eq!(rows_left(&store).await, (all - 1_000, 2));

@@ -1,4 +1,4 @@
-//! Attempts: how each ended, and what comes of its delivery.
+//! Attempts: their outcomes, and the resulting states of their deliveries.
 
 use serde::Serialize;
 use sqlx::{query, query_as, query_scalar};
@@ -22,7 +22,7 @@ pub enum AttemptStatus {
     Running,
     Delivered,
     Failed,
-    /// The service ended before the answer came.
+    /// The service ended before the answer arrived.
     Interrupted,
 }
 
@@ -40,7 +40,7 @@ impl AttemptStatus {
 /// Request to an endpoint, as recorded.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Attempt {
-    /// From 1.
+    /// Number from 1.
     pub number: u32,
     pub status: AttemptStatus,
     /// True when the attempt probed a suspended endpoint.
@@ -140,7 +140,7 @@ impl From<&Attempted> for Outcome {
     }
 }
 
-/// First, while the deliveries still tell whose claim holds.
+/// Runs first, while the deliveries still show whose claim holds.
 const END_ATTEMPTS: &str = "UPDATE webhook_attempts AS a SET http_status = h.http_status, error = h.error, ended_at = h.ended_at,
          status = iif(h.status = 'delivered', 'delivered', 'failed')
      FROM held h WHERE a.delivery_seq = h.seq AND a.number = h.number AND a.status = 'running'";
@@ -195,7 +195,7 @@ pub async fn mend_due_times(
     Ok(mended.rows_affected())
 }
 
-/// Seeks along the index of what waits, from endpoint to endpoint, to what is due later.
+/// Seeks along the index of waiting deliveries, from endpoint to endpoint, to those that are due later.
 const MEND_DUE_TIMES: &str = "WITH RECURSIVE waiting (id) AS (
          SELECT min(endpoint_id) FROM webhook_deliveries WHERE status IN ('pending', 'retrying')
          UNION ALL

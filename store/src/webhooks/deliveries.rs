@@ -97,8 +97,8 @@ pub struct DeliveryFilter {
     pub endpoint_id: Option<Uuid>,
 }
 
-/// A delivery with what it takes from its endpoint and its event. The order of the joins is fixed: a list goes along one index
-/// of the deliveries.
+/// Selects a delivery with the fields of its endpoint and its event. The order of the joins is fixed: a list uses one
+/// index of the deliveries.
 const SELECT: &str = "SELECT d.id, d.account_id, d.endpoint_id, e.url AS endpoint_url, v.id AS event_id, d.event_type, d.status,
          d.http_status, d.response_preview, d.error, d.attempts, d.failures, d.is_replay, d.due_at, d.created_at,
          d.last_attempt_at, d.delivered_at, d.ended_at

@@ -1,4 +1,4 @@
-//! Endpoints: where an account's events go, and how each of them does.
+//! Endpoints: addresses to which an account's events are sent, and their health.
 
 use sqlx::{query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -36,7 +36,7 @@ pub struct Endpoint {
     #[sqlx(json)]
     pub event_types: Vec<String>,
     pub description: Option<String>,
-    /// Not paused.
+    /// False when it is paused.
     pub is_active: bool,
     pub status: EndpointStatus,
     /// Reason why it is suspended or paused.
@@ -162,7 +162,8 @@ fn without_doubles(event_types: Vec<String>) -> Vec<String> {
     once
 }
 
-/// `Error::NotFound` for an unknown or deleted one, for another account's and for a workflow's own.
+/// Returns an endpoint. `Error::NotFound` for an unknown or deleted one, for another account's and for a workflow's
+/// own.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Endpoint, Error> {
     query_as(
         "SELECT * FROM webhook_endpoints
@@ -205,7 +206,7 @@ pub async fn list(
     .await?)
 }
 
-/// Changes what the patch names. Errors as [`get`].
+/// Changes the fields of the patch. Errors as [`get`].
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -255,7 +256,7 @@ pub async fn patch(
     .await?)
 }
 
-/// The endpoint as it is once its owner has paused or resumed it.
+/// Returns the endpoint as it is once its owner has paused or resumed it.
 fn switched(mut endpoint: Endpoint, is_active: Option<bool>) -> Endpoint {
     let (status, reason) = match (is_active, endpoint.status) {
         (None, _)

@@ -1,4 +1,4 @@
-//! The health of endpoints as their attempts find it, and the release of what waited.
+//! Health of endpoints as their attempts find it, and the release of waiting deliveries.
 
 use serde::Serialize;
 use sqlx::{query, query_scalar};

@@ -23,16 +23,16 @@ use super::{DeliveryStatus, kept_bytes};
 
 /// Time after which the number of the last event about a resource is deleted when none has followed.
 const SEQUENCES_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
-/// A delivery takes at least so many bytes, as the schema counts them.
+/// Least size of a delivery in bytes, as the schema counts them.
 const DELIVERY_BYTES: u64 = 640;
 /// Final states of a delivery, the less valuable first: a failed one can still be sent again.
 const ENDED: [DeliveryStatus; 2] = [DeliveryStatus::Delivered, DeliveryStatus::Failed];
-/// For each delivery of a turn, so many attempts may go in it.
+/// Attempts that may be deleted in a turn for each of its deliveries.
 const ATTEMPTS: u32 = 8;
-/// Waiting deliveries that are looked for, and dropped in a turn.
+/// Waiting deliveries that are read, and dropped in a turn.
 const PAGE: u32 = 100;
 
-/// The statements that look among many rows; each must go by an index.
+/// Statements that search many rows; each must use an index.
 const FIRST_END: &str =
     "SELECT min(ended_at) FROM webhook_deliveries WHERE status = $1 AND ended_at IS NOT NULL";
 const ENDED_BEFORE: &str = "SELECT seq FROM webhook_deliveries
@@ -53,7 +53,7 @@ pub struct Retention {
     pub keep_bytes: u64,
 }
 
-/// Removes what need not be kept any more, in turns of the writer; returns how many rows.
+/// Removes what has expired or exceeds the bytes, in turns of the writer; returns how many rows.
 pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
     let keep_ms = duration_ms(retention.keep);
     let before = now_ms.saturating_sub(keep_ms);
@@ -109,7 +109,7 @@ async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// A part of what may go without anybody missing it.
+/// Deletes a part of what may be deleted without loss to anyone.
 async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<SweepResult, Error> {
     let most = within_excess(kept_bytes(tx).await?, keep_bytes, most);
     let rows = match most {
@@ -128,7 +128,7 @@ fn within_excess(bytes: u64, keep_bytes: u64, most: u32) -> u32 {
     u32::try_from(excess.div_ceil(DELIVERY_BYTES)).map_or(most, |rows| rows.min(most))
 }
 
-/// At most `most` rows of the kind whose turn it is.
+/// Deletes at most `most` rows of the kind that is next.
 async fn delete_oldest(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     for ended in ENDED {
         let oldest: Option<i64> = query_scalar(FIRST_END)
@@ -155,8 +155,8 @@ struct Deleted {
     rows: u64,
 }
 
-/// Deletes at most `most` deliveries, with their attempts and with the events that nothing names then. One that was probed
-/// for days has thousands of attempts: what is too much for a turn is left, with its delivery.
+/// Deletes at most `most` deliveries, with their attempts and with the events that nothing names then. One that was
+/// probed for days has thousands of attempts: those beyond a turn are left, with their delivery.
 async fn delete(tx: &mut Tx<'_>, seqs: &[i64], most: u32) -> Result<Deleted, Error> {
     if seqs.is_empty() {
         return Ok(Deleted::default());
@@ -238,7 +238,8 @@ async fn delete_unnamed_events(
     Ok(deleted.rows_affected())
 }
 
-/// The last resort: what waits for endpoints that are suspended or paused, in the order of its events, anyone's it is.
+/// Drops, as the last resort, deliveries that wait for suspended or paused endpoints of any account, in the order of
+/// their events.
 async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     let (mut rows, mut deliveries, mut after) = (0, 0, 0);
     loop {
@@ -302,7 +303,7 @@ async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<D
     let is_whole = deleted.deliveries == waiting.len() as u64;
     let up_to = match (page.first(), waiting.last()) {
         _ if is_enough => None,
-        // Those whose attempts were too many for this turn are found again.
+        // Deliveries whose attempts were too many for this turn are found again.
         (Some(first), _) if !is_whole => Some(first - 1),
         (_, Some(last)) => Some(*last),
         _ => page.last().copied(),

@@ -32,7 +32,7 @@ pub(super) async fn replace(
     Ok(())
 }
 
-/// Takes all of an endpoint's subscriptions out.
+/// Removes all of an endpoint's subscriptions.
 pub(super) async fn remove(tx: &mut Tx<'_>, endpoint_id: Uuid) -> Result<(), Error> {
     query("DELETE FROM webhook_subscriptions WHERE endpoint_id = $1")
         .bind(endpoint_id)

@@ -40,8 +40,8 @@ impl From<LaneRow> for Lane {
     }
 }
 
-/// Seeks from endpoint to endpoint along the index of what waits, so that it costs by the endpoints that have something
-/// waiting and not by how much that is.
+/// Seeks from endpoint to endpoint along the index of waiting deliveries, so that its cost depends on the number of
+/// endpoints with waiting deliveries and not on the number of deliveries.
 pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
          SELECT min(endpoint_id) FROM webhook_deliveries WHERE status IN ('pending', 'retrying')
          UNION ALL

@@ -14,7 +14,7 @@ pub struct Workflow {
     pub id: Uuid,
     pub account_id: Uuid,
     pub name: String,
-    /// Not paused.
+    /// False when it is paused.
     pub is_active: bool,
     /// The current one, from 1.
     pub version: i64,
@@ -23,11 +23,11 @@ pub struct Workflow {
     /// The short form that the definition was made from.
     pub template: Option<String>,
     pub output_format: Option<String>,
-    /// JSON: a word or a number.
+    /// JSON: a string or a number.
     pub compression_mode: Option<String>,
     /// Every file stored there by upload runs it.
     pub trigger_folder_id: Option<Uuid>,
-    /// Signs what goes to addresses of its own.
+    /// Secret that signs deliveries to the workflow's own addresses.
     pub webhook_secret: Secret,
     /// Runs that were ever made.
     pub run_count: i64,
@@ -47,7 +47,7 @@ pub struct NewWorkflow {
     pub compression_mode: Option<String>,
     /// Folder whose files trigger runs. One that the account does not have counts as none.
     pub trigger_folder_id: Option<Uuid>,
-    /// The addresses of its own, to which events of its runs go.
+    /// Addresses of the workflow, to which events of its runs are sent.
     pub webhook_urls: Vec<String>,
 }
 

@@ -54,9 +54,9 @@ pub struct Failure {
     pub gate: Option<bool>,
     /// `None`: before its first node.
     pub node: Option<String>,
-    /// A stable word.
+    /// Stable code.
     pub code: String,
-    /// For people; names the step.
+    /// Message for people; names the step.
     pub message: String,
     /// Steps as of [`Completion`], the failed step among them.
     pub steps: Vec<Step>,
@@ -165,8 +165,8 @@ pub(super) const UNFINISHED: &str = "SELECT id FROM workflow_runs WHERE workflow
              ORDER BY r.lane, r.queued_at, r.id LIMIT $2)
      LIMIT $2";
 
-/// Cancels at most `rows` unfinished runs of a workflow that is deleted, and returns them; call it again while they are `rows`.
-/// What ends then admits no other: none of a deleted workflow is.
+/// Cancels at most `rows` unfinished runs of a workflow that is deleted, and returns them; call it again while they
+/// are `rows`. Their end admits no other run: none of a deleted workflow is.
 pub async fn cancel_deleted(
     tx: &mut Tx<'_>,
     workflow_id: Uuid,

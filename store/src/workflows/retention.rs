@@ -182,8 +182,8 @@ async fn remove_some(
     })
 }
 
-/// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that no one
-/// can try them again.
+/// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that
+/// they cannot be retried.
 async fn sweep_scratch(store: &Store) -> Result<(), Error> {
     let folders = store.blobs().scratch_folders().await?;
     for page in folders.chunks(PAGE) {

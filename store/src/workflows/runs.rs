@@ -88,7 +88,7 @@ pub struct Run {
     pub gate: Option<bool>,
     pub trigger: Trigger,
     pub lane: Lane,
-    /// In [`crate::work`].
+    /// True when the run is in [`crate::work`].
     pub is_admitted: bool,
     /// Times it was queued again.
     pub retries: u32,
@@ -145,7 +145,7 @@ impl Run {
         })
     }
 
-    /// Its last buffer; `None` when it stored files, has not completed, or the buffer has expired.
+    /// Returns its last buffer; `None` when it stored files, has not completed, or the buffer has expired.
     pub fn output(&self) -> Option<Output> {
         Some(Output {
             blob: self.output_blob?,
@@ -169,7 +169,7 @@ pub struct Output {
     pub height: Option<u32>,
 }
 
-/// `Error::NotFound` for an unknown id, another account's, and one whose workflow is deleted.
+/// Returns a run. `Error::NotFound` for an unknown id, another account's, and one whose workflow is deleted.
 pub async fn get_run(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Run, Error> {
     query_as(
         "SELECT * FROM workflow_runs r WHERE id = $1 AND account_id = $2
@@ -182,7 +182,7 @@ pub async fn get_run(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Re
     .ok_or(Error::NotFound("run"))
 }
 
-/// Without regard to the account and to what became of its workflow, for actors.
+/// Returns a run of any account, also of a deleted workflow, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Run, Error> {
     query_as("SELECT * FROM workflow_runs WHERE id = $1")
         .bind(id)
@@ -191,7 +191,8 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Run, Error> {
         .ok_or(Error::NotFound("run"))
 }
 
-/// For a download, without regard to the account. `Error::NotFound` when there is none, or its workflow is deleted.
+/// Returns the output of a run of any account, for a download. `Error::NotFound` when there is none, or its workflow
+/// is deleted.
 pub async fn output(db: &mut impl Connection, id: Uuid) -> Result<Output, Error> {
     let run: Option<Run> = query_as(
         "SELECT * FROM workflow_runs r WHERE id = $1
@@ -252,9 +253,9 @@ pub async fn stored_files(
 /// Unfinished runs of all accounts, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct RunCounts {
-    /// For another run of their workflow to end.
+    /// Runs that wait for another run of their workflow to end.
     pub waiting: i64,
-    /// In [`crate::work`] and not begun.
+    /// Runs in [`crate::work`] that have not begun.
     pub queued: i64,
     pub processing: i64,
 }

@@ -1,4 +1,4 @@
-//! The journal of a run: what was done at each node of its path.
+//! Journal of a run: the result at each node of its path.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::{
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum StepStatus {
     Completed,
-    /// On another path, or after the end.
+    /// On another path, or after the end of the run.
     Skipped,
     Failed,
 }
@@ -35,14 +35,14 @@ impl StepStatus {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// On the path, from 0; what was skipped comes after it.
+    /// Position on the path, from 0; skipped steps come after it.
     pub position: u32,
     pub node_id: String,
-    /// The node's word on the wire.
+    /// Kind of the node, as in the API.
     pub kind: String,
     pub title: String,
     pub status: StepStatus,
-    /// The way that a branch took.
+    /// Branch that was taken.
     pub branch: Option<bool>,
     pub message: String,
     /// Facts that an inspection found.
@@ -51,7 +51,7 @@ pub struct Step {
     pub finished_at: Option<i64>,
     pub bytes_in: Option<i64>,
     pub bytes_out: Option<i64>,
-    /// The buffer that it made; `None` for one that passes its own on.
+    /// Buffer that it made; `None` for one that passes its input on.
     pub output: Option<StepOutput>,
     /// `None` also when that is deleted.
     pub stored_file_id: Option<Uuid>,
@@ -90,7 +90,7 @@ impl StepOutput {
 pub enum BufferLocation {
     /// In the run's scratch folder, at the step's position.
     Scratch,
-    /// Under its hash. The run does not keep the blob: what names it is the file that was stored.
+    /// Blob with the hash. The run does not keep the blob: the stored file names it.
     Blob,
 }
 

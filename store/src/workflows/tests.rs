@@ -1,4 +1,4 @@
-//! On a real database: an account with a workflow, and what becomes of its runs.
+//! Tests on a real database: an account with a workflow, and its runs.
 
 mod addresses;
 mod admission;
@@ -118,7 +118,7 @@ impl Bench {
         }
     }
 
-    /// Claims what is due, and begins it.
+    /// Claims due runs, and begins them.
     pub async fn claim(&self) -> Claimed {
         let claim = self.write(|tx| {
             Box::pin(async move {

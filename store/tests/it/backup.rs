@@ -1,4 +1,4 @@
-//! Backup beside a running service, and the way back.
+//! Backup beside a running service, and restore.
 
 mod blobs;
 mod events;

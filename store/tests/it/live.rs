@@ -486,7 +486,7 @@ async fn of_a_broadcast_on_air_the_newest_segments_are_kept() {
     }
 }
 
-/// Whatever the caller allows, one deletion is one short turn of the writer.
+/// Checks that one deletion is one short turn of the writer, whatever the caller allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_bounded() {
     let (store, _folder) = store().await;

@@ -1,4 +1,4 @@
-//! Links of folders as rows: what they show, what they count, and how they end.
+//! Rows of share links: contents, counts, and end.
 
 use sluice_store::{
     Error, Store,

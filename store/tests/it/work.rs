@@ -1,4 +1,4 @@
-//! Leases: who may work on a row, and what becomes of rows whose owners die.
+//! Leases: claims of rows, and rows whose owners die.
 
 use std::time::Duration;
 
@@ -366,7 +366,7 @@ async fn a_row_that_ends_the_service_alone_has_three_begins() {
     assert_eq!((last.leases, last.given_up), (Vec::new(), vec![id]));
 }
 
-/// A clock that was ahead when a row was put in or given back.
+/// Checks a clock that was ahead when a row was inserted or released.
 #[tokio::test(flavor = "multi_thread")]
 async fn due_times_of_a_clock_that_was_ahead_are_mended_at_a_start() {
     let (first, folder) = store().await;

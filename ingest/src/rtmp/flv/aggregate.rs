@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use super::Corruption;
 
 const TAG_HEADER: usize = 11;
-/// After each tag: the length of the tag before, which no one needs.
+/// Length of the field after each tag: the length of the tag before, which is not needed.
 const BACK_POINTER: usize = 4;
 
 /// Tag inside an aggregate.

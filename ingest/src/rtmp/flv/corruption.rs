@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, fmt};
 
-/// The reason a message or a part of it does not become a unit.
+/// Reason why a message or a part of it does not become a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Corruption {
-    /// The bytes end before what they declare.
+    /// The bytes end before their declared length.
     Truncated { what: &'static str },
     /// A frame came before the configuration that it needs.
     NoConfiguration { what: &'static str },

@@ -33,7 +33,7 @@ struct Tag<C> {
     track: u8,
     /// True when further tracks in the same message were skipped.
     has_other_tracks: bool,
-    /// To be added to the message's timestamp.
+    /// Offset to be added to the message's timestamp.
     offset_ns: u32,
     packet: Packet,
     range: std::ops::Range<usize>,

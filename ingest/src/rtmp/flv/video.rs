@@ -17,7 +17,7 @@ const COMMAND_FRAME: u8 = 5;
 
 mod legacy_codec {
     pub(super) const AVC: u8 = 7;
-    /// Not in FLV's specification, but sent by encoders from before enhanced RTMP.
+    /// Undefined in FLV, but sent by encoders from before enhanced RTMP.
     pub(super) const HEVC: u8 = 12;
 }
 

@@ -46,9 +46,9 @@ pub enum Failure {
 /// Bounds of the server's response times.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From the connection to leave to publish.
+    /// Time from the connection to the permission to publish.
     pub answer: Duration,
-    /// For taking what is sent.
+    /// Time for reading what is sent.
     pub write: Duration,
 }
 
@@ -62,7 +62,7 @@ pub struct Publisher<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
-    /// Everything from the handshake to leave to publish.
+    /// Connects, from the handshake to the permission to publish.
     pub async fn open(
         socket: S,
         target: PublishTarget,

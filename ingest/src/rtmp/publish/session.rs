@@ -101,7 +101,7 @@ pub(super) struct ClientSession {
     stage: ClientStage,
     reader: ChunkReader,
     writer: Writer,
-    /// The message stream that `createStream` gave.
+    /// Message stream that `createStream` returned.
     stream_id: u32,
     video: Option<Arc<VideoConfig>>,
     audio: Option<Arc<AudioConfig>>,
@@ -143,7 +143,7 @@ impl ClientSession {
         }
     }
 
-    /// Bytes to send, in order; anyone who sends them empties it.
+    /// Returns the bytes to send, in order; the sender empties it.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         self.writer.output()
     }
@@ -153,7 +153,7 @@ impl ClientSession {
         self.stage == ClientStage::Publishing
     }
 
-    /// Reads what the server sent. After an error the connection is over.
+    /// Reads what the server sent. After an error the connection is unusable.
     pub(super) fn receive(&mut self, len: usize, input: &mut BytesMut) -> Result<(), Failure> {
         if self.stage == ClientStage::Handshake && !self.shake_hands(input)? {
             return Ok(());

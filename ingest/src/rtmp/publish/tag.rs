@@ -1,6 +1,7 @@
-//! Units to FLV tag bodies and metadata: the way back of [`super::super::flv`].
+//! Units to FLV tag bodies and metadata: the reverse of [`super::super::flv`].
 //!
-//! H.264, AAC and MP3 go in FLV's own form, which every server reads; HEVC, AV1 and Opus in that of enhanced RTMP v2.
+//! H.264, AAC and MP3 are sent in FLV's own form, which every server reads; HEVC, AV1 and Opus in that of enhanced
+//! RTMP v2.
 
 use sluice_media::{
     codec::{AudioCodec, AudioConfig, VideoCodec, VideoConfig},

@@ -8,7 +8,7 @@ use crate::publish::Hidden;
 /// Latency of an address without one: four times the round trip of a long link.
 const DEFAULT_LATENCY: Duration = Duration::from_millis(400);
 const LATENCY_MS: RangeInclusive<u64> = 20..=8_000;
-/// ffmpeg and OBS count in microseconds, everybody else in milliseconds; what either allows, the other does not.
+/// Latencies in microseconds, which ffmpeg and OBS use; all others use milliseconds. The two ranges do not overlap.
 const LATENCY_US: RangeInclusive<u64> = 20_000..=8_000_000;
 
 /// The options of a call. `Debug` hides the secrets.

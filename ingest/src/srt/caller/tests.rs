@@ -1,4 +1,4 @@
-//! Calls to listeners of `srt-tokio`, to no one, and to libsrt where it is linked.
+//! Calls to listeners of `srt-tokio`, to a port without a listener, and to libsrt where it is linked.
 
 use std::net::UdpSocket as StdUdpSocket;
 
@@ -23,7 +23,7 @@ fn local_socket() -> StdUdpSocket {
     socket
 }
 
-/// So many transport packets, each with its number.
+/// Returns transport packets, each with its number.
 fn packets(numbers: std::ops::Range<u32>) -> Bytes {
     let mut packets = Vec::new();
     for number in numbers {
@@ -44,7 +44,7 @@ fn check(received: &[u8], count: u32) {
     assert_eq!(ends, (Some(0), Some(count - 1)));
 }
 
-/// Both ends of a line on this machine.
+/// Returns both ends of a connection on this machine.
 async fn connected() -> (SrtSocket, Caller) {
     let socket = local_socket();
     let remote = socket.local_addr().unwrap();
@@ -129,7 +129,7 @@ async fn what_cannot_be_said_is_refused_before_the_call() {
     }
 }
 
-/// libsrt is what nearly every receiver runs on.
+/// Tests against libsrt, which nearly every receiver uses.
 #[cfg(feature = "libsrt")]
 mod against_libsrt {
     use std::{net::IpAddr, sync::Once};
@@ -175,7 +175,7 @@ mod against_libsrt {
         }
     }
 
-    /// Everything until the end of the connection.
+    /// Receives until the end of the connection.
     async fn received(connection: &Connection, wanted: usize) -> Vec<u8> {
         let mut buffer = [0; MAX_MESSAGE];
         let mut received = Vec::new();

@@ -147,7 +147,7 @@ impl Adts {
     }
 }
 
-/// `None` for a rate that the table does not have.
+/// Reads the index of a sample rate; `None` for a rate that the table does not have.
 fn read_rate_index(bits: &mut Bits) -> Option<u8> {
     const ESCAPE: u32 = 15;
     let index = match bits.take(4) {
@@ -160,7 +160,7 @@ fn read_rate_index(bits: &mut Bits) -> Option<u8> {
     (index < SAMPLE_RATES.len()).then_some(index as u8)
 }
 
-/// The first bits of a record, and zeros behind its end.
+/// Reader of the first bits of a record, with zeros after its end.
 struct Bits {
     value: u128,
 }
@@ -175,7 +175,7 @@ impl Bits {
         }
     }
 
-    /// 1 to 32 of them.
+    /// Takes 1 to 32 bits.
     fn take(&mut self, count: u32) -> u32 {
         let taken = (self.value >> (u128::BITS - count)) as u32;
         self.value <<= count;

@@ -10,9 +10,10 @@ pub(super) const LEAD_90K: i64 = 500 * MS_90K;
 const TABLES_EVERY_90K: i64 = 80 * MS_90K;
 /// The longest between two clock references (ETSI TR 101 154 §4.1.5).
 const CLOCK_EVERY_90K: i64 = 40 * MS_90K;
-/// The longest between two where frames come often enough, but one is late (ISO/IEC 13818-1 §2.7.2).
+/// Longest interval of two clock references where frames are frequent enough, but one is late (ISO/IEC 13818-1
+/// §2.7.2).
 const CLOCK_AT_LAST_90K: i64 = 100 * MS_90K;
-/// A step forwards beyond this is a jump of the clock, and so is a step backwards beyond what the lead hides.
+/// Step forwards beyond which the clock has jumped; so has one that steps backwards beyond the lead.
 const JUMP_90K: i64 = 10_000 * MS_90K;
 
 /// A clock reference.
@@ -35,7 +36,7 @@ pub(super) struct Pace {
     last_video_frame_90k: Option<i64>,
     video_frame_gap_90k: i64,
     last_frame_90k: Option<i64>,
-    /// The audio frame that goes with the last clock reference.
+    /// Time of the audio frame at the last clock reference.
     frame_at_clock_90k: Option<i64>,
 }
 
@@ -62,14 +63,14 @@ impl Pace {
         is_due
     }
 
-    /// The reference that goes with a frame, by its decode time.
+    /// Returns the clock reference of a video frame, by its decode time.
     pub(super) fn video_frame(&mut self, dts_90k: i64) -> Tick {
         let last_90k = self.last_video_frame_90k.replace(dts_90k);
         self.video_frame_gap_90k = last_90k.map_or(0, |last_90k| dts_90k - last_90k);
         self.tick(dts_90k)
     }
 
-    /// The reference that goes with an audio frame where there is no video.
+    /// Returns the clock reference of an audio frame where there is no video.
     pub(super) fn frame_alone(&mut self, pts_90k: i64) -> Tick {
         self.last_frame_90k = Some(pts_90k);
         self.tick(pts_90k)

@@ -10,7 +10,7 @@ const TIMESTAMP_BYTES: u8 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum StreamId {
-    /// Private stream 1, which is where Opus goes.
+    /// Private stream 1, which carries Opus.
     Private = 0xbd,
     Audio = 0xc0,
     Video = 0xe0,
@@ -23,7 +23,7 @@ pub(super) struct Times {
     pub(super) dts_90k: i64,
 }
 
-/// Writes the header into an empty buffer; what is appended behind it is the payload, until [`end`].
+/// Writes the header into an empty buffer; bytes appended after it are the payload, until [`end`].
 pub(super) fn begin(stream_id: StreamId, times: Times, pes: &mut Vec<u8>) {
     let has_dts = times.pts_90k != times.dts_90k;
     let (flags, header_bytes) = match has_dts {
@@ -39,8 +39,8 @@ pub(super) fn begin(stream_id: StreamId, times: Times, pes: &mut Vec<u8>) {
     }
 }
 
-/// Writes the length, which lets a receiver take the unit without waiting for the next one. Only video may go without
-/// where it is too long for the field; `None` for what is too long otherwise.
+/// Writes the length, with which a receiver completes the unit without waiting for the next one. Only video may omit
+/// it where it is too long for the field; `None` for other units that are too long.
 pub(super) fn end(stream_id: StreamId, pes: &mut [u8]) -> Option<()> {
     let length = match u16::try_from(pes.len() - PREFIX_BYTES) {
         Ok(length) => length,

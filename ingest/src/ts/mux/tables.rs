@@ -124,7 +124,8 @@ impl Tables {
     }
 }
 
-/// A section behind the pointer to it, with its checksum, filled up to a packet as tables are: behind, not in front.
+/// Returns a section after its pointer field, with its checksum, filled up to a packet as tables are: after the
+/// section, not before it.
 fn section(table_id: u8, number: [u8; 2], version: u8, body: &[u8]) -> Vec<u8> {
     const PACKET_PAYLOAD_BYTES: usize = 184;
     const BEHIND_LENGTH_BYTES: usize = 5;

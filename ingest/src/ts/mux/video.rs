@@ -130,7 +130,7 @@ fn hevc_sets(record: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Notes so many NAL units, each behind a length of 2 bytes; where they end.
+/// Notes `count` NAL units, each after a length of 2 bytes; returns where they end.
 fn take_sets(record: &[u8], mut at: usize, count: usize, sets: &mut Vec<Range<usize>>) -> usize {
     for _ in 0..count {
         let Some(&[high, low]) = record.get(at..).and_then(<[u8]>::first_chunk) else {

@@ -80,7 +80,7 @@ impl Fixture {
         .await;
     }
 
-    /// Sweeps, and checks that the total of bytes is what the rows that are left add up to.
+    /// Sweeps, and checks that the total of bytes is the sum of the remaining rows.
     async fn sweep(&self, retention: Retention) {
         self.world
             .store

@@ -178,7 +178,7 @@ async fn what_is_gone_leaves_the_backup_and_what_is_lost_is_told() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("backup");
     assert_eq!(backed_up(&store, &dir).await.streams.count, 1);
-    // What never changes takes no room.
+    // Files that never change take no room.
     let copied = in_backup(&dir, lease.id);
     assert_eq!(inode(&copied), inode(&folder.path(&rendition())));
 
