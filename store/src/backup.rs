@@ -168,6 +168,7 @@ pub async fn backup(
         Ok(manifest)
     })
     .await?;
+    // After the manifest: until it counts, the earlier backup must stay whole.
     if blobs.lost == 0 {
         stale::remove(&folder::database(dir), &to).await?;
         streams::remove_stale(&folder::database(dir), dir).await?;
@@ -281,6 +282,7 @@ pub async fn restore(
     let blobs = carry(&mut index, &from, &to, transfer).await?;
     index.close().await?;
     let streams = streams::carry(&arriving, backup_dir, data_dir).await?;
+    // Before the rename: a crash must not leave a database that gives numbers again.
     feed::leave_a_gap(&arriving, now_ms).await?;
     let kept = set_aside(&database, data_dir, now_ms).await?;
     copy::rename_durably(&arriving, &database)?;

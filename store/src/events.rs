@@ -33,8 +33,8 @@ pub enum Audience {
     Everyone,
     /// Endpoints that subscribe to its type by name.
     ThoseWhoNameIt,
-    /// One endpoint, whatever it subscribes to and even when it is paused. The event is in no feed, and its delivery
-    /// has one attempt.
+    /// Single endpoint, whatever it subscribes to and even when it is paused. The event is in no feed, and its
+    /// delivery has one attempt.
     Endpoint(Uuid),
 }
 

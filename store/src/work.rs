@@ -294,7 +294,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(deleted.rows_affected(), lease)
 }
 
-/// Deletes the row whoever holds its lease, for a cancellation; a missing row is fine.
+/// Deletes the row, also when it is leased, for a cancellation; a missing row is fine.
 pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error> {
     query("DELETE FROM work WHERE kind = $1 AND id = $2")
         .bind(kind)

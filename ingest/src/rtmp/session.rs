@@ -1,8 +1,7 @@
 //! Protocol of one connection as a state machine: bytes and time in, units and bytes out. No socket, no task.
 //!
 //! ```text
-//! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶
-//! Ended
+//! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶ Ended
 //! ```
 //!
 //! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the

@@ -91,6 +91,7 @@ where
     };
     let listener = guard::listen().await.map_err(Error::Io)?;
     let near = listener.local_addr().map_err(Error::Io)?;
+    // The library dials the relay, which holds the connection to the source.
     let mut source = source;
     let host = near.ip().to_string();
     if source.url.set_host(Some(&host)).is_err() || source.url.set_port(Some(near.port())).is_err()

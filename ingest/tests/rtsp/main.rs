@@ -1,4 +1,4 @@
-//! Pulls from a real RTSP server (GStreamer's), with a authorizer that only takes notes.
+//! Pulls from a real RTSP server (GStreamer's), with an authorizer that only records.
 
 use std::{
     net::SocketAddr,
