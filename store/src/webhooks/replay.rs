@@ -47,6 +47,7 @@ pub async fn replay(
 /// Greatest duration of a recovery.
 const MEANWHILE_MS: i64 = 60 * 60 * 1000;
 
+// `status <> 'delivered'` repeats the condition of a partial index, without which SQLite does not use it.
 pub(super) const RECOVER: &str = "UPDATE webhook_deliveries SET status = 'retrying', is_replay = 1, due_at = $4, ended_at = NULL WHERE seq IN (
          SELECT seq FROM webhook_deliveries
          WHERE status = 'failed' AND status <> 'delivered' AND endpoint_id = $1 AND created_at >= $2 AND NOT ended_at BETWEEN $4 AND $5

@@ -32,7 +32,7 @@ use self::{
 
 /// The first PID of a track; a track that becomes another codec's takes the next one, so that no decoder is misled.
 const FIRST_TRACK_PID: u16 = 0x100;
-/// PID at which the PIDs of tracks wrap around.
+/// Exclusive end of the tracks' PIDs, which start over before it.
 const END_OF_TRACK_PIDS: u16 = 0x200;
 /// Capacity that is kept between two units; a larger one was a rare frame's.
 const KEPT_CAPACITY: usize = 1024 * 1024;

@@ -13,7 +13,7 @@ const CLOCK_EVERY_90K: i64 = 40 * MS_90K;
 /// Longest interval of two clock references where frames are frequent enough, but one is late (ISO/IEC 13818-1
 /// §2.7.2).
 const CLOCK_AT_LAST_90K: i64 = 100 * MS_90K;
-/// Step forwards beyond which the clock has jumped; so has one that steps backwards beyond the lead.
+/// Forward step beyond which the clock counts as jumped, as it does for a backward step beyond the lead.
 const JUMP_90K: i64 = 10_000 * MS_90K;
 
 /// A clock reference.
