@@ -293,7 +293,7 @@ pub async fn restore(
     })
 }
 
-/// Returns `Error::Conflict` when the data folder is in use by other data.
+/// Returns `Error::Conflict` when the data folder has other data.
 fn check_free(data_dir: &Path, database: &Path, arriving: &Path) -> Result<(), Error> {
     let is_half_restored = arriving.exists() && !database.exists();
     let mut names = folder::names_in(data_dir)?.into_iter();

@@ -9,7 +9,7 @@ use crate::{
     webhooks::owned::{self, Owner},
 };
 
-/// Replaces a workflow's addresses by those of its definition; suspended ones are tried again.
+/// Replaces a workflow's addresses by those of its definition; suspended and paused ones are made active again.
 pub(super) async fn replace(
     tx: &mut Tx<'_>,
     workflow: &Workflow,
