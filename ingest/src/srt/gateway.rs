@@ -275,7 +275,7 @@ struct ConnectionLoop {
     options: Options,
     sessions: BTreeMap<SessionId, GatewaySession>,
     next_id: SessionId,
-    /// Messages to the service, of which `sent` bytes are sent.
+    /// Messages to the service, of which the first `sent` bytes are written.
     out: Vec<u8>,
     sent: usize,
     spare: [u8; MAX_MESSAGE],

@@ -1,9 +1,9 @@
 //! Runtime of one thread on which `srt-tokio` runs: panics that a peer's datagrams cause are contained there, counted,
 //! and kept out of the log.
 //!
-//! `srt-protocol` 0.4.4 panics on some malformed datagrams, for instance the 16 bytes `ffff0008 ffff51ff bbffffff
-//! ffbbff51`. A panic ends the task of its connection, which is reported as a failed or ended connection; a target
-//! that sends such datagrams at every attempt would otherwise fill the log.
+//! `srt-protocol` 0.4.4 panics on some malformed datagrams, for instance the 16 bytes
+//! `ffff0008 ffff51ff bbffffff ffbbff51`. A panic ends the task of its connection, which is reported as a failed or
+//! ended connection; a target that sends such datagrams at every attempt would otherwise fill the log.
 
 use std::{
     io, panic,
