@@ -1,4 +1,4 @@
-//! Links libsrt into anyone who asked for the gateway: the build that its development package names.
+//! Links libsrt into any binary that enables the gateway: the build that its development package names.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use crate::publish::Rejection;
 
-/// Why a connection was given up. A variant says whose doing it was; none of them carries a key.
+/// Reason why a connection was ended. A variant says which side caused it; none of them carries a key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The peer broke the protocol's rules.
@@ -17,13 +17,13 @@ pub enum Error {
         size: u64,
         limit: u64,
     },
-    /// Well formed, but this service does not do it.
+    /// Well formed, but this service does not support it.
     #[error("{what} is not supported: {reason}")]
     Unsupported { what: &'static str, reason: String },
     /// The peer took longer than a deadline allows.
     #[error("{what} took longer than {limit:?}")]
     TimedOut { what: &'static str, limit: Duration },
-    /// The authorizer did not admit the publisher; it has been told so.
+    /// The authorizer did not admit the publisher, which has received the reason.
     #[error("publish refused: {}", .0.message())]
     Refused(Rejection),
     /// The socket failed, or its peer vanished in the middle of something.

@@ -110,7 +110,7 @@ fn rtmp_session(bytes: &[u8]) {
     let _ = session.report();
 }
 
-/// Reads a transport stream in pieces; its media cannot be more than what came.
+/// Reads a transport stream in pieces; its media cannot exceed the input.
 fn mpeg_ts(bytes: &[u8]) {
     let mut demuxer = ts::Demuxer::new(ts::Limits { pes_bytes: 4096 });
     let mut units = Vec::new();
@@ -145,7 +145,7 @@ fn nal_units(bytes: &[u8]) {
     }
 }
 
-/// Decodes messages to the SRT gateway; each is encoded to what is decoded to the same.
+/// Decodes messages to the SRT gateway; each round-trips through encoding.
 fn to_gateway(bytes: &[u8]) {
     let mut input = BytesMut::from(bytes);
     while let Ok(Some(message)) = ToGateway::decode(&mut input) {
@@ -156,7 +156,7 @@ fn to_gateway(bytes: &[u8]) {
     }
 }
 
-/// Decodes messages of the SRT gateway; each is encoded to what is decoded to the same.
+/// Decodes messages of the SRT gateway; each round-trips through encoding.
 fn from_gateway(bytes: &[u8]) {
     let mut input = BytesMut::from(bytes);
     while let Ok(Some(message)) = FromGateway::decode(&mut input) {

@@ -1,4 +1,4 @@
-//! Bytes from the wire to access units. Knows neither actors, HTTP nor SQL.
+//! Bytes from the wire to access units. Independent of actors, HTTP and SQL.
 
 mod error;
 #[doc(hidden)]

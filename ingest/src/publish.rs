@@ -1,12 +1,13 @@
-//! The port through which every protocol asks to publish and hands over what it received.
+//! Interface through which every protocol asks to publish and delivers what it received.
 //!
-//! Protocols know nothing of accounts, actors or playlists: they ask the [`PublishAuthorizer`], and feed the session it returns.
+//! Protocols are independent of accounts, actors and playlists: they ask the [`PublishAuthorizer`], and feed the
+//! session it returns.
 
 use std::{fmt, future::Future, net::SocketAddr};
 
 use sluice_media::unit::Unit;
 
-/// The protocol a publisher speaks, as shown in health.
+/// Protocol of a publisher, as shown in health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Rtmp,
@@ -27,8 +28,8 @@ impl Protocol {
     }
 }
 
-/// What a publisher says of itself before it may send media. Every text is foreign and bounded by the protocol layer.
-/// `Debug` hides the stream name, for the key is in it.
+/// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer. `Debug` hides
+/// the stream name, for the key is in it.
 #[derive(Clone)]
 pub struct PublishRequest {
     pub protocol: Protocol,
@@ -53,7 +54,7 @@ impl fmt::Debug for PublishRequest {
     }
 }
 
-/// What `Debug` shows of a secret.
+/// Placeholder that `Debug` shows for a secret.
 pub(crate) struct Hidden;
 
 impl fmt::Debug for Hidden {
@@ -62,14 +63,14 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Why a publish was refused. The text is shown to the person at the encoder and never contains a key.
+/// Reason why a publish was rejected. The text is shown to the person at the encoder and never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// Unknown or rotated key, or a name that is none.
     Unauthorized,
     /// The input exists and is disabled.
     Disabled,
-    /// Another encoder uses this key (decisions.md §6 "Two encoders on one key").
+    /// Another encoder uses this key.
     Conflict,
     /// The service cannot take a publisher now: it starts, drains or is full.
     Busy,
@@ -91,16 +92,17 @@ impl Rejection {
     }
 }
 
-/// How a publish ended, from the encoder's side.
+/// End of a publish, from the encoder's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The encoder said goodbye (RTMP `deleteStream`, `FCUnpublish`, `closeStream`): the broadcast ends now.
+    /// The encoder ended the publish (RTMP `deleteStream`, `FCUnpublish`, `closeStream`): the broadcast ends now.
     Clean,
     /// The connection was lost or cut: the broadcast waits for the encoder inside its reconnect window.
     Dropped,
 }
 
-/// The service ended this publish (disabled, rotated, deleted, taken over, shut down): close the connection.
+/// Error of a publish that the service ended (disabled, rotated, deleted, taken over, shut down): close the
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -115,14 +117,14 @@ pub trait PublishAuthorizer: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Session, Rejection>> + Send;
 }
 
-/// One admitted publisher. Dropping it without [`PublishSession::end`] counts as [`Ended::Dropped`].
+/// Session of one admitted publisher. Dropping it without [`PublishSession::end`] counts as [`Ended::Dropped`].
 pub trait PublishSession: Send + 'static {
-    /// Hands over units in order of arrival and empties `units`. Waits while the input's mailbox is full: the caller
+    /// Delivers units in order of arrival and empties `units`. Waits while the input's mailbox is full: the caller
     /// must not read its socket meanwhile, which is the back-pressure to the encoder.
     fn deliver(&mut self, units: &mut Vec<Unit>)
     -> impl Future<Output = Result<(), Closed>> + Send;
 
-    /// Facts for health that are no media: the encoder's name once its metadata said it, and units dropped as damaged.
+    /// Reports facts for health: the encoder's name once its metadata has it, and units dropped as damaged.
     fn report(&mut self, report: SessionReport);
 
     /// Resolves when the service ends this publish.
@@ -132,16 +134,16 @@ pub trait PublishSession: Send + 'static {
     fn end(self, how: Ended) -> impl Future<Output = ()> + Send;
 }
 
-/// What a protocol layer learned beside the media. Counters are totals of the session.
+/// Facts that a protocol layer learned beside the media. Counters are totals of the session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionReport {
     pub encoder: Option<String>,
     /// Units or messages left out because their bytes were damaged or their codec is not carried.
     pub damaged: u64,
-    /// In plain words, what the last of them was (for example "audio codec Speex is not carried").
+    /// Description of the last of them (for example "audio codec Speex is not carried").
     pub last_damage: Option<String>,
     pub bytes_received: u64,
-    /// How the line does, where the protocol knows.
+    /// Link statistics, where the protocol has them.
     pub line: Option<LinkStatistics>,
 }
 
@@ -152,13 +154,13 @@ pub struct LinkStatistics {
     pub lost: u64,
     /// Lost on the line and sent again.
     pub retransmitted: u64,
-    /// Arrived, and thrown away because the service did not keep up.
+    /// Packets that arrived and were discarded because the service did not keep up.
     pub discarded: u64,
     pub received: u64,
     pub rtt_ms: f64,
-    /// What both sides agreed on: how long a lost packet may take to come again.
+    /// Negotiated latency: the time within which a lost packet may be retransmitted.
     pub latency_ms: u32,
-    /// What waits in the receive buffer, by time.
+    /// Contents of the receive buffer, by time.
     pub buffer_ms: u32,
 }
 

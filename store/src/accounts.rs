@@ -1,4 +1,4 @@
-//! Accounts: whose rows they are, which plan's limits hold, and whether they are suspended.
+//! Accounts: owners of rows, with the limits of their plan and their suspension.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -28,7 +28,7 @@ impl Account {
     }
 }
 
-/// An account with what belongs to it.
+/// Account with the numbers of what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Summary {
     #[sqlx(flatten)]
@@ -60,8 +60,8 @@ pub async fn create_on(
     Ok(account)
 }
 
-/// The form under which an account's name is stored: without surrounding blanks.
-/// `Error::Invalid` unless it has 1 to 120 characters, none of them a control character.
+/// Returns an account's name as it is stored: without surrounding blanks. `Error::Invalid` unless it has 1 to 120
+/// characters, none of them a control character.
 pub fn normalise_name(name: &str) -> Result<&str, Error> {
     let name = name.trim();
     let is_usable =

@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
 
-/// How exact `last_used_at` is: a write for every request would be wasted.
+/// Precision of `last_used_at`: a write for every request would be wasted.
 const LAST_USED_GRAIN_MS: i64 = 5 * 60 * 1000;
 
-/// What a key may do; each scope includes the ones before it.
+/// Access that a key grants; each scope includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Scope {
@@ -48,7 +48,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Whether a use now is worth a [`touch`].
+    /// Returns whether the recorded last use is old enough for a [`touch`].
     pub fn is_due_to_touch(&self, now_ms: i64) -> bool {
         self.last_used_at
             .is_none_or(|last| last + LAST_USED_GRAIN_MS <= now_ms)
@@ -112,7 +112,7 @@ pub async fn authenticate(db: &mut impl Connection, token: &str) -> Result<Optio
     Ok(key.filter(|key| credentials::same(&key.key_hash, &hash)))
 }
 
-/// Whether a key that was authenticated before still is.
+/// Returns whether a key that was authenticated before is still valid.
 pub async fn is_in_force(db: &mut impl Connection, id: Uuid) -> Result<bool, Error> {
     Ok(
         query_scalar("SELECT EXISTS (SELECT 1 FROM api_keys WHERE id = $1 AND revoked_at IS NULL)")

@@ -1,7 +1,7 @@
-//! What lies in a folder and below it, for archives of it.
+//! Listing of a folder and its subfolders, for archives.
 //!
-//! The list is one statement's, so that it is of one moment; the bytes are opened later, file by file, and only of files that
-//! are still there.
+//! The list is read by one statement, so that it is consistent; the bytes are opened later, file by file, and only of
+//! files that still exist.
 
 use std::{
     collections::HashMap, fs::File, io, num::NonZeroU64, ops::ControlFlow, os::fd::AsFd as _,
@@ -14,21 +14,21 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Store, blob::BlobHash, connection::sealed::Driver as _};
 
-/// How deep folders lie in each other at most; a bound here, the rule is that of [`crate::folders`].
+/// Greatest nesting depth of folders; a bound here, the rule is that of [`crate::folders`].
 const MAX_DEPTH: i64 = 100;
 /// Rows after which other work on the same thread gets its turn.
 const ROWS_PER_TURN: u32 = 256;
-/// How much of a file the disk is asked for when it is opened.
+/// Bytes that the kernel is asked to read ahead when a file is opened.
 const READ_AHEAD: NonZeroU64 = NonZeroU64::new(8 << 20).expect("more than nothing");
 
-/// Of a folder, to a depth.
+/// Subfolders of a folder, to a depth.
 const SUBFOLDERS: &str = "WITH RECURSIVE below (id, depth) AS (
          SELECT $1, 0 UNION ALL
          SELECT f.id, depth + 1 FROM below b JOIN folders f ON f.parent_id = b.id WHERE depth < $2)
      SELECT f.id, f.parent_id, f.name, f.created_at FROM below b JOIN folders f ON f.id = b.id
      WHERE b.depth > 0 ORDER BY b.depth, f.created_at, f.id LIMIT $3";
 
-/// Of a folder and an account.
+/// Files of an account in a folder and its subfolders.
 const MEMBERS: &str = "WITH RECURSIVE below (id) AS (
          SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)
      SELECT f.id, f.folder_id, f.filename, f.size_bytes, f.blob_hash, b.crc32, f.created_at
@@ -36,7 +36,7 @@ const MEMBERS: &str = "WITH RECURSIVE below (id) AS (
      WHERE f.account_id = $2 AND f.folder_id IN (SELECT id FROM below)
      ORDER BY f.folder_id, f.created_at, f.id";
 
-/// A folder below the one that is asked for.
+/// Subfolder of the requested folder.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Subfolder {
     pub id: Uuid,
@@ -58,8 +58,8 @@ pub struct Member {
     pub created_at: i64,
 }
 
-/// Shows the folders below a folder, parents before children, oldest first, at most so many and until told to stop. They are
-/// never all in memory here.
+/// Calls back for the folders below a folder, parents before children, oldest first, at most `limit` and until the
+/// callback breaks. They are never all in memory here.
 pub async fn each_subfolder<B>(
     db: &mut impl Connection,
     root: Uuid,
@@ -74,8 +74,8 @@ pub async fn each_subfolder<B>(
     show_each(folders, show).await
 }
 
-/// Shows every file in a folder of the account and below it, each folder's together, oldest first, until told to stop. The
-/// rows come from an index in this order, and are never all in memory.
+/// Calls back for every file in a folder of the account and its subfolders, each folder's together, oldest first,
+/// until the callback breaks. The rows come from an index in this order, and are never all in memory.
 pub async fn each_member<B>(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -106,7 +106,8 @@ async fn show_each<R, B>(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The bytes of files in the order asked for, up to the first that is gone. The disk is asked to read ahead.
+/// Opens files in the requested order, up to the first that does not exist any more. The kernel is asked to read
+/// ahead.
 pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<File>, Error> {
     let mut statement = QueryBuilder::new("SELECT id, blob_hash FROM files WHERE id IN (");
     let mut list = statement.separated(", ");
@@ -127,7 +128,7 @@ pub async fn open(store: &Store, ids: &[Uuid]) -> Result<Vec<File>, Error> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 opened => opened.map_err(Error::file("cannot open", path))?,
             };
-            // Only advice: the bytes come without it, too.
+            // Only advice: the bytes can be read without it, too.
             let _ = fadvise(file.as_fd(), 0, Some(READ_AHEAD), Advice::WillNeed);
             files.push(file);
         }

@@ -1,14 +1,14 @@
 //! Backup and restore.
 //!
-//! A backup covers the database, which holds everything that was configured and the installation's key, and the files of
-//! users that it names. Live windows are transient and stay out. It is a folder: the database, the folder of blobs, that of
-//! [video streams](streams) and a manifest.
+//! A backup covers the database, which holds everything that was configured and the installation's key, and the files
+//! of users that it names. Live windows are transient and left out. It is a folder: the database, the folder of blobs,
+//! that of [video streams](streams) and a manifest.
 //!
-//! - The database is copied first. A blob that the copy names stays in its place for a day at least
-//!   ([`crate::blobs`]), so that copying the blobs afterwards, beside a running service, gives a state of one moment.
-//! - A backup that is there already is brought up to date: blobs are only added until the new manifest counts, so that
-//!   the earlier backup stays whole when this one does not get to its end.
-//! - A blob that is lost or spoilt does not stop the others; it is told of.
+//! - The database is copied first. A blob that the copy names is kept for a day at least ([`crate::blobs`]), so that
+//!   copying the blobs afterwards, beside a running service, gives a consistent state.
+//! - An existing backup is updated in place: blobs are only added until the new manifest counts, so that the earlier
+//!   backup stays whole when this one is interrupted.
+//! - A missing or damaged blob does not stop the others; it is reported.
 
 mod blob_copier;
 mod digest;
@@ -39,20 +39,21 @@ use crate::{
 pub use manifest::{BackupFile, BlobTotals, Manifest};
 pub use streams::CarriedStreams;
 
-/// The database of a backup, until its blobs are there too.
+/// Name of a backup's new database until its blobs are copied.
 const ARRIVING: &str = "arriving.db";
 /// Lost blobs that are named; of the others there is a number.
 const MAX_LOST_NAMED: usize = 100;
 
-/// How blobs are brought to their new place.
+/// Settings of a transfer of blobs between two folders.
 pub struct Transfer {
-    /// Reads every blob and compares it with its checksum. Otherwise only what is copied is, and of the rest the length.
+    /// Reads every blob and compares it with its checksum. Otherwise only copied blobs are read, and of the others the
+    /// length is compared.
     pub verify: bool,
     /// Called for each piece that was copied and each blob that is done, on a thread that may block.
     pub watch: Box<dyn FnMut(BackupProgress) + Send>,
 }
 
-/// How far it has come.
+/// Progress of a backup or restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupProgress {
     pub count: u64,
@@ -61,28 +62,28 @@ pub struct BackupProgress {
     pub total_bytes: u64,
 }
 
-/// What became of the blobs.
+/// Result of the transfer of the blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// That the database names.
+    /// Blobs that the database names.
     pub count: u64,
     pub bytes: u64,
-    /// Of these, linked or copied now; the others were there.
+    /// Blobs of `count` that were linked or copied now; the others existed already.
     pub brought: u64,
     pub brought_bytes: u64,
-    /// Of these, not there afterwards.
+    /// Blobs of `count` that are missing afterwards.
     pub lost: u64,
     /// The first of the lost ones.
     pub lost_named: Vec<Lost>,
 }
 
-/// A blob that could not be brought, for people.
+/// Blob that could not be copied, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub hash: BlobHash,
-    /// Some of the files with these bytes; none for what only a job, a run or an upload needs.
+    /// Some of the files with these bytes; empty for blobs that only a job, a run or an upload needs.
     pub filenames: Vec<String>,
-    /// Such as "is missing".
+    /// Reason, such as "is missing".
     pub why: String,
 }
 
@@ -94,10 +95,10 @@ pub struct Backup {
     pub streams: CarriedStreams,
 }
 
-/// What a restore has done.
+/// Result of a restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
-    /// Where the database that was there is kept.
+    /// Path of the kept copy of the previous database.
     pub kept: Option<PathBuf>,
     pub blobs: Carried,
     pub streams: CarriedStreams,
@@ -114,7 +115,7 @@ impl Default for Transfer {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A name is a user's, with whatever characters.
+        // A name is a user's, with any characters.
         let names: Vec<String> = self
             .filenames
             .iter()
@@ -128,10 +129,10 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Writes a consistent copy into `dir` while the service goes on, flushed to disk when it returns; an earlier backup in it
-/// is brought up to date.
+/// Writes a consistent copy into `dir` beside the running service, flushed to disk when it returns; an earlier backup
+/// in it is updated.
 ///
-/// Blobs that the service has lost are told of in [`Backup::blobs`], and then none of an earlier backup is removed.
+/// Blobs that the service has lost are reported in [`Backup::blobs`], and then none of an earlier backup is removed.
 /// `Error::Conflict` when `dir` has anything else in it, or another backup is being written there; it is made when it
 /// does not exist.
 pub async fn backup(
@@ -167,6 +168,7 @@ pub async fn backup(
         Ok(manifest)
     })
     .await?;
+    // After the manifest: until it counts, the earlier backup must stay whole.
     if blobs.lost == 0 {
         stale::remove(&folder::database(dir), &to).await?;
         streams::remove_stale(&folder::database(dir), dir).await?;
@@ -179,7 +181,8 @@ pub async fn backup(
     })
 }
 
-/// Puts the new database in place of an earlier one. At each moment the manifest has the checksum of the one that is there.
+/// Replaces the database of an earlier backup by the new one. At each moment the manifest has the checksum of the
+/// current one.
 fn publish(dir: &Path, arriving: &Path, manifest: &Manifest) -> Result<(), Error> {
     if dir.join(manifest::NAME).exists() {
         manifest.or(Manifest::read(dir)?).write(dir)?;
@@ -197,7 +200,7 @@ async fn copy_database(store: &Store, target: &Path) -> Result<(), Error> {
     Ok(closed?)
 }
 
-/// Brings everything that a database names from one folder of blobs to another.
+/// Copies everything that a database names from one folder of blobs to another.
 async fn carry(
     index: &mut BackupIndex,
     from: &Path,
@@ -239,13 +242,14 @@ async fn carry(
     Ok(carried)
 }
 
-/// Puts a backup in place of the database of a data folder that no service uses, and its blobs beside those there.
+/// Replaces the database of a data folder that no service uses by that of a backup, and adds its blobs to the existing
+/// ones.
 ///
-/// The database is checked before anything is changed: `Error::Invalid` for a folder that is no backup or does not have the
-/// manifest's checksums, `Error::Newer` for one of a newer version, `Error::Locked` while a service runs, and
-/// `Error::Conflict` when the data folder is not empty and `force` is false; one in which a restore did not come to its
-/// end may be restored to again. Forced, the database that was there is kept in the folder `backups`. Blobs that the
-/// backup does not have are told of in [`Restored::blobs`]; everything else is put back.
+/// The database is checked before anything is changed: `Error::Invalid` for a folder that is no backup or does not
+/// have the manifest's checksums, `Error::Newer` for one of a newer version, `Error::Locked` while a service runs, and
+/// `Error::Conflict` when the data folder is not empty and `force` is false; one in which a restore was interrupted
+/// may be restored to again. Forced, the previous database is kept in the folder `backups`. Blobs that the backup does
+/// not have are reported in [`Restored::blobs`]; everything else is restored.
 pub async fn restore(
     backup_dir: &Path,
     data_dir: &Path,
@@ -272,12 +276,13 @@ pub async fn restore(
             arrived.name
         )));
     }
-    // Before the database: what it names is there when it is.
+    // Before the database, so that every blob it names exists when it does.
     let mut index = BackupIndex::open(&arriving).await?;
     let (from, to) = (blob::folder_in(backup_dir), blob::folder_in(data_dir));
     let blobs = carry(&mut index, &from, &to, transfer).await?;
     index.close().await?;
     let streams = streams::carry(&arriving, backup_dir, data_dir).await?;
+    // Before the rename: a crash must not leave a database that gives numbers again.
     feed::leave_a_gap(&arriving, now_ms).await?;
     let kept = set_aside(&database, data_dir, now_ms).await?;
     copy::rename_durably(&arriving, &database)?;
@@ -288,7 +293,7 @@ pub async fn restore(
     })
 }
 
-/// `Error::Conflict` when someone's data is there.
+/// Returns `Error::Conflict` when the data folder has other data.
 fn check_free(data_dir: &Path, database: &Path, arriving: &Path) -> Result<(), Error> {
     let is_half_restored = arriving.exists() && !database.exists();
     let mut names = folder::names_in(data_dir)?.into_iter();
@@ -301,7 +306,7 @@ fn check_free(data_dir: &Path, database: &Path, arriving: &Path) -> Result<(), E
     Ok(())
 }
 
-/// Keeps the old database under another name, while its own name stays: a crash leaves the old or the new one in place.
+/// Keeps the old database under another name, in addition to its own: a crash leaves the old or the new one in place.
 async fn set_aside(
     database: &Path,
     data_dir: &Path,
@@ -310,7 +315,7 @@ async fn set_aside(
     if !database.exists() {
         return Ok(None);
     }
-    // A database too broken to take its log in is kept as it is, with its log.
+    // A database too damaged to merge its log into is kept as it is, with its log.
     if let Err(error) = take_log_in(database).await {
         warn!(%error, "the old database is kept with its log beside it");
     }
@@ -320,7 +325,7 @@ async fn set_aside(
     fs::hard_link(database, &kept)
         .or_else(|_| fs::copy(database, &kept).map(|_| ()))
         .map_err(Error::file("cannot keep the old database as", &kept))?;
-    // A log left beside the new database would be taken for its own and destroy it.
+    // SQLite would take a log left beside the new database for its own and destroy the database.
     for (log, kept_log) in folder::log_files(database)
         .iter()
         .zip(folder::log_files(&kept))
@@ -346,7 +351,7 @@ async fn take_log_in(database: &Path) -> Result<(), sqlx::Error> {
     outcome.map(|_| ())
 }
 
-/// Copies a backup's database to a private file, and describes the bytes that went over.
+/// Copies a backup's database to a private file, and describes the copied bytes.
 fn copy_private(from: &Path, to: &Path) -> Result<BackupFile, Error> {
     let source = fs::File::open(from).map_err(Error::file("cannot open", from))?;
     copy::remove_if_there(to)?;

@@ -1,10 +1,10 @@
-//! Rows of blobs, and the sweeping of those that nothing names any more.
+//! Rows of blobs, and the sweeping of unreferenced ones.
 //!
-//! - A row is written by [`record`] in the transaction of the row that names the blob; afterwards the file stays for as
-//!   long as something of [`REFERENCES`] names it, and a day longer.
-//! - Sweeping has two steps: mark what nothing names, delete what has been marked for a day and is still not named. Both
-//!   decisions are made by the writer, so that neither can pass an upload of the same bytes.
-//! - A file leaves its place inside the unit of work that deletes its row, by a rename; its blocks are freed afterwards.
+//! - A row is written by [`record`] in the transaction of the row that names the blob; afterwards the file is kept for
+//!   as long as something of [`REFERENCES`] names it, and a day longer.
+//! - Sweeping has two steps: mark what nothing names, delete what has been marked for a day and is still not named.
+//!   Both decisions are made by the writer, so that neither can race with an upload of the same bytes.
+//! - A file is renamed away inside the unit of work that deletes its row; its blocks are freed afterwards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,42 +30,43 @@ pub const REFERENCES: &[(&str, &str)] = &[
     ("video_captions", "blob"),
 ];
 
-/// How long a blob that nothing names is kept, as a row or as a file without one.
+/// Time for which an unreferenced blob is kept, as a row or as a file without one.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
-/// Rows looked at in one statement of a reader, and deleted in one unit of work.
+/// Rows read in one statement of a reader, and deleted in one unit of work.
 const PAGE: usize = 200;
-/// Pages of rows that one sweep looks at.
+/// Pages of rows that one sweep reads.
 const PAGES_PER_SWEEP: usize = 50;
-/// Shelves on which one sweep looks for files without a row.
+/// Prefixes in which one sweep searches for files without a row.
 const SHELVES_PER_SWEEP: usize = 8;
-/// The same of the first round after a start, which looks for what a killed process left: eight sweeps, one a minute.
+/// Prefixes of a sweep in the first round after a start, which searches for files of a killed process: eight sweeps,
+/// one a minute.
 const SHELVES_PER_FIRST_SWEEP: usize = 32;
-/// How much earlier than the clock a file system's times may be.
+/// Greatest lag of a file system's times behind the clock.
 const FILE_TIMES_LAG_MS: i64 = 20;
 
-/// What is known of a stored blob.
+/// Row of a stored blob.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct BlobRow {
     pub hash: BlobHash,
     pub size_bytes: i64,
     pub crc32: u32,
     pub created_at: i64,
-    /// Since when nothing is known to name it.
+    /// Time since which nothing is known to name it.
     pub marked_at: Option<i64>,
 }
 
-/// Where the sweeps go on.
+/// Positions at which the sweeps continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Position {
-    /// Rows up to this hash have been looked at in this round.
+    /// Rows up to this hash have been read in this round.
     after: Option<BlobHash>,
     prefix: HashPrefix,
-    /// When this process, the only one of the folder, began; `None` once a round has looked for what it found.
+    /// Start of this process, the only one of the folder; `None` once a round has looked for what it found.
     started_ms: Option<i64>,
 }
 
-/// Notes that this process has the folder to itself from now on: a file that is older and without a row has no owner, and goes in
-/// the first round.
+/// Records that this process has the folder to itself from now on: a file that is older and without a row has no
+/// owner, and is deleted in the first round.
 pub(crate) fn note_start(blobs: &Blobs, now_ms: i64) {
     position(blobs).started_ms = Some(now_ms - FILE_TIMES_LAG_MS);
 }
@@ -84,11 +85,11 @@ pub async fn record(tx: &mut Tx<'_>, sealed: &Sealed, now_ms: i64) -> Result<(),
     .bind(now_ms)
     .execute(tx.sqlite())
     .await?;
-    // A look at the folder, in the writer on purpose: a sweep moves files only here, too.
+    // Checks the folder in the writer on purpose: a sweep moves files only here, too.
     sealed.ensure_placed()
 }
 
-/// `Error::NotFound` for a blob that no one recorded.
+/// Returns a blob's row. `Error::NotFound` for a blob that was never recorded.
 pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, Error> {
     query_as("SELECT * FROM blobs WHERE hash = $1")
         .bind(*hash)
@@ -97,19 +98,19 @@ pub async fn get(db: &mut impl Connection, hash: &BlobHash) -> Result<BlobRow, E
         .ok_or(Error::NotFound("blob"))
 }
 
-/// How many blobs there are.
+/// Counts the blobs.
 pub async fn count(db: &mut impl Connection) -> Result<i64, Error> {
     Ok(query_scalar("SELECT count(*) FROM blobs")
         .fetch_one(db.sqlite())
         .await?)
 }
 
-/// Whether something names the blob `blobs.hash`, in SQL.
+/// Returns the SQL condition that is true when something names the blob `blobs.hash`.
 fn is_named() -> String {
     naming(REFERENCES)
 }
 
-/// Whether one of these columns names the blob `blobs.hash`, in SQL.
+/// Returns the SQL condition that is true when one of these columns names the blob `blobs.hash`.
 pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> String {
     let exists = |(table, column): &(&str, &str)| {
         format!("EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = blobs.hash)")
@@ -118,14 +119,14 @@ pub(crate) fn naming<'a>(references: impl IntoIterator<Item = &'a (&'a str, &'a 
     format!("({})", each.join(" OR "))
 }
 
-/// Marks, deletes and looks for files without rows, a bounded part of each; returns how many blobs were deleted.
+/// Marks, deletes and searches for files without rows, a bounded part of each; returns how many blobs were deleted.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     mark(store, now_ms).await?;
     let swept = delete_marked(store, now_ms - KEPT_MS).await?;
     Ok(swept + delete_unrecorded(store, now_ms - KEPT_MS).await?)
 }
 
-/// Goes on through the rows where the last sweep ended, and marks what nothing names.
+/// Continues through the rows where the last sweep ended, and marks blobs that nothing names.
 async fn mark(store: &Store, now_ms: i64) -> Result<(), Error> {
     for _ in 0..PAGES_PER_SWEEP {
         let after = position(store.blobs()).after;
@@ -167,6 +168,7 @@ async fn unmarked_after(
     Ok(page)
 }
 
+/// Checks again, in the writer: a row may have named the blob since the reader looked.
 async fn mark_unnamed(tx: &mut Tx<'_>, hashes: &[BlobHash], now_ms: i64) -> Result<(), Error> {
     let statement = format!(
         "UPDATE blobs SET marked_at = $2 WHERE hash = $1 AND marked_at IS NULL AND NOT {}",
@@ -182,7 +184,7 @@ async fn mark_unnamed(tx: &mut Tx<'_>, hashes: &[BlobHash], now_ms: i64) -> Resu
     Ok(())
 }
 
-/// Deletes what was marked before a time; a mark on what something names again is taken off.
+/// Deletes the blobs that were marked before a time; the mark of a blob that is named again is removed.
 async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
     let mut total = 0;
     loop {
@@ -209,7 +211,7 @@ async fn delete_marked(store: &Store, before_ms: i64) -> Result<u64, Error> {
     }
 }
 
-/// Whether the blob went; it does not when something names it.
+/// Deletes a blob unless something names it; returns whether it was deleted.
 async fn delete_one(
     tx: &mut Tx<'_>,
     blobs: &Blobs,
@@ -232,8 +234,8 @@ async fn delete_one(
     Ok(true)
 }
 
-/// Removes files that have no row, because a crash came between their rename and their commit: those from before the start soon
-/// after it, others when they are old. One that is recorded at this moment comes back ([`record`]).
+/// Removes files that have no row, because a crash came between their rename and their commit: those from before the
+/// start soon after it, others when they are old. One that is recorded at this moment is restored ([`record`]).
 async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> {
     let mut total = 0;
     let started_ms = position(store.blobs()).started_ms;
@@ -259,7 +261,7 @@ async fn delete_unrecorded(store: &Store, before_ms: i64) -> Result<u64, Error> 
                 Box::pin(async move {
                     let mut removed = 0;
                     for hash in &suspects {
-                        // Asked again in the writer: an upload of the same bytes may have been recorded since.
+                        // Checked again in the writer: an upload of the same bytes may have been recorded since.
                         if !has_row(tx, hash).await? {
                             aside.extend(blobs.set_aside(hash)?);
                             removed += 1;
@@ -313,7 +315,7 @@ impl Aside {
     }
 }
 
-/// Runs a unit of work that takes files out of their place; they go for good when it was committed, and back when not.
+/// Runs a unit of work that renames files away; they are removed when it was committed, and restored when not.
 async fn take_away<T, F>(store: &Store, work: F) -> Result<T, Error>
 where
     T: Send + 'static,
@@ -333,6 +335,7 @@ where
         }
         Ok(())
     };
+    // After the commit: a rollback restores the rows, and a removed file could not be restored.
     store.blobs().blocking(settle).await?;
     outcome
 }

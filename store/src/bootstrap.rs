@@ -1,7 +1,7 @@
-//! The first start: what an empty database is given, so that a newcomer can stream at once.
+//! First start: contents of an empty database, so that a newcomer can stream at once.
 //!
-//! The secrets are stored as hashes only. Until [`first_credentials_shown`] notes that a person could read them, each start
-//! replaces them, so that a start that failed or was killed before it printed them loses nothing.
+//! The secrets are stored as hashes only. Until [`first_credentials_shown`] notes that a person could read them, each
+//! start replaces them, so that a start that failed or was killed before it printed them loses nothing.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::{
 
 const KEY_NAME: &str = "First key";
 
-/// What the operator fixed; what is missing is made up.
+/// Credentials fixed by the operator; missing ones are generated.
 #[derive(Clone, Debug, Default)]
 pub struct Bootstrap {
     pub admin_password: Option<Secret>,
@@ -42,7 +42,7 @@ struct Unshown {
     api_key_id: Uuid,
     live_input_id: Uuid,
     account_id: Uuid,
-    /// None of them was used or changed.
+    /// True when none of them was used or changed.
     is_untouched: bool,
 }
 
@@ -132,7 +132,7 @@ async fn fill(
     })
 }
 
-/// Gives what an earlier start made new secrets; those of that start are worth nothing afterwards.
+/// Replaces the secrets that an earlier start made; those are invalid afterwards.
 async fn replace(
     tx: &mut Tx<'_>,
     unshown: Unshown,

@@ -11,7 +11,7 @@ pub const MOST_ENDED: u32 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum BroadcastState {
-    /// On air, or waiting for its encoder to come back.
+    /// On air, or waiting for its encoder to reconnect.
     Live,
     Ended,
 }
@@ -27,8 +27,8 @@ pub struct BroadcastRow {
     pub fence: i64,
 }
 
-/// Notes a broadcast; again for one that is noted already (a repeated nudge) is fine.
-/// `Error::Conflict` when a newer owner has the input, `Error::NotFound` when the input is gone.
+/// Records a broadcast; repeating it (a repeated nudge) is fine. `Error::Conflict` when a newer owner has the input,
+/// `Error::NotFound` when the input was deleted.
 pub async fn begin(
     tx: &mut Tx<'_>,
     id: &str,
@@ -85,9 +85,9 @@ pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> 
     )
 }
 
-/// Ends broadcasts that are noted as live and are not among `keep`: their process died, and nothing of them is left. For
-/// the start of the service, before anything is on air. `now_ms` stands for the time of their last media, which no one
-/// knows. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
+/// Ends broadcasts that are recorded as live and are not among `keep`: their process died, and nothing of them is
+/// left. For the start of the service, before anything is on air. `now_ms` replaces the unknown time of their last
+/// media. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
 pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u64, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
     let ended = query(
@@ -103,7 +103,7 @@ pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u
     Ok(ended.rows_affected())
 }
 
-/// Refuses the write of an owner that has been replaced.
+/// Rejects the write of an owner that has been replaced.
 pub(crate) async fn check_fence(tx: &mut Tx<'_>, input_id: Uuid, fence: i64) -> Result<(), Error> {
     let current: Option<(i64,)> = query_as("SELECT fence FROM live_inputs WHERE id = $1")
         .bind(input_id)

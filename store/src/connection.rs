@@ -1,8 +1,9 @@
-//! What verbs run on. The driver's types stay hidden, so that another database can stand behind the same verbs.
+//! Connections on which verbs run. The driver's types stay hidden, so that another database can be put behind the same
+//! verbs.
 
 use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
 
-/// One unit of work inside the writer's transaction. Only verbs of this crate can do anything with it.
+/// Unit of work inside the writer's transaction. Only verbs of this crate can use it.
 pub struct Tx<'c> {
     connection: &'c mut SqliteConnection,
     /// The last event that it has written down.
@@ -17,7 +18,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// For the writer, which tells of it after the commit.
+    /// Notes an event for the writer, which publishes it after the commit.
     pub(crate) fn note_event(&mut self, seq: i64) {
         self.newest_event = self.newest_event.max(Some(seq));
     }
@@ -31,7 +32,7 @@ impl<'c> Tx<'c> {
     }
 }
 
-/// A read-only connection, given back when dropped. Hold it for a few statements, never across other waits.
+/// Read-only connection, returned to the pool when dropped. Hold it for a few statements, never across other waits.
 pub struct Reader {
     connection: PoolConnection<Sqlite>,
 }
@@ -42,7 +43,7 @@ impl Reader {
     }
 }
 
-/// What a verb that only looks may run on: a [`Tx`] or a [`Reader`].
+/// Connection for verbs that only read: a [`Tx`] or a [`Reader`].
 pub trait Connection: sealed::Driver + Send {}
 
 impl Connection for Tx<'_> {}
@@ -51,7 +52,7 @@ impl Connection for Reader {}
 pub(crate) mod sealed {
     use sqlx::SqliteConnection;
 
-    /// Nameable only inside the crate: callers cannot reach the driver, nor add connections of their own.
+    /// Private outside the crate: callers can neither use the driver nor add connections of their own.
     pub trait Driver {
         fn sqlite(&mut self) -> &mut SqliteConnection;
     }

@@ -49,7 +49,7 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// A time as it stands in file names, such as `20261121T093000Z`; names sort by it.
+/// Formats a time for file names, such as `20261121T093000Z`; names sort by it.
 pub(crate) fn time_in_name(now_ms: i64) -> String {
     let time = jiff::Timestamp::from_millisecond(now_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     time.strftime("%Y%m%dT%H%M%SZ").to_string()

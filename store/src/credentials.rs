@@ -70,7 +70,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The plain text, for showing it once and for sending it where it belongs.
+    /// Returns the plain text, for showing it once and for sending it to its recipient.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -88,7 +88,7 @@ impl From<String> for Secret {
     }
 }
 
-/// How a token or identifier looks: a prefix and a number of characters of an alphabet.
+/// Form of a token or identifier: a prefix and a number of characters of an alphabet.
 struct Form {
     prefix: &'static str,
     length: usize,

@@ -1,4 +1,4 @@
-//! What was delivered: the monthly meter with its cap, and the days' statistics.
+//! Counted deliveries: the monthly meter with its cap, and the days' statistics.
 //!
 //! The meter is taken in blocks: a block is counted as used before the first delivery out of it, so that no crash can
 //! let an account pass its cap. A month of the meter is never older than the newest one the account has used: a clock
@@ -11,21 +11,21 @@ use crate::{Connection, Error, Month, Tx};
 
 /// The largest block.
 const LARGEST_BLOCK: u64 = 1_000;
-/// The share of the rest that one block may be: one in so many.
+/// Largest share of the rest that one block may be: one in so many.
 const BLOCK_SHARE: u64 = 100;
 
-/// Where an account's meter stands in its current month.
+/// State of an account's meter in its current month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterState {
     pub month: Month,
-    /// Deliveries taken out of the cap, delivered or not.
+    /// Deliveries reserved of the cap, delivered or not.
     pub taken: u64,
-    /// What this call added to `taken`.
+    /// Deliveries that this call added to `taken`.
     pub granted: u64,
 }
 
-/// How many deliveries may be held in memory when `remaining` are left of the cap: at most 1 000, at most 1 % of them,
-/// down to 1.
+/// Returns how many deliveries may be held in memory when `remaining` are left of the cap: at most 1 000, at most 1 %
+/// of them, down to 1.
 pub fn block_of(remaining: u64) -> u64 {
     (remaining / BLOCK_SHARE)
         .clamp(1, LARGEST_BLOCK)
@@ -70,7 +70,7 @@ pub async fn count(
     })
 }
 
-/// Gives back what is left of a block.
+/// Returns the rest of a block.
 pub async fn give_back(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -137,7 +137,7 @@ async fn add(tx: &mut Tx<'_>, account_id: Uuid, month: Month, added: i64) -> Res
     Ok(taken.unsigned_abs())
 }
 
-/// What was delivered on one day.
+/// Deliveries of one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
 pub struct Day {
     /// Days since 1970 (UTC).

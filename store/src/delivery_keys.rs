@@ -1,6 +1,6 @@
-//! Delivery keys: public, read-only credentials that stand in the address of a delivered image, or their aliases.
+//! Delivery keys: public, read-only credentials that are part of the address of a delivered image, or their aliases.
 //!
-//! Only hash and prefix are stored. A revoked key gives its alias up, so that the next key can have it.
+//! Only hash and prefix are stored. A revoked key releases its alias, so that the next key can have it.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ pub struct DeliveryKey {
     pub account_id: Uuid,
     pub name: String,
     pub delivery_alias: Option<String>,
-    /// Whether the key delivers presets and nothing else.
+    /// True when the key delivers presets only.
     pub presets_only: bool,
     /// SHA-256, hexadecimal.
     pub key_hash: String,
@@ -35,7 +35,7 @@ pub struct NewDeliveryKey {
     pub presets_only: bool,
 }
 
-/// Refuses an alias that is not 3 to 63 of `a-z 0-9 _ -`, or that could be taken for a key.
+/// Rejects an alias that is not 3 to 63 of `a-z 0-9 _ -`, or that could be mistaken for a key.
 pub fn check_alias(alias: &str) -> Result<(), Error> {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     if !ALIAS_LENGTH.contains(&alias.len()) || !alias.bytes().all(is_plain) {
@@ -124,7 +124,7 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<DeliveryKey>, Error> {
     }
 }
 
-/// Whether a new key could have the alias. `Error::Invalid` for a text that is none.
+/// Returns whether a new key could have the alias. `Error::Invalid` for a text that is no alias.
 pub async fn is_alias_free(db: &mut impl Connection, alias: &str) -> Result<bool, Error> {
     check_alias(alias)?;
     Ok(

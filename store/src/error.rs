@@ -1,11 +1,11 @@
-//! What can go wrong, sorted by what the caller can do about it.
+//! Errors of the crate, sorted by what the caller can do about them.
 
 use std::path::PathBuf;
 
-/// The crate's error. Messages are for people; a database's own words stay in the source.
+/// Error of the crate. Messages are for people; a database's own text stays in the source.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such row, or not one of this account.
+    /// The row does not exist, or is not one of this account.
     #[error("{0} not found")]
     NotFound(&'static str),
     /// The caller's value is not acceptable; the text names it and what is allowed.
@@ -14,7 +14,7 @@ pub enum Error {
     /// The rows are in a state that forbids the change.
     #[error("{0}")]
     Conflict(String),
-    /// It was there, and is not kept any longer.
+    /// The object existed, and is not kept any longer.
     #[error("{0}")]
     Gone(&'static str),
     /// Nothing was changed; the same call may succeed later.
@@ -38,7 +38,7 @@ pub enum Error {
          or restore the copy that it made in the folder backups before it migrated"
     )]
     Newer { found: i64, known: i64 },
-    /// Asked for something that this release or this handle does not do.
+    /// The request needs something that this release or this handle does not support.
     #[error("{0}")]
     Unsupported(String),
     /// A file of the data folder or of a backup cannot be used.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The database's file cannot be read or written: the disk failed, became read-only, or damaged it.
     #[error("the database cannot be read or written")]
     Failing(#[source] sqlx::Error),
-    /// The database failed in a way that a retry will not mend.
+    /// The database failed in a way that a retry does not repair.
     #[error("the database failed")]
     Database(#[source] sqlx::Error),
     /// A migration failed; the database is as it was before.
@@ -63,7 +63,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed later without any change by the caller: the state of the machine refused it.
+    /// Returns whether the same call may succeed later without any change by the caller: the state of the machine
+    /// prevented it.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Busy(_) | Self::Full | Self::Failing(_))
     }
@@ -82,7 +83,7 @@ impl Error {
 }
 
 impl Error {
-    /// Like [`Error::file`], for what takes room on the disk: [`Error::Full`] when there is none.
+    /// Wraps an error as [`Error::file`] does, for operations that use disk space: [`Error::Full`] when there is none.
     pub(crate) fn write(
         action: &'static str,
         path: impl Into<PathBuf>,
@@ -97,8 +98,8 @@ impl Error {
 }
 
 impl From<sqlx::Error> for Error {
-    /// Sorts the driver's errors: a locked database, a full or failing disk is worth a retry. A broken constraint is a fault of ours, since
-    /// verbs answer the conflicts that callers can cause themselves.
+    /// Sorts the driver's errors: a locked database, a full or failing disk is worth a retry. A violated constraint is
+    /// a bug of ours, since verbs answer the conflicts that callers can cause themselves.
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::PoolTimedOut => Self::Busy("all readers are taken".into()),
@@ -128,7 +129,7 @@ const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
-/// Of the machine's storage, not of what was asked.
+/// SQLite's codes for failures of the machine's storage, not of the request.
 const FAILING: [i32; 5] = [
     SQLITE_READONLY,
     SQLITE_IOERR,

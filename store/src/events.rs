@@ -1,4 +1,4 @@
-//! Events: what happened, in the order of the commits, and the deliveries that each makes.
+//! Events in the order of their commits, and the deliveries that each makes.
 //!
 //! - [`append`] runs in the transaction of the change that it reports: there is never one without the other.
 //! - An event's envelope is made once and kept byte for byte; deliveries point to it.
@@ -17,34 +17,34 @@ pub struct NewEvent {
     pub account_id: Uuid,
     pub event_type: &'static str,
     pub audience: Audience,
-    /// Endpoints of the account that get it besides, whatever they subscribe to.
+    /// Endpoints of the account that get it too, whatever they subscribe to.
     pub also: Vec<Uuid>,
-    /// What it is about, such as `job:<uuid>`; the events about one resource are numbered.
+    /// Resource of the event, such as `job:<uuid>`; the events about one resource are numbered.
     pub resource: String,
     pub place: EventPosition,
     /// The payload. `sequence` is added to it.
     pub data: Map<String, Value>,
 }
 
-/// Which endpoints of the account get it. Those that are paused or deleted never do.
+/// Endpoints of the account that get an event. Paused and deleted ones never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// That subscribe to its type, or to `*`.
+    /// Endpoints that subscribe to its type, or to `*`.
     Everyone,
-    /// That subscribe to its type by name.
+    /// Endpoints that subscribe to its type by name.
     ThoseWhoNameIt,
-    /// This one alone, whatever it subscribes to and even when it is paused. The event is in no feed, and its delivery has one
-    /// attempt.
+    /// Single endpoint, whatever it subscribes to and even when it is paused. The event is in no feed, and its
+    /// delivery has one attempt.
     Endpoint(Uuid),
 }
 
 /// The event's place among those about its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventPosition {
-    /// There is no other: its `sequence` is 1, and nothing is remembered.
+    /// The only event of its resource: its `sequence` is 1, and no number is kept.
     Only,
     Next,
-    /// None comes later: the number is forgotten.
+    /// The last event of its resource: its number is deleted.
     Last,
 }
 
@@ -72,7 +72,7 @@ pub fn name(id: Uuid) -> String {
     format!("evt_{id}")
 }
 
-/// The envelope (interface.md §2).
+/// Envelope of an event's payload (`docs/reference/events.md`).
 #[derive(Serialize)]
 struct Envelope<'a> {
     id: String,
@@ -175,7 +175,7 @@ async fn next_in_sequence(
     Ok(number)
 }
 
-/// The account's feed after an event: at most `limit`, oldest first, without what was for one endpoint alone.
+/// Returns the account's feed after an event: at most `limit`, oldest first, without events for a single endpoint.
 pub async fn after(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -193,7 +193,8 @@ pub async fn after(
     .await?)
 }
 
-/// The last event of the account's feed that retention has dropped, 0 at first: anyone with read less far has missed some.
+/// Returns the last event of the account's feed that retention has dropped, 0 at first: a reader whose cursor is
+/// before it has missed some.
 pub async fn dropped_up_to(db: &mut impl Connection, account_id: Uuid) -> Result<i64, Error> {
     let dropped: Option<i64> =
         query_scalar("SELECT dropped_up_to FROM event_feeds WHERE account_id = $1")

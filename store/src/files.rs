@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Tx, blob::BlobHash, folders, lineage, storage};
 
-/// How a file came to be.
+/// Origin of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Role {
@@ -32,13 +32,13 @@ pub struct File {
     pub folder_id: Option<Uuid>,
     /// Safe to be shown and sent: NFC, without control characters and path separators.
     pub filename: String,
-    /// As the bytes were recognised, or the name.
+    /// MIME type as recognised from the bytes, or from the name.
     pub mime_type: String,
     pub size_bytes: i64,
     #[sqlx(rename = "blob_hash")]
     pub blob: BlobHash,
     pub role: Role,
-    /// In pixels as shown, after orientation.
+    /// Width in pixels as shown, after orientation.
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
@@ -47,23 +47,23 @@ pub struct File {
     pub description: Option<String>,
     #[sqlx(json)]
     pub tags: Vec<String>,
-    /// How many workflow runs stand between it and an upload; 0: it is an upload or a conversion.
+    /// Number of workflow runs between the file and an upload; 0: it is an upload or a conversion.
     pub generation: u32,
     pub created_at: i64,
     pub updated_at: i64,
 }
 
 impl File {
-    /// What matters in the image, as shares of its width and height, 0 to 1.
+    /// Returns the focal point of the image, as shares of its width and height, 0 to 1.
     pub fn focal_point(&self) -> Option<(f64, f64)> {
         self.focal_x.zip(self.focal_y)
     }
 }
 
-/// What was found out about the bytes.
+/// Facts found in the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// In pixels as shown, after orientation.
+    /// Width in pixels as shown, after orientation.
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
@@ -81,11 +81,11 @@ pub struct NewFile {
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
-    /// Of the run that stores it, and one more; 0 for an upload and a conversion.
+    /// Generation of the run that stores it, plus one; 0 for an upload and a conversion.
     pub generation: u32,
 }
 
-/// What to change; `None` leaves a field as it is, `Some(None)` empties it.
+/// Changes of a file; `None` leaves a field as it is, `Some(None)` empties it.
 #[derive(Clone, Debug, Default)]
 pub struct FilePatch {
     pub filename: Option<String>,
@@ -95,7 +95,7 @@ pub struct FilePatch {
     pub tags: Option<Vec<String>>,
 }
 
-/// Which files of an account are wanted; everything without a wish.
+/// Filter of an account's files; every file by default.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// `Some(None)`: those at the top.
@@ -124,7 +124,8 @@ impl Filter {
         }
     }
 
-    /// The table to read. Names are compared inside of an index; SQLite would take a shorter one and look at every row.
+    /// Returns the table to read. Names are compared inside of an index; SQLite would choose a shorter one and read
+    /// every row.
     fn table(&self) -> &'static str {
         match (&self.text, self.folder) {
             (Some(_), None) => "files INDEXED BY files_by_name",
@@ -137,8 +138,8 @@ impl Filter {
     }
 }
 
-/// Adds a file. `Error::NotFound` for a folder that the account does not have. Whether the account may store more is for
-/// [`storage::check`] to say, before.
+/// Adds a file. `Error::NotFound` for a folder that the account does not have. Call [`storage::check`] before: it
+/// decides whether the account may store more.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -185,7 +186,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
         .ok_or(Error::NotFound("file"))
 }
 
-/// Without regard to the account, for those who have been let in otherwise.
+/// Returns a file of any account, for callers that were authorized otherwise.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Option<File>, Error> {
     Ok(query_as("SELECT * FROM files WHERE id = $1")
         .bind(id)
@@ -216,7 +217,7 @@ pub async fn list(
     Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
 }
 
-/// How many of the account's files fit.
+/// Counts the account's files that match.
 pub async fn count(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -234,7 +235,7 @@ pub async fn count(
     Ok(count.unsigned_abs())
 }
 
-/// Changes what the patch names; returns the row as it is then. `Error::NotFound` for the file and for the folder.
+/// Changes the fields of the patch; returns the row as it is then. `Error::NotFound` for the file and for the folder.
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -276,7 +277,7 @@ pub async fn patch(
     .ok_or(Error::NotFound("file"))
 }
 
-/// Deletes the file, and returns what it was. What was made from it stays, its source forgotten.
+/// Deletes the file, and returns its row. Objects made from it are kept, without their source.
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<File, Error> {
     let file: File = query_as("DELETE FROM files WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)

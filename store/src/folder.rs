@@ -1,4 +1,4 @@
-//! The data folder: made private, locked by one process, and the names of what the store keeps in it.
+//! Data folder: made private, locked by one process, and the names of the store's files in it.
 
 use std::{
     ffi::OsString,
@@ -29,12 +29,13 @@ pub(crate) fn log_files(database: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// Where copies made before migrations and restores are kept.
+/// Returns the folder of the copies made before migrations and restores.
 pub(crate) fn copies(data_dir: &Path) -> PathBuf {
     data_dir.join(COPIES)
 }
 
-/// Whether an entry of a data folder says that it is in use: the lock's file and a file system's own folder do not.
+/// Returns whether an entry of a data folder shows that it is in use: the lock's file and a file system's own folder
+/// do not.
 pub(crate) fn is_content(name: &std::ffi::OsStr) -> bool {
     name != LOCK && name != "lost+found"
 }
@@ -104,7 +105,7 @@ impl FolderLock {
     }
 }
 
-/// Who holds the lock, as that process wrote it down.
+/// Returns the holder of the lock, as that process wrote it down.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     // A holder that has only just taken the lock may not have written its id yet.

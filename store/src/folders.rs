@@ -1,11 +1,11 @@
-//! Folders: names in which files and other folders lie. Names may repeat, as users expect of files that they upload twice.
+//! Folders of files and other folders. Names may repeat, as users expect of files that they upload twice.
 
 use sqlx::{QueryBuilder, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Tx, files};
 
-/// How deep folders may lie in each other.
+/// Greatest nesting depth of folders.
 pub(crate) const MAX_DEPTH: i64 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -13,7 +13,7 @@ pub struct Folder {
     pub id: Uuid,
     pub account_id: Uuid,
     pub name: String,
-    /// As the client named it.
+    /// Color as the client named it.
     pub color: Option<String>,
     /// `None`: at the top.
     pub parent_id: Option<Uuid>,
@@ -28,7 +28,7 @@ pub struct NewFolder {
     pub parent_id: Option<Uuid>,
 }
 
-/// What to change; `None` leaves a field as it is, `Some(None)` empties it.
+/// Changes of a folder; `None` leaves a field as it is, `Some(None)` empties it.
 #[derive(Clone, Debug, Default)]
 pub struct FolderPatch {
     pub name: Option<String>,
@@ -36,7 +36,8 @@ pub struct FolderPatch {
     pub parent_id: Option<Option<Uuid>>,
 }
 
-/// `Error::NotFound` for a parent that the account does not have, `Error::Conflict` where it lies too deep.
+/// Creates a folder. `Error::NotFound` for a parent that the account does not have, `Error::Conflict` where it would
+/// be nested too deep.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -94,7 +95,8 @@ pub async fn list(
     Ok(statement.build_query_as().fetch_all(db.sqlite()).await?)
 }
 
-/// Changes what the patch names; returns the row as it is then. `Error::Conflict` for a move into itself or below itself.
+/// Changes the fields of the patch; returns the row as it is then. `Error::Conflict` for a move into itself or below
+/// itself.
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -132,7 +134,7 @@ pub async fn patch(
     .ok_or(Error::NotFound("folder"))
 }
 
-/// Deletes a folder in which nothing lies; `Error::Conflict` when something does.
+/// Deletes an empty folder; `Error::Conflict` when it is not empty.
 pub async fn delete_empty(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Folder, Error> {
     let folder = get(tx, account_id, id).await?;
     let is_used: bool = query_scalar(
@@ -154,17 +156,17 @@ pub async fn delete_empty(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result
     Ok(folder)
 }
 
-/// One turn of deleting a folder with all that lies in it.
+/// Result of one turn of deleting a folder with its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Emptied {
     /// Files that this turn deleted.
     pub files: Vec<Uuid>,
-    /// Nothing is left, the folder itself included.
+    /// True when nothing is left, the folder itself included.
     pub is_gone: bool,
 }
 
-/// Deletes up to `most` of the files below a folder, and the folders once there are no files; repeat until it is gone.
-/// `Error::NotFound` at the first turn for a folder that is not there.
+/// Deletes up to `most` of the files below a folder, and the folders once there are no files; repeat until `is_gone`.
+/// `Error::NotFound` at the first turn for a folder that does not exist.
 pub async fn delete_turn(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -186,7 +188,7 @@ pub async fn delete_turn(
     }
     let is_gone = found.len() < most as usize;
     if is_gone {
-        // Parents and children go in one statement; what is left is checked at its end.
+        // Parents and children are deleted in one statement; the foreign keys are checked at its end.
         query(
             "WITH RECURSIVE below (id) AS (
                  SELECT $1 UNION SELECT f.id FROM folders f JOIN below b ON f.parent_id = b.id)
@@ -202,7 +204,7 @@ pub async fn delete_turn(
     })
 }
 
-/// The folder itself and those in which it lies, innermost first.
+/// Returns the folder and its ancestors, innermost first.
 pub async fn ancestors(db: &mut impl Connection, id: Uuid) -> Result<Vec<Uuid>, Error> {
     let ids = query_scalar(
         "WITH RECURSIVE above (id, depth) AS (

@@ -1,25 +1,25 @@
-//! Keys under which a client repeats a request without repeating its effect: kept for 24 hours.
+//! Idempotency keys, with which a client repeats a request without repeating its effect: kept for 24 hours.
 //!
-//! An account's keys are one set, whatever they stand for.
+//! An account's keys are one set, whatever they refer to.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::{Error, Tx};
 
-/// How long a key is kept (decisions.md §3).
+/// Time for which a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A client's key with what its request asked for.
+/// Client's key with the fingerprint of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// At most 255 characters, checked by the caller.
+    /// Key of at most 255 characters, checked by the caller.
     pub key: String,
-    /// SHA-256 of everything that shapes what is made.
+    /// SHA-256 of every parameter that determines the result.
     pub fingerprint: [u8; 32],
 }
 
-/// What a key stands for.
+/// Result that a key refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdempotentResult {
     Job(Uuid),
@@ -42,7 +42,7 @@ impl IdempotentResult {
     }
 }
 
-/// The job that the key stands for. `Error::Conflict` when what it stands for was made from other parameters.
+/// Returns the job that the key refers to. `Error::Conflict` when the key was used with other parameters.
 pub(crate) async fn find_job(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -55,7 +55,7 @@ pub(crate) async fn find_job(
     }
 }
 
-/// As [`find_job`], of a video stream.
+/// Finds a video stream as [`find_job`] finds a job.
 pub(crate) async fn find_stream(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -98,7 +98,7 @@ fn used_otherwise() -> Error {
     )
 }
 
-/// Binds the key to what was made, in place of one that has expired.
+/// Binds the key to a result, replacing an expired key.
 pub(crate) async fn remember(
     tx: &mut Tx<'_>,
     account_id: Uuid,

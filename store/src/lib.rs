@@ -1,11 +1,11 @@
-//! Rows and blobs of the Sluice media service: one SQLite database behind one writer and a few readers, and a folder of
-//! content-addressed files.
+//! Rows and blobs of the Sluice media service: one SQLite database behind one writer and a few readers, and a folder
+//! of content-addressed files.
 //!
 //! - SQL stays inside this crate. Callers use the verbs of the resource modules ([`live_inputs`], [`users`] …).
-//! - Every change is a verb over a [`Tx`], so that several changes join one unit of work ([`Store::write`]).
-//!   Verbs that only look take any [`Connection`]: a `Tx` or a [`Reader`].
-//! - What [`Store::write`] has answered survives the death of the process and of the machine.
-//! - Times are `i64` milliseconds since 1970 UTC and come from the caller; secrets are stored as hashes.
+//! - Every change is a verb over a [`Tx`], so that several changes join one unit of work ([`Store::write`]). Verbs
+//!   that only read take any [`Connection`]: a `Tx` or a [`Reader`].
+//! - Changes survive the death of the process and of the machine once [`Store::write`] has returned.
+//! - Times are `i64` milliseconds since 1970 UTC and are passed by the caller; secrets are stored as hashes.
 
 pub mod accounts;
 pub mod api_keys;

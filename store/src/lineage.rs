@@ -1,4 +1,4 @@
-//! Lineage: what was made from which file, by which operation.
+//! Lineage: source file and operation of each derived object.
 
 use serde_json::Value;
 use sqlx::{FromRow, query, query_as, types::Json};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
-/// What kinds of things are made from files.
+/// Kinds of objects that are made from files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "snake_case")]
 pub enum DerivedKind {
@@ -21,7 +21,7 @@ pub enum DerivedKind {
     RunOutput,
 }
 
-/// A thing that was made from a file.
+/// Object that was made from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
     pub kind: DerivedKind,
@@ -38,7 +38,7 @@ impl Derived {
     }
 }
 
-/// One source of a derived object.
+/// Source of a derived object.
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Lineage {
     pub derived_kind: DerivedKind,
@@ -67,7 +67,7 @@ pub async fn record(tx: &mut Tx<'_>, lineage: Lineage) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a derived object was made from, in the order it was noted.
+/// Returns the sources of a derived object, in the order in which they were recorded.
 pub async fn of(db: &mut impl Connection, derived: &Derived) -> Result<Vec<Lineage>, Error> {
     let rows = query_as(
         "SELECT * FROM lineage WHERE derived_kind = $1 AND derived_id = $2 ORDER BY rowid",
@@ -79,7 +79,7 @@ pub async fn of(db: &mut impl Connection, derived: &Derived) -> Result<Vec<Linea
     Ok(rows)
 }
 
-/// What was made from a file, oldest first, at most `limit`.
+/// Returns the objects that were made from a file, oldest first, at most `limit`.
 pub async fn of_source(
     db: &mut impl Connection,
     source_file_id: Uuid,
@@ -93,7 +93,7 @@ pub async fn of_source(
     Ok(rows)
 }
 
-/// The derived object is gone, and its lineage with it.
+/// Deletes the lineage of a derived object that was deleted.
 pub async fn forget(tx: &mut Tx<'_>, derived: &Derived) -> Result<(), Error> {
     query("DELETE FROM lineage WHERE derived_kind = $1 AND derived_id = $2")
         .bind(derived.kind)

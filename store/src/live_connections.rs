@@ -1,5 +1,5 @@
-//! Live connections: publishers whose connection was told as an event and whose end was not yet. They survive the
-//! process, so that each beginning gets its one end.
+//! Live connections: publishers whose connection was announced as an event and whose end was not yet. They survive the
+//! process, so that each connection event gets its one end event.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -13,16 +13,16 @@ pub const MOST_TAKEN: u32 = 500;
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
 pub struct LiveConnection {
     pub input_id: Uuid,
-    /// Of this connection alone.
+    /// Id of this connection alone.
     pub id: Uuid,
     pub account_id: Uuid,
     pub broadcast_id: String,
-    /// The payload that was told.
+    /// Payload of the connection event.
     #[sqlx(json)]
     pub told: serde_json::Value,
 }
 
-/// Notes a connection; the input's earlier one was taken out before.
+/// Records a connection; the input's earlier one was removed before.
 pub async fn open(tx: &mut Tx<'_>, connection: &LiveConnection) -> Result<(), Error> {
     query(
         "INSERT INTO live_connections (input_id, id, account_id, broadcast_id, told) VALUES ($1, $2, $3, $4, $5)",
@@ -77,8 +77,8 @@ pub async fn take_of_broadcast(
     .await?)
 }
 
-/// Takes out connections to broadcasts that are not among `keep`: nothing is left of them. For the start of the service.
-/// At most [`MOST_TAKEN`]: repeat until there is none.
+/// Takes out connections to broadcasts that are not among `keep`: nothing is left of them. For the start of the
+/// service. At most [`MOST_TAKEN`]: repeat until there is none.
 pub async fn take_lost(tx: &mut Tx<'_>, keep: &[String]) -> Result<Vec<LiveConnection>, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
     Ok(query_as(

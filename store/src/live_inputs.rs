@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Page, Secret, Tx, credentials};
 
-/// Whether broadcasts are kept.
+/// Recording mode: whether broadcasts are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum RecordMode {
@@ -28,7 +28,7 @@ impl RecordMode {
     }
 }
 
-/// Whether playlists carry low-latency parts.
+/// Latency mode: whether playlists carry low-latency parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Latency {
@@ -79,7 +79,7 @@ pub struct LiveInput {
     pub last_ended_at: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// Rises with every owner; a write that carries an older one is refused.
+    /// Rises with every owner; a write that carries an older one is rejected.
     pub fence: i64,
 }
 
@@ -116,7 +116,7 @@ impl Default for NewLiveInput {
     }
 }
 
-/// What to change; `None` leaves a field as it is.
+/// Changes of a live input; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default)]
 pub struct LiveInputPatch {
     pub name: Option<String>,
@@ -253,7 +253,7 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<LiveInput>, Error> {
     }
 }
 
-/// Changes what the patch names; returns the row as it is then.
+/// Changes the fields of the patch; returns the row as it is then.
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -314,7 +314,7 @@ pub async fn rotate_key(
     Ok((input, stream_key))
 }
 
-/// Deletes the input with its broadcasts, and returns what it was.
+/// Deletes the input with its broadcasts, and returns its row.
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<LiveInput, Error> {
     query_as("DELETE FROM live_inputs WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)
@@ -334,7 +334,7 @@ pub async fn set_started(tx: &mut Tx<'_>, id: Uuid, started_at: i64) -> Result<L
         .ok_or(Error::NotFound("live input"))
 }
 
-/// The broadcast is over; `ended_at` is the time of its last media.
+/// Records the end of a broadcast; `ended_at` is the time of its last media.
 pub async fn set_ended(tx: &mut Tx<'_>, id: Uuid, ended_at: i64) -> Result<LiveInput, Error> {
     query_as("UPDATE live_inputs SET last_ended_at = $2 WHERE id = $1 RETURNING *")
         .bind(id)
@@ -358,7 +358,8 @@ pub async fn set_target_duration(
         .ok_or(Error::NotFound("live input"))
 }
 
-/// Takes the input over: the returned row's fence is the new owner's, and every older owner's writes are refused.
+/// Takes ownership of the input: the returned row's fence is the new owner's, and every older owner's writes are
+/// rejected.
 pub async fn bump_fence(tx: &mut Tx<'_>, id: Uuid) -> Result<LiveInput, Error> {
     query_as("UPDATE live_inputs SET fence = fence + 1 WHERE id = $1 RETURNING *")
         .bind(id)

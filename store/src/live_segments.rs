@@ -27,8 +27,8 @@ pub struct NewLiveSegment {
     pub bytes: i64,
 }
 
-/// Notes segments; one that is noted already (a repeated group) is overwritten.
-/// `Error::Conflict` when a newer owner has the input, `Error::NotFound` when the broadcast is gone.
+/// Records segments; one that is recorded already (a repeated group) is overwritten. `Error::Conflict` when a newer
+/// owner has the input, `Error::NotFound` when the broadcast was deleted.
 pub async fn insert(
     tx: &mut Tx<'_>,
     broadcast_id: &str,
@@ -55,7 +55,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// At most `limit` segments from `from_msn` on, in order.
+/// Returns at most `limit` segments from `from_msn` on, in order.
 pub async fn list(
     db: &mut impl Connection,
     broadcast_id: &str,
@@ -90,7 +90,7 @@ pub async fn first_of_newest(
 }
 
 /// Deletes at most `limit` segments below `before_msn`, the oldest first and never more than [`MOST_DELETED`]; returns
-/// how many. What is left of a broadcast is swept a day after its end.
+/// how many. The remaining ones of a broadcast are swept a day after its end.
 pub async fn delete_before(
     tx: &mut Tx<'_>,
     broadcast_id: &str,

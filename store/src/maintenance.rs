@@ -1,4 +1,4 @@
-//! Sweeping of what has expired, in short turns of the writer so that other work goes on between them.
+//! Sweeping of expired rows, in short turns of the writer so that other work is done between them.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::{
     sessions, shares, tus, uploads, video, work,
 };
 
-/// How long a turn should hold the writer.
+/// Intended time for which a turn holds the writer.
 const TURN: Duration = Duration::from_millis(20);
 /// Rows of the first turn.
 const FIRST_ROWS: u32 = 200;
-/// Segments of a broadcast are of no use to anyone this long after its end.
+/// Time after a broadcast's end for which its segments are kept.
 const SEGMENTS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
-/// How long the record of a job is kept after its end.
+/// Time for which the record of a job is kept after its end.
 const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 /// Newest segments that are kept of a broadcast on air.
 const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
-/// Deletes expired sessions, shares and uploads, the segments of broadcasts that ended long ago, all but the newest of those on
-/// air, segments and folders that belong to no video stream, and blobs that nothing has named for long; returns how many
-/// rows.
+/// Deletes expired sessions, shares and uploads, the segments of broadcasts that ended long ago, all but the newest of
+/// those on air, segments and folders that belong to no video stream, and blobs that nothing has named for long;
+/// returns how many rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
         .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
@@ -47,7 +47,7 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(sessions + shares + media + jobs + streams + sweep_files(store, now_ms).await?)
 }
 
-/// Lets go of unfinished uploads, and then of the blobs that nothing names any more.
+/// Deletes unfinished uploads, and then the blobs that nothing names any more.
 async fn sweep_files(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let uploads = in_turns(store, move |tx, rows| {
         Box::pin(uploads::delete_expired(tx, now_ms, rows))
@@ -57,7 +57,7 @@ async fn sweep_files(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(uploads + resumable + blobs::sweep(store, now_ms).await?)
 }
 
-/// Lets go of results that have expired, of old idempotency keys and of jobs that ended long ago.
+/// Deletes expired results, old idempotency keys and jobs that ended long ago.
 async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let results = in_turns(store, move |tx, rows| {
         Box::pin(jobs::expire_results(tx, now_ms, rows))
@@ -75,7 +75,7 @@ async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(results + keys + old)
 }
 
-/// Looks with a reader, so that the writer works only where there is something to delete.
+/// Searches with a reader, so that the writer works only where there is something to delete.
 async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
     let on_air = broadcasts::live(&mut store.read().await?).await?;
     let mut total = 0;
@@ -97,7 +97,7 @@ async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
     Ok(total)
 }
 
-/// What a turn of the writer did.
+/// Result of a turn of the writer.
 pub(crate) struct SweepResult {
     pub rows: u64,
     pub is_last: bool,
@@ -121,7 +121,7 @@ where
     .await
 }
 
-/// Repeats work on as many rows as fit a turn until it says that it is done; returns how many rows there were.
+/// Repeats work on as many rows as fit a turn until it reports that it is done; returns how many rows there were.
 pub(crate) async fn turns<W>(store: &Store, work: W) -> Result<u64, Error>
 where
     W: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, SweepResult> + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! Migrations: forward only, compiled in, and after a copy of a database that holds anything.
+//! Migrations: forward only, compiled in, and after a copy of a database that is not empty.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 /// Copies of older schemas that are kept.
 const KEPT_COPIES: usize = 3;
 
-/// The last migration that a program knows.
+/// Returns the last migration of a program.
 pub(crate) fn known_version(migrator: &Migrator) -> i64 {
     migrator
         .iter()
@@ -48,10 +48,10 @@ pub(crate) fn check_known(found: i64) -> Result<(), Error> {
     }
 }
 
-/// Brings the database up to date. `Error::Newer` before anything is touched when a newer program wrote it.
+/// Migrates the database. `Error::Newer` before anything is changed when a newer program wrote it.
 ///
-/// One upgrade makes one copy, named for its first migration: it is what the older program can go back to.
-/// `connection` must not enforce foreign keys, so that a migration can rebuild a table; they are checked at the end.
+/// One upgrade makes one copy, named for its first migration: the older program can return to it. `connection` must
+/// not enforce foreign keys, so that a migration can rebuild a table; they are checked at the end.
 pub(crate) async fn migrate(
     connection: &mut SqliteConnection,
     migrator: &Migrator,

@@ -15,7 +15,7 @@ impl Month {
         Self(i64::from(date.year()) * 100 + i64::from(date.month()))
     }
 
-    /// Its first millisecond since 1970.
+    /// Returns its first millisecond since 1970.
     pub fn begins_at(self) -> i64 {
         let year = i16::try_from(self.0 / 100).unwrap_or(9999);
         let month = i8::try_from(self.0 % 100).unwrap_or(1);

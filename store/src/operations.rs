@@ -1,15 +1,15 @@
-//! The monthly meter of media operations: one operation is one file processed (decisions.md §2).
+//! Monthly meter of media operations: one operation is one file processed.
 //!
-//! A charge joins the transaction that makes the work, a refund the one that records the failure, so that neither can be
-//! doubled or lost. The counter's key includes the month (UTC). A clock that is set back never reopens a month: charges
-//! go on in the newest one that the account has.
+//! A charge joins the transaction that makes the work, a refund the one that records the failure, so that neither can
+//! be doubled or lost. The counter's key includes the month (UTC). A clock that is set back never reopens a month:
+//! charges continue in the newest one that the account has.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Month, Tx};
 
-/// What an account has used of a month.
+/// Operations that an account has used of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
     pub month: Month,
@@ -21,7 +21,7 @@ pub struct Used {
 pub enum Charge {
     /// Done; a refund names this month.
     Charged(Month),
-    /// It would exceed the cap: nothing was changed.
+    /// The cap would be exceeded: nothing was changed.
     UsedUp { used: u64 },
 }
 
@@ -51,7 +51,7 @@ pub async fn charge(
     Ok(Charge::Charged(used.month))
 }
 
-/// Gives operations back to the month that they were charged to; never below nothing.
+/// Refunds operations to the month that they were charged to; never below 0.
 pub async fn refund(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -69,7 +69,7 @@ pub async fn refund(
     Ok(())
 }
 
-/// What the account has used of its current month.
+/// Returns the operations that the account has used of its current month.
 pub async fn used(db: &mut impl Connection, account_id: Uuid, now_ms: i64) -> Result<Used, Error> {
     let newest: Option<(Month, i64)> = query_as(
         "SELECT month, operations FROM operation_months WHERE account_id = $1 ORDER BY month DESC LIMIT 1",

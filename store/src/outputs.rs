@@ -1,4 +1,4 @@
-//! Outputs of live inputs: the targets that a stream goes on to. Whose input it is, the caller has checked.
+//! Outputs of live inputs: the targets to which a stream is forwarded. The caller has checked whose input it is.
 
 use std::fmt;
 
@@ -36,14 +36,14 @@ pub struct NewOutput {
     pub enabled: bool,
 }
 
-/// How many there may be.
+/// Bounds of the number of outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputLimits {
     pub of_input: u32,
     pub in_all: u32,
 }
 
-/// What to change; `None` leaves a field as it is. No `Debug`, for the secret in it.
+/// Changes of an output; `None` leaves a field as it is. No `Debug`, for the secret in it.
 #[derive(Clone, Default)]
 pub struct OutputPatch {
     pub url: Option<String>,
@@ -118,7 +118,7 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<Output>, Error> {
         .await?)
 }
 
-/// Changes what the patch names; returns the row as it is then.
+/// Changes the fields of the patch; returns the row as it is then.
 pub async fn patch(
     tx: &mut Tx<'_>,
     input_id: Uuid,

@@ -1,4 +1,4 @@
-//! Keyset pages: newest first by `(created_at, id)`, so that a page holds no position that moves.
+//! Keyset pages: newest first by `(created_at, id)`, so that a page does not depend on offsets that move.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ pub struct Cursor {
 
 /// A row of a list that is paged.
 pub trait Listed {
-    /// Where a page ends that ends with this row.
+    /// Returns the cursor of a page whose last row is this one.
     fn cursor(&self) -> Cursor;
 }
 
@@ -42,7 +42,7 @@ listed!(
     crate::workflows::Workflow,
 );
 
-/// Which rows of a list are wanted.
+/// Page of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Rows at most.
@@ -57,7 +57,7 @@ impl Page {
         Self { limit, after: None }
     }
 
-    /// What every row of the page is older than.
+    /// Returns the time and id that every row of the page is older than.
     pub(crate) fn before(&self) -> (i64, Uuid) {
         match self.after {
             Some(cursor) => (cursor.created_at, cursor.id),

@@ -6,12 +6,12 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
-/// Keys of one account: enough to change them over without a gap, and a bound on what the service holds in memory.
+/// Keys of one account: enough to rotate them without a gap, and a bound on the service's memory.
 const MOST_KEYS: i64 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct PlaybackKey {
-    /// What a token names as `kid`.
+    /// Id that a token names as `kid`.
     pub id: Uuid,
     pub account_id: Uuid,
     pub name: String,
@@ -56,7 +56,7 @@ pub async fn list(db: &mut impl Connection, account_id: Uuid) -> Result<Vec<Play
     .await?)
 }
 
-/// Every key of every account, when the first token is met; read in pages.
+/// Returns every key of every account, for the first token; read in pages.
 pub async fn all(db: &mut impl Connection) -> Result<Vec<PlaybackKey>, Error> {
     const PAGE: usize = 500;
     let mut keys: Vec<PlaybackKey> = Vec::new();

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
-/// Presets of one account: a bound on what the service holds in memory.
+/// Presets of one account: a bound on the service's memory.
 const MOST_PRESETS: i64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -92,7 +92,7 @@ pub async fn all(db: &mut impl Connection) -> Result<Vec<Preset>, Error> {
     }
 }
 
-/// Changes what is given; `Error::Conflict` when another preset has the name.
+/// Changes the given fields; `Error::Conflict` when another preset has the name.
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -127,7 +127,7 @@ pub async fn patch(
     .ok_or(Error::NotFound("preset"))
 }
 
-/// Deletes the preset, and returns what it was.
+/// Deletes the preset, and returns its row.
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Preset, Error> {
     query_as("DELETE FROM cdn_presets WHERE id = $1 AND account_id = $2 RETURNING *")
         .bind(id)

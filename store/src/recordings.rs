@@ -1,8 +1,9 @@
-//! Recordings: what is kept of a broadcast, from its first segment to the stored files and their video streams.
+//! Recordings of broadcasts, from the first segment to the stored files and their video streams.
 //!
-//! - A row is begun with the broadcast, and outlives its input. Its owner writes through a lease of the kind [`KIND`] once the
-//!   broadcast is over.
-//! - A recording is ready when all its files are stored and their streams have ended, well or not: the files are what counts.
+//! - A row is begun with the broadcast, and outlives its input. Its owner writes through a lease of the kind [`KIND`]
+//!   once the broadcast has ended.
+//! - A recording is ready when all its files are stored and their streams have ended, successfully or not: only the
+//!   files count.
 
 use sqlx::{FromRow, query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -13,11 +14,11 @@ use crate::{
     work::{self, Lane, Lease},
 };
 
-/// Of a recording's row in [`crate::work`].
+/// Kind of a recording's row in [`crate::work`].
 pub const KIND: &str = "recording";
 /// Recordings that [`end_lost`] ends at once.
 const MOST_ENDED: u32 = 1_000;
-/// The error code of a recording whose owner died too often.
+/// Error code of a recording whose owner crashed too often.
 const CRASHED: &str = "crashed";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
@@ -25,7 +26,7 @@ const CRASHED: &str = "crashed";
 pub enum RecordingStatus {
     /// Its broadcast is on air, or waits for its encoder.
     Recording,
-    /// Its files and streams are made.
+    /// Its files and streams are being made.
     Processing,
     Ready,
     Failed,
@@ -53,17 +54,18 @@ pub struct Recording {
     /// May be deleted.
     pub input_id: Uuid,
     pub input_name: String,
-    /// Of the input.
+    /// Playback id of the input.
     pub playback_id: String,
     pub broadcast: String,
-    /// Whether the input's playback needed a token, and whose pages might play it, when the broadcast began.
+    /// True when the input's playback needed a token when the broadcast began; `allowed_domains` are the sites that
+    /// might play it then.
     pub is_signed: bool,
     #[sqlx(json)]
     pub allowed_domains: Vec<String>,
     pub status: RecordingStatus,
-    /// Why nothing more was recorded before the broadcast's end.
+    /// Reason why nothing more was recorded before the broadcast's end.
     pub stopped_reason: Option<String>,
-    /// Why it failed, or what it waits for.
+    /// Error of a failed recording, or reason why it waits.
     pub error: Option<String>,
     pub error_code: Option<String>,
     pub is_stored: bool,
@@ -74,11 +76,11 @@ pub struct Recording {
     pub updated_at: i64,
 }
 
-/// One MP4 of a recording.
+/// MP4 file of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct RecordingFile {
     pub recording_id: Uuid,
-    /// From 0.
+    /// Number from 0.
     pub number: u32,
     /// `None`: deleted.
     pub file_id: Option<Uuid>,
@@ -92,12 +94,12 @@ pub struct RecordingFile {
     pub is_settled: bool,
 }
 
-/// Why a recording failed.
+/// Reason of a recording's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A stable word.
+    /// Stable code.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
@@ -127,7 +129,7 @@ pub async fn begin(
     Ok(())
 }
 
-/// Notes why nothing more is recorded; the first reason stays.
+/// Records why nothing more is recorded; the first reason is kept.
 pub async fn stopped(
     tx: &mut Tx<'_>,
     broadcast: &str,
@@ -145,7 +147,7 @@ pub async fn stopped(
     Ok(())
 }
 
-/// The broadcast is over: its recording is to be worked on. Nothing when there is none, or it is already.
+/// Queues the recording of a broadcast that ended. Does nothing when there is none, or it is queued already.
 pub async fn end(
     tx: &mut Tx<'_>,
     broadcast: &str,
@@ -168,8 +170,8 @@ pub async fn end(
     Ok(())
 }
 
-/// Ends recordings that were begun before that time and whose broadcasts are not among `keep`: their process died. Ends a
-/// bounded number and returns how many: repeat until none is left.
+/// Ends recordings that were begun before that time and whose broadcasts are not among `keep`: their process died.
+/// Ends a bounded number and returns how many: repeat until none is left.
 pub async fn end_lost(
     tx: &mut Tx<'_>,
     keep: &[String],
@@ -201,7 +203,7 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Recording, Erro
         .ok_or(Error::NotFound("recording"))
 }
 
-/// `None` for a broadcast that no one recorded.
+/// Returns a broadcast's recording; `None` for a broadcast that was not recorded.
 pub async fn by_broadcast(
     db: &mut impl Connection,
     broadcast: &str,
@@ -243,7 +245,8 @@ pub async fn files(db: &mut impl Connection, id: Uuid) -> Result<Vec<RecordingFi
     )
 }
 
-/// Notes a file that was just stored, with its stream if one is made of it. `Error::Conflict` when the lease is lost.
+/// Records a file that was just stored, with its stream if one is made of it. `Error::Conflict` when the lease is
+/// lost.
 pub async fn stored(tx: &mut Tx<'_>, lease: &Lease, file: &RecordingFile) -> Result<(), Error> {
     work::progressed(tx, lease).await?;
     query(
@@ -266,7 +269,7 @@ pub async fn stored(tx: &mut Tx<'_>, lease: &Lease, file: &RecordingFile) -> Res
     Ok(())
 }
 
-/// Notes what a recording waits for, in words. `Error::Conflict` when the lease is lost.
+/// Records what a recording waits for, as text. `Error::Conflict` when the lease is lost.
 pub async fn waits(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -284,7 +287,8 @@ pub async fn waits(
     Ok(())
 }
 
-/// All files are stored; one without any is forgotten. The recording as it is then. `Error::Conflict` when the lease is lost.
+/// Finishes a recording whose files are all stored; one without any is deleted. Returns the recording as it is then.
+/// `Error::Conflict` when the lease is lost.
 pub async fn finish(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -340,8 +344,8 @@ async fn failed(tx: &mut Tx<'_>, id: Uuid, failure: &Failure, now_ms: i64) -> Re
     Ok(())
 }
 
-/// The stream made of a recording's file has ended or is deleted: the file with its recording, the first time this is said of
-/// it. `None` for a stream of something else.
+/// Records that the stream made of a recording's file has ended or was deleted: returns the file with its recording,
+/// the first time. `None` for a stream of something else.
 pub async fn stream_ended(
     tx: &mut Tx<'_>,
     stream_id: Uuid,

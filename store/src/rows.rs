@@ -18,7 +18,7 @@ pub(crate) fn json<T: Serialize>(rows: &[T]) -> Result<String, Error> {
         .map_err(|error| Error::Internal(format!("writing rows for a statement: {error}")))
 }
 
-/// Cuts a foreign text to a number of characters, and takes out what the database's JSON cannot carry.
+/// Truncates a foreign text to a number of characters, and removes what the database's JSON cannot carry.
 pub(crate) fn text(text: &str, most_characters: usize) -> String {
     text.chars()
         .take(most_characters)

@@ -19,7 +19,7 @@ pub struct SignInSession {
 }
 
 impl SignInSession {
-    /// Whether less than half of the lifetime is left, so that a slide is worth a write.
+    /// Returns whether less than half of the lifetime is left, so that extending it justifies a write.
     pub fn is_due_to_slide(&self, now_ms: i64, lifetime_ms: i64) -> bool {
         self.expires_at - now_ms < lifetime_ms / 2
     }
@@ -76,7 +76,7 @@ pub async fn authenticate(
     Ok(user.map(|user| (session, user)))
 }
 
-/// Moves the end to a lifetime from now; nothing happens to a session that has ended meanwhile.
+/// Extends a session to a lifetime from now; one that has ended meanwhile is unchanged.
 pub async fn slide(
     tx: &mut Tx<'_>,
     token_hash: &str,
@@ -92,7 +92,7 @@ pub async fn slide(
     Ok(())
 }
 
-/// Ends a session; one that is gone already is fine.
+/// Ends a session; one that does not exist any more is fine.
 pub async fn delete(tx: &mut Tx<'_>, token_hash: &str) -> Result<(), Error> {
     query("DELETE FROM sessions WHERE token_hash = $1")
         .bind(token_hash)

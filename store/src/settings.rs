@@ -22,11 +22,11 @@ pub struct StoreSettings {
     pub min_free: String,
     /// Connections that read beside the writer.
     pub readers: u32,
-    /// Units of work that may wait for the writer; one more is refused as busy.
+    /// Units of work that may wait for the writer; further ones are rejected as busy.
     pub writer_queue: usize,
     /// Units of work that share one commit at most.
     pub commit_group: usize,
-    /// How long a change or a read waits for a locked database or a free reader before it fails as busy.
+    /// Time for which a change or a read waits for a locked database or a free reader before it fails as busy.
     #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::required")]
     pub busy_timeout: Duration,
     /// Size of the write-ahead log above which it is truncated.
@@ -62,7 +62,7 @@ impl StoreSettings {
         }
     }
 
-    /// Refuses values that cannot work, with the key's path and what is allowed.
+    /// Rejects values that cannot work, with the key's path and what is allowed.
     pub fn check(&self) -> Result<(), Error> {
         if self.database_url.starts_with("postgres://")
             || self.database_url.starts_with("postgresql://")

@@ -1,7 +1,8 @@
-//! Shares: links by which anyone with one looks through a folder, without an account.
+//! Shares: links with which people without an account can read a folder.
 //!
-//! The token of a link is derived from its id, and only the token's hash is stored. A folder has one link at most; it goes with
-//! its folder. What a link shows is its folder and what lies below: [`path`] and [`file`] are the places where that is decided.
+//! The token of a link is derived from its id, and only the token's hash is stored. A folder has one link at most; it
+//! is deleted with its folder. A link shows its folder and the folders and files below: [`path`] and [`file`] are the
+//! places where that is decided.
 
 use sqlx::{FromRow, query, query_as, query_scalar};
 use uuid::Uuid;
@@ -13,7 +14,7 @@ use crate::{
     folders::{self, Folder, MAX_DEPTH},
 };
 
-/// Folders that one sum looks into.
+/// Folders that one sum covers.
 const MOST_FOLDERS: i64 = 100_000;
 
 #[derive(Clone, Debug, FromRow)]
@@ -26,7 +27,7 @@ pub struct Share {
     pub password_hash: Option<PasswordHash>,
     /// `None`: no bound.
     pub download_limit: Option<u32>,
-    /// Whether originals may be taken away.
+    /// True when originals may be downloaded.
     pub allow_download: bool,
     pub view_count: i64,
     pub download_count: i64,
@@ -40,14 +41,14 @@ impl Share {
         self.expires_at.is_some_and(|at| at <= now_ms)
     }
 
-    /// Whether as many downloads have begun as it allows.
+    /// Returns whether as many downloads have begun as it allows.
     pub fn is_used_up(&self) -> bool {
         let limit = self.download_limit.map(i64::from);
         limit.is_some_and(|limit| self.download_count >= limit)
     }
 }
 
-/// A share to be made. Its id is made by anyone who derives the token from it.
+/// Share to be made. The caller makes its id, from which the token is derived.
 #[derive(Clone, Debug)]
 pub struct NewShare {
     pub id: Uuid,
@@ -60,15 +61,15 @@ pub struct NewShare {
     pub expires_at: Option<i64>,
 }
 
-/// A share that was made, and the one whose place it took.
+/// Share that was made, and the one that it replaced.
 #[derive(Clone, Debug)]
 pub struct ShareChange {
     pub share: Share,
     pub replaced: Option<Share>,
 }
 
-/// Makes a share; the folder's earlier one is worthless from here on. `Error::NotFound` for a folder that the account does not
-/// have.
+/// Makes a share; the folder's earlier one is invalid from now on. `Error::NotFound` for a folder that the account
+/// does not have.
 pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<ShareChange, Error> {
     let replaced = delete(tx, new.account_id, new.folder_id).await?;
     let share = query_as(
@@ -90,7 +91,7 @@ pub async fn create(tx: &mut Tx<'_>, new: NewShare, now_ms: i64) -> Result<Share
     Ok(ShareChange { share, replaced })
 }
 
-/// The folder's share, unless it has expired. `Error::NotFound` for a folder that the account does not have.
+/// Returns the folder's share, unless it has expired. `Error::NotFound` for a folder that the account does not have.
 pub async fn of_folder(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -132,7 +133,7 @@ pub async fn by_token_hash(
         .await?)
 }
 
-/// Those of the hashes that no share has any more.
+/// Returns those of the hashes that no share has any more.
 pub async fn gone(db: &mut impl Connection, token_hashes: &[String]) -> Result<Vec<String>, Error> {
     let hashes = serde_json::to_string(token_hashes).expect("texts are JSON");
     Ok(query_scalar(
@@ -143,7 +144,8 @@ pub async fn gone(db: &mut impl Connection, token_hashes: &[String]) -> Result<V
     .await?)
 }
 
-/// The way from the share's folder down to this one, both included; `None` for a folder that does not lie in it.
+/// Returns the path from the share's folder down to this one, both included; `None` for a folder that is not inside
+/// it.
 pub async fn path(
     db: &mut impl Connection,
     share: &Share,
@@ -166,7 +168,7 @@ pub async fn path(
     Ok(is_below.then_some(path))
 }
 
-/// A file that lies in the share's folder or below; `None` for any other.
+/// Returns a file in the share's folder or below; `None` for any other.
 pub async fn file(
     db: &mut impl Connection,
     share: &Share,
@@ -187,18 +189,18 @@ pub async fn file(
     .await?)
 }
 
-/// What lies in a folder and below.
+/// Totals of a folder and its subfolders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct Totals {
     pub files: i64,
     pub bytes: i64,
     /// Without the folder itself.
     pub folders: i64,
-    /// Whether that is all: the look ends at a bound.
+    /// True when the totals are complete: counting ends at a bound.
     pub is_exact: bool,
 }
 
-/// Sums over a folder and what lies below, over `most_files` files at most.
+/// Sums over a folder and its subfolders, over `most_files` files at most.
 pub async fn totals(
     db: &mut impl Connection,
     folder_id: Uuid,
@@ -221,7 +223,7 @@ pub async fn totals(
     .await?)
 }
 
-/// Counts what was noted in memory; a share that is gone counts nothing.
+/// Adds counts that were kept in memory; does nothing for a share that was deleted.
 pub async fn count(tx: &mut Tx<'_>, id: Uuid, views: u32, downloads: u32) -> Result<(), Error> {
     query(
         "UPDATE shares SET view_count = view_count + $2, download_count = download_count + $3 WHERE id = $1",
@@ -234,7 +236,8 @@ pub async fn count(tx: &mut Tx<'_>, id: Uuid, views: u32, downloads: u32) -> Res
     Ok(())
 }
 
-/// Counts one download, unless as many have begun as the share allows or it is gone: then nothing is counted and it is false.
+/// Counts one download and returns true; false, counting nothing, when as many have begun as the share allows or it
+/// was deleted.
 pub async fn take_download(tx: &mut Tx<'_>, id: Uuid) -> Result<bool, Error> {
     let taken = query(
         "UPDATE shares SET download_count = download_count + 1

@@ -1,11 +1,12 @@
-//! How much each account stores: sums that every change of a file keeps; and what its uploads hold that are no files yet.
+//! Storage used by each account: sums that every change of a file updates; and the bytes held by uploads that are not
+//! files yet.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Connection, Error, Tx};
 
-/// What an account stores.
+/// Storage used by an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub files: u64,
@@ -24,7 +25,7 @@ pub async fn totals(db: &mut impl Connection, account_id: Uuid) -> Result<Totals
     }))
 }
 
-/// `Error::OverQuota` when `more_bytes` beside what is stored exceed the limit; 0 is no limit.
+/// Checks the limit. `Error::OverQuota` when `more_bytes` beside the stored ones exceed it; 0 is no limit.
 pub async fn check(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -44,7 +45,7 @@ pub async fn check(
     }
 }
 
-/// How many more bytes may be stored; all there are when the limit is 0, which is none.
+/// Returns how many more bytes may be stored; without a bound when the limit is 0, which is none.
 pub async fn room(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -56,7 +57,7 @@ pub async fn room(
     Ok(limit_bytes.saturating_sub(totals(db, account_id).await?.bytes))
 }
 
-/// As [`check`], with the bytes that unfinished uploads hold; those of the upload `but` are not counted.
+/// Checks as [`check`] does, with the bytes that unfinished uploads hold; those of the upload `but` are not counted.
 pub async fn check_beside_uploads(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -70,7 +71,8 @@ pub async fn check_beside_uploads(
         .map(drop)
 }
 
-/// As [`check_beside_uploads`]; returns how many bytes there is room for, which are `needed_bytes` at least.
+/// Checks as [`check_beside_uploads`] does; returns how many bytes there is room for, which are `needed_bytes` at
+/// least.
 pub(crate) async fn room_beside_uploads(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -93,7 +95,7 @@ pub(crate) async fn room_beside_uploads(
     }
 }
 
-/// What resumable uploads hold, and the bytes of direct ones that have arrived.
+/// Returns the bytes that resumable uploads hold, and the bytes of direct ones that have arrived.
 async fn held_by_uploads(
     db: &mut impl Connection,
     account_id: Uuid,

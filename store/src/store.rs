@@ -36,7 +36,7 @@ use crate::{
     writer::{Counters, LOCK_WAIT, Writer},
 };
 
-/// What a unit of work gives back: `Box::pin(async move { … })`.
+/// Future that a unit of work returns: `Box::pin(async move { … })`.
 pub type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 't>>;
 
 /// The database of one data folder. Clones share it; [`Store::close`] or dropping the last one ends it.
@@ -53,12 +53,12 @@ struct Shared {
     blobs: Blobs,
 }
 
-/// The way to the writer, if there is one.
+/// Handle of the writer, if there is one.
 enum WriterHandle {
-    /// Opened beside a running service: there is nothing to write with.
+    /// Opened beside a running service: there is no writer.
     None,
     Running {
-        /// Taken out to close the queue.
+        /// `None` once the queue is closed.
         queue: Mutex<Option<mpsc::Sender<Queued>>>,
         task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
         counters: Arc<Counters>,
@@ -67,21 +67,21 @@ enum WriterHandle {
     },
 }
 
-/// Why changes do not go through at present.
+/// Reason why changes fail at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteFailure {
     pub since_ms: i64,
-    /// For people.
+    /// Reason, for people.
     pub reason: String,
 }
 
-/// What the writer has done since the start.
+/// Counters of the writer since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     pub commits: u64,
     /// Units of work that were committed.
     pub units: u64,
-    /// Units of work that failed or were refused.
+    /// Units of work that failed or were rejected.
     pub failures: u64,
     /// Units of work that wait now.
     pub waiting: u64,
@@ -99,7 +99,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Whether uploads and jobs have to wait.
+    /// Returns whether uploads and jobs have to wait.
     pub fn is_low(&self) -> bool {
         self.free_bytes < self.min_free_bytes
     }
@@ -129,8 +129,8 @@ impl Store {
         Self::start(settings, Some(lock)).await
     }
 
-    /// For a short command: opens as [`Store::open`], or beside a running service, without its lock. Both then write to the
-    /// database in turn.
+    /// Opens for a short command: as [`Store::open`], or beside a running service, without its lock. Both then write
+    /// to the database in turn.
     ///
     /// `Error::Conflict` when the running service is of an older version than this program, else as [`Store::open`].
     pub async fn open_beside(settings: &StoreSettings) -> Result<Self, Error> {
@@ -235,7 +235,7 @@ impl Store {
             }
             mpsc::error::TrySendError::Closed(_) => shutting_down(),
         })?;
-        // The writer must see the queue closed as soon as the store closes it, not when this answer has come.
+        // The writer must see the queue closed as soon as the store closes it, not only after this answer.
         drop(queue);
         answer.await.unwrap_or_else(|_| Err(shutting_down()))
     }
@@ -255,7 +255,8 @@ impl Store {
         Ok(Reader::new(self.shared.readers.acquire().await?))
     }
 
-    /// Why changes fail at present, for health and readiness; `None` when all is well. Published state: costs nothing.
+    /// Returns why changes fail at present, for health and readiness; `None` when all is well. Published state: costs
+    /// nothing.
     pub fn write_failure(&self) -> Option<WriteFailure> {
         match &self.shared.writer {
             WriterHandle::None => None,
@@ -263,8 +264,8 @@ impl Store {
         }
     }
 
-    /// Follows [`Event::seq`](crate::events::Event::seq) of the last event that this process has committed, 0 at first. A reader
-    /// sees what it tells. It closes when the store does.
+    /// Follows [`Event::seq`](crate::events::Event::seq) of the last event that this process has committed, 0 at
+    /// first. A reader sees every event up to it. It closes when the store does.
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         match &self.shared.writer {
             WriterHandle::None => watch::channel(0).1,
@@ -295,7 +296,7 @@ impl Store {
         &self.shared.settings.data_dir
     }
 
-    /// In whose name leases are held ([`work`]): made at each opening.
+    /// Returns the id under which leases are held ([`work`]): made at each opening.
     pub fn owner(&self) -> Uuid {
         self.shared.owner
     }
@@ -305,17 +306,17 @@ impl Store {
         &self.shared.blobs
     }
 
-    /// The database's file, for those who copy it.
+    /// Returns the database's file, for copies.
     pub(crate) fn database(&self) -> PathBuf {
         folder::database(self.data_dir())
     }
 
-    /// Asks the file system; a system call.
+    /// Queries the file system; a system call.
     pub fn disk_space(&self) -> Result<DiskSpace, Error> {
         disk_space(&self.shared.settings)
     }
 
-    /// Deletes what has expired, in turns of about 20 ms with other work between them; returns how many rows.
+    /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many rows.
     pub async fn sweep(&self, now_ms: i64) -> Result<u64, Error> {
         maintenance::sweep(self, now_ms).await
     }
@@ -334,13 +335,13 @@ impl Store {
         workflows::sweep(self, retention, now_ms).await
     }
 
-    /// Commits what is queued, frees the leases of [`Store::owner`] so that the next process goes on at once, refuses what
-    /// comes later, and gives the lock back. Waits for readers at most `store.busy_timeout`.
+    /// Commits what is queued, frees the leases of [`Store::owner`] so that the next process continues at once,
+    /// rejects later changes, and releases the lock. Waits for readers at most `store.busy_timeout`.
     pub async fn close(&self) {
         if let WriterHandle::Running { queue, task, .. } = &self.shared.writer {
             self.free_leases().await;
-            // The writer ends when the last sender is gone. It must be the last to close the database: only then is the log
-            // written back and removed.
+            // The writer ends when the last sender is dropped. It must be the last to close the database: only then is
+            // the log written back and removed.
             let queue = locked(queue).take();
             let _ = timeout(
                 self.shared.settings.busy_timeout,
@@ -356,7 +357,8 @@ impl Store {
         }
     }
 
-    /// What cannot be freed is void at the next start, which takes its work for interrupted.
+    /// Frees the leases of this process. Those that cannot be freed are void at the next start, which takes its work
+    /// for interrupted.
     async fn free_leases(&self) {
         let owner = self.owner();
         let freed = self.write(move |tx| Box::pin(work::release_all(tx, None, owner)));
@@ -367,7 +369,7 @@ impl Store {
     }
 }
 
-/// Memory for the writer's pages, as SQLite takes it: in KiB, and negative. A group of changes to the indexes of large
+/// Memory for the writer's pages, in SQLite's form: in KiB, and negative. A group of changes to the indexes of large
 /// tables that does not fit is written to the log twice.
 const PAGE_CACHE: &str = "-8000";
 
@@ -422,7 +424,7 @@ fn open_readers(data_dir: &Path, readers: u32, busy_timeout: Duration) -> Sqlite
         .connect_lazy_with(options)
 }
 
-/// Options of a connection whose commits survive the death of the machine.
+/// Options of a connection whose commits survive the crash of the machine.
 fn read_write(settings: &StoreSettings) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(folder::database(&settings.data_dir))
@@ -456,7 +458,7 @@ fn shutting_down() -> Error {
     Error::Busy("the store is shutting down".into())
 }
 
-/// The lock guards one move of a value, which cannot panic half-way.
+/// Locks a mutex. The lock guards one move of a value, which cannot panic half-way.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,12 @@
-//! Uploads by tus: made, filled by any number of requests, a file with the last byte.
+//! Resumable uploads by tus: made, filled by any number of requests, a file with the last byte.
 //!
-//! - The offset says what is on the disk; it never says all of the length before the file is there. A client that finds the
-//!   whole length has a file, whatever died in between.
-//! - A request claims the upload first, and what it brings counts only while no later one has.
-//! - The upload holds room in the plan's storage for what lies on the disk of it and for what a request may bring, before it comes.
-//! - An upload that is not finished expires; its bytes go soon after, its row a day later, so that its client is told.
+//! - The offset counts bytes on the disk; it never covers the whole length before the file exists. A client that sees
+//!   the whole length has a file, whatever crashed in between.
+//! - A request claims the upload first, and its bytes count only while no later one has.
+//! - The upload reserves room in the plan's storage for its bytes on the disk and for those that a request may bring,
+//!   before they arrive.
+//! - An upload that is not finished expires; its bytes are deleted soon after, its row a day later, so that its client
+//!   learns of it.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +22,11 @@ use crate::{
     storage,
 };
 
-/// How long an upload that has expired is known as one.
+/// Time for which an expired upload is still answered as one.
 const KNOWN_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
-/// How long its bytes stay: a request may be about to make a file of them.
+/// Time for which its bytes are kept: a request may be about to make a file of them.
 const KEPT_AFTER_MS: i64 = 60 * 1000;
-/// Uploads that a sweep asks for at a time.
+/// Uploads that a sweep checks at a time.
 const PAGE: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -33,17 +35,17 @@ pub struct TusUpload {
     pub account_id: Uuid,
     pub folder_id: Option<Uuid>,
     pub filename: String,
-    /// As the client wrote it.
+    /// Metadata as the client wrote it.
     pub metadata: String,
     /// `None`: to be declared.
     pub length_bytes: Option<i64>,
     /// The length once it is a file, less before.
     pub offset_bytes: i64,
-    /// So many bytes have their room in the plan's storage; no fewer than the offset.
+    /// Bytes that are reserved in the plan's storage; no fewer than the offset.
     held_bytes: i64,
     crc32: u32,
     sha256_state: Vec<u8>,
-    /// Rises with every request that brings bytes.
+    /// Rises with every request that carries bytes.
     pub attempt: i64,
     pub completed_at: Option<i64>,
     /// `None` before it is completed, and when the file was deleted since.
@@ -57,7 +59,7 @@ impl TusUpload {
         self.offset_bytes.unsigned_abs()
     }
 
-    /// What may lie on the disk before [`hold`] has to be asked for more.
+    /// Returns how many bytes may be on the disk before [`hold`] has to be asked for more.
     pub fn held(&self) -> u64 {
         self.held_bytes.unsigned_abs()
     }
@@ -70,7 +72,7 @@ impl TusUpload {
         self.completed_at.is_some()
     }
 
-    /// What is safe of its bytes.
+    /// Returns the state of its bytes that are safe.
     pub fn progress(&self) -> PartialState {
         PartialState {
             length: self.offset(),
@@ -89,42 +91,43 @@ pub struct NewTusUpload {
     pub expires_at: i64,
 }
 
-/// What an account may have.
+/// Bounds of an account's uploads.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Uploads that are not finished.
     pub unfinished: u64,
-    /// Bytes of its files; 0: no limit. What uploads hold that are no files yet counts too, here and below.
+    /// Limit for the bytes of its files; 0: no limit. Bytes held by uploads that are not files yet count too, here and
+    /// below.
     pub storage_bytes: u64,
 }
 
-/// A request that brings bytes.
+/// Request that carries bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub offset: u64,
-    /// So many bytes come, at most.
+    /// Greatest number of bytes of the request, if it is known.
     pub brings_bytes: Option<u64>,
     /// Declares the length of an upload that was made without one.
     pub length_bytes: Option<u64>,
     /// The longest that an upload may be.
     pub most_bytes: u64,
     pub expires_at: i64,
-    /// As [`Bounds::storage_bytes`].
+    /// Limit as of [`Bounds::storage_bytes`].
     pub storage_bytes: u64,
 }
 
-/// How [`advance`] leaves the upload.
+/// State in which [`advance`] leaves the upload.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// The request brings no more.
+    /// True when the request carries no more.
     pub is_last: bool,
     pub expires_at: i64,
-    /// As [`Bounds::storage_bytes`].
+    /// Limit as of [`Bounds::storage_bytes`].
     pub storage_bytes: u64,
 }
 
-/// `Error::NotFound` for a folder that the account does not have, `Error::Conflict` for one upload too many,
-/// `Error::OverQuota` when it cannot be stored.
+/// Creates an upload. `Error::NotFound` for a folder that the account does not have, `Error::Conflict` for one upload
+/// too many, `Error::OverQuota` when it cannot be stored.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -160,7 +163,8 @@ pub async fn create(
     Ok(upload)
 }
 
-/// `Error::NotFound` for an upload that the account does not have, `Error::Gone` for one that has expired.
+/// Returns an upload. `Error::NotFound` for one that the account does not have, `Error::Gone` for one that has
+/// expired.
 pub async fn get(
     db: &mut impl Connection,
     account_id: Uuid,
@@ -182,10 +186,10 @@ pub async fn get(
     }
 }
 
-/// A request begins: returns the upload with the attempt that the others below need, holds room for what the request says to
-/// bring, and keeps the upload until `expires_at`. `Error::Conflict` for an offset that is not the upload's and for a length
-/// that is not, `Error::OverQuota` for bytes or a newly declared length that cannot be stored, besides what [`get`] refuses. A
-/// completed upload is returned as it is.
+/// Begins a request: returns the upload with the attempt that the functions below need, reserves room for the bytes
+/// that the request declares, and keeps the upload until `expires_at`. `Error::Conflict` for an offset that is not the
+/// upload's and for a length that is not, `Error::OverQuota` for bytes or a newly declared length that cannot be
+/// stored, besides the errors of [`get`]. A completed upload is returned as it is.
 pub async fn claim(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -207,6 +211,7 @@ pub async fn claim(
     }
     let held = held_by(&claim, upload.length().or(declared));
     let more = declared.unwrap_or_default().max(held);
+    // A request that brings nothing is not checked: its bytes are held already.
     if more > upload.offset() {
         let limit = claim.storage_bytes;
         storage::check_beside_uploads(tx, account_id, Some(id), more, limit, now_ms).await?;
@@ -223,15 +228,15 @@ pub async fn claim(
     .await?)
 }
 
-/// What the upload holds while the request is under way; more than it may have is never taken.
+/// Returns the bytes that the upload holds while the request runs; more than it may have is never taken.
 fn held_by(claim: &Claim, length: Option<u64>) -> u64 {
     let most = length.unwrap_or(claim.most_bytes).max(claim.offset);
     let brings = claim.brings_bytes.unwrap_or_default();
     claim.offset.saturating_add(brings).min(most)
 }
 
-/// For a body whose length no one knows: holds room for `wanted` bytes of the upload, or for fewer as the plan has it, but no
-/// fewer than `needed`; returns how many. `Error::OverQuota` when it has less, else as [`advance`].
+/// Reserves room for a body of unknown length: for `wanted` bytes of the upload, or for fewer as the plan has it, but
+/// no fewer than `needed`; returns how many. `Error::OverQuota` when it has less, else as [`advance`].
 pub async fn hold(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
@@ -260,7 +265,7 @@ pub async fn hold(
     }
 }
 
-/// A request has ended: the upload holds what counts of it, unless a later request has claimed it.
+/// Ends a request: the upload holds only its recorded bytes, unless a later request has claimed it.
 pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
     query(
         "UPDATE tus_uploads SET held_bytes = offset_bytes WHERE id = $1 AND attempt = $2 AND completed_at IS NULL",
@@ -272,7 +277,7 @@ pub async fn release(tx: &mut Tx<'_>, upload: &TusUpload) -> Result<(), Error> {
     Ok(())
 }
 
-/// At the start: no request is under way.
+/// Releases all reservations, at the start: no request is in progress.
 pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
     query("UPDATE tus_uploads SET held_bytes = offset_bytes WHERE completed_at IS NULL AND held_bytes > offset_bytes")
         .execute(tx.sqlite())
@@ -280,8 +285,8 @@ pub(crate) async fn release_all(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// At the start: cuts off what a request had brought that died with the process. A file that cannot be cut is left to the next
-/// request.
+/// Truncates, at the start, what a request had brought that died with the process. A file that cannot be truncated is
+/// left to the next request.
 pub(crate) async fn cut_partials(store: &Store) -> Result<(), Error> {
     for id in store.blobs().partials().await? {
         let offset = unfinished_offset(&mut store.read().await?, id).await?;
@@ -302,7 +307,7 @@ async fn unfinished_offset(db: &mut impl Connection, id: Uuid) -> Result<Option<
     Ok(offset)
 }
 
-/// The length to write into the row: none when it has it, and none yet when that would say that all is there.
+/// Returns the length to write into the row: none when it has it, and none yet when that would complete the upload.
 fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u64>, Error> {
     let Some(declared) = declared else {
         return Ok(None);
@@ -316,13 +321,14 @@ fn declared_length(upload: &TusUpload, declared: Option<u64>) -> Result<Option<u
             "the upload has {} bytes already, Upload-Length says {declared}",
             upload.offset()
         ))),
+        // A row with the whole length promises a file, which only [`complete`] makes.
         None => Ok(Some(declared).filter(|length| *length > upload.offset())),
     }
 }
 
-/// More bytes are on the disk; with the last ones of a request the upload holds no more room than they need. `Error::Conflict`
-/// when a later request has claimed the upload or it was deleted, `Error::Gone` when it has expired, `Error::OverQuota` when
-/// the account may not store so much.
+/// Records that more bytes are on the disk; with the last ones of a request the upload holds no more room than they
+/// need. `Error::Conflict` when a later request has claimed the upload or it was deleted, `Error::Gone` when it has
+/// expired, `Error::OverQuota` when the account may not store so much.
 pub async fn advance(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
@@ -353,7 +359,7 @@ pub async fn advance(
     storage::check_beside_uploads(tx, account_id, None, 0, limit, now_ms).await
 }
 
-/// What became of the bytes, when all are there.
+/// Blob and facts of an upload whose bytes are complete.
 #[derive(Clone, Debug)]
 pub struct Completion {
     /// Recorded in the same transaction.
@@ -363,8 +369,8 @@ pub struct Completion {
     pub facts: Facts,
 }
 
-/// Makes the file. `Error::Conflict` when a later request has claimed the upload, `Error::Gone` when it has expired,
-/// `Error::OverQuota` beyond `storage_bytes` (0: no limit).
+/// Makes the file of a completed upload. `Error::Conflict` when a later request has claimed the upload, `Error::Gone`
+/// when it has expired, `Error::OverQuota` beyond `storage_bytes` (0: no limit).
 pub async fn complete(
     tx: &mut Tx<'_>,
     upload: &TusUpload,
@@ -372,7 +378,7 @@ pub async fn complete(
     storage_bytes: u64,
     now_ms: i64,
 ) -> Result<File, Error> {
-    // As it is now: its folder may have gone.
+    // The folder is read now: it may have been deleted since the upload was made.
     let completed: Option<TusUpload> = query_as(
         "UPDATE tus_uploads SET completed_at = $3, length_bytes = $4, offset_bytes = $4, sha256_state = x''
          WHERE id = $1 AND attempt = $2 AND completed_at IS NULL AND expires_at > $3 RETURNING *",
@@ -408,7 +414,7 @@ pub async fn complete(
     Ok(file)
 }
 
-/// Forgets an upload; a file that it has become stays. `Error::NotFound` for one that the account does not have.
+/// Deletes an upload; a file that it has become is kept. `Error::NotFound` for one that the account does not have.
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     let deleted = query("DELETE FROM tus_uploads WHERE id = $1 AND account_id = $2")
         .bind(id)
@@ -421,7 +427,8 @@ pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<(), E
     }
 }
 
-/// Forgets what expired long ago, and removes the bytes that no upload needs any more; returns how many of both.
+/// Deletes the rows of uploads that expired long ago, and the bytes that no upload needs any more; returns how many of
+/// both.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let forgotten = in_turns(store, move |tx, rows| {
         Box::pin(delete_expired(tx, now_ms - KNOWN_AFTER_MS, rows))
@@ -441,7 +448,7 @@ async fn delete_expired(tx: &mut Tx<'_>, before_ms: i64, rows: u32) -> Result<u6
     Ok(deleted.rows_affected())
 }
 
-/// Looks at the files first: each has had its row before it.
+/// Lists the files first: each has had its row before it.
 async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let found = store.blobs().partials().await?;
     let mut removed = 0;
@@ -455,7 +462,7 @@ async fn sweep_partials(store: &Store, now_ms: i64) -> Result<u64, Error> {
     Ok(removed)
 }
 
-/// Those of the uploads that still may be added to, or could be a moment ago.
+/// Returns those of the uploads that may still be added to, or could be a moment ago.
 async fn needed(
     db: &mut impl Connection,
     uploads: &[Uuid],
@@ -475,7 +482,7 @@ async fn needed(
     Ok(needed)
 }
 
-/// How many uploads of an account are unfinished.
+/// Counts the unfinished uploads of an account.
 async fn unfinished(db: &mut impl Connection, account_id: Uuid, now_ms: i64) -> Result<u64, Error> {
     let uploads: i64 = query_scalar(
         "SELECT count(*) FROM tus_uploads WHERE account_id = $1 AND completed_at IS NULL AND expires_at > $2",
@@ -491,7 +498,7 @@ fn in_row(bytes: u64) -> Result<i64, Error> {
     i64::try_from(bytes).map_err(|_| Error::Invalid("a file has at most 8 EiB".into()))
 }
 
-/// Why an upload could not be changed.
+/// Returns the error that says why an upload could not be changed.
 async fn not_taken(tx: &mut Tx<'_>, upload: &TusUpload, now_ms: i64) -> Error {
     match get(tx, upload.account_id, upload.id, now_ms).await {
         Ok(_) | Err(Error::NotFound(_)) => taken_over(),

@@ -1,4 +1,4 @@
-//! A unit of work on its way through the writer: it runs, waits for the commit of its group, and answers.
+//! Unit of work in the writer: it runs, waits for the commit of its group, and answers.
 
 use std::{
     any::Any,
@@ -12,12 +12,13 @@ use tokio::{sync::oneshot, time::Instant};
 
 use crate::{Error, Tx, store::Work};
 
-/// A unit that is not done by then waits for something that is no business of a transaction, and holds up every other.
+/// Time limit of a unit: one that takes longer waits for something that has no place in a transaction, and delays
+/// every other.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// A unit in the queue.
 pub(crate) struct Queued {
-    /// When it is refused rather than begun.
+    /// Time from which the unit is rejected rather than begun.
     pub(crate) expires: Instant,
     pub(crate) unit: Box<dyn Unit>,
 }
@@ -27,11 +28,11 @@ pub(crate) trait Unit: Send {
     fn run<'t>(&'t mut self, tx: &'t mut Tx<'_>)
     -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
 
-    /// Answers the caller with what `run` kept, or with `failure` in its place.
+    /// Answers the caller with the result of `run`, or with `failure` instead.
     fn answer(self: Box<Self>, failure: Option<Error>);
 }
 
-/// A caller's work with the way back to the caller.
+/// Caller's work with the channel back to the caller.
 pub(crate) struct Submitted<T, F> {
     work: Option<F>,
     result: Option<Result<T, Error>>,
@@ -89,7 +90,7 @@ where
             Some(failure) => Err(failure),
             None => self.result.unwrap_or_else(never_ran),
         };
-        // The caller may have left; what was committed stays.
+        // The caller may have been dropped; the commit is kept.
         let _ = self.reply.send(answer);
     }
 }
@@ -97,7 +98,7 @@ where
 /// Turns a panic of the future into an error.
 async fn without_panic<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut work = std::pin::pin!(work);
-    // The work is never polled again after a panic, so that no one sees its broken state.
+    // The work is never polled again after a panic, so that its broken state is never seen.
     poll_fn(
         |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),

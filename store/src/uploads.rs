@@ -1,6 +1,7 @@
 //! Direct uploads: made by the API, filled by one signed PUT, completed as a file.
 //!
-//! A PUT claims the upload first, and its bytes count only while no later PUT has: so a new request takes over a dead one.
+//! A PUT claims the upload first, and its bytes count only while no later PUT has: so a new request supersedes an
+//! interrupted one.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -12,7 +13,7 @@ use crate::{
     folders, storage,
 };
 
-/// How far an upload is.
+/// State of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum State {
@@ -30,9 +31,9 @@ pub struct Upload {
     pub account_id: Uuid,
     pub folder_id: Option<Uuid>,
     pub filename: String,
-    /// As the client declared it; what the file becomes is decided by its bytes.
+    /// Content type as the client declared it; the file's type is decided by its bytes.
     pub content_type: String,
-    /// Exactly so many bytes are taken.
+    /// Exact number of bytes that are accepted.
     pub size_bytes: i64,
     pub state: State,
     /// Rises with every PUT.
@@ -54,7 +55,7 @@ pub struct NewUpload {
     pub expires_at: i64,
 }
 
-/// `Error::NotFound` for a folder that the account does not have.
+/// Creates an upload. `Error::NotFound` for a folder that the account does not have.
 pub async fn create(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -106,8 +107,8 @@ pub async fn claim(tx: &mut Tx<'_>, id: Uuid) -> Result<Upload, Error> {
     }
 }
 
-/// The bytes are there, recorded in the same transaction. `Error::Conflict` when a later PUT has claimed the upload, or it
-/// was completed meanwhile.
+/// Records that the bytes are complete; their blob is recorded in the same transaction. `Error::Conflict` when a later
+/// PUT has claimed the upload, or it was completed meanwhile.
 pub async fn receive(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -170,13 +171,13 @@ pub async fn complete(
     Ok((file, false))
 }
 
-/// What an upload brought, for a use that makes no file of it.
+/// Content of an upload, for a use that makes no file of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadContent {
-    /// Recorded; named by nothing unless a row of the same transaction does.
+    /// Recorded blob; named by nothing unless a row of the same transaction does.
     pub blob: BlobHash,
     pub filename: String,
-    /// As the bytes were recognised.
+    /// MIME type as recognised from the bytes.
     pub mime_type: String,
     pub size_bytes: i64,
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{Connection, Error, Tx, credentials::PasswordHash, sessions};
 
-/// What a user may do in the dashboard.
+/// Role of a user in the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Role {
@@ -33,7 +33,7 @@ pub struct User {
     pub updated_at: i64,
 }
 
-/// A user to be made. The hash comes from [`crate::credentials::hash_password`], off the async threads.
+/// User to be made. The hash is made by [`crate::credentials::hash_password`], off the async threads.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     pub account_id: Uuid,

@@ -1,6 +1,6 @@
-//! The lineage of rendered variants: which file each was made from, and by which canonical request.
+//! Lineage of rendered variants: the file each was made from, and its canonical request.
 //!
-//! The bytes are in the cache, which may drop them at any time; a row without bytes costs one render and nothing else.
+//! The bytes are in the cache, which may drop them at any time; a row without bytes costs one render only.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -10,16 +10,16 @@ use crate::{Connection, Error, Tx};
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Variant {
     pub file_id: Uuid,
-    /// What the cache calls it; 16 bytes.
+    /// Name in the cache; 16 bytes.
     pub name: Vec<u8>,
-    /// The canonical request with what was negotiated.
+    /// Canonical request with the negotiated format.
     pub request: String,
     pub content_type: String,
     pub bytes: i64,
     pub rendered_at: i64,
 }
 
-/// Records variants that were rendered; those of files that are gone by now are left out.
+/// Records variants that were rendered; those of files that are deleted by now are left out.
 pub async fn record(tx: &mut Tx<'_>, variants: &[Variant]) -> Result<(), Error> {
     for variant in variants {
         query(
@@ -39,7 +39,7 @@ pub async fn record(tx: &mut Tx<'_>, variants: &[Variant]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Forgets variants whose bytes the cache dropped: `(file, name)`.
+/// Deletes the rows of variants whose bytes the cache dropped: `(file, name)`.
 pub async fn forget(tx: &mut Tx<'_>, dropped: &[(Uuid, Vec<u8>)]) -> Result<(), Error> {
     for (file_id, name) in dropped {
         query("DELETE FROM variants WHERE file_id = $1 AND name = $2")
@@ -51,7 +51,7 @@ pub async fn forget(tx: &mut Tx<'_>, dropped: &[(Uuid, Vec<u8>)]) -> Result<(), 
     Ok(())
 }
 
-/// Forgets all variants of a file; returns how many there were.
+/// Deletes the rows of all variants of a file; returns how many there were.
 pub async fn forget_file(tx: &mut Tx<'_>, file_id: Uuid) -> Result<u64, Error> {
     Ok(query("DELETE FROM variants WHERE file_id = $1")
         .bind(file_id)

@@ -1,15 +1,16 @@
-//! Leases: who works on which durable row, over crashes and restarts (ARCHITECTURE.md §5).
+//! Leases: the right to work on a durable row, over crashes and restarts.
 //!
-//! A row of `work` stands for something unfinished: a job, a run, a delivery, named by its kind and id. It is put in with
-//! the entity's own row, and taken out with the change that ends it. Anyone who claims it holds a [`Lease`] for a while;
-//! its fence rises with every claim, and every write of an owner first asks [`hold`], so that one that was replaced
+//! A row of `work` represents something unfinished: a job, a run, a delivery, named by its kind and id. It is inserted
+//! with the entity's own row, and deleted with the change that ends it. A claimer holds a [`Lease`] for a while; its
+//! fence rises with every claim, and every write of an owner first checks [`hold`], so that an owner that was replaced
 //! changes nothing.
 //!
-//! A claim costs a row nothing, however long it waits under it. What counts is [`begin`], which the owner commits before the
-//! work runs: a row that began [`MOST_BEGINS`] times without an end or progress is given up at its next claim, so that it cannot
-//! kill its owner for ever. A begin is taken back unless the row itself is the likely cause of its interruption: its owner
-//! crashed, or the service died while it was the only running row, or the only running suspect. Rows that were running
-//! when the service died are suspects, of which one at a time is leased (docs/decisions/0036).
+//! A claim costs a row nothing, however long it waits under it. [`begin`] counts, which the owner commits before the
+//! work runs: a row that began [`MOST_BEGINS`] times without an end or progress is given up at its next claim, so that
+//! it cannot kill its owner for ever. A begin is taken back unless the row itself is the likely cause of its
+//! interruption: its owner crashed, or the service died while it was the only running row, or the only running
+//! suspect. Rows that were running when the service died are suspects, of which one at a time is leased
+//! (docs/decisions/0036).
 
 use std::time::Duration;
 
@@ -25,11 +26,11 @@ pub const MOST_BEGINS: u32 = 3;
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 const BACK_OFF_LONGEST: Duration = Duration::from_secs(300);
 
-/// Which rows go first when not all can be worked on.
+/// Priority of rows when not all can be worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, sqlx::Type)]
 #[repr(i64)]
 pub enum Lane {
-    /// Someone waits.
+    /// Work for which a user waits.
     Interactive = 0,
     Batch = 1,
 }
@@ -51,16 +52,16 @@ pub struct Lease {
     pub begins: u32,
 }
 
-/// What a claim found.
+/// Result of a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claimed {
     pub leases: Vec<Lease>,
-    /// Rows that began too often. They are taken out of `work`: the caller ends their entities as failed, in the same
+    /// Rows that began too often. They are deleted from `work`: the caller ends their entities as failed, in the same
     /// transaction.
     pub given_up: Vec<Uuid>,
 }
 
-/// Puts a row in, due at once. One that is there already stays as it is.
+/// Inserts a row, due at once. An existing one is left as it is.
 pub async fn enqueue(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -72,8 +73,8 @@ pub async fn enqueue(
     enqueue_again(tx, kind, id, account_id, lane, 0, now_ms).await
 }
 
-/// [`enqueue`] of what was taken out before: the fences of its leases go on above that of the last one, whose owner may still
-/// think that it holds the row.
+/// Inserts a row as [`enqueue`] does that was deleted before: the fences of its leases continue above that of the last
+/// one, whose owner may still take the row for its own.
 pub(crate) async fn enqueue_again(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -98,17 +99,17 @@ pub(crate) async fn enqueue_again(
     Ok(())
 }
 
-/// For how many more rows a claimer has room.
+/// Number of further rows for which a claimer has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Of any lane.
+    /// Slots of any lane.
     pub rows: usize,
-    /// Of them, of the batch lane: what is kept free of it is for those who wait.
+    /// Slots of these for the batch lane: those kept free of it serve interactive requests.
     pub batch: usize,
 }
 
 impl Room {
-    /// With nothing kept free.
+    /// Returns room without slots kept free.
     pub fn for_any(rows: usize) -> Self {
         Self { rows, batch: rows }
     }
@@ -122,7 +123,7 @@ impl Room {
     }
 }
 
-/// Whether a claim would find something; a look that costs no write.
+/// Returns whether a claim would find something; costs no write.
 pub async fn is_due(
     db: &mut impl Connection,
     kind: &str,
@@ -140,7 +141,7 @@ pub async fn is_due(
     Ok(false)
 }
 
-/// Claims rows that are due and that no one holds, as far as there is room: interactive ones first, then by due time.
+/// Claims rows that are due and without a holder, as far as there is room: interactive ones first, then by due time.
 pub async fn claim(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -167,8 +168,8 @@ pub async fn claim(
     Ok(claimed)
 }
 
-/// At most `limit` rows of a lane that are due and that no owner holds, each with its begins so far, by due time. While a
-/// suspect is leased, of whatever kind, no other one is due; else the first of the lane is.
+/// Returns at most `limit` rows of a lane that are due and that no owner holds, each with its begins so far, by due
+/// time. While a suspect is leased, of whatever kind, no other one is due; else the first of the lane is.
 async fn due(
     db: &mut impl Connection,
     kind: &str,
@@ -194,7 +195,8 @@ async fn due(
     Ok(rows)
 }
 
-/// A begin under a lease that merely expired is taken back: the process lives, and nothing says that the row is at fault.
+/// Leases a row. A begin under a lease that merely expired is taken back: the process runs, and nothing indicates that
+/// the row is at fault.
 async fn take(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -215,8 +217,8 @@ async fn take(
     Ok(lease)
 }
 
-/// Prolongs leases, each named by its row and fence; returns those that were taken away, whose work must stop. What is not
-/// named here expires, even when the same owner claimed it: no one works on it any more.
+/// Prolongs leases, each named by its row and fence; returns those that were lost, whose work must stop. A lease that
+/// is not named here expires, even when the same owner claimed it: its work has ended.
 pub async fn heartbeat(
     tx: &mut Tx<'_>,
     kind: &str,
@@ -242,8 +244,8 @@ pub async fn heartbeat(
     Ok(lost)
 }
 
-/// Asked first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was claimed again,
-/// cancelled, or given up. A lease that merely expired, and that no one has claimed since, still holds.
+/// Checks a lease, first in every transaction of a row's owner. `Error::Conflict` when the lease was lost: the row was
+/// claimed again, cancelled, or given up. A lease that merely expired, and was not claimed since, still holds.
 pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let held: Option<(i64,)> =
         query_as("SELECT fence FROM work WHERE kind = $1 AND id = $2 AND fence = $3")
@@ -255,7 +257,8 @@ pub async fn hold(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     held.map(|_| ()).ok_or_else(|| lost(lease))
 }
 
-/// Notes, before the work runs, that it begins to; a second time under the same lease changes nothing. Errors as [`hold`].
+/// Records, before the work runs, that it begins; a second time under the same lease changes nothing. Errors as
+/// [`hold`].
 pub async fn begin(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let changed = query(
         "UPDATE work SET begins = begins + 1 - is_begun, is_begun = 1 WHERE kind = $1 AND id = $2 AND fence = $3",
@@ -291,7 +294,7 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(deleted.rows_affected(), lease)
 }
 
-/// Takes the row out anyone who holds it, for a cancellation; a row that is not there is fine.
+/// Deletes the row, also when it is leased, for a cancellation; a missing row is fine.
 pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error> {
     query("DELETE FROM work WHERE kind = $1 AND id = $2")
         .bind(kind)
@@ -301,14 +304,14 @@ pub async fn withdraw(tx: &mut Tx<'_>, kind: &str, id: Uuid) -> Result<(), Error
     Ok(())
 }
 
-/// Gives the row back, to be tried again after a pause that grows with each such call; the work ended in order, and its begin
-/// does not count. Errors as [`hold`].
+/// Releases the row, to be tried again after a pause that grows with each such call; the work ended in order, and its
+/// begin does not count. Errors as [`hold`].
 pub async fn retry(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
     give_back(tx, lease, true, now_ms).await
 }
 
-/// Gives the row of an owner that crashed back, to be tried again after a pause. This counts, also when
-/// the crash came before the begin: it is the row's own. Errors as [`hold`].
+/// Releases the row of an owner that crashed, to be tried again after a pause. This counts, also when the crash came
+/// before the begin: the row is its likely cause. Errors as [`hold`].
 pub async fn retry_after_crash(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<(), Error> {
     give_back(tx, lease, false, now_ms).await
 }
@@ -345,7 +348,7 @@ async fn give_back(
     Ok(())
 }
 
-/// Gives the row back as if it had not been claimed, due at once: its owner stops in order. Errors as [`hold`].
+/// Releases the row as if it had not been claimed, due at once: for the orderly stop of its owner. Errors as [`hold`].
 pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     let released = query(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
@@ -359,8 +362,8 @@ pub async fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<(), Error> {
     one(released.rows_affected(), lease)
 }
 
-/// Frees everything that `owner` holds, of one kind or of all, due at once; what had begun does not count. For a registry
-/// that starts again, and for the orderly end of a process ([`Store::close`](crate::Store::close)).
+/// Releases every lease that `owner` holds, of one kind or of all, due at once; their begins do not count. For a
+/// registry that starts again, and for the orderly end of a process ([`Store::close`](crate::Store::close)).
 pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Result<u64, Error> {
     let released = query(
         "UPDATE work SET lease_owner = NULL, lease_expires_at = NULL, begins = begins - is_begun, is_begun = 0
@@ -375,8 +378,8 @@ pub async fn release_all(tx: &mut Tx<'_>, kind: Option<&str>, owner: Uuid) -> Re
 
 /// Voids the leases of an earlier process, at the start of the only one that has this database; returns how many.
 ///
-/// A row whose work had begun becomes a suspect. The death is charged to at most one: the only running suspect (no two are
-/// leased), or else the only running row. The charged one comes back after a pause, and so behind the other suspects.
+/// A row whose work had begun becomes a suspect. The crash is charged to at most one: the only running suspect (no two
+/// are leased), or else the only running row. The charged one is due after a pause, and so behind the other suspects.
 pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
     let running: Vec<(String, Uuid, bool, u32)> =
         query_as("SELECT kind, id, is_suspect, begins FROM work WHERE is_begun = 1")
@@ -396,6 +399,7 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
             true => back_off(*begins),
             false => Duration::ZERO,
         };
+        // `begins` from before the statement above: the begin of the charged row counts.
         query("UPDATE work SET begins = $3, due_at = max(due_at, $4) WHERE kind = $1 AND id = $2")
             .bind(kind)
             .bind(*id)
@@ -412,8 +416,8 @@ pub(crate) async fn void_leases(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Err
     Ok(voided.rows_affected())
 }
 
-/// Makes rows due whose due times only a clock that was ahead explains: one that was never given back is due since it was put
-/// in, and no pause is longer than [`BACK_OFF_LONGEST`]. Returns how many.
+/// Makes rows due whose due times can only be from a clock that was ahead: one that was never released is due since it
+/// was inserted, and no pause is longer than [`BACK_OFF_LONGEST`]. Returns how many.
 pub(crate) async fn mend_due_times(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, Error> {
     let mended =
         query("UPDATE work SET due_at = $1 WHERE due_at > iif(retries = 0 AND begins = 0, $1, $2)")
@@ -424,7 +428,7 @@ pub(crate) async fn mend_due_times(tx: &mut Tx<'_>, now_ms: i64) -> Result<u64, 
     Ok(mended.rows_affected())
 }
 
-/// How long to wait before the try after `retries`.
+/// Returns the pause before the try after `retries`.
 fn back_off(retries: u32) -> Duration {
     BACK_OFF_FIRST
         .saturating_mul(1 << retries.saturating_sub(1).min(16))

@@ -1,8 +1,9 @@
 //! The one writer: takes queued units of work in groups, each group one commit, each unit in a savepoint of its own.
 //!
-//! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted neighbour.
-//! - When the database is locked or the disk fails, the writer waits and tries again; units are refused when their time is
-//!   up. It publishes why ([`WriteFailure`]) and finds out by itself when it is over.
+//! - A caller is answered after the commit, whatever the answer is: a rejection may rest on an uncommitted unit of the
+//!   same group.
+//! - When the database is locked or the disk fails, the writer waits and tries again; units are rejected when their
+//!   time has passed. It publishes why ([`WriteFailure`]) and detects by itself when it is over.
 //! - A connection that failed in any way is replaced.
 //! - Ends when its queue is closed and empty.
 
@@ -32,15 +33,15 @@ use crate::{
     unit::{Queued, Submitted},
 };
 
-/// How long SQLite itself waits for a lock: the writer looks after its queue in between.
+/// Time for which SQLite itself waits for a lock: the writer looks after its queue in between.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// Waiting shorter than this is no write_failure worth telling.
+/// Shortest wait that is published as a `WriteFailure`.
 const TROUBLE_AFTER: Duration = Duration::from_secs(1);
-/// How often the writer tries, when it is in write_failure and no one wants to write.
+/// Interval of the writer's probes when it is in write_failure and no change is queued.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Between attempts to truncate a log that readers hold.
+/// Interval of attempts to truncate a log that readers hold.
 const TRUNCATE_EVERY: Duration = Duration::from_secs(1);
-/// How long a truncation may wait for readers.
+/// Time for which a truncation may wait for readers.
 const TRUNCATE_WAIT: Duration = Duration::from_millis(20);
 
 /// Counters that the writer publishes.
@@ -65,7 +66,7 @@ pub(crate) struct Writer {
     pub(crate) write_failure: watch::Sender<Option<WriteFailure>>,
     /// The last event that was committed.
     pub(crate) newest_event: watch::Sender<i64>,
-    /// Given back when the writer has ended, and not before; `None` beside a running service.
+    /// Released when the writer has ended, and not before; `None` beside a running service.
     pub(crate) lock: Option<FolderLock>,
 }
 
@@ -81,11 +82,13 @@ impl Writer {
                 warn!(%error, "closing the database");
             }
         }
+        // Only now: another process must not open the folder before the log is written back.
         drop(self.lock);
     }
 
-    /// Waits for work and takes what is there; `None` when the queue is closed and empty.
+    /// Waits for work and takes what is queued; `None` when the queue is closed and empty.
     async fn next_group(&mut self) -> Option<Vec<Queued>> {
+        // Without probes an outage that is over would be reported until the next change.
         let first = if self.write_failure.borrow().is_some() {
             match timeout(PROBE_EVERY, self.queue.recv()).await {
                 Ok(received) => received?,
@@ -109,7 +112,7 @@ impl Writer {
         }
     }
 
-    /// Runs the group, with what comes while it waits for the database, and answers every unit.
+    /// Runs the group, with units that arrive while it waits for the database, and answers every unit.
     async fn commit(&mut self, mut group: Vec<Queued>) {
         let waiting_since = (Instant::now(), now_ms());
         let mut connection = loop {
@@ -131,6 +134,7 @@ impl Writer {
             Ok(done) => {
                 self.connection = Some(connection);
                 self.publish_recovery();
+                // After the commit, so that a follower of the number can read the event.
                 self.publish_event(done.newest_event);
                 self.counters.commits.fetch_add(1, Relaxed);
                 self.counters.units.fetch_add(done.units, Relaxed);
@@ -144,7 +148,7 @@ impl Writer {
             Err(error) => {
                 let error = Error::from(error);
                 self.publish_write_failure(&reason_of(&error), waiting_since.1);
-                // Closing undoes the transaction and forgets whatever state the failure left behind.
+                // Closing rolls the transaction back and drops whatever state the failure left behind.
                 let _ = connection.close().await;
                 self.refuse(group, &error);
             }
@@ -167,6 +171,7 @@ impl Writer {
             Some(connection) => connection,
             None => self.options.connect().await?,
         };
+        // A deferred transaction could fail as locked in the middle of the group, when it first writes.
         match query("BEGIN IMMEDIATE")
             .execute(&mut connection)
             .await
@@ -184,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Refuses what has waited too long and takes more in its place, until nothing that was queued is late.
+    /// Rejects units that have waited too long and takes more instead, until none of the queued ones is late.
     fn refuse_expired(&mut self, group: &mut Vec<Queued>, error: &Error, since_ms: i64) {
         loop {
             self.fill(group);
@@ -216,6 +221,7 @@ impl Writer {
     fn publish_write_failure(&mut self, reason: &str, since_ms: i64) {
         self.write_failure
             .send_if_modified(|write_failure| match write_failure {
+                // Logged once for each reason, not with every attempt.
                 Some(known) if known.reason == reason => false,
                 _ => {
                     error!(reason, "the database takes no changes");
@@ -268,7 +274,7 @@ impl Writer {
     }
 }
 
-/// Why the database takes no changes, in words for people.
+/// Returns why the database takes no changes, in words for people.
 fn reason_of(error: &Error) -> String {
     match error {
         Error::Busy(reason) => reason.clone(),
@@ -277,7 +283,7 @@ fn reason_of(error: &Error) -> String {
     }
 }
 
-/// A change of nothing, which shows whether changes go through.
+/// Returns an empty change, which shows whether changes succeed.
 fn probe() -> Queued {
     let (unit, _answer) = Submitted::new(|tx| {
         Box::pin(async move {
@@ -288,19 +294,21 @@ fn probe() -> Queued {
         })
     });
     Queued {
+        // Late at once, so that the first failed attempt rejects it.
         expires: Instant::now(),
         unit: Box::new(unit),
     }
 }
 
-/// What of a group was committed.
+/// Units of a group that were committed.
 #[derive(Default)]
 struct Done {
     units: u64,
     newest_event: Option<i64>,
 }
 
-/// Runs every unit in a savepoint, commits, and returns what stays. An error means that nothing of the group does.
+/// Runs every unit in a savepoint, commits, and returns what was committed. An error means that nothing of the group
+/// was.
 async fn run_group(
     connection: &mut SqliteConnection,
     group: &mut [Queued],
@@ -322,6 +330,7 @@ async fn run_group(
 }
 
 async fn truncate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    // A truncation waits for readers, and every change waits for it meanwhile.
     set_lock_wait(connection, TRUNCATE_WAIT).await?;
     let outcome = query("PRAGMA wal_checkpoint(TRUNCATE)")
         .execute(&mut *connection)
@@ -367,7 +376,7 @@ mod tests {
         assert_eq!(facts, (2, 1, "wal".into()));
     }
 
-    /// A writer whose database cannot even be opened would otherwise try again at once, and again.
+    /// Checks that a database that cannot even be opened is not tried again at once, and again.
     #[tokio::test]
     async fn a_connection_that_fails_at_once_is_waited_out() {
         let folder = tempfile::tempdir().unwrap();
@@ -389,7 +398,7 @@ mod tests {
         assert!(since.elapsed() >= LOCK_WAIT);
     }
 
-    /// A commit that fails takes its whole group with it, is retryable, and is over with the next one.
+    /// Checks that a failed commit fails its whole group, is retryable, and is cleared by the next one.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_failed_commit_fails_its_group_and_nothing_else() {
         let (store, _folder) = store().await;

@@ -1,6 +1,6 @@
 //! AMF0, the encoding of commands and metadata, read and written.
 //!
-//! Reading is bounded in depth, in values and by the bytes that are there: a declared count reserves nothing.
+//! Reading is bounded in depth, in values and by the bytes that arrived: a declared count reserves nothing.
 
 use crate::Error;
 
@@ -227,7 +227,8 @@ impl Writer {
         self
     }
 
-    /// What metadata is written as; `fill` as of [`Writer::object`]. Its count is a hint that no one relies on.
+    /// Writes an ECMA array, as metadata uses; `fill` as of [`Writer::object`]. Its count is a hint that no reader
+    /// relies on.
     pub fn ecma_array(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.bytes.push(marker::ECMA_ARRAY);
         self.bytes.extend([0; 4]);

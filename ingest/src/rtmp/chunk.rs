@@ -1,8 +1,8 @@
-//! The inbound chunk stream: bytes to whole messages (RTMP 1.0 §5.3).
+//! Inbound chunk stream: bytes to whole messages (RTMP 1.0 §5.3).
 //!
-//! A chunk's payload is taken over as it arrives, so that memory follows the bytes that came and never a length that
-//! was declared. A message that lies whole in the input is cut out of it without a copy. Every bound of
-//! [`ChunkLimits`] is checked when a message's header is read, before any of its payload is kept.
+//! A chunk's payload is taken as it arrives, so that memory follows the bytes that came and never a declared length. A
+//! message that is whole in the input is split off without a copy. Every bound of [`ChunkLimits`] is checked when a
+//! message's header is read, before any of its payload is kept.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -12,16 +12,16 @@ use super::message::{Message, kind};
 
 /// Chunk size of both directions until Set Chunk Size changes it.
 pub const DEFAULT_CHUNK_SIZE: usize = 128;
-/// No message is longer than its 24-bit length field says, so a larger chunk size means this one.
+/// Largest effective chunk size: no message is longer than its 24-bit length field allows.
 const LARGEST_CHUNK_SIZE: u32 = 0xFF_FFFF;
 /// The chunk stream of protocol control messages.
 const CONTROL_CHUNK_STREAM: u32 = 2;
-/// In the 24-bit time field: the value stands in the extended field.
+/// Marker in the 24-bit time field: the value is in the extended field.
 const EXTENDED: u32 = 0xFF_FFFF;
 /// Bytes of the message header by chunk format 0–3.
 const FIELDS_LEN: [usize; 4] = [11, 7, 3, 0];
 
-/// What one connection may make us hold.
+/// Bounds of the memory that one connection may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkLimits {
     /// Chunk streams in use over the connection's life.
@@ -47,7 +47,7 @@ pub struct ChunkReader {
     unfinished: usize,
 }
 
-/// What is remembered of one chunk stream: later headers leave out what did not change.
+/// State of one chunk stream: later headers leave out what did not change.
 #[derive(Debug, Default)]
 struct ChunkStream {
     id: u32,
@@ -76,7 +76,7 @@ struct BasicHeader {
     len: usize,
 }
 
-/// The fields of a chunk's message header, completed from what the chunk stream remembers.
+/// Fields of a chunk's message header, completed from the state of the chunk stream.
 struct Fields {
     /// Absolute for format 0, a delta for 1 and 2, unused for 3.
     time: u32,
@@ -113,7 +113,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// Throws away the open message of a chunk stream (Abort Message); without one, nothing happens.
+    /// Discards the open message of a chunk stream (Abort Message); does nothing without one.
     pub fn abort(&mut self, chunk_stream: u32) {
         if let Some(stream) = self.streams.iter_mut().find(|s| s.id == chunk_stream) {
             self.unfinished -= stream.assembly.len();
@@ -127,8 +127,8 @@ impl ChunkReader {
         self.unfinished
     }
 
-    /// The next whole message, or `None` when more input is needed. Consumes from `input` what it has understood; a
-    /// few bytes of an unfinished header may stay. After an error the connection is of no use.
+    /// Returns the next whole message, or `None` when more input is needed. Consumes from `input` what it has parsed;
+    /// a few bytes of an unfinished header may stay. After an error the connection is unusable.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Message>, Error> {
         loop {
             let chunk = match self.current.take() {
@@ -156,6 +156,7 @@ impl ChunkReader {
             None => self.open_stream(&basic)?,
         };
         let stream = &mut self.streams[slot];
+        // Chunks that continue a message have format 3 (§5.3.1.2.4); any other would begin one.
         if stream.missing > 0 && basic.format != 3 {
             return Err(Error::invalid(
                 "chunk header",
@@ -206,6 +207,7 @@ impl ChunkReader {
         input: &mut BytesMut,
     ) -> Result<Option<Bytes>, Error> {
         let stream = &mut self.streams[chunk.slot];
+        // With large chunks the common case: no copy, and nothing counts as unfinished.
         let is_only_chunk = stream.assembly.is_empty() && chunk.remaining == stream.missing;
         if is_only_chunk && input.len() >= stream.missing {
             let whole = std::mem::take(&mut stream.missing);
@@ -252,8 +254,8 @@ impl ChunkLimits {
 }
 
 impl ChunkStream {
-    /// Encoders in the field add nothing when a type 3 chunk begins a message right after a type 0 one, whatever
-    /// §5.3.1.2.4 says of it; the delta is 0 then.
+    /// Begins a message. Encoders in use add nothing when a type 3 chunk begins a message right after a type 0 one,
+    /// contrary to §5.3.1.2.4; the delta is 0 then.
     fn begin_message(&mut self, format: usize, fields: &Fields) {
         match format {
             0 => {
@@ -276,6 +278,7 @@ impl ChunkStream {
     fn append(&mut self, piece: &[u8], reserve: usize) {
         let held = self.assembly.len();
         if self.assembly.capacity() - held < piece.len() {
+            // Grows with what arrived: a declared length alone reserves at most `reserve`.
             let wanted = reserve.max(held * 3).min(self.missing);
             self.assembly.reserve(wanted.max(piece.len()));
         }
@@ -294,7 +297,7 @@ impl ChunkStream {
 }
 
 impl BasicHeader {
-    /// §5.3.1.1; `None` when more input is needed.
+    /// Parses the basic header (§5.3.1.1); `None` when more input is needed.
     fn parse(input: &[u8]) -> Option<Self> {
         let first = *input.first()?;
         let (id, len) = match first & 0x3F {
@@ -314,7 +317,7 @@ impl BasicHeader {
 }
 
 impl Fields {
-    /// §5.3.1.2; `None` when more input is needed.
+    /// Parses the message header (§5.3.1.2); `None` when more input is needed.
     fn parse(basic: &BasicHeader, stream: &ChunkStream, input: &[u8]) -> Option<Self> {
         let rest = &input[basic.len..];
         let fields_len = FIELDS_LEN[basic.format];
@@ -336,6 +339,7 @@ impl Fields {
             fields.kind = given[6];
         }
         if basic.format == 0 {
+            // The protocol's only little-endian field.
             fields.stream_id = u32::from_le_bytes([given[7], given[8], given[9], given[10]]);
         }
 
@@ -361,7 +365,8 @@ impl Fields {
 }
 
 impl ChunkStream {
-    /// Some encoders leave the extended field out of the chunks that continue a message; then the word is payload.
+    /// Returns whether the word repeats the extended field. Some encoders leave it out of the chunks that continue a
+    /// message; then the word is payload.
     fn repeats_extended(&self, word: u32) -> bool {
         self.extended == Some(word) || self.timestamp_ms == word
     }

@@ -1,8 +1,8 @@
-//! RTMP's millisecond timestamps, unwrapped onto a line that never wraps.
+//! RTMP's millisecond timestamps, unwrapped to 64 bits.
 //!
-//! A timestamp has 32 bits and wraps after 49.7 days. Some encoders never write the extended field and wrap after 24 bits
-//! (4.7 hours), and ffmpeg's FLV muxer writes 31 bits (24.9 days). A jump that is no wrap is passed on as it is: the
-//! packager decides what it means.
+//! A timestamp has 32 bits and wraps after 49.7 days. Some encoders never write the extended field and wrap after 24
+//! bits (4.7 hours), and ffmpeg's FLV muxer writes 31 bits (24.9 days). A jump that is no wrap is passed on as it is:
+//! the packager decides what it means.
 
 /// Milliseconds around an early wrap within which it is recognised as one.
 const WRAP_MARGIN_MS: u32 = 60_000;

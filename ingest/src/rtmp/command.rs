@@ -1,6 +1,6 @@
-//! Commands and what is answered to them (RTMP 1.0 §7.2, enhanced RTMP v2 "Enhancing NetConnection connect Command").
+//! Commands and their answers (RTMP 1.0 §7.2, enhanced RTMP v2 "Enhancing NetConnection connect Command").
 //!
-//! Texts that a client sends are bounded here before anyone else sees them.
+//! Texts that a client sends are bounded here before other code sees them.
 
 use crate::Error;
 
@@ -22,7 +22,7 @@ const CAN_FORWARD: f64 = 4.0;
 /// CapsExMask: ModEx packets (4) with nanosecond offsets (8).
 const CAPS_EX: f64 = 12.0;
 
-/// One command as it was sent. It may hold a stream key, and is not for showing.
+/// Command as it was sent. It may hold a stream key, and must not be shown.
 pub(crate) struct Command {
     pub(crate) name: String,
     pub(crate) transaction: f64,
@@ -71,7 +71,7 @@ impl Command {
     }
 }
 
-/// What a client says of itself in `connect`.
+/// Properties that a client sends in `connect`.
 #[derive(Debug)]
 pub(crate) struct Connect {
     /// Without query and slash at either end; `None` when longer than [`MAX_NAME`].
@@ -182,7 +182,7 @@ pub(crate) fn error(writer: &mut Writer, transaction: f64) {
     });
 }
 
-/// `onFCPublish`, which FMLE-like clients wait for.
+/// Writes `onFCPublish`, for which FMLE-like clients wait.
 pub(crate) fn on_fc_publish(writer: &mut Writer, stream: &str) {
     writer.command(0, |c| {
         c.string("onFCPublish").number(0.0).null().object(|o| {
@@ -216,7 +216,7 @@ pub(crate) fn bounded_name(text: &str) -> Option<String> {
     fits.then(|| name.to_owned())
 }
 
-/// A text for people, cut and freed of control characters; `None` when nothing is left.
+/// Returns a text for people, truncated and without control characters; `None` when nothing is left.
 pub(crate) fn bounded_text(text: &str) -> Option<String> {
     let mut kept = String::new();
     for character in text.trim().chars().filter(|c| !c.is_control()) {

@@ -1,6 +1,6 @@
-//! The thin driver between a socket, the protocol's state machine and the authorizer.
+//! Driver between a socket, the protocol's state machine and the authorizer.
 //!
-//! One loop: decode what was read, hand it over, send what is to be sent, wait. While units wait to be taken, the socket
+//! One loop: decode what was read, deliver it, send what is to be sent, wait. While units wait to be taken, the socket
 //! is not read: that is the back-pressure to the encoder. One ticker of a second serves every deadline.
 
 use std::{future::Future, io, net::SocketAddr, pin::pin, time::Duration};
@@ -31,22 +31,22 @@ const READ_BEFORE_PUBLISH: usize = 4 << 10;
 const READ_PUBLISHING: usize = 64 << 10;
 /// A buffer with less room than this is replaced before it is read into.
 const SMALLEST_READ: usize = 4 << 10;
-/// The authorizer answers sooner; a publisher does not wait longer.
+/// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
-/// What a publisher had sent when the service ended its publish is read within this: sockets may be read in beats of up
-/// to 100 ms. Bytes that are there already are taken later too, up to the bound.
+/// Time within which data is read that a publisher had sent when the service ended its publish: sockets may be read in
+/// batches of up to 100 ms. Bytes that have arrived already are taken later too, up to the bound.
 const LAST_READ: Duration = Duration::from_millis(120);
 const LAST_READ_BYTES: usize = 4 << 20;
-/// How long, and how many bytes, a peer may go on sending after our last word. Closing at once would reset the
-/// connection, and the peer would lose that word.
+/// Time, and bytes, for which a peer may continue sending after our last message. Closing at once would reset the
+/// connection, and the peer would lose that message.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 4 << 20;
 
-/// Speaks RTMP on an accepted socket until it ends. Never panics, never allocates by a declared length. `stop` ends it
-/// with a polite close.
+/// Serves RTMP on an accepted socket until it ends. Never panics, never allocates by a declared length. `stop` ends it
+/// with an orderly close.
 ///
-/// `Ok` is an end that either side may choose: goodbye, end of file, taken over, stopped. A refused publish is
-/// [`Error::Refused`], and the encoder has been told why.
+/// `Ok` is an end that either side may choose: publish ended, end of file, taken over, stopped. A rejected publish is
+/// [`Error::Refused`], and the encoder has received the reason.
 pub async fn serve<S, G>(
     socket: S,
     remote: SocketAddr,
@@ -72,14 +72,14 @@ where
     outcome.map(|_| ())
 }
 
-/// How a connection came to its end without an error.
+/// End of a connection without an error.
 enum Exit {
     PeerGone,
-    /// We close; the peer still listens.
+    /// We close; the peer still reads.
     Closing,
 }
 
-/// What ended the wait for input.
+/// Reason why the wait for input ended.
 enum Wake {
     Read,
     Tick,
@@ -88,7 +88,7 @@ enum Wake {
     Closed,
 }
 
-/// Why a publish is over.
+/// Reason for the end of a publish.
 enum PublishEnd {
     Goodbye,
     PeerGone,
@@ -160,6 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             Ok(PublishEnd::Goodbye) => Ended::Clean,
             _ => Ended::Dropped,
         };
+        // Before the last message: a peer that reads slowly must not delay the broadcast's end.
         publisher.end(how).await;
         match end? {
             PublishEnd::PeerGone => Ok(Exit::PeerGone),
@@ -171,10 +172,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// Everything before publish. The inner error is an end without a wish.
+    /// Runs the connection up to the `publish` command. The inner error is an end without a publish.
     async fn until_asked(&mut self) -> Result<Result<PublishCommand, Exit>, Error> {
         loop {
             let progress = self.decode();
+            // Before the error is returned: answers that precede it are still to be sent.
             self.flush().await?;
             match progress? {
                 DecodeState::Asked(ask) => return Ok(Ok(ask)),
@@ -207,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         let mut next_report = self.now();
         loop {
             let progress = self.decode();
-            // What arrived whole goes out first, whatever came after it.
+            // Messages that arrived whole are delivered first, whatever came after them.
             let delivered = self.deliver(publisher).await;
             self.flush().await?;
             if delivered.is_err() {
@@ -223,10 +225,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             match progress {
                 DecodeState::Ended => return Ok(PublishEnd::Goodbye),
                 DecodeState::Paused => {
+                    // The input may hold many more messages, and other connections share this thread.
                     tokio::task::yield_now().await;
                     continue;
                 }
-                // A second wish to publish is answered by the session itself.
+                // A second `publish` is answered by the session itself.
                 DecodeState::Starved | DecodeState::Asked(_) => {}
             }
             match self.wait(publisher.closed()).await? {
@@ -240,8 +243,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         }
     }
 
-    /// What had arrived before we ended the publish belongs to it: decodes what was read, then reads until nothing more
-    /// comes. How much one read gives says nothing: behind TLS it is a record.
+    /// Takes what had arrived before we ended the publish, and belongs to it: decodes what was read, then reads until
+    /// nothing more comes. The size of one read indicates nothing: behind TLS it is a record.
     async fn take_arrived<P: PublishSession>(&mut self, publisher: &mut P) -> Result<(), Error> {
         let deadline = Instant::now() + LAST_READ;
         let mut taken = 0;
@@ -293,8 +296,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         delivered
     }
 
-    /// Waits for bytes, the ticker, or an end from our side. Reading comes first because it is what happens most; a
-    /// flood does not hide the others, since deadlines and `stop` are looked at after every read.
+    /// Waits for bytes, the ticker, or an end from our side. Reading comes first because it is the most frequent; a
+    /// flood does not hide the others, since deadlines and `stop` are checked after every read.
     async fn wait(&mut self, closed: impl Future<Output = Closed>) -> Result<Wake, Error> {
         if self.stop.is_cancelled() {
             return Ok(Wake::Stopped);
@@ -332,14 +335,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             socket.flush().await
         })
         .await;
-        // Answers come at the start and then hardly ever: nothing is kept for them.
+        // Answers are sent at the start and rarely afterwards: no buffer is kept for them.
         *output = Vec::new();
         let what = "taking our answer";
         written.map_err(|_| Error::TimedOut { what, limit })??;
         Ok(())
     }
 
-    /// Lets the peer read our last word, then lets go.
+    /// Lets the peer read our last message, then closes.
     async fn linger(&mut self) {
         let drained = timeout(LINGER, async {
             self.socket.shutdown().await?;
@@ -354,7 +357,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
             }
             Ok::<(), io::Error>(())
         });
-        // Whatever happens here, the connection is over.
+        // Whatever the outcome, the connection is over.
         let _ = drained.await;
     }
 
@@ -364,6 +367,6 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
 }
 
 fn fill_random(buffer: &mut [u8]) {
-    // The handshake's random bytes guard nothing; zeros would do.
+    // The random bytes of the handshake protect nothing; zeros would do.
     let _ = getrandom::fill(buffer);
 }

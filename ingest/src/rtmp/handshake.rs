@@ -15,7 +15,7 @@ const DIGEST_LEN: usize = 32;
 const VERSION: u8 = 3;
 /// C0 of a client that insists on Adobe's encryption.
 const VERSION_RTMPE: u8 = 6;
-/// The version in S1 that makes clients check our digests; in C1, zero says that there is no digest.
+/// Version in S1 that makes clients check our digests; in C1, zero means that there is no digest.
 const SERVER_VERSION: [u8; 4] = [4, 5, 0, 1];
 
 const CLIENT_KEY: &[u8] = b"Genuine Adobe Flash Player 001";
@@ -26,7 +26,8 @@ const KEY_TAIL: [u8; 32] = [
     0x6E, 0xEC, 0x5D, 0x2D, 0x29, 0x80, 0x6F, 0xAB, 0x93, 0xB8, 0xE6, 0x36, 0xCF, 0xEB, 0x31, 0xAE,
 ];
 
-/// Where the four bytes stand that tell where the digest is. Each block has 764 bytes: the four, then 728 places.
+/// Position of the four bytes from which the digest's offset follows. Each block has 764 bytes: the four, then 728
+/// offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     DigestFirst,
@@ -36,7 +37,7 @@ enum Scheme {
 /// Fills a buffer with random bytes.
 pub type FillRandom = fn(&mut [u8]);
 
-/// A handshake under way.
+/// Handshake in progress.
 #[derive(Debug)]
 pub struct Handshake {
     fill_random: FillRandom,
@@ -58,8 +59,8 @@ impl Handshake {
         }
     }
 
-    /// Consumes what it can of `input` and appends answers to `output`; `true` once the handshake is over and what is
-    /// left in `input` are chunks.
+    /// Consumes what it can of `input` and appends answers to `output`; returns `true` once the handshake is complete
+    /// and the rest of `input` is chunks.
     pub fn advance(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Result<bool, Error> {
         if self.stage == Stage::AwaitC1 {
             if let Some(&version) = input.first() {
@@ -150,7 +151,7 @@ fn find_digest(c1: &[u8]) -> Option<(Scheme, [u8; DIGEST_LEN])> {
         })
 }
 
-/// The digest of a packet is taken over everything around its own place.
+/// Computes the digest of a packet over everything except the digest's own bytes.
 fn packet_digest(packet: &[u8], digest_at: usize, key: &[u8]) -> [u8; DIGEST_LEN] {
     hmac(
         key,

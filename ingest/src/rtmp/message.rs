@@ -1,4 +1,4 @@
-//! RTMP messages: what the chunk stream carries (RTMP 1.0 §5.4, §6, §7.1).
+//! RTMP messages, as the chunk stream carries them (RTMP 1.0 §5.4, §6, §7.1).
 
 use bytes::Bytes;
 
@@ -28,12 +28,12 @@ pub mod event {
     pub const PING_RESPONSE: u16 = 7;
 }
 
-/// One whole message.
+/// Whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// As on the wire, deltas added up; wraps.
+    /// Timestamp with deltas added up, of 32 bits as on the wire; wraps.
     pub timestamp_ms: u32,
-    /// One of [`kind`], or foreign.
+    /// Message type, of [`kind`] or foreign.
     pub kind: u8,
     pub stream_id: u32,
     pub payload: Bytes,
@@ -49,7 +49,8 @@ impl Message {
         Ok(u32::from_be_bytes(*bytes))
     }
 
-    /// The AMF0 payload of a command or data message. AMF3 messages put a zero before it and go on in AMF0.
+    /// Returns the AMF0 payload of a command or data message. AMF3 messages have a zero byte before it and continue in
+    /// AMF0.
     pub fn amf0(&self) -> &[u8] {
         match (self.kind, self.payload.split_first()) {
             (kind::COMMAND_AMF3 | kind::DATA_AMF3, Some((0, rest))) => rest,

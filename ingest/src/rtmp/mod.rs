@@ -1,10 +1,11 @@
 //! RTMP and enhanced RTMP ingest: a socket's bytes to access units.
 //!
-//! The protocol is a pure state machine that takes bytes and time and gives events and bytes back; only [`serve`] knows
-//! sockets. Whatever the bytes are, they cost their own connection and nothing else: every length is checked against a
-//! bound, memory grows with what arrived, and nothing recurses by foreign depth.
+//! The protocol is a pure state machine that takes bytes and time and returns events and bytes; only [`serve`] uses
+//! sockets. Invalid bytes end their own connection and affect nothing else: every length is checked against a bound,
+//! memory grows with what arrived, and nothing recurses by foreign depth.
 //!
-//! [`serve`], [`RtmpSettings`] and, the other way round, [`publish`] are what others use. The pure parts are public for the benches and the fuzz targets.
+//! [`serve`], [`RtmpSettings`] and, for the other direction, [`publish`] are what others use. The pure parts are
+//! public for the benches and the fuzz targets.
 
 pub mod amf0;
 pub mod chunk;

@@ -1,10 +1,11 @@
-//! One connection's protocol as a state machine: bytes and time in, units and bytes out. No socket, no task.
+//! Protocol of one connection as a state machine: bytes and time in, units and bytes out. No socket, no task.
 //!
 //! ```text
 //! Handshake ──▶ Connecting ──connect──▶ Connected ──publish──▶ Asking ──admitted──▶ Publishing ──deleteStream──▶ Ended
 //! ```
 //!
-//! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the connection.
+//! While the authorizer is asked, nothing is decoded: the caller holds what was read. Time is the age of the
+//! connection.
 
 use std::{fmt, time::Duration};
 
@@ -30,39 +31,39 @@ use super::{
 
 /// The one application there is.
 pub const APP: &str = "live";
-/// Messages decoded in one go; bounds the units handed over at once and the time until others get their turn.
+/// Messages decoded in one turn; bounds the units delivered at once and the time until other connections run.
 const MESSAGES_PER_TURN: usize = 256;
 /// Messages a client may send before it publishes. Real ones need about ten.
 const MESSAGES_BEFORE_PUBLISH: usize = 64;
 /// Bytes reserved for an admitted publisher's message when its first chunk comes.
 const RESERVE_PUBLISHING: usize = 256 << 10;
-/// The same before, where no one is known.
+/// Bytes reserved in the same way before publish, where the client is not authorized yet.
 const RESERVE_BEFORE_PUBLISH: usize = 1 << 10;
-/// Bytes of answers that may wait; a client that asks for more in one turn asks for trouble.
+/// Bytes of answers that may wait; a client that causes more in one turn is disconnected.
 const MAX_OUTPUT: usize = 64 << 10;
 /// Message streams a client may create.
 const MAX_STREAMS: u32 = 16;
-/// What we announce as window and bandwidth, and take as the client's window until it says otherwise.
+/// Window and bandwidth that we announce, and the client's window until it sends its own.
 const WINDOW: u32 = 2_500_000;
 
 const BAD_NAME: &str = "NetStream.Publish.BadName";
 const BAD_APP: &str =
     "the server address must end in /live: copy server and key from the live input again";
 
-/// Where decoding stopped.
+/// State in which decoding stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeState {
     /// Everything whole was decoded: more input is needed.
     Starved,
-    /// The turn is over: hand over the units, then go on with the same input.
+    /// The turn is over: deliver the units, then continue with the same input.
     Paused,
-    /// The client asks to publish: answer with [`ServerSession::admit`] or [`ServerSession::refuse`].
+    /// The client sent `publish`: answer with [`ServerSession::admit`] or [`ServerSession::refuse`].
     Asked(PublishCommand),
-    /// The client said goodbye.
+    /// The client ended the publish.
     Ended,
 }
 
-/// A wish to publish, in bounded texts. `Debug` hides the stream name, for the key is in it.
+/// `publish` command, in bounded texts. `Debug` hides the stream name, for the key is in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublishCommand {
     pub app: String,
@@ -97,7 +98,7 @@ pub struct ServerSession {
     encoder: Option<String>,
     /// Ids 1 to this were given out by `createStream`.
     streams: u32,
-    /// The message stream that publishes, once asked for.
+    /// Message stream of the publish, once requested.
     publishing: u32,
     messages_before_publish: usize,
     damaged: u64,
@@ -123,7 +124,7 @@ struct Deadlines {
     publish: Duration,
     idle: Duration,
     ping_interval: Duration,
-    /// When the stage began; while publishing, when media came last.
+    /// Begin of the stage; while publishing, arrival of the last media.
     since: Duration,
     last_ping: Duration,
 }
@@ -134,7 +135,7 @@ impl ServerSession {
         let before_publish = ChunkLimits {
             chunk_streams: settings.max_chunk_streams,
             command,
-            // Media is an error before publish; the message itself says so once it is whole.
+            // Media is an error before publish; the message itself is rejected with that error once it is whole.
             media: command,
             unfinished: bytes(settings.max_unfinished_before_publish),
             reserve: RESERVE_BEFORE_PUBLISH,
@@ -174,12 +175,12 @@ impl ServerSession {
         }
     }
 
-    /// Bytes to send, in order; anyone who sends them empties it.
+    /// Returns the bytes to send, in order; the sender empties it.
     pub fn output(&mut self) -> &mut Vec<u8> {
         self.writer.output()
     }
 
-    /// Counts bytes that were read, and acknowledges them when the client's window asks for it.
+    /// Counts bytes that were read, and acknowledges them when the client's window requires it.
     pub fn count_received(&mut self, len: usize) {
         self.bytes_received += len as u64;
         let unacknowledged = self.bytes_received - self.bytes_acknowledged;
@@ -189,8 +190,8 @@ impl ServerSession {
         }
     }
 
-    /// Decodes `input` and appends what became of it to `units`. After an error the connection is over; units and
-    /// output that came before it are still good.
+    /// Decodes `input` and appends the resulting units to `units`. After an error the connection is over; units and
+    /// output that came before it are still valid.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -207,6 +208,7 @@ impl ServerSession {
             if self.stage == ServerStage::Ended {
                 return Ok(DecodeState::Ended);
             }
+            // One tag at a time, so that `MESSAGES_PER_TURN` bounds the units of a large aggregate too.
             if self.take_aggregated(units) {
                 continue;
             }
@@ -221,23 +223,24 @@ impl ServerSession {
         Ok(DecodeState::Paused)
     }
 
-    /// The authorizer said yes: media may come.
+    /// Admits the publisher: media may follow.
     pub fn admit(&mut self, now: Duration) {
         self.enter(ServerStage::Publishing, now);
         self.deadlines.last_ping = now;
+        // Only now: a client whose key was not checked must not make us hold large messages.
         self.reader.set_limits(self.publishing_limits);
         self.writer.stream_begin(self.publishing);
         self.status("status", "NetStream.Publish.Start", "publishing");
     }
 
-    /// The authorizer said no. The error is what the connection ends with, after the output was sent.
+    /// Rejects the publisher. The connection ends with the returned error, after the output was sent.
     pub fn refuse(&mut self, rejection: Rejection) -> Error {
         self.stage = ServerStage::Ended;
         self.status("error", BAD_NAME, rejection.message());
         Error::Refused(rejection)
     }
 
-    /// Tells a publisher that it is over, anyone who ended it.
+    /// Notifies a publisher of its end, whichever side ended it.
     pub fn farewell(&mut self) {
         self.stage = ServerStage::Ended;
         self.status("status", "NetStream.Unpublish.Success", "unpublished");
@@ -248,7 +251,7 @@ impl ServerSession {
         self.deadlines.since = now;
     }
 
-    /// To be called about once a second: checks deadlines, sends pings.
+    /// Checks deadlines and sends pings; to be called about once a second.
     pub fn tick(&mut self, now: Duration) -> Result<(), Error> {
         let (what, limit) = match self.stage {
             ServerStage::Handshake => ("handshake", self.deadlines.handshake),
@@ -270,7 +273,7 @@ impl ServerSession {
         Ok(())
     }
 
-    /// What health wants to know; totals.
+    /// Returns the facts for health; totals.
     pub fn report(&self) -> SessionReport {
         SessionReport {
             encoder: self.encoder.clone(),
@@ -282,6 +285,7 @@ impl ServerSession {
     }
 
     fn enter(&mut self, stage: ServerStage, now: Duration) {
+        // `publish_timeout` covers both stages together: `connect` does not extend it.
         let is_same_wait = self.stage == ServerStage::Connecting && stage == ServerStage::Connected;
         self.stage = stage;
         if !is_same_wait {
@@ -310,7 +314,7 @@ impl ServerSession {
             kind::ABORT => self.reader.abort(message.control_value()?),
             kind::WINDOW_ACKNOWLEDGEMENT_SIZE => self.window = message.control_value()?,
             kind::USER_CONTROL => self.take_user_control(&message),
-            // Acknowledgements and bandwidth concern what we send, which is next to nothing.
+            // Acknowledgements and bandwidth concern what we send, which is little.
             _ => {}
         }
         self.check_output()?;
@@ -349,7 +353,7 @@ impl ServerSession {
             self.aggregate = Some(Aggregate::new(message.timestamp_ms, message.payload));
             return;
         }
-        // Empty bodies are sent to keep connections alive.
+        // Clients send empty bodies to keep connections alive.
         if message.payload.is_empty() {
             return;
         }
@@ -363,7 +367,7 @@ impl ServerSession {
         }
     }
 
-    /// Takes one tag of an aggregate that is under way; `false` when there is none.
+    /// Takes one tag of an aggregate in progress; `false` when there is none.
     fn take_aggregated(&mut self, units: &mut Vec<Unit>) -> bool {
         let Some(aggregate) = &mut self.aggregate else {
             return false;
@@ -404,10 +408,11 @@ impl ServerSession {
         }
     }
 
-    /// `@setDataFrame` `onMetaData` {…}: only the encoder's name is used. What else it says, the media says better.
+    /// Reads `@setDataFrame` `onMetaData` {…}: only the encoder's name is used. The media itself is more reliable for
+    /// everything else.
     fn take_metadata(&mut self, message: &Message) {
         let mut values = amf0::Reader::new(message.amf0());
-        // Malformed metadata harms nothing that is carried.
+        // Malformed metadata does not affect the media.
         while let Ok(Some(value)) = values.next_value() {
             let name = value.property("encoder").and_then(Value::as_str);
             if let Some(encoder) = name.and_then(command::bounded_text) {
@@ -444,7 +449,7 @@ impl ServerSession {
             "deleteStream" if command.stream_id().is_none_or(|id| id == self.publishing) => {
                 self.end_if_publishing(transaction);
             }
-            // Answers to what we called, and calls that want no answer.
+            // Answers to our calls, and calls that expect no answer.
             "closeStream" | "deleteStream" | "_result" | "_error" | "onStatus" => {}
             _ if transaction != 0.0 => command::error(&mut self.writer, transaction),
             _ => {}
@@ -495,7 +500,8 @@ impl ServerSession {
             ));
         }
         self.publishing = stream_id;
-        // Encoders show the reason of a refused publish, and none of a refused connect: so the application is judged here.
+        // Encoders show the reason of a rejected publish, and none of a rejected connect: so the application is
+        // checked here.
         if self.app.as_deref() != Some(APP) {
             self.status("error", BAD_NAME, BAD_APP);
             self.stage = ServerStage::Ended;

@@ -1,4 +1,4 @@
-//! What an operator can set about RTMP, with the values that hold otherwise.
+//! Settings of RTMP, with their defaults.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,30 +13,30 @@ use sluice_media::setting::duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RtmpSettings {
-    /// Where RTMP is listened for; port 0 takes a free one.
+    /// Address of the RTMP listener; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where RTMPS is listened for, once a certificate is configured (`http.tls_cert`, `http.tls_key`).
+    /// Address of the RTMPS listener, used once a certificate is configured (`http.tls_cert`, `http.tls_key`).
     pub tls_listen: SocketAddr,
     /// The address shown to people in place of the request's host and the listener's port, for instance
     /// `rtmp://live.example.org:1935`. Empty: not overridden.
     pub public_url: String,
     /// Connections at a time, over both listeners; further ones are closed at once.
     pub max_connections: usize,
-    /// Those of one client network that have not been admitted; further ones are closed at once.
+    /// Connections of one client network that have not been admitted; further ones are closed at once.
     pub max_unadmitted: usize,
-    /// From the first byte to the end of the handshake.
+    /// Time from the first byte to the end of the handshake.
     #[serde(with = "duration")]
     pub handshake_timeout: Duration,
-    /// From the end of the handshake until `publish` is asked for.
+    /// Time from the end of the handshake until the `publish` command.
     #[serde(with = "duration")]
     pub publish_timeout: Duration,
     /// Silence after which a publisher counts as lost.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
-    /// How long the peer may leave what we sent untaken.
+    /// Time for which the peer may leave what we sent unread.
     #[serde(with = "duration")]
     pub write_timeout: Duration,
-    /// Between two of our pings.
+    /// Interval of our pings.
     #[serde(with = "duration")]
     pub ping_interval: Duration,
     /// Chunk streams a connection may use.

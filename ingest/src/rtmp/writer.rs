@@ -10,7 +10,7 @@ use super::{
 const CONTROL: u8 = 2;
 const COMMAND: u8 = 3;
 const CHUNK_SIZE: u32 = 4096;
-/// In the 24-bit time field: the value stands in the extended field, which every chunk of the message repeats.
+/// Marker in the 24-bit time field: the value is in the extended field, which every chunk of the message repeats.
 const EXTENDED: u32 = 0xFF_FFFF;
 /// The longest message, by its 24-bit length field.
 pub(crate) const LONGEST_MESSAGE: usize = 0xFF_FFFF;
@@ -30,12 +30,12 @@ impl Writer {
         }
     }
 
-    /// Everything that waits to be sent, in order; anyone who sends it empties it.
+    /// Returns everything that waits to be sent, in order; the sender empties it.
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// From here on, longer messages need fewer chunks.
+    /// Raises the chunk size from here on: longer messages need fewer chunks.
     pub(crate) fn raise_chunk_size(&mut self) {
         self.control(kind::SET_CHUNK_SIZE, &CHUNK_SIZE.to_be_bytes());
         self.chunk_size = CHUNK_SIZE as usize;
@@ -68,7 +68,7 @@ impl Writer {
         self.user_control(event::PING_RESPONSE, timestamp_ms);
     }
 
-    /// A command whose name, transaction and arguments `fill` writes.
+    /// Writes a command whose name, transaction and arguments `fill` writes.
     pub(crate) fn command(&mut self, stream_id: u32, fill: impl FnOnce(&mut amf0::Writer)) {
         let mut payload = amf0::Writer::new();
         fill(&mut payload);
@@ -81,7 +81,7 @@ impl Writer {
         self.message(header, &payload.into_bytes(), &[]);
     }
 
-    /// A message whose payload is `head` and `body`, together at most [`LONGEST_MESSAGE`].
+    /// Writes a message whose payload is `head` and `body`, together at most [`LONGEST_MESSAGE`].
     pub(crate) fn message(&mut self, header: Header, head: &[u8], body: &[u8]) {
         let length = u32::try_from(head.len() + body.len()).expect("bounded by the caller");
         let time = header.timestamp_ms.to_be_bytes();
@@ -129,12 +129,12 @@ impl Writer {
     }
 }
 
-/// What stands before a message.
+/// Header of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     /// 2 to 63.
     pub(crate) chunk_stream: u8,
-    /// One of [`kind`].
+    /// Message type, of [`kind`].
     pub(crate) kind: u8,
     pub(crate) stream_id: u32,
     pub(crate) timestamp_ms: u32,

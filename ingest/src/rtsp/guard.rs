@@ -1,7 +1,8 @@
-//! The line to a source, looked at before the RTSP library sees it: nothing passes that would make it collect without end.
+//! Inspection of the bytes of a source before the RTSP library: nothing passes that would make it buffer without end.
 //!
-//! The library has no bounds of its own, and whom it talks to is foreign. [`Inspector`] follows the framing (RFC 2326 §10.12
-//! for interleaved packets) and the marks of frames; [`relay`] passes bytes on as long as it finds nothing wrong.
+//! The library has no bounds of its own, and the source is foreign. [`Inspector`] follows the framing (RFC 2326 §10.12
+//! for interleaved packets) and the marker bits of frames; [`relay`] passes bytes on as long as it finds nothing
+//! wrong.
 
 use std::io;
 
@@ -18,7 +19,7 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_BODY_BYTES: usize = 256 * 1024;
 /// The most bytes of one frame, as for other protocols.
 const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
-/// What one read takes.
+/// Size of one read.
 const READ_BYTES: usize = 64 * 1024;
 
 const INTERLEAVED: u8 = b'$';
@@ -30,7 +31,7 @@ const RTP_HEADER: usize = 12;
 #[derive(Debug)]
 pub struct Inspector {
     state: State,
-    /// For each interleaved channel: the timestamp that its packets have, and how many bytes came with it.
+    /// Timestamp of the last packets of each interleaved channel, and the bytes that arrived with it.
     frames: [Frame; 256],
 }
 
@@ -44,7 +45,7 @@ struct Frame {
 enum State {
     /// A message's head, up to its empty line; or the start of an interleaved packet.
     Head(Vec<u8>),
-    /// So many bytes of a body or a packet that need no look.
+    /// Bytes of a body or a packet that are passed without inspection.
     Pass(usize),
 }
 
@@ -85,7 +86,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// How many bytes follow the head, once it is whole.
+    /// Returns how many bytes follow the head, once it is whole.
     fn head_ended(&mut self) -> Result<Option<usize>, Error> {
         let State::Head(head) = &self.state else {
             return Ok(None);
@@ -111,7 +112,7 @@ impl Inspector {
     }
 }
 
-/// How many bytes follow the head of an interleaved packet, once it is whole; counts them to their frame.
+/// Returns how many bytes follow the head of an interleaved packet, once it is whole; counts them to their frame.
 fn packet_head(head: &[u8], frames: &mut [Frame; 256]) -> Result<Option<usize>, Error> {
     let Some(&[_, channel, high, low]) = head.first_chunk::<INTERLEAVED_HEADER>() else {
         return Ok(None);
@@ -192,7 +193,7 @@ where
     }
 }
 
-/// A loopback socket that only this process knows of.
+/// Opens a loopback socket whose port only this process has.
 pub(super) async fn listen() -> io::Result<TcpListener> {
     TcpListener::bind(("127.0.0.1", 0)).await
 }

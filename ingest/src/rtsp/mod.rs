@@ -1,7 +1,7 @@
-//! RTSP pull: a camera's or server's stream fetched with `retina` and handed to the authorizer as a publisher's.
+//! RTSP pull: a camera's or server's stream fetched with `retina` and delivered to the authorizer as a publisher's.
 //!
-//! Whom to dial is decided by the caller, and no redirect is followed. Every step has a deadline, what the source sends is
-//! looked at before the library sees it ([`guard`]), and a frame that lost packets is left out whole.
+//! The caller decides which address is dialled, and no redirect is followed. Every step has a deadline, the source's
+//! bytes are inspected before the library reads them ([`guard`]), and a frame that lost packets is left out whole.
 
 pub mod guard;
 mod order;

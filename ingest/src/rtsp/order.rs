@@ -1,7 +1,7 @@
-//! Decode times for frames that come in decode order with presentation times alone.
+//! Decode times for frames that arrive in decode order with presentation times alone.
 //!
 //! Where frames are reordered by at most `depth` places, the decode time of a frame is the smallest presentation time
-//! that was not given out yet, of the last `depth + 1`: it grows with every frame and is never later than the
+//! that was not returned yet, of the last `depth + 1`: it grows with every frame and is never later than the
 //! presentation. The depth is learned from the first frames, which wait for that.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -9,7 +9,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use bytes::Bytes;
 use sluice_media::unit::VideoUnit;
 
-/// Frames that are looked at before the first one is passed on, where a configuration leaves reordering open.
+/// Frames that are inspected before the first one is passed on, where a configuration leaves reordering open.
 const LEARNED_FROM: usize = 12;
 /// H.264 and HEVC reorder by at most 16.
 const MAX_DEPTH: usize = 16;
@@ -18,7 +18,7 @@ const JUMP_90K: i64 = 10 * 90_000;
 /// The distance that is assumed of a frame alone.
 const ASSUMED_FRAME_90K: i64 = 3_000;
 
-/// A frame as it came.
+/// Frame as it arrived.
 #[derive(Clone, Debug)]
 pub(super) struct CodedFrame {
     pub(super) pts_90k: i64,
@@ -50,7 +50,7 @@ impl DecodeTimes {
         }
     }
 
-    /// Takes the next frame in decode order. `may_reorder` as its configuration says.
+    /// Takes the next frame in decode order. `may_reorder` is from its configuration.
     pub(super) fn push(
         &mut self,
         video_frame: CodedFrame,
@@ -72,7 +72,7 @@ impl DecodeTimes {
         }
     }
 
-    /// Passes on what waits, and learns again: the stream ends, or changes what it is.
+    /// Passes waiting frames on, and learns again: the stream ends, or changes its configuration.
     pub(super) fn start_over(&mut self, out: &mut Vec<VideoUnit>) {
         self.learned(out);
         self.state = State::Learning(Vec::new());
@@ -99,8 +99,8 @@ impl DecodeTimes {
         let smallest = times
             .peek()
             .map_or(video_frame.pts_90k, |Reverse(time)| *time);
-        // A frame from before what was given out shows that the depth is larger than learned: it stays, and the next
-        // decode times lie one place further back.
+        // A frame from before the last returned one shows that the depth is larger than learned: it stays, and the
+        // next decode times are one place further back.
         if smallest >= after_last || times.len() > MAX_DEPTH {
             times.pop();
         }
@@ -140,7 +140,7 @@ fn before(video_frames: &[CodedFrame]) -> BinaryHeap<Reverse<i64>> {
 mod tests {
     use super::*;
 
-    /// Decode and presentation times in frames of 3 000 ticks, and whether a frame came out at once.
+    /// Returns decode and presentation times in frames of 3 000 ticks, and whether a frame was returned at once.
     fn times(order: &[i64], may_reorder: Option<bool>) -> Vec<(i64, i64)> {
         let mut times = DecodeTimes::new();
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! One pull, from the description to the end of the stream.
+//! Pull of one source, from the description to the end of the stream.
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
@@ -25,45 +25,45 @@ use crate::{
 };
 
 const USER_AGENT: &str = "Sluice";
-/// How often the facts for health are told.
+/// Interval of the reports for health.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// What a source answers that does not send its packets inside the connection (RFC 2326 §11.3.14).
+/// Status of a source that does not send its packets inside the connection (RFC 2326 §11.3.14).
 const UNSUPPORTED_TRANSPORT: u16 = 461;
 
-/// What is pulled.
+/// Source to be pulled.
 #[derive(Clone)]
 pub struct RtspSource {
-    /// Without user information. Over UDP its host is dialled, so it is an address that was checked.
+    /// URL without user information. Over UDP its host is dialled, so it is an address that was checked.
     pub url: Url,
     /// User name and password.
     pub credentials: Option<(String, String)>,
     pub remote: SocketAddr,
 }
 
-/// How the packets come.
+/// Transport of the packets.
 pub enum RtspTransport<L> {
     /// Inside this connection to the source.
     Tcp(L),
-    /// Over UDP, from wherever the source says: only for sources that the operator named.
+    /// UDP, from any address that the source names: only for sources that the operator listed.
     Udp,
 }
 
-/// Why a pull ends before its stream.
+/// Reason why a pull ends before its stream.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The source wants UDP.
+    /// The source requires UDP.
     #[error("the source does not send its packets over TCP")]
     WantsUdp,
     #[error(transparent)]
     Other(#[from] Error),
 }
 
-/// What ends a pull from outside.
+/// Tokens that end a pull from outside.
 #[derive(Clone, Debug)]
 pub struct Orders {
     /// The service stops: the broadcast waits for the next process.
     pub stop: CancellationToken,
-    /// No one wants the source any more: the broadcast ends.
+    /// Cancelled when the source is not wanted any more: the broadcast ends.
     pub over: CancellationToken,
 }
 
@@ -91,6 +91,7 @@ where
     };
     let listener = guard::listen().await.map_err(Error::Io)?;
     let near = listener.local_addr().map_err(Error::Io)?;
+    // The library dials the relay, which holds the connection to the source.
     let mut source = source;
     let host = near.ip().to_string();
     if source.url.set_host(Some(&host)).is_err() || source.url.set_port(Some(near.port())).is_err()
@@ -100,7 +101,7 @@ where
     let relayed = pin!(guard::relay(listener, line));
     let transport = Transport::Tcp(Default::default());
     let followed = pin!(follow(source, transport, settings, authorizer, orders));
-    // The end of the relay is what the other side sees as the end of the connection; what it found wrong comes first.
+    // The other side sees the end of the relay as the end of the connection; the relay's own finding takes precedence.
     let relayed = async {
         match relayed.await {
             Err(error) => error,
@@ -163,7 +164,7 @@ async fn begin(
     let credentials = source
         .credentials
         .map(|(username, password)| Credentials { username, password });
-    // The end of the relay's connection ends the session, and no one is at its address afterwards.
+    // The end of the relay's connection ends the session, and its address has no listener afterwards.
     let teardown = match transport {
         Transport::Tcp(_) => TeardownPolicy::Never,
         _ => TeardownPolicy::Auto,
@@ -214,7 +215,7 @@ fn failed(error: retina::Error) -> Failure {
     }
 }
 
-/// Foreign words, shortened to one line.
+/// Returns foreign text, shortened to one line.
 fn shown(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.chars().filter(|c| !c.is_control()).take(200).collect()
@@ -229,7 +230,7 @@ struct Publishing<P> {
 }
 
 impl<P: PublishSession> Publishing<P> {
-    /// How the publish ended, and why it failed where it did.
+    /// Returns how the publish ended, and the error if it failed.
     async fn run(
         &mut self,
         demuxed: &mut Demuxed,

@@ -1,4 +1,4 @@
-//! What an operator can set about RTSP, with the values that hold otherwise.
+//! Settings of RTSP, with their defaults.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use sluice_media::setting::duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RtspSettings {
-    /// Sources that are pulled at a time; further ones wait until one of them is gone.
+    /// Sources that are pulled at a time; further ones wait until one of them has ended.
     pub max_pulls: usize,
-    /// For each step of the way to the first frame: connecting, describing, setting up, playing.
+    /// Time for each step up to the first frame: connecting, describing, setting up, playing.
     #[serde(with = "duration")]
     pub step_timeout: Duration,
     /// Silence after which a source counts as lost.

@@ -1,4 +1,4 @@
-//! The tracks of a source: which are taken, and what is made of their frames.
+//! Tracks of a source: their choice, and the units of their frames.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -41,7 +41,7 @@ impl Tracks {
         }
     }
 
-    /// The numbers of the streams to ask for: the first of each kind that can be carried. What is left out is noted.
+    /// Returns the numbers of the streams to set up: the first of each kind that can be carried. The others are noted.
     pub(super) fn choose(&mut self, streams: &[Stream]) -> Vec<usize> {
         let (mut video, mut audio) = (None, None);
         for (number, stream) in streams.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Tracks {
         }
         match VideoConfig::parse(codec, record) {
             Ok(config) => {
-                // Frames of the old configuration belong before the new one.
+                // Frames of the old configuration come before the new one.
                 self.flush(units);
                 let config = Arc::new(config);
                 self.video = Some(Arc::clone(&config));
@@ -184,7 +184,7 @@ impl Tracks {
     }
 }
 
-/// Time since the source's own zero, which its streams share.
+/// Returns the time since the source's own zero, which its streams share.
 fn time_90k(timestamp: Timestamp) -> i64 {
     let ticks = i128::from(timestamp.elapsed()) * i128::from(CLOCK_90K);
     (ticks / i128::from(timestamp.clock_rate().get())) as i64

@@ -1,9 +1,9 @@
-//! An SRT caller: sends a transport stream to a listener elsewhere.
+//! SRT caller: sends a transport stream to a remote listener.
 //!
-//! The protocol is `srt-tokio`'s, which runs in a task of its own for each connection, on a [contained] runtime: whatever a
-//! peer does to it ends that connection, and nothing else. As the protocol has it, what a bad line cannot carry in time is lost, so that sending never
-//! falls behind. The socket is connected to the peer: datagrams from elsewhere never arrive, and a closed port is noticed at
-//! once.
+//! The protocol is `srt-tokio`'s, which runs in a task of its own for each connection, on a [contained] runtime:
+//! whatever a peer does to it ends that connection, and nothing else. As the protocol defines, data that a bad link
+//! cannot carry in time is lost, so that sending never falls behind. The socket is connected to the peer: datagrams
+//! from elsewhere never arrive, and a closed port is noticed at once.
 
 mod contained;
 mod failure;
@@ -35,33 +35,33 @@ pub use self::{
 use super::stream_id::MAX_BYTES as MAX_STREAM_ID_BYTES;
 use crate::publish::Hidden;
 
-/// Seven transport packets, which is what every receiver takes.
+/// Seven transport packets, which every receiver accepts.
 const MESSAGE_BYTES: usize = 7 * 188;
-/// The peer's silence after which it counts as gone.
+/// Silence of the peer after which the connection counts as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the connection may take no message; it always does, but for a machine that is stuck.
+/// Time for which the connection may accept no message; it always accepts one, except on a stalled machine.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a receiver may be late with the last that it gives out.
+/// Delay of a receiver's last output beyond the latency.
 const CLOSE_MARGIN: Duration = Duration::from_millis(250);
-/// How long the end may take beyond what is on its way.
+/// Time for the end beyond the delivery of what is in flight.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Packets in flight and in wait of a retransmission: 10 s of 25 Mbit/s.
 const SEND_BUFFER_PACKETS: u64 = 25_600;
-/// Of a datagram without headers, by which the buffer is counted.
+/// Payload of a datagram without headers, by which the buffer is counted.
 const PACKET_BYTES: u64 = 1456;
-/// Messages of the peer that are thrown away at a time; the rest come with the next packets that are sent.
+/// Messages of the peer that are discarded at a time; the rest follow with the next packets that are sent.
 const MAX_DISCARDED: usize = 256;
-/// What SRT allows of a passphrase.
+/// Lengths of a passphrase that SRT allows.
 const PASSPHRASE_BYTES: RangeInclusive<usize> = 10..=79;
 
-/// Whom to call, and what to say. `Debug` hides the secrets.
+/// Address and options of a call. `Debug` hides the secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SrtTarget {
     /// The address that was checked.
     pub remote: SocketAddr,
     pub stream_id: Option<String>,
     pub passphrase: Option<String>,
-    /// What the line has to repair losses; SRT takes the larger of both sides.
+    /// Time for the retransmission of losses; SRT takes the larger of both sides.
     pub latency: Duration,
 }
 
@@ -76,20 +76,20 @@ impl fmt::Debug for SrtTarget {
     }
 }
 
-/// A connection to a listener. Ends when dropped, without waiting for what is on its way.
+/// Connection to a listener. Ends when dropped, without waiting for what is in flight.
 #[derive(Debug)]
 pub struct Caller {
     socket: SrtSocket,
 }
 
 impl Caller {
-    /// Calls, and comes back with a connection on which media may be sent, within this time.
+    /// Calls, and returns a connection on which media may be sent, within this time.
     pub async fn connect(target: SrtTarget, within: Duration) -> Result<Self, CallFailure> {
         let options = socket_options(&target, within)?;
         let SrtTarget {
             remote, stream_id, ..
         } = target;
-        // The UDP socket too belongs to the runtime that polls it.
+        // The UDP socket too is part of the runtime that polls it.
         let call = contained::spawn(async move {
             let udp = connected(remote).await?;
             SrtSocket::builder()
@@ -111,12 +111,12 @@ impl Caller {
     /// The latency that both sides agreed on.
     pub fn latency(&self) -> Duration {
         let settings = self.socket.settings();
-        // libsrt answers with its own in the place of the other direction.
+        // libsrt answers with its own latency in the field of the other direction.
         let (there, back) = (settings.send_tsbpd_latency, settings.recv_tsbpd_latency);
         there.max(back)
     }
 
-    /// Sends whole transport packets. They come out at the other end as far apart as they go in here.
+    /// Sends whole transport packets. The receiver outputs them with the intervals at which they are sent here.
     pub async fn send(&mut self, mut packets: Bytes) -> Result<(), CallFailure> {
         self.discard_received()?;
         let now = Instant::now();
@@ -131,23 +131,23 @@ impl Caller {
         Ok(())
     }
 
-    /// Waits for the end of the connection, for when there is nothing to send. May be given up at any time.
+    /// Waits for the end of the connection, for when there is nothing to send. Cancel safe.
     pub async fn ended(&mut self) -> CallFailure {
         while self.socket.next().await.is_some() {}
         CallFailure::Ended
     }
 
-    /// Ends the stream once the receiver has had the time to take what was sent: most throw away what they still hold when
-    /// a caller says goodbye.
+    /// Ends the stream once the receiver has had the time to take what was sent: most discard what they still hold
+    /// when a caller shuts down.
     pub async fn close(mut self) {
-        // A receiver's clock lags by what the handshake took.
+        // A receiver's clock lags by the duration of the handshake.
         let lag = self.socket.settings().rtt.min(CLOSE_TIMEOUT);
         sleep(self.latency() + lag + CLOSE_MARGIN).await;
         let patience = 2 * self.latency() + CLOSE_TIMEOUT;
         let _ = timeout(patience, self.socket.close_and_finish()).await;
     }
 
-    /// Takes what the peer sends, which is of no use, but would hold the connection up. Fails once the connection is over.
+    /// Discards what the peer sends, which would otherwise stall the connection. Fails once the connection is over.
     fn discard_received(&mut self) -> Result<(), CallFailure> {
         for _ in 0..MAX_DISCARDED {
             match self.socket.next().now_or_never() {
@@ -160,7 +160,7 @@ impl Caller {
     }
 }
 
-/// A socket that hears no one but the peer.
+/// Opens a socket that receives from the peer alone.
 async fn connected(remote: SocketAddr) -> io::Result<UdpSocket> {
     let any: SocketAddr = match remote {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -182,7 +182,7 @@ fn socket_options(target: &SrtTarget, within: Duration) -> Result<SocketOptions,
     if let Some(passphrase) = &target.passphrase {
         let passphrase = Passphrase::try_from(passphrase.clone());
         options.encryption.passphrase = Some(passphrase.map_err(|_| CallFailure::PASSPHRASE)?);
-        // Every receiver knows AES-128.
+        // Every receiver supports AES-128.
         options.encryption.key_size = KeySize::AES128;
     }
     Ok(options)

@@ -1,9 +1,9 @@
-//! The gateway: a process that speaks SRT to encoders and messages to the service.
+//! SRT gateway: a process that speaks SRT to encoders and messages to the service.
 //!
-//! One thread, the pump, takes what libsrt has put in order, at a beat, for all connections at once; another follows the
-//! service's orders. Nothing is kept beyond bounds: while the service does not take its messages, payloads are thrown
-//! away and counted, and the first that goes out again says so. When the service's end of the socket closes, the process
-//! ends, whatever it is doing.
+//! One thread, the pump, reads the packets that libsrt has put in order, at an interval, for all connections at once;
+//! another reads the service's orders. Nothing is kept beyond bounds: while the service does not take its messages,
+//! payloads are discarded and counted, and the first that is sent afterwards is marked. When the service's end of the
+//! socket closes, the process ends, whatever its state.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -35,30 +35,31 @@ use super::{
 };
 use crate::publish::{Ended, LinkStatistics};
 
-/// Messages to the service that may wait; beyond them payloads are thrown away.
+/// Bytes of messages to the service that may wait; beyond them payloads are discarded.
 const MAX_WAITING: usize = 8 << 20;
-/// What one connection may fill of them in a beat, so that a flood on one leaves room for the others.
+/// Share of them that one connection may fill in an interval, so that a flood on one leaves room for the others.
 const MAX_PER_BEAT: usize = 2 << 20;
-/// Between two statistics.
+/// Interval of the statistics.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Refusals told to the service between two reports; the rest are not.
+/// Rejections reported to the service between two reports; further ones are not reported.
 const MAX_REFUSALS: usize = 32;
-/// Callers with a right stream key whose connection is not there yet; of more, the oldest are forgotten.
+/// Callers with a right stream key that are not connected yet; beyond it, the oldest are dropped.
 const MAX_ADMITTED: usize = 256;
-/// libsrt checks the passphrase right after the stream key: a caller that is not connected by then was refused for it.
+/// Time within which a caller connects. libsrt checks the passphrase right after the stream key: a caller that is not
+/// connected by then was rejected for it.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 /// Orders that may wait for the pump; the service's socket is not read meanwhile.
 const MAX_ORDERS: usize = 256;
 /// Callers whose handshake is done and that wait for the pump.
 const BACKLOG: usize = 64;
-/// The shortest beat; without one the pump would spin.
+/// Shortest interval; without one the pump would spin.
 const SHORTEST_BEAT: Duration = Duration::from_millis(5);
-/// How long the pump may take to say goodbye when the service is gone.
+/// Time for the pump to close its connections when the service has ended.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// What a read of orders takes.
+/// Size of a read of orders.
 const READ_ORDERS: usize = 16 << 10;
 
-/// What the gateway is started with.
+/// Options of the gateway's start.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub latency: Duration,
@@ -67,8 +68,8 @@ pub struct Options {
     pub max_connections: usize,
 }
 
-/// Serves until the service closes `control`, and ends the process then, or when it cannot go on. Returns only to say why it
-/// could not begin.
+/// Serves until the service closes `control`, and ends the process then, or when it cannot continue. Returns only
+/// errors of the start.
 pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<()> {
     libsrt::start()?;
     let door = Arc::new(ListenerState::default());
@@ -86,17 +87,17 @@ pub fn run(control: UnixStream, udp: UdpSocket, options: Options) -> io::Result<
     libsrt::exit_at_once(!matches!(outcome, Ok(Ok(()))))
 }
 
-/// What libsrt's thread and ours share.
+/// State that libsrt's thread and ours share.
 #[derive(Default)]
 struct ListenerState {
     table: RwLock<Table>,
-    /// There is no place for one more connection; the pump says so at each beat.
+    /// True when no further connection is admitted; the pump sets it at each interval.
     is_full: AtomicBool,
     rejections: Mutex<VecDeque<RejectedCaller>>,
     admitted: Mutex<VecDeque<Admitted>>,
 }
 
-/// A caller whose stream key was right.
+/// Caller whose stream key was right.
 struct Admitted {
     socket: SocketNumber,
     input: InputId,
@@ -111,7 +112,7 @@ struct RejectedCaller {
 }
 
 impl ListenerState {
-    /// In libsrt's receiving thread.
+    /// Decides about a caller, in libsrt's receiving thread.
     fn decide(
         &self,
         socket: SocketNumber,
@@ -196,7 +197,7 @@ impl ListenerState {
         )
     }
 
-    /// Changes the table at once; what concerns the pump is given back.
+    /// Changes the table at once; returns the orders that are for the pump.
     fn apply(&self, order: ToGateway) -> Option<Command> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         match order {
@@ -213,12 +214,12 @@ impl ListenerState {
 enum Command {
     Serve,
     Close(SessionId),
-    /// The service is gone.
+    /// The service has ended.
     End,
 }
 
-/// Reads orders until the service is gone, then ends the process. Serving begins when all that was sent by then is in the table, so
-/// that no one who was let in meanwhile is refused.
+/// Reads orders until the service has ended, then ends the process. Serving begins when every order sent by then is in
+/// the table, so that no caller that was allowed meanwhile is rejected.
 fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSender<Command>) {
     let mut input = BytesMut::new();
     let mut piece = vec![0; READ_ORDERS];
@@ -250,6 +251,7 @@ fn follow_orders(mut control: UnixStream, door: &ListenerState, orders: &SyncSen
             }
         }
     }
+    // The queue may be full when the pump is stuck: the process ends below in any case.
     let _ = orders.try_send(Command::End);
     thread::sleep(GOODBYE);
     libsrt::exit_at_once(false);
@@ -273,7 +275,7 @@ struct ConnectionLoop {
     options: Options,
     sessions: BTreeMap<SessionId, GatewaySession>,
     next_id: SessionId,
-    /// Messages to the service, of which `sent` bytes are gone.
+    /// Messages to the service, of which the first `sent` bytes are written.
     out: Vec<u8>,
     sent: usize,
     spare: [u8; MAX_MESSAGE],
@@ -282,13 +284,13 @@ struct ConnectionLoop {
 
 struct GatewaySession {
     connection: Connection,
-    /// Payloads were thrown away since the last that went out.
+    /// True when payloads were discarded since the last that was sent.
     gap: bool,
     discarded: u64,
     line: LinkStatistics,
-    /// When packets were last seen to arrive, as far as reports show.
+    /// Time at which packets were last seen to arrive, as far as reports show.
     last_arrival: Instant,
-    /// The peer is gone: what is left in the buffer comes until then.
+    /// Set when the peer has ended: the rest of the buffer is read until then.
     ending: Option<Ending>,
 }
 
@@ -339,7 +341,7 @@ impl ConnectionLoop {
         }
     }
 
-    /// Carries orders out until the next beat; whether the service is gone.
+    /// Carries orders out until the next interval; returns whether the service has ended.
     fn follow_orders(&mut self, next: Instant) -> io::Result<bool> {
         loop {
             let left = next.saturating_duration_since(Instant::now());
@@ -453,7 +455,7 @@ impl ConnectionLoop {
         FromGateway::Alive { open }.encode(&mut self.out);
     }
 
-    /// Sends what the service takes until the next beat; whether it is gone.
+    /// Sends what the service takes until the next interval; returns whether it has ended.
     fn flush(&mut self, next: Instant) -> io::Result<bool> {
         while self.sent < self.out.len() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -484,7 +486,7 @@ impl ConnectionLoop {
     fn wait_writable(&self, left: Duration) {
         let timeout = Timespec::try_from(left).unwrap_or_default();
         let mut fds = [PollFd::new(&self.control, PollFlags::OUT)];
-        // Whatever it says, sending is tried again.
+        // Whatever the result, sending is tried again.
         let _ = poll(&mut fds, Some(&timeout));
     }
 }
@@ -501,7 +503,8 @@ impl GatewaySession {
         }
     }
 
-    /// Moves what has come into messages, a beat's worth at most; whether the connection is over.
+    /// Moves received packets into messages, the share of one interval at most; returns whether the connection is
+    /// over.
     fn read(&mut self, id: SessionId, out: &mut Vec<u8>) -> bool {
         let end = out.len() + MAX_PER_BEAT;
         while out.len() < end {
@@ -534,7 +537,7 @@ impl GatewaySession {
         false
     }
 
-    /// Throws away what has come; whether the connection is over.
+    /// Discards received packets; returns whether the connection is over.
     fn discard(&mut self, spare: &mut [u8; MAX_MESSAGE]) -> bool {
         let mut bytes = 0;
         while bytes < MAX_PER_BEAT {
@@ -551,8 +554,8 @@ impl GatewaySession {
         false
     }
 
-    /// A peer that says goodbye has been heard of until just now; one that fell silent has not. What both left in the
-    /// buffer comes when its time has come.
+    /// Decides how a broken connection ended: a peer that shut down has sent packets until just now; one that fell
+    /// silent has not. The rest of both buffers is read when its time has come.
     fn note_broken(&mut self, now: Instant, options: &Options) -> Ending {
         let heard_of = now.duration_since(self.last_arrival) + REPORT_EVERY < options.idle_timeout;
         let latency = self.connection.latency;

@@ -22,7 +22,7 @@ type SrtSocket = c_int;
 
 const INVALID: SrtSocket = -1;
 const ERROR: c_int = -1;
-/// `SRT_EASYNCRCV`: nothing is there at the moment.
+/// `SRT_EASYNCRCV`: no data at the moment.
 const NOTHING_THERE: c_int = 6002;
 /// `LOG_CRIT` of syslog(3).
 const LOG_CRIT: c_int = 2;
@@ -97,25 +97,25 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// As `0x00MMmmpp`.
+/// Returns the version as `0x00MMmmpp`.
 pub fn version() -> u32 {
     // SAFETY: no arguments, reads a constant.
     unsafe { srt_getversion() }
 }
 
-/// Ends the process without libsrt's own end, which may take seconds with the port still held.
+/// Ends the process without libsrt's own cleanup, which may take seconds with the port still held.
 pub fn exit_at_once(failed: bool) -> ! {
     // SAFETY: ends the process; nothing of it is used afterwards.
     unsafe { libc::_exit(failed.into()) }
 }
 
-/// A socket of libsrt's; closed when dropped, with a word to the peer.
+/// Socket of libsrt; closed when dropped, with a shutdown message to the peer.
 #[derive(Debug)]
 struct Socket(SrtSocket);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: a number; libsrt refuses those it does not know.
+        // SAFETY: a number; libsrt rejects unknown ones.
         unsafe { srt_close(self.0) };
     }
 }
@@ -150,7 +150,7 @@ impl Socket {
 pub struct Listener(Socket);
 
 impl Listener {
-    /// Takes the bound socket over. `decide` is asked at each handshake, for as long as the process runs.
+    /// Takes ownership of the bound socket. `decide` is called at each handshake, for as long as the process runs.
     pub fn listen(
         udp: UdpSocket,
         latency: Duration,
@@ -176,7 +176,7 @@ impl Listener {
             return Err(last_error("the UDP socket cannot be used"));
         }
         let context: *mut Box<Decide> = Box::into_raw(Box::new(decide));
-        // SAFETY: the context is never freed, as the listener may be asked until the process ends; `on_caller` knows its
+        // SAFETY: the context is never freed, as the listener may call it until the process ends; `on_caller` uses its
         // type.
         if unsafe { srt_listen_callback(socket.0, on_caller, context.cast()) } == ERROR {
             return Err(last_error("no callback"));
@@ -189,12 +189,12 @@ impl Listener {
         Ok(Self(socket))
     }
 
-    /// The next caller whose handshake is done; `None` when there is none at the moment.
+    /// Returns the next caller whose handshake is done; `None` when there is none at the moment.
     pub fn accept(&self) -> Option<Connection> {
         // SAFETY: a plain structure of numbers, for which zeroes are a value.
         let mut address: libc::sockaddr_storage = unsafe { zeroed() };
         let mut len = c_int::try_from(size_of::<libc::sockaddr_storage>()).expect("it is small");
-        // SAFETY: the structure has room for every address, and `len` says so.
+        // SAFETY: the structure has room for every address, and `len` is its size.
         let accepted = unsafe { srt_accept(self.0.0, &mut address, &mut len) };
         if accepted == INVALID {
             return None;
@@ -221,11 +221,11 @@ pub struct Connection {
     socket: Socket,
     pub remote: SocketAddr,
     pub stream_id: Vec<u8>,
-    /// What both sides agreed on.
+    /// Latency negotiated by both sides.
     pub latency: Duration,
 }
 
-/// What came of a read.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     Message(usize),
@@ -252,15 +252,15 @@ impl Connection {
         }
     }
 
-    /// Whether messages wait in the buffer, be it that their time has not come.
+    /// Returns whether messages wait in the buffer, even if their time has not come.
     pub fn has_data(&self) -> bool {
         self.socket.number(RCV_DATA).is_some_and(|count| count > 0)
     }
 
-    /// `None` once the connection is over.
+    /// Returns the link statistics; `None` once the connection is over.
     pub fn line(&self) -> Option<LinkStatistics> {
         let mut stats = Stats([0; STATS_WORDS]);
-        // SAFETY: larger than what libsrt writes; see `Stats`.
+        // SAFETY: larger than libsrt's structure; see `Stats`.
         if unsafe { srt_bistats(self.socket.0, &mut stats, 0, 1) } == ERROR {
             return None;
         }
@@ -313,7 +313,7 @@ extern "C" fn on_caller(
     stream_id: *const c_char,
 ) -> c_int {
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: what `Listener::listen` gave, never freed.
+        // SAFETY: the pointer from `Listener::listen`, never freed.
         let decide = unsafe { &*context.cast::<Box<Decide>>() };
         // SAFETY: libsrt gives the address it received from.
         let remote = unsafe { socket_address(remote) };
@@ -350,7 +350,7 @@ fn set_option(socket: SrtSocket, option: c_int, value: &[u8]) -> io::Result<()> 
 
 /// # Safety
 ///
-/// Null, or an address that is as long as its family says.
+/// Null, or an address of the length that its family has.
 unsafe fn socket_address(address: *const libc::sockaddr) -> Option<SocketAddr> {
     if address.is_null() {
         return None;
@@ -359,13 +359,13 @@ unsafe fn socket_address(address: *const libc::sockaddr) -> Option<SocketAddr> {
     let family = c_int::from(unsafe { (&raw const (*address).sa_family).read_unaligned() });
     match family {
         libc::AF_INET => {
-            // SAFETY: the family says so.
+            // SAFETY: the family is IPv4.
             let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
             Some(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says so.
+            // SAFETY: the family is IPv6.
             let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr).to_canonical();
             Some(SocketAddr::new(ip, u16::from_be(v6.sin6_port)))
@@ -379,12 +379,12 @@ fn milliseconds(duration: Duration) -> c_int {
 }
 
 fn last_code() -> c_int {
-    // SAFETY: a null pointer means that errno is not asked for.
+    // SAFETY: a null pointer means that errno is not requested.
     unsafe { srt_getlasterror(std::ptr::null_mut()) }
 }
 
 fn last_error(what: &str) -> io::Error {
-    // SAFETY: libsrt's text of this thread's last error, which stays until the next call; it is copied at once.
+    // SAFETY: libsrt's text of this thread's last error, which is valid until the next call; it is copied at once.
     let text = unsafe { CStr::from_ptr(srt_getlasterror_str()) };
     io::Error::other(format!("{what}: {}", text.to_string_lossy()))
 }

@@ -1,7 +1,7 @@
-//! What service and gateway say to each other over their socket: frames of a length, a kind and fields, big-endian.
+//! Messages between service and gateway over their socket: frames of a length, a kind and fields, big-endian.
 //!
-//! Pure. Either side may be lied to by the other, the service above all, since the gateway holds C that reads foreign
-//! bytes: a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
+//! Pure. Neither side trusts the other, the service least of all, since the gateway holds C that reads foreign bytes:
+//! a frame is bounded, its fields are checked, and nothing is allocated by a declared length.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -15,7 +15,7 @@ use crate::publish::{Ended, LinkStatistics};
 
 /// Payload bytes in one [`FromGateway::Data`].
 pub const MAX_DATA: usize = 48 * 1316;
-/// Bytes of a frame behind its length.
+/// Bytes of a frame after its length.
 pub const MAX_FRAME: usize = MAX_DATA + 16;
 /// Bytes of a slug, a passphrase.
 const MAX_TEXT: usize = 128;
@@ -25,7 +25,7 @@ pub const MAX_CONFLICTS: usize = 64;
 /// Names one connection for as long as the gateway runs.
 pub type SessionId = u32;
 
-/// What the service says.
+/// Messages of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGateway {
     /// An input is new or has changed.
@@ -35,31 +35,31 @@ pub enum ToGateway {
     Serve,
     /// End this connection.
     Close(SessionId),
-    /// Callers from these addresses are refused at this input.
+    /// Callers from these addresses are rejected at this input.
     Conflicts(InputId, Vec<IpAddr>),
 }
 
-/// What the gateway says.
+/// Messages of the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromGateway {
-    /// It listens; the version of libsrt, as `0x00MMmmpp`.
+    /// The gateway listens; with the version of libsrt, as `0x00MMmmpp`.
     Ready {
         version: u32,
     },
-    /// A caller was accepted; `stream` as the authorizer knows it.
+    /// A caller was accepted; `stream` in the authorizer's form.
     Opened {
         session: SessionId,
         stream: String,
         remote: SocketAddr,
         latency_ms: u32,
     },
-    /// The next payloads; `gap` when some before them were thrown away.
+    /// Next payloads; `gap` when some before them were discarded.
     Data {
         session: SessionId,
         gap: bool,
         bytes: Bytes,
     },
-    /// How the line does, once a second.
+    /// Link statistics, once a second.
     Line {
         session: SessionId,
         line: LinkStatistics,
@@ -68,19 +68,19 @@ pub enum FromGateway {
         session: SessionId,
         how: Ended,
     },
-    /// A caller was refused.
+    /// A caller was rejected.
     Refused {
         input: Option<InputId>,
         remote: IpAddr,
         code: u16,
     },
-    /// It lives; said once a second.
+    /// Heartbeat, once a second.
     Alive {
         open: u32,
     },
 }
 
-/// A frame that breaks the rules: the connection is over.
+/// Error of a frame that breaks the rules: the connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of the SRT gateway's socket is malformed: {0}")]
 pub struct Malformed(&'static str);
@@ -278,8 +278,7 @@ impl FromGateway {
     }
 }
 
-/// Begins a frame of payloads at the end of `out`; the payloads are appended by the caller, who ends it with
-/// [`end_data`].
+/// Begins a frame of payloads at the end of `out`; the caller appends the payloads and ends it with [`end_data`].
 pub fn begin_data(session: SessionId, gap: bool, out: &mut Vec<u8>) -> usize {
     let mut frame = Frame::begin(out);
     frame.byte(DATA);
@@ -360,7 +359,7 @@ fn next_frame(input: &mut BytesMut) -> Result<Option<Fields>, Malformed> {
     Ok(Some(Fields(input.split_to(len).freeze())))
 }
 
-/// What is left of a frame.
+/// Remaining bytes of a frame.
 struct Fields(Bytes);
 
 impl Fields {

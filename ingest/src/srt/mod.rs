@@ -1,15 +1,16 @@
-//! SRT: MPEG transport streams over lossy lines.
+//! SRT: MPEG transport streams over lossy links.
 //!
-//! libsrt is C, so it runs in a process of its own, the gateway: it has the UDP port and one socket to the service, over
-//! which the service pushes the [`table`] of admitted stream ids and passphrases, and gets back payloads and statistics
-//! ([`message`]). What a payload means is found out in the service, by safe code ([`session`]).
+//! libsrt is C, so it runs in a process of its own, the gateway: it has the UDP port and one socket to the service,
+//! over which the service pushes the [`table`] of admitted stream ids and passphrases, and receives payloads and
+//! statistics ([`message`]). The service parses the payloads, in safe code ([`session`]).
 //!
 //! ```text
-//! encoder ──UDP──▶ gateway (libsrt) ── messages ──▶ service: session ── demuxer ── units ──▶ Gate
+//! encoder ──UDP──▶ gateway (libsrt) ── messages ──▶ service: session ── demuxer ── units ──▶ PublishSession
 //!                     ▲── table, orders ───────────────┘
 //! ```
 //!
-//! The other way, a stream goes out to a listener that its owner chose ([`caller`]): safe code, in the service.
+//! In the other direction, a stream is sent to a listener that its owner chose ([`caller`]): safe code, in the
+//! service.
 
 pub mod caller;
 #[cfg(feature = "libsrt")]
@@ -24,6 +25,6 @@ pub mod table;
 
 pub use settings::SrtSettings;
 
-/// The exit code of a gateway that was to be sandboxed on a machine that lacks a layer of the sandbox: that of a wrong
-/// configuration (`sysexits.h`).
+/// Exit code of a gateway on a machine that lacks a layer of the required sandbox: that of a wrong configuration
+/// (`sysexits.h`).
 pub const UNSANDBOXED: u8 = 78;

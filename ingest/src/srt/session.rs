@@ -1,7 +1,8 @@
-//! One SRT publisher in the service: what the gateway received, demultiplexed and handed to the authorizer.
+//! SRT publisher in the service: the gateway's data, demultiplexed and delivered to the authorizer.
 //!
-//! The gateway has accepted the caller already, so a rejection here closes an open connection. What does not fit into the
-//! bounded queue of arrivals is thrown away by anyone who fills it, and marked: frames go on at the next key frame then.
+//! The gateway has accepted the caller already, so a rejection here closes an open connection. Data that does not fit
+//! into the bounded queue of arrivals is discarded by its sender, and marked: frames continue at the next key frame
+//! then.
 
 use std::{
     net::SocketAddr,
@@ -22,15 +23,15 @@ use crate::{
     ts::{Demuxer, Limits},
 };
 
-/// A publisher whose line is there but who sends nothing counts as lost after this.
+/// Silence after which a connected publisher counts as lost.
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// The authorizer answers sooner; a publisher does not wait longer.
+/// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
 const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the gateway reports of a connection, in order.
+/// Events of a connection that the gateway reports, in order.
 #[derive(Clone, Debug)]
 pub enum GatewayEvent {
-    /// Payloads; `gap` when some before them were thrown away.
+    /// Payloads; `gap` when some before them were discarded.
     Data {
         gap: bool,
         bytes: Bytes,
@@ -41,15 +42,15 @@ pub enum GatewayEvent {
 /// An accepted caller.
 #[derive(Debug)]
 pub struct Caller {
-    /// As the authorizer knows it: `{slug}.{key}` or the key.
+    /// Stream name in the authorizer's form: `{slug}.{key}` or the key.
     pub stream: String,
     pub remote: SocketAddr,
     pub arrivals: mpsc::Receiver<GatewayEvent>,
-    /// Set before the arrivals end, when the gateway knows how the connection did. Unset: it was lost.
+    /// Set before the arrivals end, when the gateway reported how the connection ended. Unset: it was lost.
     pub ended: Arc<OnceLock<Ended>>,
 }
 
-/// Publishes what a caller sends until either side ends it. A rejection has been told to no one yet.
+/// Publishes what a caller sends until either side ends it. A returned rejection has not been reported yet.
 pub async fn serve<G: PublishAuthorizer>(
     caller: Caller,
     authorizer: &G,
@@ -85,7 +86,7 @@ pub async fn serve<G: PublishAuthorizer>(
     Ok(())
 }
 
-/// Why a publish is over.
+/// Reason for the end of a publish.
 enum PublishEnd {
     Peer,
     Silent,
@@ -96,7 +97,7 @@ enum PublishEnd {
 struct CallerSession {
     demuxer: Demuxer,
     units: Vec<Unit>,
-    /// Frames before the next key frame would refer to what is not there.
+    /// True while frames before the next key frame would refer to missing frames.
     awaits_key: bool,
     skipped_video_frames: u64,
     bytes_received: u64,
@@ -142,7 +143,7 @@ impl CallerSession {
         }
     }
 
-    /// What had arrived when the service ended the publish belongs to it.
+    /// Takes what had arrived when the service ended the publish, and belongs to it.
     async fn take_arrived<P: PublishSession>(
         &mut self,
         publisher: &mut P,

@@ -1,4 +1,4 @@
-//! What an operator can set about SRT, with the values that hold otherwise.
+//! Settings of SRT, with their defaults.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -12,20 +12,20 @@ use sluice_media::setting::duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SrtSettings {
-    /// SRT is listened for at all.
+    /// True when the service listens for SRT.
     pub enabled: bool,
     /// The UDP address; port 0 takes a free one.
     pub listen: SocketAddr,
     /// The address shown to people in place of the request's host and the listener's port, for instance
     /// `srt://live.example.org:8890`. Empty: not overridden.
     pub public_url: String,
-    /// The latency asked of encoders; SRT takes the larger of both sides.
+    /// Latency requested of encoders; SRT takes the larger of both sides.
     #[serde(with = "duration")]
     pub latency: Duration,
     /// Silence on the line after which an encoder counts as lost.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
-    /// Connections at a time; further ones are refused as overload.
+    /// Connections at a time; further ones are rejected as overload.
     pub max_connections: usize,
 }
 

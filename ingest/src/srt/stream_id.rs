@@ -1,7 +1,7 @@
-//! What an SRT caller says of itself: the stream id, in the forms that people and encoders write it.
+//! Stream ids of SRT callers, in the forms that people and encoders write.
 //!
-//! Accepted are `publish:{slug}:{key}`, the access-control form of SRT's own guidelines (`#!::r={slug},m=publish,s={key}`),
-//! RTMP's `{slug}.{key}`, the bare stream key, and each of them URL-encoded.
+//! Accepted are `publish:{slug}:{key}`, the access-control form of SRT's own guidelines
+//! (`#!::r={slug},m=publish,s={key}`), RTMP's `{slug}.{key}`, the bare stream key, and each of them URL-encoded.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,10 +10,10 @@ use crate::publish::{Hidden, Rejection};
 /// The longest that SRT carries.
 pub const MAX_BYTES: usize = 512;
 
-/// Who wants to publish. `Debug` hides the key.
+/// Stream id of a caller that wants to publish. `Debug` hides the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StreamId {
-    /// The input's slug, unless the key stood alone.
+    /// Slug of the input, unless the id is the bare key.
     pub slug: Option<String>,
     pub key: String,
 }
@@ -27,12 +27,13 @@ impl fmt::Debug for StreamId {
     }
 }
 
-/// Why a caller is refused in the handshake: the codes of SRT's access control, shown by OBS, ffmpeg and
-/// srt-live-transmit. A wrong passphrase is refused by libsrt itself.
+/// Reason why a caller is rejected in the handshake: the codes of SRT's access control, shown by OBS, ffmpeg and
+/// srt-live-transmit. A wrong passphrase is rejected by libsrt itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Reject {
-    /// The stream key is right, and the passphrase is not, or there is none. libsrt refuses it by itself, with its own code.
+    /// The stream key is right, and the passphrase is wrong or missing. libsrt rejects it by itself, with its own
+    /// code.
     BadSecret = 10,
     /// The stream id has none of the known forms.
     BadRequest = 1400,
@@ -73,7 +74,7 @@ impl Reject {
         .find(|reject| reject.code() == code)
     }
 
-    /// For the log of the service.
+    /// Returns the reason for the log of the service.
     pub fn reason(self) -> &'static str {
         match self {
             Self::BadSecret => "a wrong passphrase, or none",
@@ -101,7 +102,7 @@ impl From<&Rejection> for Reject {
 }
 
 impl StreamId {
-    /// Reads what a caller sent, which may be anything.
+    /// Parses a caller's stream id, which may be any bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, Reject> {
         if bytes.is_empty() {
             return Err(Reject::Unauthorized);
@@ -117,7 +118,7 @@ impl StreamId {
         }
     }
 
-    /// How the authorizer knows the stream: RTMP's form.
+    /// Returns the stream name in the authorizer's form, which is RTMP's.
     pub fn stream_name(&self) -> String {
         match &self.slug {
             Some(slug) => format!("{slug}.{}", self.key),
@@ -178,7 +179,7 @@ impl StreamId {
     }
 }
 
-/// As text, percent-decoded once where that is asked for.
+/// Returns the bytes as text, percent-decoded once if they contain `%`.
 fn decoded(bytes: &[u8]) -> Option<Cow<'_, str>> {
     if !bytes.contains(&b'%') {
         return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);

@@ -1,4 +1,4 @@
-//! Who may publish, as the gateway knows it: what the service pushed, asked at each handshake.
+//! Table of those who may publish, as the service pushed it to the gateway; looked up at each handshake.
 //!
 //! Pure. It holds hashes of keys, never keys, and the passphrases that libsrt needs. The service checks an admitted
 //! caller's key once more by its own directory.
@@ -13,7 +13,7 @@ use crate::publish::Hidden;
 /// An input as the wire names it: the bytes of its UUID.
 pub type InputId = [u8; 16];
 
-/// One input's row. `Debug` hides the passphrase.
+/// Row of one input. `Debug` hides the passphrase.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
     pub id: InputId,
@@ -34,7 +34,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// All inputs, by what callers name them with.
+/// All inputs, by the names that callers use.
 #[derive(Debug, Default)]
 pub struct Table {
     entries: HashMap<InputId, Entry>,
@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-/// In a time that does not depend on where they differ.
+/// Compares in a time that does not depend on where they differ.
 fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let difference = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     std::hint::black_box(difference) == 0

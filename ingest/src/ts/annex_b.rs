@@ -1,4 +1,4 @@
-//! The byte stream format of H.264 and HEVC (Annex B of both): NAL units between start codes, and what they are.
+//! Byte stream format of H.264 and HEVC (Annex B of both): NAL units between start codes, and their kinds.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -7,15 +7,15 @@ use sluice_media::codec::VideoCodec;
 
 static START_CODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&[0, 0, 1]));
 
-/// What matters about a NAL unit.
+/// Kind of a NAL unit, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NalKind {
-    /// Says only that an access unit starts or fills up a bit rate; files go without.
+    /// Delimiter or filler of the bit rate; files omit it.
     Dispensable,
     Vps,
     Sps,
     Pps,
-    /// Of a frame at which decoding can start.
+    /// Slice of a frame at which decoding can start.
     RandomAccessSlice,
     Slice,
     Other,
@@ -59,13 +59,14 @@ fn hevc_kind(nal_type: u8) -> NalKind {
     }
 }
 
-/// Where the NAL units stand, without start codes and the zeros around them.
+/// Returns the positions of the NAL units, without start codes and the zeros around them.
 pub(crate) fn nal_units(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut codes = START_CODE.find_iter(bytes).peekable();
     std::iter::from_fn(move || {
         let start = codes.next()? + 3;
         let end = codes.peek().copied().unwrap_or(bytes.len());
-        // A start code may have a zero more in front, and a NAL unit zeros behind; its own last byte is never one.
+        // A start code may have one more zero before it, and a NAL unit zeros after it; its own last byte is never
+        // zero.
         let zeros = bytes[start..end].iter().rev().take_while(|b| **b == 0);
         Some(start..end - zeros.count())
     })

@@ -23,12 +23,12 @@ pub(super) struct AudioTrack {
     config: Option<Arc<AudioConfig>>,
     /// The header bytes that the configuration follows from.
     fingerprint: [u8; 4],
-    /// The start of a frame that goes on in the next PES packet; less than a frame.
+    /// Start of a frame that continues in the next PES packet; less than a frame.
     rest: Vec<u8>,
     pace: Option<Pace>,
 }
 
-/// Where the next frame stands: counted in samples from the last time that was told, so that nothing drifts.
+/// Time of the next frame: counted in samples from the last time stamp, so that nothing drifts.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     from_90k: i64,
@@ -50,7 +50,7 @@ impl AudioTrack {
         self.format
     }
 
-    /// A PES packet was lost: what it began cannot be ended, and the next one tells the time again.
+    /// Discards the unfinished frame after a lost PES packet; the next time stamp sets the time.
     pub(super) fn abandon(&mut self) {
         self.rest.clear();
         self.pace = None;
@@ -71,6 +71,7 @@ impl AudioTrack {
         let mut searching = false;
         let mut at = 0;
         loop {
+            // The time stamp is that of the first frame that starts in this payload, not of the carried one.
             if at >= carried
                 && let Some(from_90k) = told_90k.take()
             {
@@ -94,7 +95,7 @@ impl AudioTrack {
                     if !std::mem::replace(&mut searching, true) {
                         damaged(corruption);
                     }
-                    // What is another codec's is not searched for frames.
+                    // Another codec's payload is not searched for frames.
                     at += match is_foreign {
                         true => bytes.len() - at,
                         false => audio_frame::to_next_sync(self.format, &bytes[at..]),
@@ -106,7 +107,7 @@ impl AudioTrack {
         self.rest = bytes;
     }
 
-    /// The frame at the start of these bytes. While `searching`, it is believed when what follows is no nonsense.
+    /// Reads the frame at the start of these bytes. While `searching`, it is accepted only when valid bytes follow.
     fn read(&self, bytes: &[u8], searching: bool) -> Result<Read, Corruption> {
         let read = audio_frame::read(self.format, bytes)?;
         if searching && let Read::Frame(frame) = &read {

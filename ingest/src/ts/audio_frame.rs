@@ -12,16 +12,16 @@ const WHAT: &str = "audio frame";
 const ADTS_HEADER_BYTES: usize = 7;
 const ADTS_CRC_BYTES: usize = 2;
 const MPEG_HEADER_BYTES: usize = 4;
-/// Kilobits per second of layer 3 by index; 0 stands for "free format", which nothing sends.
+/// Kilobits per second of layer 3 by index; 0 is "free format", which no encoder sends.
 const MPEG_1_BIT_RATES: [u32; 15] = [
     0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
 ];
 const MPEG_2_BIT_RATES: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/// A frame that is there as a whole.
+/// Whole frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// What a decoder wants, from the start of the bytes that were given.
+    /// Payload for a decoder, as a range from the start of the given bytes.
     pub(super) body: Range<usize>,
     /// The bits that the configuration follows from.
     pub(super) fingerprint: [u8; 4],
@@ -30,7 +30,7 @@ pub(super) struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Frame(Frame),
-    /// The rest comes later, or there is nothing at all.
+    /// The rest follows later, or there are no bytes at all.
     Incomplete,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn read(format: AudioFormat, bytes: &[u8]) -> Result<Read, Corruption
         .map_or(Read::Incomplete, Read::Frame))
 }
 
-/// How many bytes are to be passed over to where a frame may start next.
+/// Returns how many bytes are to be skipped to where a frame may start next.
 pub(super) fn to_next_sync(format: AudioFormat, bytes: &[u8]) -> usize {
     let is_sync = |at: &usize| match (format, bytes.get(*at + 1)) {
         (_, None) => true,
@@ -122,7 +122,7 @@ fn mpeg(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
     }))
 }
 
-/// A control header and one Opus packet. Trimming of samples is told for the decoder's sake and passed over.
+/// Reads a control header and one Opus packet. Trimming of samples is meant for decoders and skipped.
 fn opus(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
     if bytes.is_empty() {
         return Ok(None);
@@ -147,7 +147,7 @@ fn opus(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
         start += 1 + usize::from(*bytes.get(start).ok_or(truncated.clone())?);
     }
     let end = start + packet_bytes;
-    // A packet does not straddle: its PES packet told its length.
+    // A packet never spans PES packets, so its PES packet has to hold all of it.
     if end > bytes.len() {
         return Err(truncated);
     }
@@ -158,7 +158,7 @@ fn opus(bytes: &[u8]) -> Result<Option<Frame>, Corruption> {
 }
 
 impl Frame {
-    /// The configuration that this frame tells; `data` is its body.
+    /// Returns the configuration of this frame; `data` is its body.
     pub(super) fn config(
         &self,
         format: AudioFormat,
@@ -172,7 +172,7 @@ impl Frame {
     }
 }
 
-/// The AudioSpecificConfig that says what the header says.
+/// Builds the AudioSpecificConfig that is equivalent to the header.
 fn adts_config([rate, channels, ..]: [u8; 4]) -> Result<AudioConfig, Corruption> {
     let object_type = (rate >> 6) + 1;
     let rate_index = rate >> 2 & 0x0f;

@@ -1,7 +1,7 @@
-//! The 33-bit timestamps of PES packets, unwrapped onto a line that never wraps.
+//! 33-bit timestamps of PES packets, unwrapped to 64 bits.
 //!
-//! They wrap after 26.5 hours. All tracks of a program share one line, so that frame and audio stay together over the
-//! wrap. A jump that is no wrap is passed on as it is: the packager decides what it means.
+//! They wrap after 26.5 hours. All tracks of a program share one timeline, so that frame and audio stay together over
+//! the wrap. A jump that is no wrap is passed on as it is: the packager decides what it means.
 
 const WRAP_BITS: u32 = 33;
 /// Beyond this the line starts again, so that arithmetic on it can never overflow.
@@ -28,7 +28,7 @@ impl PtsUnwrapper {
     }
 }
 
-/// The way from one timestamp to another, forwards or backwards, whichever is shorter.
+/// Returns the distance from one timestamp to another, forwards or backwards, whichever is shorter.
 pub(super) fn distance_90k(from: u64, to: u64) -> i64 {
     sign_extended(to.wrapping_sub(from).cast_signed())
 }

@@ -1,8 +1,8 @@
-//! The continuity counter (ISO/IEC 13818-1 §2.4.3.3): four bits a packet that tell repeated and lost packets.
+//! Continuity counter (ISO/IEC 13818-1 §2.4.3.3): four bits a packet that reveal repeated and lost packets.
 
 use super::packet::Packet;
 
-/// How a packet follows the one before it on its PID.
+/// Relation of a packet to the one before it on its PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Next,
@@ -25,6 +25,7 @@ impl Continuity {
     /// Takes the next packet with a payload.
     pub(super) fn step(&mut self, packet: &Packet<'_>, payload: &[u8]) -> Step {
         let last = self.last.replace(packet.continuity);
+        // A packet may be sent twice, not more, and with the same payload (ISO/IEC 13818-1 §2.4.3.3).
         let step = match last {
             None => Step::Next,
             Some(last) if packet.continuity == (last + 1) % 16 => Step::Next,
@@ -42,7 +43,7 @@ impl Continuity {
         step
     }
 
-    /// Takes whatever comes next as it is: packets were thrown away on this side.
+    /// Accepts any next counter: packets were discarded on this side.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }

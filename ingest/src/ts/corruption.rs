@@ -1,15 +1,15 @@
-//! Why a part of a transport stream was left out, in words for the person at the encoder.
+//! Reasons why a part of a transport stream was left out, in words for the person at the encoder.
 
 use std::{borrow::Cow, fmt};
 
-/// The reason a packet, a frame or an audio frame does not become a unit.
+/// Reason why a packet, a frame or an audio frame does not become a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Corruption {
-    /// Packets of it never arrived.
+    /// Packets of it were lost.
     Lost { what: &'static str },
-    /// The bytes end before what they declare.
+    /// The bytes end before their declared length.
     Truncated { what: &'static str },
-    /// More bytes came than a bound allows.
+    /// More bytes arrived than a bound allows.
     TooLarge { what: &'static str, limit: usize },
     /// The bytes break the rules of their format.
     Invalid {

@@ -1,7 +1,7 @@
 //! MPEG transport streams (ISO/IEC 13818-1) to units: H.264, HEVC, AAC (ADTS), Opus and MP3.
 //!
-//! Pure: takes bytes in pieces of any size, gives units back. Nothing is allocated by a declared length, every buffer has
-//! a bound, and whatever is damaged is left out whole and named.
+//! Pure: takes bytes in pieces of any size, returns units. Nothing is allocated by a declared length, every buffer has
+//! a bound, and damaged units are left out whole and reported.
 
 pub(crate) mod annex_b;
 mod audio;
@@ -47,7 +47,7 @@ impl Default for Limits {
 /// Totals since the demuxer was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Transport packets that were read, of whatever stream.
+    /// Transport packets that were read, of any stream.
     pub packets: u64,
     /// Breaks of the continuity counter on the packets that are followed (tables, the video and the audio track).
     pub continuity_errors: u64,
@@ -65,7 +65,7 @@ pub struct Demuxer {
     streams: Streams,
 }
 
-/// What packets go to, once they are found.
+/// Consumers of packets, once they are found.
 #[derive(Debug)]
 struct Streams {
     programs: Programs,
@@ -73,7 +73,7 @@ struct Streams {
     findings: Findings,
 }
 
-/// What goes to health.
+/// Findings for health.
 #[derive(Debug, Default)]
 struct Findings {
     counters: Counters,
@@ -99,15 +99,15 @@ impl Demuxer {
         }
     }
 
-    /// Reads the next bytes, which need not start or end at a packet's edge, and appends what became complete. A frame
-    /// whose length the stream does not tell is complete when the next one starts.
+    /// Reads the next bytes, which need not start or end at a packet's edge, and appends the units that became
+    /// complete. A frame of undeclared length is complete when the next one starts.
     pub fn push(&mut self, bytes: &[u8], units: &mut Vec<Unit>) {
         let streams = &mut self.streams;
         self.synchroniser
             .push(bytes, |packet| streams.packet(packet, units));
     }
 
-    /// Ends the stream: what waits for a successor to be complete is complete now.
+    /// Ends the stream: units that wait for a successor are complete now.
     pub fn flush(&mut self, units: &mut Vec<Unit>) {
         let streams = &mut self.streams;
         self.synchroniser
@@ -115,8 +115,8 @@ impl Demuxer {
         streams.tracks.finish(&mut streams.findings, units);
     }
 
-    /// Tells that packets before the next bytes were thrown away, which the 4-bit continuity counter may not show:
-    /// whatever is unfinished is left out.
+    /// Marks that packets before the next bytes were discarded, which the 4-bit continuity counter may not show:
+    /// unfinished units are left out.
     pub fn skipped(&mut self) {
         let Streams {
             programs,
@@ -134,7 +134,7 @@ impl Demuxer {
         }
     }
 
-    /// What was left out last, for health.
+    /// Returns the last corruption that was left out, for health.
     pub fn last_damage(&self) -> Option<&Corruption> {
         self.streams.findings.last_damage.as_ref()
     }

@@ -5,7 +5,7 @@ pub(super) const PACKET_BYTES: usize = 188;
 /// The first byte of every packet.
 pub(super) const SYNC: u8 = 0x47;
 
-/// Which stream a packet belongs to; 13 bits.
+/// Id of a packet's stream; 13 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pid(u16);
 
@@ -25,9 +25,9 @@ pub(super) struct Packet<'a> {
     pub(super) starts_unit: bool,
     pub(super) scrambled: bool,
     pub(super) continuity: u8,
-    /// The adaptation field says that the continuity counter starts again.
+    /// True when the adaptation field announces that the continuity counter starts again.
     pub(super) discontinuity: bool,
-    /// The adaptation field says that decoding can start at this PES packet.
+    /// True when the adaptation field announces that decoding can start at this PES packet.
     pub(super) random_access: bool,
     /// `None` for packets that carry an adaptation field alone; their counter does not move.
     pub(super) payload: Option<&'a [u8]>,

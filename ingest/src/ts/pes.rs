@@ -1,4 +1,4 @@
-//! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, their header read, their times taken.
+//! PES packets (ISO/IEC 13818-1 §2.4.3.6): collected over transport packets, with their header and times.
 
 use super::Corruption;
 
@@ -8,7 +8,7 @@ const TIMESTAMP_BYTES: usize = 5;
 /// Capacity that is kept between two packets; a larger one was a rare frame's.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
-/// Streams whose packets have no header behind the prefix (table 2-21): maps, padding, directories.
+/// Streams whose packets have no header after the prefix (table 2-21): maps, padding, directories.
 const STREAMS_WITHOUT_HEADER: [u8; 8] = [0xbc, 0xbe, 0xbf, 0xf0, 0xf1, 0xf2, 0xf8, 0xff];
 
 /// A whole PES packet.
@@ -24,7 +24,7 @@ pub(super) struct Pes<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Between packets, or inside one whose start is unknown or whose rest is of no use.
+    /// Between packets, or inside one whose start is unknown or whose rest is discarded.
     Waiting,
     Collecting,
 }
@@ -32,7 +32,7 @@ enum State {
 /// Collects the PES packets of one PID.
 #[derive(Debug)]
 pub(super) struct Assembler {
-    /// What a PES packet holds, for [`Corruption`].
+    /// Contents of a PES packet, for [`Corruption`].
     what: &'static str,
     limit_bytes: usize,
     state: State,
@@ -51,7 +51,7 @@ impl Assembler {
         }
     }
 
-    /// A PES packet starts with the next payload. One that did not tell its length is complete by that.
+    /// Starts a PES packet with the next payload. One of undeclared length is completed by that.
     pub(super) fn start(
         &mut self,
         random_access: bool,
@@ -87,7 +87,7 @@ impl Assembler {
         }
     }
 
-    /// Ends the packet in progress: complete where it did not tell its length, cut short where it did.
+    /// Ends the packet in progress: complete where its length is undeclared, truncated where it is declared.
     pub(super) fn finish(&mut self, take: &mut impl FnMut(Result<Pes<'_>, Corruption>)) {
         if self.state == State::Waiting {
             return;
@@ -99,7 +99,7 @@ impl Assembler {
         self.give(self.bytes.len(), take);
     }
 
-    /// Transport packets were lost: leaves out what is in progress. Whether there was something.
+    /// Discards the packet in progress after lost transport packets; returns whether there was one.
     pub(super) fn abandon(&mut self) -> bool {
         let was_collecting = self.state == State::Collecting;
         self.clear();
@@ -109,6 +109,7 @@ impl Assembler {
     fn declared_bytes(&self) -> Option<usize> {
         let prefix = self.bytes.first_chunk::<PREFIX_BYTES>()?;
         match u16::from_be_bytes([prefix[4], prefix[5]]) {
+            // Video may leave the length out (ISO/IEC 13818-1 §2.4.3.7): the next start ends the packet.
             0 => None,
             length => Some(PREFIX_BYTES + usize::from(length)),
         }
@@ -180,7 +181,7 @@ fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<Option<Pes<'a>>, Cor
     }))
 }
 
-/// A time stamp of 33 bits between marker bits, behind 4 bits that say which it is.
+/// Reads a time stamp of 33 bits between marker bits, after 4 bits that indicate which it is.
 fn timestamp(bytes: &[u8], kind: u8) -> Option<u64> {
     let &[a, b, c, d, e] = bytes.first_chunk::<TIMESTAMP_BYTES>()?;
     let markers_stand = a & c & e & 1 == 1;
@@ -197,7 +198,7 @@ mod tests {
 
     const NO_TIME: [u8; 9] = [0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0];
 
-    /// What comes out of these payloads (`true` where one starts a packet), and the stream's end.
+    /// Returns the packets collected from these payloads (`true` where one starts a packet), and at the stream's end.
     fn collected(limit: usize, payloads: &[(bool, &[u8])]) -> Vec<Result<usize, Corruption>> {
         let mut assembler = Assembler::new("frame", limit);
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Follows the tables: which program is taken, and what it consists of now.
+//! Follows the tables: the chosen program, and its current streams.
 
 use super::{
     Corruption, Findings, Packet, Pid,
@@ -16,12 +16,12 @@ pub(super) struct Programs {
     map: ProgramMap,
 }
 
-/// One PID that carries sections.
+/// PID that carries sections.
 #[derive(Debug, Default)]
 struct Table {
     continuity: Continuity,
     sections: Sections,
-    /// The last section: tables are repeated ten times a second, and say something new next to never.
+    /// Last section: tables are repeated ten times a second, and rarely change.
     known: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl Programs {
         changed.then_some(&self.map)
     }
 
-    /// Packets were thrown away on this side.
+    /// Handles packets that were discarded on this side.
     pub(super) fn skipped(&mut self) {
         for table in [&mut self.association, &mut self.map_table] {
             table.continuity.forget();
@@ -78,7 +78,7 @@ impl Programs {
 }
 
 impl Table {
-    /// Takes a packet, and gives every section that is whole and says something new to `take`.
+    /// Takes a packet, and passes every whole section that differs from the last to `take`.
     fn push(
         &mut self,
         packet: &Packet<'_>,

@@ -3,10 +3,10 @@
 /// The most bytes of a section of the tables that are read: 3 before the length, and 1 021.
 const MAX_SECTION_BYTES: usize = 1024;
 const HEADER_BYTES: usize = 3;
-/// Padding behind the last section of a packet.
+/// Padding after the last section of a packet.
 const STUFFING: u8 = 0xff;
 
-/// What became of a section.
+/// Outcome of a section.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Section<'a> {
     /// Complete and undamaged, without its CRC.
@@ -22,12 +22,12 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// Forgets the section in progress: a packet of it was lost.
+    /// Discards the section in progress: a packet of it was lost.
     pub(super) fn abandon(&mut self) {
         self.bytes.clear();
     }
 
-    /// Takes a packet's payload, and gives what became complete to `take`.
+    /// Takes a packet's payload, and passes completed sections to `take`.
     pub(super) fn push(
         &mut self,
         starts_unit: bool,
@@ -40,7 +40,7 @@ impl Sections {
             }
             return;
         }
-        // The pointer field tells where the first new section starts; before it is the rest of the last one.
+        // The pointer field is the offset of the first new section; before it is the rest of the last one.
         let split = payload
             .split_first()
             .and_then(|(pointer, behind)| behind.split_at_checked(usize::from(*pointer)));
@@ -57,7 +57,7 @@ impl Sections {
         }
     }
 
-    /// Appends to the section in progress and returns what stands behind its end.
+    /// Appends to the section in progress and returns the bytes after its end.
     fn collect<'a>(&mut self, bytes: &'a [u8], take: &mut impl FnMut(Section<'_>)) -> &'a [u8] {
         let (head, behind) = split_at_most(bytes, HEADER_BYTES.saturating_sub(self.bytes.len()));
         self.bytes.extend_from_slice(head);
@@ -91,7 +91,7 @@ fn checked(section: &[u8]) -> Section<'_> {
     }
 }
 
-/// Annex A: over a whole section, CRC included, it is 0.
+/// Computes the CRC of Annex A: over a whole section, CRC included, it is 0.
 pub(super) fn crc_32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(u32::MAX, |crc, byte| {
         let mut crc = crc ^ u32::from(*byte) << 24;
@@ -117,7 +117,7 @@ mod tests {
         section
     }
 
-    /// The lengths of the sections that came out whole, and how many were damaged.
+    /// Returns the lengths of the complete sections, and how many were damaged.
     fn collected(payloads: &[(bool, Vec<u8>)]) -> (Vec<usize>, usize) {
         let mut sections = Sections::default();
         let (mut whole, mut damaged) = (Vec::new(), 0);

@@ -2,7 +2,7 @@
 
 use super::packet::{PACKET_BYTES, SYNC};
 
-/// A start is believed when the next packet starts right behind.
+/// Bytes that prove a start: it is accepted when the next packet starts right after it.
 const PROOF_BYTES: usize = PACKET_BYTES + 1;
 
 /// Keeps the incomplete rest between two pieces: less than two packets.
@@ -32,7 +32,7 @@ impl Synchroniser {
         self.rest.extend_from_slice(&joined[used..]);
     }
 
-    /// Ends the stream: a last packet needs no successor to be believed.
+    /// Ends the stream: a last packet needs no successor to be accepted.
     pub(super) fn flush(&mut self, mut take: impl FnMut(&[u8; PACKET_BYTES])) {
         let rest = std::mem::take(&mut self.rest);
         if let Some(packet) = rest.first_chunk().filter(|packet| packet[0] == SYNC) {
@@ -67,7 +67,7 @@ impl Synchroniser {
 
 enum Found {
     At(usize),
-    /// More bytes are needed to know.
+    /// More bytes are needed to decide.
     NotBefore(usize),
 }
 
@@ -95,7 +95,7 @@ mod tests {
         packet
     }
 
-    /// The second bytes of the packets that come out, and how often the start was lost.
+    /// Returns the second bytes of the packets found, and how often the start was lost.
     fn numbers(bytes: &[u8], piece: usize) -> (Vec<u8>, u64) {
         let mut synchroniser = Synchroniser::default();
         let mut numbers = Vec::new();

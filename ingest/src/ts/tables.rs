@@ -1,4 +1,4 @@
-//! What a program consists of: the program association table and the program map table (ISO/IEC 13818-1 §2.4.4).
+//! Composition of a program: the program association table and the program map table (ISO/IEC 13818-1 §2.4.4).
 
 use sluice_media::codec::VideoCodec;
 
@@ -16,7 +16,7 @@ mod descriptor {
     pub(super) const E_AC_3: u8 = 0x7a;
     pub(super) const DTS: u8 = 0x7b;
     pub(super) const EXTENSION: u8 = 0x7f;
-    /// Behind `EXTENSION`: Opus and its channels.
+    /// Tag of Opus and its channels, after `EXTENSION`.
     pub(super) const OPUS_CHANNELS: u8 = 0x80;
 }
 
@@ -27,19 +27,19 @@ pub(super) struct Program {
     pub(super) map: Pid,
 }
 
-/// How audio is laid out in its PES packets.
+/// Format of audio in its PES packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AudioFormat {
     Adts,
     /// MPEG-1 and MPEG-2 audio; only layer 3 is carried.
     Mpeg,
-    /// With the channel configuration code of its descriptor.
+    /// Opus, with the channel configuration code of its descriptor.
     Opus {
         channels: u8,
     },
 }
 
-/// A stream of a program, by what can be done with it.
+/// Stream of a program, by its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stream {
     Video(VideoCodec),
@@ -58,8 +58,8 @@ pub(super) struct ProgramMap {
     pub(super) left_out: Vec<(Pid, Corruption)>,
 }
 
-/// The program to follow by a section of the program association table: the one that is followed already while it is
-/// there, else the first. `None` where the section has no say: it holds only later, or goes on from another.
+/// Returns the program to follow by a section of the program association table: the one that is followed already while
+/// it exists, else the first. `None` where the section does not decide: it applies only later, or continues another.
 pub(super) fn choose_program(section: &[u8], followed: Option<Program>) -> Option<Program> {
     let (header, body) = section.split_first_chunk::<HEADER_BYTES>()?;
     let is_current = header[5] & 1 == 1;
@@ -80,8 +80,8 @@ pub(super) fn choose_program(section: &[u8], followed: Option<Program>) -> Optio
     programs().find(same).or_else(|| programs().next())
 }
 
-/// Reads a section of the program map table; `None` where it is another program's or holds only later. A stream that
-/// was followed before stays chosen while it is there.
+/// Reads a section of the program map table; `None` where it is another program's or applies only later. A stream that
+/// was followed before is kept while it exists.
 pub(super) fn read_map(
     section: &[u8],
     program: u16,
@@ -168,7 +168,8 @@ fn chosen<F: Copy>(
 }
 
 impl Stream {
-    /// By the stream type (table 2-34, and the numbers that ATSC, Blu-ray and SMPTE use) and its descriptors.
+    /// Classifies a stream by its type (table 2-34, and the numbers that ATSC, Blu-ray and SMPTE use) and its
+    /// descriptors.
     fn of(stream_type: u8, descriptors: &[u8]) -> Self {
         match stream_type {
             0x1b => Self::Video(VideoCodec::Avc),

@@ -23,7 +23,7 @@ pub(super) struct Tracks {
     left_out: Vec<(Pid, Corruption)>,
 }
 
-/// One PID that carries PES packets.
+/// PID that carries PES packets.
 #[derive(Debug)]
 struct Track<S> {
     pid: Pid,
@@ -33,7 +33,7 @@ struct Track<S> {
     stream: S,
 }
 
-/// What is made of the PES packets of a track.
+/// Consumer of the PES packets of a track.
 trait Stream {
     fn pes(
         &mut self,
@@ -43,7 +43,7 @@ trait Stream {
         units: &mut Vec<Unit>,
     );
 
-    /// A PES packet was lost or was of no use.
+    /// Called when a PES packet was lost or unusable.
     fn lost(&mut self);
 }
 
@@ -58,8 +58,8 @@ impl Tracks {
         }
     }
 
-    /// Follows what the program consists of from now on. A track that stays what it was goes on; one that ends or changes
-    /// gives out what it holds.
+    /// Follows the program's streams from now on. A track that is unchanged continues; one that ends or changes
+    /// returns what it holds.
     pub(super) fn follow(
         &mut self,
         map: &ProgramMap,
@@ -105,7 +105,7 @@ impl Tracks {
         self.finish_audio(findings, units);
     }
 
-    /// Packets were thrown away on this side.
+    /// Handles packets that were discarded on this side.
     pub(super) fn skipped(&mut self, findings: &mut Findings) {
         if let Some(track) = &mut self.video {
             track.continuity.forget();
@@ -172,6 +172,7 @@ impl<S: Stream> Track<S> {
             Step::Duplicate => return,
             Step::Gap => {
                 findings.counters.continuity_errors += 1;
+                // Where the gap ends inside a unit, that unit's start was lost too.
                 self.abandon(!packet.starts_unit, findings);
             }
         }
@@ -208,7 +209,7 @@ impl<S: Stream> Track<S> {
         });
     }
 
-    /// Leaves out what is in progress. `lost_start` where nothing may be, because its start was lost too.
+    /// Discards what is in progress. `lost_start` where nothing may be, because its start was lost too.
     fn abandon(&mut self, lost_start: bool, findings: &mut Findings) {
         let was_collecting = self.assembler.abandon();
         self.stream.lost();

@@ -1,7 +1,8 @@
-//! Frames: from a PES packet's byte stream to a unit, with the configuration that its parameter sets make.
+//! Video frames: from a PES packet's byte stream to a unit, with the configuration that its parameter sets make.
 //!
-//! One PES packet is one frame, as every encoder in use sends it. Parameter sets that the announced configuration holds
-//! are taken out of the frames; sets that change between two key frames stay in, until the next key frame announces them.
+//! One PES packet is one frame, as every encoder in use sends it. Parameter sets that the announced configuration
+//! holds are removed from the frames; sets that change between two key frames stay in, until the next key frame
+//! announces them.
 
 use std::{ops::Range, sync::Arc};
 
@@ -21,12 +22,12 @@ const WHAT: &str = "video frame";
 const MAX_NAL_UNITS: usize = 4096;
 /// Parameter sets of one kind; H.264 allows 32 sequence sets, and encoders use one.
 const MAX_SETS: usize = 32;
-/// The longest that a frame waits between decoding and presentation, either way.
+/// Greatest distance of decoding and presentation of a frame, either way.
 const MAX_CTS_90K: i64 = 10 * 90_000;
 /// Longer ones are left in their frames.
 const MAX_SET_BYTES: usize = 16 * 1024;
 
-/// When a frame is decoded and shown, and what its transport packet said of it.
+/// Times at which a frame is decoded and shown, and the marks of its transport packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PictureTime {
     pub(super) dts_90k: i64,
@@ -42,9 +43,9 @@ pub(super) struct VideoTrack {
     config: Option<Arc<VideoConfig>>,
     /// The sets that made `config`.
     announced: ParameterSets,
-    /// Sets that came since and differ, in wait of a key frame.
+    /// Sets that arrived since and differ, waiting for a key frame.
     fresh: ParameterSets,
-    /// The NAL units of the frame in hand.
+    /// NAL units of the current frame.
     nal_units: Vec<(NalKind, Range<usize>)>,
 }
 
@@ -63,7 +64,7 @@ impl VideoTrack {
         self.codec
     }
 
-    /// Reads the byte stream of one frame. `Ok` where nothing was wrong, which includes sets without a frame.
+    /// Reads the byte stream of one frame. `Ok` where nothing was damaged, which includes sets without a frame.
     pub(super) fn push(
         &mut self,
         time: PictureTime,
@@ -78,8 +79,8 @@ impl VideoTrack {
         let has = |wanted: NalKind| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
         let has_idr = has(NalKind::RandomAccessSlice);
         let has_slice = has_idr || has(NalKind::Slice);
-        // The mark of the packet is believed only where parameter sets come along, which is how streams with open
-        // groups of frames mark their entry points.
+        // The packet's mark is trusted only together with parameter sets, which is how streams with open GOPs mark
+        // their entry points.
         let is_entry_point = time.random_access && has_slice && has(NalKind::Sps);
         let key = has_idr || is_entry_point;
 
@@ -125,7 +126,7 @@ impl VideoTrack {
     /// Keeps the parameter sets that differ from the announced ones.
     fn collect_sets(&mut self, payload: &[u8]) {
         let brings = |wanted| self.nal_units.iter().any(|(kind, _)| *kind == wanted);
-        // A frame that repeats what is announced takes back what differed before.
+        // A frame that repeats the announced sets revokes earlier different ones.
         for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
             if let Some(fresh) = sets_of(&mut self.fresh, kind)
                 && brings(kind)
@@ -146,7 +147,7 @@ impl VideoTrack {
         }
     }
 
-    /// Makes the sets that came hold from this frame on; announces the configuration when it differs.
+    /// Applies the arrived sets from this frame on; announces the configuration when it differs.
     fn announce(&mut self, units: &mut Vec<Unit>) -> Result<(), Corruption> {
         let mut sets = self.announced.clone();
         for kind in [NalKind::Vps, NalKind::Sps, NalKind::Pps] {
@@ -176,7 +177,8 @@ impl VideoTrack {
         Ok(())
     }
 
-    /// The frame as files hold it: each NAL unit behind its length, without what is known or needless.
+    /// Returns the frame as files hold it: each NAL unit after its length, without announced sets and dispensable
+    /// units.
     fn length_prefixed(&self, payload: &[u8]) -> Bytes {
         let mut data = BytesMut::with_capacity(payload.len() + self.nal_units.len());
         for (kind, range) in &self.nal_units {

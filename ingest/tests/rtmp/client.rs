@@ -85,7 +85,7 @@ pub fn delete_stream() -> Vec<u8> {
     })
 }
 
-/// Everything up to and with `publish`.
+/// Returns the bytes up to and including `publish`.
 pub fn opening(app: &str, stream: &str) -> Vec<u8> {
     [handshake(), connect(app), create_stream(), publish(stream)].concat()
 }

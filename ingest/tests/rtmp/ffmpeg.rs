@@ -58,7 +58,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// One packet as ffprobe sees it, in milliseconds.
+/// Packet as reported by ffprobe, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet {
     pub pts_ms: f64,

@@ -1,4 +1,4 @@
-//! Bytes that no encoder sends: they cost their own connection, in bounded time and memory.
+//! Bytes that no encoder sends: they end their own connection only, in bounded time and memory.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! RTMP as encoders and attackers use it: `serve` on a loopback listener, with a authorizer that only takes notes.
+//! RTMP as encoders and attackers use it: `serve` on a loopback listener, with an authorizer that only records.
 
 mod client;
 mod ffmpeg;

@@ -1,4 +1,4 @@
-//! Random and mutated bytes: whatever they are, decoding returns.
+//! Random and mutated bytes: decoding always returns.
 
 use std::{path::Path, sync::OnceLock, time::Duration};
 
@@ -14,7 +14,7 @@ use sluice_ingest::rtmp::{
 
 use crate::client;
 
-/// Gives a session these bytes in pieces of this size, and admits anyone who asks; the number of units that came of it.
+/// Feeds a session these bytes in pieces of this size, and admits every publisher; returns the number of units.
 fn drive(bytes: &[u8], piece: usize) -> usize {
     let mut count = 0;
     let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
@@ -126,7 +126,7 @@ fn the_capture_is_right() {
     );
 }
 
-/// What real encoders sent, cut off in the middle: each is understood, however it is cut into reads.
+/// Checks captures of real encoders, truncated in the middle: each is decoded, in pieces of any size.
 #[test]
 fn captures_of_encoders_give_the_same_units_in_any_pieces() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/rtmp_session");

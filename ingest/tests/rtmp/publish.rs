@@ -1,4 +1,4 @@
-//! Real encoders publish, and what arrives is what they sent.
+//! Real encoders publish, and the units are the ones that they sent.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const H264_AAC: &[&str] = &[
 struct Publish<'a> {
     program: &'a Path,
     codecs: &'a [&'a str],
-    /// Before the output address.
+    /// Options before the output address.
     options: &'a [&'a str],
 }
 

@@ -1,4 +1,4 @@
-//! What arrived is published again: to our own server, which must see the same units.
+//! Restreaming: units that arrived are published to our own server, which must receive the same units.
 
 use std::{path::Path, time::Duration};
 
@@ -33,7 +33,7 @@ async fn open(server: &Server) -> Result<Publisher<TcpStream>, Failure> {
     Publisher::open(socket, target(server), PATIENCE).await
 }
 
-/// Publishes a clip of these codecs by ffmpeg, and what arrived of it again.
+/// Publishes a clip of these codecs by ffmpeg; returns what arrived, and what arrived after restreaming.
 async fn published_twice(program: &Path, codecs: &[&str]) -> (Notes, Notes) {
     let folder = tempfile::tempdir().unwrap();
     let source = ffmpeg::source(program, folder.path(), codecs).await;
@@ -146,7 +146,7 @@ async fn a_server_that_ends_the_publish_is_heard() {
     authorizer.close_all();
     let ended = async {
         loop {
-            // Answers of the server to what came before.
+            // Answers of the server to earlier messages.
             publisher.attend().await?;
             publisher.send(&[]).await?;
         }
@@ -155,7 +155,7 @@ async fn a_server_that_ends_the_publish_is_heard() {
     assert!(matches!(ended, Err(Failure::Ended(_))), "{ended:?}");
 }
 
-/// It accepts, and never says a word.
+/// Checks a server that accepts the connection and never answers.
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_is_waited_for_within_bounds() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

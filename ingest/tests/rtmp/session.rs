@@ -1,4 +1,4 @@
-//! How a connection goes, told in bytes: order of commands, ends, pings, back-pressure.
+//! Course of a connection, in bytes: order of commands, ends, pings, back-pressure.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ where
         .count()
 }
 
-/// Most of it is not read yet, or is read and not decoded, when the service ends the publish.
+/// Checks data that is mostly not read yet, or read and not decoded, when the service ends the publish.
 #[tokio::test]
 async fn what_had_arrived_when_the_service_ends_a_publish_is_taken() {
     let body = [
@@ -246,7 +246,7 @@ async fn a_second_publish_is_refused_and_the_first_goes_on() {
     assert_eq!(notes.requests.len(), 1);
 }
 
-/// A session that went through its opening, and what it asked for.
+/// Returns a session that went through its opening, and its state.
 fn opened(bytes: &[u8]) -> Result<(ServerSession, DecodeState), Error> {
     let mut session = ServerSession::new(&RtmpSettings::default(), |buffer| buffer.fill(7));
     let mut input = BytesMut::from(bytes);

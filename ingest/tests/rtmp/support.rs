@@ -26,10 +26,10 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
 use tokio_util::sync::CancellationToken;
 
-/// How long any wait of a test may take.
+/// Bound of any wait in a test.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Everything a authorizer was told, by whichever connections.
+/// Records of what the authorizer received, from all connections.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     pub requests: Vec<PublishRequest>,
@@ -142,7 +142,7 @@ impl PublishSession for NotingSession {
 pub struct Server {
     pub address: SocketAddr,
     pub stop: CancellationToken,
-    /// What a client must trust; behind TLS only.
+    /// Certificate that a client must trust; behind TLS only.
     certificate: Option<CertificateDer<'static>>,
     outcomes: mpsc::UnboundedReceiver<Result<(), Error>>,
     received: Arc<Mutex<Vec<u8>>>,
@@ -153,7 +153,7 @@ impl Server {
         Self::listen(authorizer, None).await
     }
 
-    /// The same behind TLS, with a certificate of its own.
+    /// Starts the same behind TLS, with a certificate of its own.
     pub async fn start_tls(authorizer: &NotingGate) -> Self {
         let (acceptor, certificate) = tls_acceptor();
         let mut server = Self::listen(authorizer, Some(acceptor)).await;
@@ -161,7 +161,7 @@ impl Server {
         server
     }
 
-    /// A client's socket behind TLS.
+    /// Connects a client's socket behind TLS.
     pub async fn connect_tls(&self) -> TlsStream<TcpStream> {
         let mut trusted = rustls::RootCertStore::empty();
         trusted.add(self.certificate.clone().unwrap()).unwrap();
@@ -231,7 +231,7 @@ impl Server {
         format!("rtmp://{}/{app}/{stream}", self.address)
     }
 
-    /// How the next connection ended.
+    /// Returns how the next connection ended.
     pub async fn outcome(&mut self) -> Result<(), Error> {
         tokio::time::timeout(DEADLINE, self.outcomes.recv())
             .await
@@ -268,7 +268,7 @@ impl Drop for Server {
     }
 }
 
-/// A socket that remembers what was read from it.
+/// Socket that records what was read from it.
 struct Recorded {
     socket: TcpStream,
     record: Arc<Mutex<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! Pulls from a real RTSP server (GStreamer's), with a authorizer that only takes notes.
+//! Pulls from a real RTSP server (GStreamer's), with an authorizer that only records.
 
 use std::{
     net::SocketAddr,
@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-/// What a publisher brought.
+/// Records of what a publisher delivered.
 #[derive(Debug, Default)]
 struct Notes {
     units: Vec<Unit>,
@@ -78,7 +78,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Of each frame: decode time and how much later it is shown.
+    /// Returns of each frame the decode time and the composition offset.
     fn times(&self) -> Vec<(i64, i32)> {
         let times = self.units.iter().filter_map(|unit| match unit {
             Unit::Video(video_frame) => Some((video_frame.dts_90k, video_frame.cts_90k)),
@@ -151,7 +151,7 @@ fn orders() -> Orders {
     }
 }
 
-/// Pulls until so many frames came.
+/// Pulls until the given number of frames arrived.
 async fn pulled(
     source: RtspSource,
     transport: RtspTransport<TcpStream>,

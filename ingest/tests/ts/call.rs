@@ -19,7 +19,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::{Demuxed, demux, ffmpeg, remux};
 
 const WITHIN: Duration = Duration::from_secs(20);
-/// What is late is lost: the latency is one for a machine that is busy.
+/// Query with a latency that suits a busy machine, for late packets are lost.
 const QUERY: &str = "passphrase=0123456789abcdef&latency=2000";
 
 /// Ends with the test.
@@ -47,7 +47,7 @@ fn listener(remote: SocketAddr, written: &Path) -> Listener {
     Listener(child)
 }
 
-/// Calls until the listener is there.
+/// Calls until the listener answers.
 async fn call(remote: SocketAddr) -> Caller {
     let end = Instant::now() + WITHIN;
     loop {

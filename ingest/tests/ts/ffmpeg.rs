@@ -1,11 +1,11 @@
-//! Streams by Debian's ffmpeg, and what ffprobe sees in them.
+//! Streams by Debian's ffmpeg, and ffprobe's report of them.
 
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// What ffprobe says of a packet.
+/// Packet as reported by ffprobe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probed {
     pub pts: i64,
@@ -89,7 +89,7 @@ pub fn decoded_video_frames(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What ffmpeg says of a file, at the level of warnings, while it reads all of it.
+/// Returns ffmpeg's output at the level of warnings while it reads all of a file.
 pub fn complaints(path: &Path) -> String {
     let output = Command::new("ffmpeg")
         .args(["-hide_banner", "-nostdin", "-loglevel", "warning", "-i"])

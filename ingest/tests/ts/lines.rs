@@ -1,4 +1,4 @@
-//! What lines do to a good stream: packets lost, repeated, out of order, bytes cut and changed.
+//! Effects of bad links on a good stream: packets lost, repeated, out of order, bytes removed and changed.
 
 use std::{collections::HashSet, fs, sync::OnceLock};
 
@@ -22,8 +22,8 @@ fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff
 }
 
-/// Where the video's packets are that neither start a frame nor are followed by one; without the first frame, whose
-/// loss costs its whole group.
+/// Returns the positions of the video's packets that neither start a frame nor are followed by one; without the first
+/// frame, whose loss costs its whole group.
 fn inner_packets(stream: &[u8]) -> Vec<usize> {
     let video: Vec<usize> = (0..stream.len() / 188)
         .filter(|at| pid(&stream[at * 188..]) == VIDEO_PID)
@@ -43,7 +43,7 @@ fn without(stream: &[u8], packets: &[usize]) -> Vec<u8> {
     kept.flat_map(|(_, packet)| packet.to_vec()).collect()
 }
 
-/// How many frames of the good stream are not there, when all that are there are unchanged.
+/// Returns how many frames of the good stream are missing, after checking that the others are unchanged.
 fn missing_video_frames(demuxed: &Demuxed) -> usize {
     let good = demux(good(), 1316);
     let known: HashSet<_> = good
@@ -143,7 +143,7 @@ fn a_stream_may_begin_anywhere() {
 #[test]
 fn packets_thrown_away_on_this_side_leave_no_half_frame() {
     let inner = inner_packets(good());
-    // Sixteen packets of the video's, which its counter does not show.
+    // Sixteen packets of the video's, a loss that its counter does not show.
     let gap = &inner[40..56];
     let mut demuxer = Demuxer::new(Limits::default());
     let mut units = Vec::new();

@@ -29,7 +29,7 @@ impl Mux {
         self.section(MAP_PID, &body);
     }
 
-    /// `body`: the table's number, then what stands behind the length.
+    /// Writes a section; `body` is the table's number, then the bytes after the length.
     fn section(&mut self, pid: u16, body: &[u8]) {
         let mut section = vec![body[0]];
         section.extend((0xb000 | (body.len() as u16 + 3)).to_be_bytes());
@@ -40,7 +40,7 @@ impl Mux {
         self.packet(pid, true, &section);
     }
 
-    /// A PES packet with a time, in as many transport packets as it takes; `length` as it is to be declared.
+    /// Writes a PES packet with a time, in as many transport packets as needed, with `length` as declared length.
     pub fn pes(&mut self, pid: u16, pts: Option<u64>, length: u16, payload: &[u8]) {
         let mut pes = vec![0, 0, 1, 0xe0];
         pes.extend(length.to_be_bytes());

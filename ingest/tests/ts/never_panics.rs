@@ -1,4 +1,4 @@
-//! Random and mutated bytes: whatever they are, demuxing returns and keeps to its bounds.
+//! Random and mutated bytes: demuxing always returns and keeps to its bounds.
 
 use std::{env, fs, path::Path};
 
@@ -7,7 +7,7 @@ use sluice_ingest::ts::Limits;
 
 use crate::{Demuxed, demux, demux_within, ffmpeg, lines, mux::Mux};
 
-/// What every stream must keep to: no unit without bytes in the stream.
+/// Checks that no stream yields units without bytes in the stream.
 fn check(demuxed: &Demuxed, stream: &[u8]) -> Result<(), TestCaseError> {
     prop_assert!(demuxed.bytes() <= stream.len() * 2);
     prop_assert!(demuxed.counters.packets <= stream.len() as u64 / 188);

@@ -1,4 +1,4 @@
-//! Streams of ffmpeg's through our demuxer and our multiplexer, and what ffprobe and ffmpeg see in what comes out.
+//! Streams of ffmpeg's through our demuxer and our multiplexer, and ffprobe's and ffmpeg's report of the result.
 
 use std::{fs, path::Path};
 
@@ -39,7 +39,7 @@ fn remuxed(demuxed: &Demuxed) -> BytesMut {
     stream
 }
 
-/// Everything that goes in comes out, for our demuxer as for ffmpeg's.
+/// Checks that every unit is preserved, for our demuxer as for ffmpeg's.
 fn check(options: &str) {
     let folder = tempfile::tempdir().unwrap();
     let original = ffmpeg::stream(folder.path(), options);

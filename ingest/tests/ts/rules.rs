@@ -1,4 +1,4 @@
-//! What no encoder sends but the standard allows, and what it does not.
+//! Streams that no encoder sends but the standard allows, and streams that it does not.
 
 use sluice_ingest::ts::Limits;
 
@@ -65,7 +65,7 @@ fn a_lost_audio_packet_costs_its_frames_alone() {
         let told = frame.len() as u16 + 8;
         mux.pes(AUDIO, Some(90_000 + number * 1_920), told, &frame);
     }
-    // Behind two tables, each frame takes two packets: the second's first one goes.
+    // After two tables, each frame takes two packets: the first packet of the second frame is removed.
     mux.bytes.drain(4 * 188..5 * 188);
     let demuxed = demux(&mux.bytes, 188);
     let times: Vec<_> = demuxed.frames.iter().map(|frame| frame.pts_90k).collect();

@@ -1,4 +1,4 @@
-//! Every codec that is carried, as ffmpeg muxes it, against what ffprobe and ffmpeg's own remuxing make of it.
+//! Every codec that is carried, as ffmpeg muxes it, compared with ffprobe and with ffmpeg's own remuxing.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{Demuxed, demux, ffmpeg};
 const H264: &str = "-c:v libx264 -preset ultrafast -bf 3 -g 30 -x264-params b-adapt=0";
 const HEVC: &str = "-c:v libx265 -preset ultrafast -x265-params bframes=3:keyint=30:log-level=none";
 
-/// A clean stream: nothing is counted, and times, keys and bytes are those that ffmpeg sees.
+/// Checks a clean stream: nothing is counted, and times, keys and bytes are those that ffmpeg reports.
 fn check(options: &str, video: VideoCodec, audio: AudioCodec) -> (Demuxed, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let path = ffmpeg::stream(folder.path(), options);
@@ -176,7 +176,7 @@ fn frames_that_tell_their_length_need_no_successor() {
     check(&options, VideoCodec::Avc, AudioCodec::Aac);
 }
 
-/// The stream of one second with these options, whatever is in it.
+/// Returns the demuxed stream of one second with these options.
 fn demuxed(options: &str) -> Demuxed {
     let folder = tempfile::tempdir().unwrap();
     let path = ffmpeg::stream(folder.path(), &format!("-t 1 {options}"));
@@ -260,7 +260,7 @@ fn a_program_may_become_another() {
     assert_eq!(video, expected);
     let audio: Vec<_> = demuxed.audio_configs.iter().map(|c| c.codec).collect();
     assert_eq!(audio, [AudioCodec::Aac, AudioCodec::Mp3, AudioCodec::Aac]);
-    // A stream that starts over on the same PIDs breaks their counters: at worst the frame before is left out.
+    // A stream that restarts on the same PIDs breaks their counters: at worst the frame before is left out.
     assert!(
         demuxed.video_frames.len() >= 118,
         "{}",

@@ -1,7 +1,7 @@
-//! Brings blobs from one folder of blobs to another.
+//! Copies blobs from one folder of blobs to another.
 //!
-//! A blob is linked where both lie on one file system, else copied; either way it has its name only once it is whole and
-//! flushed. Blobs never change, so one that is there already stays. Everything here blocks.
+//! A blob is linked where both folders are on one file system, else copied; either way it has its name only once it is
+//! whole and flushed. Blobs never change, so an existing one is kept. Everything here blocks.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use crate::{
     copy, folder,
 };
 
-/// Of a name that is not a blob's yet.
+/// File name extension of an incomplete copy.
 const PARTIAL: &str = "partial";
 
 pub(super) struct BlobCopier {
@@ -28,16 +28,16 @@ pub(super) struct BlobCopier {
     to: PathBuf,
     transfer: Transfer,
     progress: BackupProgress,
-    /// The prefix whose new names are not flushed yet.
+    /// Prefix whose new names are not flushed yet.
     open_shelf: Option<PathBuf>,
     pub(super) brought: u64,
     pub(super) brought_bytes: u64,
 }
 
-/// A blob that could not be brought, and why, for people.
+/// Blob that could not be copied, and the reason, for people.
 pub(super) type Failed = (BlobHash, String);
 
-/// Whether a name is one that a broken-off copy left.
+/// Returns whether a name is one that an interrupted copy left.
 pub(super) fn is_partial(name: &Path) -> bool {
     name.extension().is_some_and(|it| it == PARTIAL)
 }
@@ -49,7 +49,8 @@ enum Outcome {
 }
 
 impl BlobCopier {
-    /// Between two folders of blobs; `totals` are what will be given to [`BlobCopier::bring`] in all: number and bytes.
+    /// Creates a copier between two folders of blobs; `totals` are the number and bytes of all blobs that
+    /// [`BlobCopier::bring`] will get.
     pub(super) fn new(
         from: PathBuf,
         to: PathBuf,
@@ -73,7 +74,8 @@ impl BlobCopier {
         }
     }
 
-    /// Those that the source has lost or spoilt are returned; an error is one of the target, and ends the work.
+    /// Copies or links the blobs of `entries`. Returns those that are missing or damaged in the source; an error is
+    /// one of the target, and ends the work.
     pub(super) fn bring(&mut self, entries: &[Entry]) -> Result<Vec<Failed>, Error> {
         let mut failed = Vec::new();
         for entry in entries {
@@ -120,7 +122,8 @@ impl BlobCopier {
         copy::remove_if_there(&partial)?;
         let failure = match fs::hard_link(&source, &partial) {
             Ok(()) => self.fault_of_link(&partial, entry),
-            // Another file system, one without links, or a file of another: the kernel has many words for it.
+            // Another file system, one without links, or a file of another user: the kernel has many error codes for
+            // it.
             Err(_) => self.copy(&source, &partial, entry)?,
         };
         if let Some(why) = failure {
@@ -131,7 +134,7 @@ impl BlobCopier {
         Ok(Outcome::Brought)
     }
 
-    /// Whether a blob is in its place already.
+    /// Returns whether a blob is in its place already.
     fn is_whole(&mut self, target: &Path, entry: &Entry) -> bool {
         let has_length = fs::metadata(target).is_ok_and(|found| found.len() == entry.size_bytes);
         has_length
@@ -151,7 +154,7 @@ impl BlobCopier {
         }
     }
 
-    /// What a copy reads is checked on the way.
+    /// Copies a file; checks what it reads against the checksum.
     fn copy(
         &mut self,
         source: &Path,
@@ -183,7 +186,8 @@ impl BlobCopier {
         (self.transfer.watch)(self.progress);
     }
 
-    /// Blobs come in the order of their hashes: a prefix is done when the next one begins.
+    /// Opens the prefix of the next blob. Blobs are copied in the order of their hashes: a prefix is done when the
+    /// next one begins.
     fn open_shelf(&mut self, target: &Path) -> Result<(), Error> {
         let prefix = target.parent().expect("a blob lies on a prefix");
         if self.open_shelf.as_deref() != Some(prefix) {

@@ -12,21 +12,21 @@ use crate::Error;
 
 const PIECE: usize = 256 * 1024;
 
-/// What went from one place to another.
+/// Hash and length of the bytes that were copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digest {
     pub bytes: u64,
     pub sha256: [u8; 32],
 }
 
-/// Which side of a copy failed.
+/// Side of a copy that failed.
 #[derive(Debug)]
 pub(super) enum Broken {
     Source(io::Error),
     Target(io::Error),
 }
 
-/// Moves all bytes from one to the other. `moved` is told the length of each piece.
+/// Copies all bytes from one to the other. `moved` is called with the length of each piece.
 pub(super) fn digest(
     mut from: impl Read,
     mut to: impl Write,
@@ -58,7 +58,7 @@ pub(super) fn digest_of(path: &Path, moved: impl FnMut(u64)) -> io::Result<Diges
 }
 
 impl Broken {
-    /// For a copy in which either side's failure ends the work.
+    /// Maps the error for a copy in which either side's failure ends the work.
     pub(super) fn in_copy(self, from: &Path, to: &Path) -> Error {
         match self {
             Self::Source(error) => Error::file("cannot read", from)(error),

@@ -1,8 +1,9 @@
-//! The numbers of events after a restore.
+//! Sequence numbers of events after a restore.
 //!
-//! Anyone who followed the feed after the backup holds a cursor that the restored database has never given. Were its numbers given
-//! again, that reader would take the first events for ones it had, and skip them in silence. So they go on at the number of
-//! milliseconds since 1970: also after an earlier restore, fewer events than that have been numbered.
+//! A client that followed the feed after the backup holds a cursor that the restored database has never given. If its
+//! numbers were given again, that client would take the first events for ones it had, and skip them silently. So they
+//! continue at the number of milliseconds since 1970: also after an earlier restore, fewer events than that have been
+//! numbered.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use sqlx::{
 
 use crate::Error;
 
-/// Lets the next event of a restored database, which no one has opened yet, be numbered behind all that were given before.
+/// Numbers the next event of a restored database, which no process has opened yet, after all earlier ones.
 pub(super) async fn leave_a_gap(database: &Path, now_ms: i64) -> Result<(), Error> {
     let mut connection = SqliteConnectOptions::new()
         .filename(database)

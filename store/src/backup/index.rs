@@ -1,4 +1,4 @@
-//! The blobs that a copied database names. No one writes to the copy, so that pages fit together.
+//! Blobs that a copied database names. No process writes to the copy, so that pages are consistent.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -15,13 +15,13 @@ use crate::{
 
 /// Rows that are read, and then carried, at a time.
 const PAGE: i64 = 200;
-/// Of the files with the same bytes, how many are named to people.
+/// File names listed for files with the same bytes.
 const FILENAMES: i64 = 3;
 
 pub(super) struct BackupIndex {
     connection: SqliteConnection,
     schema_version: i64,
-    /// In SQL, whether something names the row of `blobs`; `None` for a database from before there were any.
+    /// SQL condition that something names the row of `blobs`; `None` for a database from before there were any.
     is_named: Option<String>,
 }
 
@@ -33,7 +33,8 @@ pub(super) struct Entry {
 }
 
 impl BackupIndex {
-    /// `Error::Newer` for a database whose blobs this program may not know how to find.
+    /// Opens the index. `Error::Newer` for a database of a version whose references to blobs this program may not
+    /// know.
     pub(super) async fn open(database: &Path) -> Result<Self, Error> {
         let options = store::read_only(database).immutable(true);
         let mut connection = options.connect().await?;
@@ -103,7 +104,8 @@ impl BackupIndex {
         Ok(found.is_some())
     }
 
-    /// Some of the stored files that have these bytes; none for what only a job, a run or an upload needs.
+    /// Returns some of the stored files that have these bytes; none for a blob that only a job, a run or an upload
+    /// needs.
     pub(super) async fn filenames(&mut self, hash: BlobHash) -> Result<Vec<String>, Error> {
         let names = query_scalar("SELECT filename FROM files WHERE blob_hash = $1 LIMIT $2")
             .bind(hash)

@@ -1,4 +1,4 @@
-//! What a backup says of itself. It is written last: a folder without one is no backup.
+//! Manifest of a backup. It is written last: a folder without one is no backup.
 
 use std::{
     fs::File,
@@ -16,16 +16,16 @@ const FORMAT: u32 = 1;
 /// A manifest is a few hundred bytes; more is not read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What a backup holds.
+/// Contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of this file's form.
+    /// Version of this file's format.
     pub format: u32,
     /// The program that made it.
     pub version: String,
     pub schema_version: i64,
     pub created_at_ms: i64,
-    /// The database. While a newer one takes its place both are listed, so that a crash leaves a backup.
+    /// Database files. While a newer database replaces it both are listed, so that a crash leaves a backup.
     pub files: Vec<BackupFile>,
     /// The files of users; their checksums are their names.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct BackupFile {
 pub struct BlobTotals {
     pub count: u64,
     pub bytes: u64,
-    /// Of these, not in the backup, because the service had lost them.
+    /// Blobs of these that are not in the backup, because the service had lost them.
     pub lost: u64,
 }
 
@@ -66,7 +66,7 @@ impl Manifest {
         }
     }
 
-    /// For the moment in which either database may be in place.
+    /// Merges two manifests, for the moment in which either database may be in place.
     pub(super) fn or(&self, earlier: Self) -> Self {
         let mut both = self.clone();
         both.schema_version = both.schema_version.max(earlier.schema_version);

@@ -1,12 +1,12 @@
-//! Removing from a backup what its database no longer names.
+//! Removal of blobs and stream files that a backup's database no longer names.
 
 use std::path::Path;
 
 use super::{blob_copier::is_partial, index::BackupIndex, off_thread};
 use crate::{Error, blob::HashPrefix, copy, folder};
 
-/// Removes blobs that a backup's database does not name, and what a crash left half copied. One prefix at a time is in
-/// memory; what is not of ours stays.
+/// Removes blobs that a backup's database does not name, and half-copied files left by a crash. One prefix at a time
+/// is in memory; foreign files are kept.
 pub(super) async fn remove(database: &Path, blobs: &Path) -> Result<(), Error> {
     let mut index = BackupIndex::open(database).await?;
     for prefix in HashPrefix::all() {

@@ -1,8 +1,8 @@
-//! The folders of video streams, as far as the rows of a copied database speak of them.
+//! Copying of the folders of video streams that the rows of a copied database name.
 //!
-//! Files of a stream that is ready never change: they are linked where that is possible. One that is being made goes on
-//! growing, and is cut where a process died: as much of it is copied as its rows name. No file that is there is written to,
-//! since other backups may be links to it; a longer one takes its place.
+//! Files of a stream that is ready never change: they are linked where that is possible. One in the making keeps
+//! growing, and may end in the middle of a write where a process died: it is copied as far as its rows name it. An
+//! existing file is never written to, since other backups may be links to it; a longer one replaces it.
 
 use std::{
     fs::{self, File},
@@ -23,20 +23,20 @@ use crate::{
 
 /// Streams that are read, and then carried, at a time.
 const PAGE: i64 = 50;
-/// Of a name that is not a file's yet.
+/// File name extension of an incomplete copy.
 const PARTIAL: &str = "partial";
 
-/// What became of the folders of video streams.
+/// Result of the transfer of the folders of video streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CarriedStreams {
     /// Streams with a folder.
     pub count: u64,
     pub bytes: u64,
-    /// What could not be brought, for people: the stream, the file, and why.
+    /// Files that could not be copied, for people: the stream, the file, and the reason.
     pub lost: Vec<String>,
 }
 
-/// A stream as its folder is looked at.
+/// Stream with the fields that the copy of its folder needs.
 #[derive(Debug, FromRow)]
 struct Row {
     id: Uuid,
@@ -46,10 +46,10 @@ struct Row {
     has_storyboard: bool,
 }
 
-/// A file with as many bytes of it as are named; `None`: all there are.
+/// File with the number of bytes that are named; `None`: all of its bytes.
 type Wanted = (MediaFile, Option<u64>);
 
-/// Brings the folders of all streams that a database names from one data folder or backup to another.
+/// Copies the folders of all streams that a database names from one data folder or backup to another.
 pub(super) async fn carry(
     database: &Path,
     from: &Path,
@@ -143,7 +143,8 @@ async fn wanted(connection: &mut SqliteConnection, row: &Row) -> Result<Vec<Want
     Ok(wanted)
 }
 
-/// What the source lacks is told of; an error is one of the target, and ends the work.
+/// Copies the folder of a stream. Files that the source lacks are reported in the result; an error is one of the
+/// target, and ends the work.
 fn bring(
     from: &Folder,
     to: &Folder,
@@ -178,7 +179,7 @@ fn bring(
     Ok(brought)
 }
 
-/// Why the source could not be read, when that was so.
+/// Copies one file; returns the reason when the source could not be read.
 fn bring_one(
     source: &Path,
     target: &Path,

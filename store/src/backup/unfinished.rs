@@ -11,8 +11,8 @@ use crate::{Error, folder};
 
 const NAME: &str = "unfinished";
 
-/// The hold on a folder in which a backup is written. The kernel gives the lock back when the process ends; the file
-/// stays then, and says that what lies there was a backup's.
+/// Lock of a folder in which a backup is written. The kernel releases the lock when the process ends; the file remains
+/// then, and marks the folder's contents as a backup's.
 pub(super) struct Unfinished {
     path: PathBuf,
     _file: File,
@@ -30,7 +30,7 @@ impl Unfinished {
             )));
         }
         if names.iter().any(|name| name == manifest::NAME) {
-            // Refused now rather than after hours of copying, when it is of another form.
+            // Rejected now rather than after hours of copying, when it is of another format.
             manifest::Manifest::read(dir)?;
         }
         let path = dir.join(NAME);
@@ -44,11 +44,11 @@ impl Unfinished {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(taken()),
-            // File systems of other machines may know no locks.
+            // Network file systems may not support locks.
             Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(Error::file("cannot lock", path)(error)),
         }
-        // The one who had it may have ended, and removed this very file, between opening and locking.
+        // The last holder may have ended, and removed this very file, between opening and locking.
         let links = file.metadata().map(|found| found.nlink());
         match links.map_err(Error::file("cannot look at", &path))? {
             0 => Err(taken()),

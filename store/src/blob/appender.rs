@@ -1,4 +1,5 @@
-//! How bytes get into a file that will be a blob: gathered, then hashed and written piece by piece on the blocking pool.
+//! Appending to a file that will be a blob: bytes are gathered, then hashed and written piece by piece on the blocking
+//! pool.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,7 +21,7 @@ pub(super) const PIECE: usize = 256 * 1024;
 pub(super) struct Appender {
     blobs: Blobs,
     path: PathBuf,
-    /// `None` while it is on the blocking pool, and for good when a write was cut short.
+    /// `None` while it is on the blocking pool, and for good when a write was cancelled.
     writer: Option<Writer>,
     gathered: Vec<u8>,
 }
@@ -35,7 +36,8 @@ impl Appender {
         }
     }
 
-    /// `Error::Full` when the disk is, or falls below `store.min_free`; the appender is of no use afterwards.
+    /// Appends bytes. `Error::Full` when the disk is full, or falls below `store.min_free`; the appender is unusable
+    /// afterwards.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -49,7 +51,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Hashes and writes what was gathered.
+    /// Hashes and writes the gathered bytes.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         if self.gathered.is_empty() {
             self.writer()?;
@@ -95,7 +97,7 @@ impl Appender {
     }
 }
 
-/// A file with what is known of the bytes written so far.
+/// File with the hash state of the bytes written so far.
 pub(super) struct Writer {
     pub(super) file: File,
     pub(super) sha256: Sha256,
@@ -111,7 +113,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Of a new, empty file; blocks.
+    /// Creates a new, empty file; blocks.
     pub(super) fn create(blobs: &Blobs, path: &Path) -> Result<Self, Error> {
         blobs.check_space()?;
         let file = OpenOptions::new()

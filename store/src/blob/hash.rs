@@ -17,7 +17,7 @@ use crate::{Error, credentials::hexadecimal};
 pub struct BlobHash(pub(crate) [u8; 32]);
 
 impl BlobHash {
-    /// Of a digest that someone computed.
+    /// Wraps a digest that was computed elsewhere.
     pub fn from_bytes(digest: [u8; 32]) -> Self {
         Self(digest)
     }

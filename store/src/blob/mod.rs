@@ -1,7 +1,8 @@
-//! Bytes of users, content-addressed on the local disk: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is `abcdef…`.
+//! Bytes of users, content-addressed on the local disk: `{data_dir}/blobs/ab/cdef…` is the file whose SHA-256 is
+//! `abcdef…`.
 //!
 //! - A file under a blob's name is whole: it was flushed under a temporary name on the same file system first.
-//! - A file stays while a row of [`crate::blobs`] names it; who has a [`Sealed`] keeps the bytes by a link of its own.
+//! - A file is kept while a row of [`crate::blobs`] names it; a [`Sealed`] keeps the bytes by a link of its own.
 //! - Everything that blocks runs on tokio's blocking pool behind `store.file_work` permits.
 
 mod appender;
@@ -34,13 +35,13 @@ const TEMPORARY: &str = "tmp";
 const SCRATCH: &str = "scratch";
 const PARTIAL: &str = "partial";
 
-/// What is known of a blob once its bytes are complete.
+/// Facts of a blob, known once its bytes are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blob {
     pub hash: BlobHash,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// As ZIP archives have it (ISO 3309, polynomial 0x04C11DB7 reflected).
+    /// CRC-32 as in ZIP archives (ISO 3309, polynomial 0x04C11DB7 reflected).
     pub crc32: u32,
 }
 
@@ -56,9 +57,9 @@ struct Shared {
     scratch: PathBuf,
     partial: PathBuf,
     settings: StoreSettings,
-    /// For files hashed, written and flushed at a time.
+    /// Permits for files hashed, written and flushed at a time.
     permits: Arc<Semaphore>,
-    /// Where the slow search for files without a row goes on.
+    /// Position at which the slow search for files without a row continues.
     position: Mutex<crate::blobs::Position>,
 }
 
@@ -71,7 +72,7 @@ impl std::fmt::Debug for Blobs {
 }
 
 impl Blobs {
-    /// A handle; touches nothing on the disk.
+    /// Creates a handle; does not access the disk.
     pub(crate) fn new(settings: &StoreSettings) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -86,7 +87,8 @@ impl Blobs {
         }
     }
 
-    /// Makes the folders and removes what an earlier process left unfinished. Only for the holder of the data folder's lock.
+    /// Makes the folders and removes unfinished files of an earlier process. Only for the holder of the data folder's
+    /// lock.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         let Shared {
             blobs,
@@ -109,7 +111,7 @@ impl Blobs {
             let path = entry.map_err(Error::file("cannot list", temporary))?.path();
             fs::remove_file(&path).map_err(Error::file("cannot remove", &path))?;
         }
-        // What a row says of a partial file is only true while the folder of them is there.
+        // Rows of partial files are only true while the folder of the files exists.
         folder::sync_folder(&self.shared.settings.data_dir)
     }
 
@@ -128,7 +130,7 @@ impl Blobs {
         .await
     }
 
-    /// Where all of them lie.
+    /// Returns the folder of all blobs.
     pub(crate) fn folder(&self) -> &Path {
         &self.shared.blobs
     }
@@ -147,8 +149,9 @@ impl Blobs {
         &self.shared.position
     }
 
-    /// Gives a finished, flushed file its blob's name beside the one it has, durably. A file that is there already is
-    /// replaced: it should have the same bytes, but these were hashed just now, and a disk may have spoiled the others.
+    /// Links a finished, flushed file to its blob's name, durably; the file keeps its own name too. An existing file
+    /// is replaced: it should have the same bytes, but these were hashed just now, and a disk may have corrupted the
+    /// others.
     pub(crate) fn place(&self, finished: &Path, blob: &Blob) -> Result<(), Error> {
         let place = self.path(&blob.hash);
         match fs::hard_link(finished, &place) {
@@ -174,7 +177,7 @@ impl Blobs {
         }
     }
 
-    /// Runs what blocks on the blocking pool, once there is a permit.
+    /// Runs blocking work on the blocking pool, once there is a permit.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -203,14 +206,14 @@ pub(crate) fn folder_in(dir: &Path) -> PathBuf {
     dir.join(BLOBS)
 }
 
-/// Where a blob lies in a folder of blobs.
+/// Returns the path of a blob in a folder of blobs.
 pub(crate) fn place_in(folder: &Path, hash: &BlobHash) -> PathBuf {
     let name = hash.to_string();
     let (prefix, rest) = name.split_at(2);
     folder.join(prefix).join(rest)
 }
 
-/// A blob's file on its way out.
+/// Blob's file that was set aside for removal.
 #[derive(Debug)]
 pub(crate) struct SetAside {
     place: PathBuf,
@@ -218,14 +221,14 @@ pub(crate) struct SetAside {
 }
 
 impl SetAside {
-    /// Removes it for good; a failure leaves it to the next start.
+    /// Removes the file permanently; after a failure the next start does it.
     pub(crate) fn remove(self) {
         if let Err(error) = fs::remove_file(&self.aside) {
             tracing::warn!(%error, path = %self.aside.display(), "a deleted blob is removed at the next start");
         }
     }
 
-    /// Puts it back, because its row stays after all. What was written again meanwhile is kept.
+    /// Restores the file, because its row is kept after all. A blob that was written again meanwhile is kept.
     pub(crate) fn put_back(self) {
         if let Err(error) = fs::hard_link(&self.aside, &self.place)
             && error.kind() != io::ErrorKind::AlreadyExists

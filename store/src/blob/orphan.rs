@@ -1,12 +1,12 @@
-//! The prefixes of the blob folder, and the names that lie on them: what a crash between rename and commit left behind is
-//! found by looking through them, a few at a time.
+//! Hash prefixes of the blob folder, and the names in them: files that a crash between rename and commit left behind
+//! are found by reading the prefixes, a few at a time.
 
 use std::{ffi::OsStr, fmt, fs, os::unix::fs::MetadataExt as _};
 
 use super::{BlobHash, Blobs};
 use crate::Error;
 
-/// One of the 256 folders in which blobs lie, by the first byte of their hash.
+/// Hash prefix: one of the 256 folders of blobs, by the first byte of their hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HashPrefix(u8);
 
@@ -20,7 +20,7 @@ impl HashPrefix {
         Self(self.0.wrapping_add(1))
     }
 
-    /// The blob that lies on it under this name, if it is a blob's.
+    /// Returns the blob that has this file name under the prefix, if it is a blob's name.
     pub(crate) fn blob(self, name: &OsStr) -> Option<BlobHash> {
         format!("{self}{}", name.to_str()?).parse().ok()
     }
@@ -52,7 +52,8 @@ impl Blobs {
     }
 }
 
-/// When it got its last name, which is its blob's or came with it; what was written into an upload before a restart is older.
+/// Returns when the file got its last name, which is its blob's or came with it; what was written into an upload
+/// before a restart is older.
 fn placed_ms(entry: &fs::DirEntry) -> Option<i64> {
     let status = entry.metadata().ok()?;
     Some(status.ctime() * 1_000 + status.ctime_nsec() / 1_000_000)

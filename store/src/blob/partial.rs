@@ -1,9 +1,9 @@
-//! The bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
+//! Bytes of an upload that may take several connections and days, at `{data_dir}/partial/{upload}`.
 //!
-//! - Only what a [`BackupProgress`] tells counts: those bytes were on the disk before it was made. What lies behind them, after a
-//!   crash or a piece that was refused, is cut off: by [`Blobs::cut_partial`], and when the file is opened again.
-//! - A file that has become a blob has a second name. It is never written or cut again: a copy takes its place.
-//! - Long files are read [`TURN_BYTES`] at a time, so that the work of others comes in between.
+//! - Only the bytes of a [`PartialState`] count: they were on the disk before it was made. Bytes after them, from a
+//!   crash or a rejected piece, are truncated: by [`Blobs::cut_partial`], and when the file is opened again.
+//! - A file that has become a blob has a second name. It is never written or truncated again: a copy replaces it.
+//! - Long files are read [`TURN_BYTES`] at a time, so that other work is done in between.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -30,30 +30,31 @@ use crate::{Error, folder};
 /// Bytes that are read, or copied, in one go before others have their turn on the blocking pool.
 const TURN_BYTES: u64 = 8 << 20;
 
-/// What a row keeps of the bytes that are safe; nothing at first.
+/// Hash state and length of the bytes that are safe, as a row keeps them; empty at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialState {
     pub length: u64,
     pub crc32: u32,
-    /// SHA-256 in the midst of its work, as the library writes it. One that a later release of the library does not understand
-    /// is made again from the bytes.
+    /// Intermediate state of SHA-256, as the library writes it. One that a later release of the library cannot read is
+    /// computed again from the bytes.
     pub sha256: Vec<u8>,
 }
 
-/// A file that an upload is appended to, by one request at a time. It stays when this is dropped.
+/// File to which an upload is appended, by one request at a time. It is kept when this is dropped.
 #[derive(Debug)]
 pub struct Partial {
     blobs: Blobs,
     path: PathBuf,
     appender: Appender,
     written: u64,
-    /// Its name is not durable yet.
+    /// True when its name is not durable yet.
     is_new: bool,
     is_hashed_again: bool,
 }
 
 impl Partial {
-    /// Appends. `Error::Full` when the disk is, or falls below `store.min_free`; this is of no use afterwards.
+    /// Appends bytes. `Error::Full` when the disk is full, or falls below `store.min_free`; this is unusable
+    /// afterwards.
     pub async fn write(&mut self, bytes: &Bytes) -> Result<(), Error> {
         self.written += bytes.len() as u64;
         self.appender.write(bytes).await
@@ -68,13 +69,13 @@ impl Partial {
         self.written == 0
     }
 
-    /// The state of SHA-256 was not understood: the bytes were read, and had better not be read once more. Until
-    /// [`Partial::sync`] has told the new one.
+    /// Returns true when the state of SHA-256 was not readable, so that the bytes were hashed again, until
+    /// [`Partial::sync`] has returned a new state: store that soon, to avoid hashing them once more.
     pub fn is_hashed_again(&self) -> bool {
         self.is_hashed_again
     }
 
-    /// Brings everything to the disk; what it returns may be told to others.
+    /// Flushes everything to the disk; the returned state may be stored or sent.
     pub async fn sync(&mut self) -> Result<PartialState, Error> {
         self.appender.flush().await?;
         let (path, length, is_new) = (self.path.clone(), self.written, self.is_new);
@@ -99,7 +100,7 @@ impl Partial {
         Ok(progress)
     }
 
-    /// Reads what was written from there on.
+    /// Digests what was written from `from` on.
     pub async fn digest<D: Send + 'static>(
         &mut self,
         from: u64,
@@ -110,7 +111,7 @@ impl Partial {
         digested(&self.blobs, file, &self.path, from, digest, update).await
     }
 
-    /// What was written so far, opened for reading only, with a position of its own.
+    /// Opens what was written so far for reading only, with a position of its own.
     pub async fn reader(&mut self) -> Result<File, Error> {
         self.appender.flush().await?;
         let path = self.path.clone();
@@ -119,13 +120,15 @@ impl Partial {
             .await
     }
 
-    /// Makes a blob of it, as [`super::Spool::seal`]. The partial file stays, so that a change that cannot be committed loses
-    /// nothing; [`Blobs::remove_partial`] once it has been. `Error::NotFound` when someone has removed it.
+    /// Makes a blob of it, as [`super::Spool::seal`] does. The partial file is kept, so that a change that cannot be
+    /// committed loses nothing; call [`Blobs::remove_partial`] after the commit. `Error::NotFound` when the file was
+    /// removed.
     pub async fn seal(self) -> Result<Sealed, Error> {
         let writer = self.appender.into_writer().await?;
         let (blobs, path) = (self.blobs.clone(), self.path);
         self.blobs
             .blocking(move || {
+                // From here on the file counts as shared: a later request copies it before it appends.
                 let link = second_name(&blobs, &path)?;
                 let mut head = vec![0; HEAD_BYTES];
                 let count = writer
@@ -141,8 +144,8 @@ impl Partial {
 }
 
 impl Blobs {
-    /// Opens an upload's file to append behind `progress`; a new one when that is nothing. `Error::NotFound` when the bytes are
-    /// not there, as after a restore; `Error::Full` when the disk is below `store.min_free`.
+    /// Opens an upload's file to append after `progress`; creates it when `progress` is empty. `Error::NotFound` when
+    /// the bytes are missing, as after a restore; `Error::Full` when the disk is below `store.min_free`.
     pub async fn partial(&self, upload: Uuid, progress: PartialState) -> Result<Partial, Error> {
         let path = self.partial_path(upload);
         let (writer, is_hashed_again) = match progress.length {
@@ -159,8 +162,8 @@ impl Blobs {
         })
     }
 
-    /// Cuts an upload's file back to `length` bytes; one that is not longer, or not there, is fine, and so is one that is a blob,
-    /// too: that is left as it is. Only for anyone who is alone at work on the upload.
+    /// Truncates an upload's file to `length` bytes; one that is not longer, or does not exist, is fine, and so is one
+    /// that is a blob, too: that is left as it is. Only for a caller that is the only one working on the upload.
     pub async fn cut_partial(&self, upload: Uuid, length: u64) -> Result<(), Error> {
         let path = self.partial_path(upload);
         self.blocking(move || match length {
@@ -170,7 +173,7 @@ impl Blobs {
         .await
     }
 
-    /// Whether so many bytes of an upload are there.
+    /// Returns whether an upload's file has at least `length` bytes.
     pub async fn has_partial(&self, upload: Uuid, length: u64) -> Result<bool, Error> {
         let path = self.partial_path(upload);
         self.blocking(move || match fs::metadata(&path) {
@@ -255,7 +258,7 @@ async fn fresh(blobs: &Blobs, path: &Path) -> Result<Writer, Error> {
         .await
 }
 
-/// With it, whether the bytes had to be hashed again.
+/// Opens a file for appending; the flag is true when the bytes had to be hashed again.
 async fn resumed(
     blobs: &Blobs,
     path: &Path,
@@ -285,7 +288,7 @@ async fn resumed(
 /// The file under an upload's name.
 struct FoundPartial {
     file: File,
-    /// No one else has another name for it.
+    /// True when the file has no other name.
     is_own: bool,
 }
 
@@ -357,8 +360,8 @@ async fn copied(blobs: &Blobs, file: File, path: &Path, length: u64) -> Result<F
         .await
 }
 
-/// Copies [`TURN_BYTES`], or the fewer that are left, and brings them to the disk, so that no one has to wait for the flush of all
-/// of them at the end. Returns how many; leaves `store.min_free`.
+/// Copies [`TURN_BYTES`], or the fewer that are left, and flushes them to the disk, so that the flush at the end is
+/// short. Returns how many; keeps `store.min_free` free.
 fn copy_turn(
     blobs: &Blobs,
     file: &File,
@@ -406,7 +409,7 @@ fn restored(state: &[u8]) -> Option<Sha256> {
     Sha256::deserialize(&state).ok()
 }
 
-/// The file's position stays.
+/// Hashes a file's bytes again; the file's position is unchanged.
 async fn hashed_again(blobs: &Blobs, file: File, path: &Path) -> Result<Writer, Error> {
     let reader = file
         .try_clone()
@@ -508,7 +511,7 @@ mod tests {
         assert!(store.blobs().has_partial(id, 17).await.unwrap());
         let told = append(&store, id, told, b"!").await;
         assert_eq!(fs::read(store.blobs().partial_path(id)).unwrap(), b"told!");
-        // Nothing is told: from the beginning.
+        // An empty state: from the beginning.
         append(&store, id, PartialState::default(), b"new").await;
         let refused = store.blobs().partial(id, told).await.unwrap_err();
         assert!(matches!(refused, Error::NotFound(_)), "{refused}");
@@ -519,7 +522,8 @@ mod tests {
         assert!(store.blobs().has_partial(id, 0).await.unwrap());
     }
 
-    /// Its row could not be written, say; the same bytes may be another's blob since.
+    /// Checks a file that became a blob although its row could not be written, say; the same bytes may be another's
+    /// blob since.
     #[tokio::test]
     async fn a_file_that_became_a_blob_is_not_written_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -568,13 +572,13 @@ mod tests {
         let blob = blobs.path(&sealed.blob().hash);
         blobs.cut_partial(id, 4).await.unwrap();
         assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
-        // Its own name goes, and nothing but that.
+        // Only its own name is removed.
         blobs.cut_partial(id, 0).await.unwrap();
         assert!(!path.exists());
         assert_eq!(fs::read_to_string(&blob).unwrap(), "kept and not");
     }
 
-    /// With one permit for all work: anyone who asks meanwhile comes after the turn that is under way.
+    /// Uses one permit for all work: others wait for the running turn only.
     #[tokio::test]
     async fn others_work_while_a_long_file_is_hashed_again_or_copied() {
         let folder = tempfile::tempdir().unwrap();
@@ -606,7 +610,7 @@ mod tests {
                 partial
             };
             let other = async {
-                // Far fewer than the turns that the file takes: an end is heard of late at times.
+                // Far fewer than the turns that the file takes: the end may be noticed late.
                 for _ in 0..2 {
                     blobs.blocking(|| Ok(())).await.unwrap();
                 }

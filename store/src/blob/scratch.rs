@@ -1,7 +1,8 @@
-//! Scratch: what a workflow run makes on its way, at `{data_dir}/scratch/{run}/{position}`.
+//! Scratch files: intermediate results of a workflow run, at `{data_dir}/scratch/{run}/{position}`.
 //!
-//! Nothing here is flushed. Who wants a file again after a crash knows its length and SHA-256 from the run's journal, and makes
-//! it again when they are not what is found; so a file that a power loss cut short or emptied is only lost work.
+//! Nothing here is flushed. An owner that needs a file again after a crash has its length and SHA-256 in the run's
+//! journal, and makes it again when they do not match the file; so a file that a power loss truncated or emptied is
+//! only lost work.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -22,18 +23,18 @@ const PIECE: usize = 256 * 1024;
 /// A scratch file that is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scratched {
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
     pub sha256: [u8; 32],
 }
 
-/// A scratch file that is being written. It stays when this is dropped; the next one of its name takes its place.
+/// Scratch file that is being written. It is kept when this is dropped; the next one of its name replaces it.
 #[derive(Debug)]
 pub struct Scratch {
     blobs: Blobs,
     path: PathBuf,
     writer: File,
-    /// With a position of its own, on the same file whatever lies at the path by then.
+    /// Descriptor with a position of its own, of the same file even when the path has another one by then.
     reader: File,
 }
 
@@ -46,7 +47,7 @@ impl Scratch {
         ))
     }
 
-    /// Hashes what was written; with it the file, opened for reading from its beginning.
+    /// Hashes the written bytes; returns the file too, opened for reading from its beginning.
     pub async fn seal(self) -> Result<(Scratched, File), Error> {
         let blobs = self.blobs.clone();
         blobs
@@ -59,7 +60,8 @@ impl Scratch {
 }
 
 impl Blobs {
-    /// A new scratch file of a run, in place of what lies there. `Error::Full` when the disk is below `store.min_free`.
+    /// Creates a scratch file of a run, replacing an existing one. `Error::Full` when the disk is below
+    /// `store.min_free`.
     pub async fn scratch(&self, run_id: Uuid, position: u32) -> Result<Scratch, Error> {
         let blobs = self.clone();
         self.blocking(move || {
@@ -83,8 +85,8 @@ impl Blobs {
         .await
     }
 
-    /// Opens a scratch file for reading. `None` when it is not there, or is not what was expected: its bytes are read and
-    /// hashed.
+    /// Opens a scratch file for reading. `None` when it does not exist, or has not the expected bytes: they are read
+    /// and hashed.
     pub async fn open_scratch(
         &self,
         run_id: Uuid,
@@ -95,8 +97,8 @@ impl Blobs {
         self.blocking(move || open_expected(&path, &expected)).await
     }
 
-    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that no one who kept a descriptor
-    /// can change it any more. `None` when its bytes are not those expected.
+    /// Makes a blob of a file that a worker wrote: copied, hashed and flushed on the way, so that a process that kept
+    /// a descriptor cannot change it any more. `None` when its bytes are not the expected ones.
     pub async fn seal_scratch(
         &self,
         file: &File,
@@ -146,11 +148,11 @@ impl Blobs {
     }
 }
 
-/// A file of its own, even where an earlier owner of the run still writes to the one of this name, or makes one at this moment:
-/// it gets the name once both descriptors are there.
+/// Creates a new file, even where an earlier owner of the run still writes to the one of this name, or creates one at
+/// this moment: it gets the name once both descriptors are open.
 fn create(path: &Path) -> io::Result<(File, File)> {
     let fresh = path.with_extension(Uuid::new_v4().simple().to_string());
-    // Anyone who writes an MP4 reads in it, to move its index to the front.
+    // The writer of an MP4 reads in it, to move its index to the front.
     let writer = OpenOptions::new()
         .read(true)
         .write(true)

@@ -1,4 +1,5 @@
-//! A temporary file on its way to become a blob: written by an upload or a worker, hashed on the way, sealed at the end.
+//! Temporary file that becomes a blob: written by an upload or a worker, hashed while it is written, sealed at the
+//! end.
 //!
 //! Memory is bounded for each spool, whatever the length of the file.
 
@@ -28,7 +29,7 @@ pub struct Spool {
     appender: Appender,
     head: Vec<u8>,
     written: u64,
-    /// Another has a descriptor to write with: what was hashed on the way does not count.
+    /// True when another process has a descriptor for writing: the hash computed so far does not count.
     is_shared: bool,
 }
 
@@ -46,7 +47,8 @@ impl Spool {
         })
     }
 
-    /// Appends. `Error::Full` when the disk is, or falls below `store.min_free`; the spool is of no use afterwards.
+    /// Appends bytes. `Error::Full` when the disk is full, or falls below `store.min_free`; the spool is unusable
+    /// afterwards.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..missing]);
@@ -54,7 +56,7 @@ impl Spool {
         self.appender.write(&bytes).await
     }
 
-    /// Bytes given to [`Spool::write`]; what a worker wrote shows in the sealed blob.
+    /// Returns the bytes given to [`Spool::write`]; a worker's bytes show in the sealed blob.
     pub fn len(&self) -> u64 {
         self.written
     }
@@ -68,8 +70,9 @@ impl Spool {
         &self.head
     }
 
-    /// A descriptor for another, such as a worker, to write the file through; its position is shared by all
-    /// duplicates. [`Spool::seal`] makes the blob of a copy then: anyone who kept a descriptor cannot change it any more.
+    /// Returns a descriptor with which another process, such as a worker, writes the file; its position is shared by
+    /// all duplicates. [`Spool::seal`] makes the blob of a copy then: a process that kept a descriptor cannot change
+    /// it any more.
     pub fn file(&mut self) -> Result<File, Error> {
         self.is_shared = true;
         let file = &self.appender.writer()?.file;
@@ -79,7 +82,7 @@ impl Spool {
         ))
     }
 
-    /// What was written so far, opened for reading only, with a position of its own.
+    /// Opens what was written so far for reading only, with a position of its own.
     pub async fn reader(&mut self) -> Result<File, Error> {
         self.appender.flush().await?;
         let path = self.link.0.clone();
@@ -120,7 +123,7 @@ pub(super) fn temporary_writer(blobs: &Blobs) -> Result<(Temporary, Writer), Err
     Ok((Temporary(path), writer))
 }
 
-/// Flushed through a descriptor of its own: the one that wrote may be gone already.
+/// Flushes the file through a descriptor of its own: the one that wrote may be closed already.
 fn sync(path: &Path) -> Result<(), Error> {
     File::open(path)
         .and_then(|file| file.sync_all())
@@ -144,8 +147,8 @@ pub(super) fn placed(
     })
 }
 
-/// A blob of what another wrote to a file that may lie at `path`, read from its beginning without moving its position;
-/// blocks.
+/// Makes a blob of a file that another process wrote, which may be at `path`, read from its beginning without moving
+/// its position; blocks.
 pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<Sealed, Error> {
     let (link, mut writer) = temporary_writer(blobs)?;
     let (mut head, mut size) = (Vec::new(), 0);
@@ -167,7 +170,7 @@ pub(super) fn sealed_copy(blobs: &Blobs, shared: &File, path: &Path) -> Result<S
     placed(blobs, link, blob, head)
 }
 
-/// A blob whose bytes are on the disk under its name. Until it is dropped a link of its own keeps them, so that a sweep
+/// Blob whose bytes are on the disk under its name. Until it is dropped a link of its own keeps them, so that a sweep
 /// between sealing and [`crate::blobs::record`] loses nothing.
 #[derive(Debug)]
 pub struct Sealed {
@@ -187,7 +190,7 @@ impl Sealed {
         &self.head
     }
 
-    /// Puts the file in its place again when someone has swept it away; blocks, for microseconds when all is well.
+    /// Restores the file under the blob's name when a sweep has removed it; blocks, for microseconds when it exists.
     pub(crate) fn ensure_placed(&self) -> Result<(), Error> {
         match fs::metadata(self.blobs.path(&self.blob.hash)) {
             Ok(found) if found.len() == self.blob.size => Ok(()),
@@ -201,7 +204,7 @@ impl Sealed {
 pub(super) struct Temporary(pub(super) PathBuf);
 
 impl Temporary {
-    /// Gives the file a lasting name, in place of what has it.
+    /// Gives the file a permanent name, replacing an existing file.
     pub(super) fn rename(mut self, lasting: &Path) -> io::Result<()> {
         fs::rename(&self.0, lasting)?;
         self.0 = PathBuf::new();

@@ -1,8 +1,9 @@
 //! Password hashes: Argon2id in memory that is kept and reused.
 //!
-//! A hash works in 19 MiB. The allocator does not give blocks of that size back to the system once threads come and go, so
-//! [`CONCURRENT_HASHES`] blocks are all that this process ever has; each is made at its first use. A further caller waits, which
-//! bounds hashes at a time whatever callers do. Call these functions on the blocking pool: they take tens of milliseconds.
+//! A hash works in 19 MiB. The allocator does not return blocks of that size to the system once threads start and end,
+//! so this process has [`CONCURRENT_HASHES`] blocks at most; each is made at its first use. A further caller waits,
+//! which bounds concurrent hashes whatever callers do. Call these functions on the blocking pool: they take tens of
+//! milliseconds.
 
 use std::{
     fmt,
@@ -18,22 +19,22 @@ use subtle::ConstantTimeEq as _;
 use super::{Secret, password, random_bytes};
 use crate::Error;
 
-/// Hashes at a time, and so blocks of 19 MiB that are kept: as many as two cores bear beside live streams.
+/// Concurrent hashes, and so blocks of 19 MiB that are kept: as many as two cores can run beside live streams.
 pub const CONCURRENT_HASHES: usize = 2;
 
 /// The parameters of new hashes, 19 MiB, 2 passes and 1 lane, are those of OWASP's Password Storage Cheat Sheet.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// Passes that a stored hash may ask for.
+/// Greatest number of passes of a stored hash.
 const MAX_PASSES: u32 = 8;
 const SALT_BYTES: usize = 16;
-/// Longest password taken, in bytes: a bound on the work that a sign-in can ask for.
+/// Longest accepted password, in bytes: bounds the work of a sign-in.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 static MEMORY: Memory = Memory::new();
 
-/// An Argon2id hash in the PHC string format, as it is stored.
+/// Argon2id hash in the PHC string format, as it is stored.
 #[derive(Clone, sqlx::Type)]
 #[sqlx(transparent)]
 pub struct PasswordHash(String);
@@ -44,7 +45,7 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// Refuses passwords that cannot be used: empty, or longer than 1024 bytes.
+/// Rejects passwords that cannot be used: empty, or longer than 1024 bytes.
 pub fn check_password(password: &Secret) -> Result<(), Error> {
     match password.expose().len() {
         0 => Err(Error::Invalid(
@@ -82,7 +83,7 @@ pub fn hash_password(password: &Secret) -> Result<PasswordHash, Error> {
     Ok(PasswordHash(Phc { hash, ..phc }.to_string()))
 }
 
-/// Whether the password is the hashed one. Blocks for tens of milliseconds.
+/// Returns whether the password matches the hash. Blocks for tens of milliseconds.
 ///
 /// A hash that cannot be read, or that asks for more than 19 MiB or 8 passes, verifies no password.
 pub fn verify_password(password: &Secret, hash: &PasswordHash) -> bool {
@@ -117,13 +118,14 @@ fn matches(password: &Secret, hash: &PasswordHash) -> Option<bool> {
     Some((*output).ct_eq(expected.as_bytes()).into())
 }
 
-/// Gives the blocks that are not in use back to the system; the next hash makes its own again. For the start, after which a
-/// service may run for long before a password is checked.
+/// Returns unused blocks to the system; the next hash allocates its own again. For the start, after which a service
+/// may run for long before a password is checked.
 pub fn release_memory() {
     MEMORY.release();
 }
 
-/// Takes the time of [`verify_password`] and is always false: for a user who does not exist, so that time does not tell.
+/// Takes the time of [`verify_password`] and returns false: for a user who does not exist, so that the time does not
+/// reveal that.
 pub fn verify_no_one(password: &Secret) -> bool {
     static DUMMY_HASH: LazyLock<Option<PasswordHash>> =
         LazyLock::new(|| hash_password(&self::password()).ok());
@@ -178,7 +180,7 @@ impl Memory {
     }
 }
 
-/// A block in use; returned when it is dropped, so that a panic does not lose it.
+/// Block in use; returned when it is dropped, so that a panic does not lose it.
 struct Taken<'a> {
     memory: &'a Memory,
     block: Vec<Block>,
@@ -192,7 +194,7 @@ impl Drop for Taken<'_> {
             .free
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Allocated blocks come first, to be taken again before one is made.
+        // Allocated blocks come first, so that they are reused before one is made.
         if let Some(place) = free.iter().position(Option::is_none) {
             free[place] = Some(block);
             free.sort_by_key(|block| block.as_ref().is_none_or(Vec::is_empty));
@@ -247,7 +249,7 @@ mod tests {
         }
     }
 
-    /// As the `argon2` crate alone makes and checks them, in memory of its own.
+    /// Compares with hashes that the `argon2` crate alone makes and checks, in memory of its own.
     #[test]
     fn hashes_are_those_of_the_library() {
         use argon2::{PasswordHasher as _, PasswordVerifier as _};

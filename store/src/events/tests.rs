@@ -107,7 +107,7 @@ async fn the_events_of_a_resource_are_numbered() {
     assert_eq!(remembered().await, ["job:2"]);
 }
 
-/// Which endpoints get what: by subscription, by state, by account.
+/// Checks which endpoints get an event: by subscription, by state, by account.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_goes_to_those_who_are_to_get_it() {
     let world = World::new().await;
@@ -211,7 +211,7 @@ async fn many_endpoints_get_one_each() {
     assert_eq!(endpoints.len(), 1_000);
 }
 
-/// A unit that fails leaves neither an event nor a delivery nor a number, and no one hears of it.
+/// Checks that a unit that fails leaves neither an event nor a delivery nor a number, and publishes none.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_shares_the_fate_of_its_change() {
     let world = World::new().await;
@@ -239,7 +239,8 @@ async fn an_event_shares_the_fate_of_its_change() {
     assert!(event.body.contains(r#""sequence":1"#), "{}", event.body);
 }
 
-/// Anyone who is told of an event can read it: it is told after the commit. The last of a unit and of a group counts.
+/// Checks that an event is published after the commit, so that followers can read it. The last of a unit and of a
+/// group counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_newest_event_is_told_once_it_can_be_read() {
     let world = World::new().await;
@@ -307,7 +308,7 @@ async fn a_feed_is_the_accounts_and_goes_by_commits() {
     );
 }
 
-/// Another account's loss is not this one's, and a number is not given twice.
+/// Checks that another account's loss is not this one's, and that a number is not given twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feed_knows_how_far_it_was_cut() {
     let world = World::new().await;
@@ -334,7 +335,7 @@ async fn a_feed_knows_how_far_it_was_cut() {
     assert!(world.event(NOW).await.seq > theirs.seq);
 }
 
-/// What retention may take: an event that no delivery names, and only then.
+/// Checks that retention deletes an event only when no delivery names it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_stays_while_a_delivery_names_it() {
     let world = World::new().await;

@@ -1,4 +1,5 @@
-//! How a job ends: done, cancelled, or given up because its owner kept dying. What no result came out of is given back.
+//! End of a job: done, cancelled, or given up because its owner kept dying. The operations of items without a result
+//! are refunded.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -11,11 +12,11 @@ use crate::{
     work::{self, Lease},
 };
 
-/// The error code of a job, and of its unfinished files, whose owner died too often.
+/// Error code of a job, and of its unfinished files, whose owner crashed too often.
 const CRASHED: &str = "crashed";
 
-/// Ends a job none of whose items is pending: completed when a file came out, else failed with the first file's error.
-/// `keep_ms`: how long the results can be downloaded. `Error::Conflict` when the lease is lost.
+/// Ends a job none of whose items is pending: completed when it has a result file, else failed with the first file's
+/// error. `keep_ms`: how long the results can be downloaded. `Error::Conflict` when the lease is lost.
 pub async fn finish(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -44,7 +45,7 @@ pub async fn finish(
     end(tx, job.id, JobState::Failed, first, keep_ms, now_ms).await
 }
 
-/// Cancels a job that is pending or being worked on; results that are there stay. `Error::Conflict` when it has ended,
+/// Cancels a job that is pending or running; existing results are kept. `Error::Conflict` when it has ended,
 /// `Error::NotFound` when it is unknown or another account's.
 pub async fn cancel(
     tx: &mut Tx<'_>,
@@ -69,8 +70,8 @@ pub async fn cancel(
     end(tx, id, JobState::Cancelled, None, keep_ms, now_ms).await
 }
 
-/// Ends a job whose row of [`work`] was given up; the job as it is then. `None` for one that has ended meanwhile, or is
-/// gone: it stays as it is.
+/// Ends a job whose row of [`work`] was given up; returns the job as it is then. `None` for one that has ended
+/// meanwhile, or was deleted: it is left as it is.
 pub async fn give_up(
     tx: &mut Tx<'_>,
     id: Uuid,

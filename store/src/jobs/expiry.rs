@@ -1,4 +1,4 @@
-//! What the janitor takes away: results after their time, and old jobs.
+//! Deletions by the janitor: results after their time, and old jobs.
 
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::{
     lineage::{self, Derived, DerivedKind},
 };
 
-/// Lets go of the results of jobs whose downloads have expired, at most `limit` rows of files and jobs together; returns
+/// Deletes the results of jobs whose downloads have expired, at most `limit` rows of files and jobs together; returns
 /// how many. Their blobs are swept, once nothing else names them.
 pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> Result<u64, Error> {
     let mut left = u64::from(limit);
@@ -32,7 +32,7 @@ pub(crate) async fn expire_results(tx: &mut Tx<'_>, now_ms: i64, limit: u32) -> 
     Ok(u64::from(limit) - left)
 }
 
-/// At most `limit` of them; a job may have thousands.
+/// Deletes at most `limit` of a job's results; a job may have thousands.
 async fn forget_results(tx: &mut Tx<'_>, job_id: Uuid, limit: u64) -> Result<u64, Error> {
     let gone: Vec<Uuid> = query_scalar(
         "UPDATE job_files SET result_blob = NULL, attachment_blob = NULL WHERE id IN (

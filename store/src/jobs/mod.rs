@@ -1,7 +1,8 @@
-//! Conversion jobs: what was asked, what is done, and what came out. The row is the truth that actors work from.
+//! Conversion jobs: the request, the progress and the results. Actors work from the row.
 //!
-//! A job has items: one operation each, with its inputs and its one result. Its owner writes through a lease of the kind
-//! [`KIND`] ([`progress`](self::begin)); results can be downloaded until the job's expiry, inputs go when it ends.
+//! A job has items: one operation each, with its inputs and its one result. Its owner writes through a lease of the
+//! kind [`KIND`] ([`progress`](self::begin)); results can be downloaded until the job's expiry, inputs are deleted
+//! when it ends.
 
 mod ending;
 mod expiry;
@@ -24,7 +25,7 @@ pub use ending::{cancel, finish, give_up};
 pub(crate) use expiry::{delete_ended_before, expire_results};
 pub use progress::{NewAttachment, NewResult, begin, complete_item, expand, fail_item};
 
-/// Of a job's row in [`work`].
+/// Kind of a job's row in [`work`].
 pub const KIND: &str = "job";
 
 /// Free positions after each item of a request, which the members of an archive take in its place.
@@ -35,7 +36,7 @@ const POSITIONS_BETWEEN: i64 = 1 << 20;
 pub enum JobType {
     Convert,
     Compress,
-    /// One of the media tools.
+    /// Call of one of the media tools.
     Tool,
 }
 
@@ -54,7 +55,7 @@ impl JobType {
 pub enum JobState {
     Pending,
     Processing,
-    /// At least one file came out.
+    /// The job has at least one result file.
     Completed,
     Failed,
     Cancelled,
@@ -108,7 +109,7 @@ impl ItemState {
     }
 }
 
-/// What the account's plan allowed when the job was made; 0 means no bound.
+/// Bounds of the account's plan when the job was made; 0 means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
     /// Files of the job, the members of archives among them.
@@ -146,16 +147,16 @@ pub struct Job {
     pub archive_size: Option<i64>,
     pub error: Option<String>,
     pub error_code: Option<String>,
-    /// Its first file's name, as it was asked for.
+    /// Name of its first file, as requested.
     pub filename: String,
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub completed_at: Option<i64>,
-    /// Until then results can be downloaded; `None` until the job ends, and once they are gone.
+    /// Time until which results can be downloaded; `None` until the job ends, and once they are deleted.
     pub expires_at: Option<i64>,
 }
 
-/// One operation of a job and its result.
+/// Operation of a job with its result.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Item {
     pub id: Uuid,
@@ -163,7 +164,7 @@ pub struct Item {
     pub position: i64,
     #[sqlx(json)]
     pub operation: serde_json::Value,
-    /// What was charged for it.
+    /// Operations charged for the item.
     pub operations: i64,
     pub state: ItemState,
     pub original_name: String,
@@ -178,7 +179,7 @@ pub struct Item {
     pub height: Option<u32>,
     pub duration_ms: Option<i64>,
     pub applied_quality: Option<u8>,
-    /// What an inspection found.
+    /// Facts that an inspection found.
     #[sqlx(json(nullable))]
     pub facts: Option<serde_json::Value>,
     pub stored_file_id: Option<Uuid>,
@@ -187,7 +188,7 @@ pub struct Item {
     pub attachment_name: Option<String>,
     pub attachment_mime: Option<String>,
     pub attachment_size: Option<i64>,
-    /// What it was stored as.
+    /// File as which the result was stored.
     pub attachment_file_id: Option<Uuid>,
     pub error: Option<String>,
     pub error_code: Option<String>,
@@ -205,7 +206,7 @@ pub struct Attachment {
 }
 
 impl Item {
-    /// Of the result, where it has one.
+    /// Returns the attachment of the result, if there is one.
     pub fn attachment(&self) -> Option<Attachment> {
         Some(Attachment {
             blob: self.attachment_blob,
@@ -217,7 +218,7 @@ impl Item {
     }
 }
 
-/// What an operation reads.
+/// Input of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Input {
     pub blob: BlobHash,
@@ -238,16 +239,16 @@ pub struct NewJob {
     pub folder_id: Option<Uuid>,
     pub archives: bool,
     pub allowance: Allowance,
-    /// In the order of the answer; at least one.
+    /// Items in the order of the answer; at least one.
     pub items: Vec<NewItem>,
     pub idempotency: Option<Idempotency>,
 }
 
-/// One operation to be done.
+/// Operation to be done.
 #[derive(Clone, Debug)]
 pub struct NewItem {
     pub operation: serde_json::Value,
-    /// What it costs.
+    /// Operations that it costs.
     pub operations: u64,
     pub source_file_id: Option<Uuid>,
     /// The first one gives the item its name.
@@ -260,14 +261,14 @@ pub enum Submitted {
     New(Job),
     /// An earlier request had the same key and parameters; nothing was charged.
     Known(Job),
-    /// The month's operations do not suffice; nothing was changed.
+    /// The month's operations are used up; nothing was changed.
     UsedUp {
         used: u64,
     },
 }
 
-/// Charges the account, records the blobs of its uploads and makes the job, with its row of [`work`]. Inputs name one of
-/// `uploads` or a blob that a file of the account names; that file, and the folder, may be gone by now.
+/// Charges the account, records the blobs of its uploads and makes the job, with its row of [`work`]. Inputs name one
+/// of `uploads` or a blob that a file of the account names; that file, and the folder, may be deleted by now.
 /// `Error::Conflict` when the idempotency key was used for other parameters.
 pub async fn submit(
     tx: &mut Tx<'_>,
@@ -424,7 +425,7 @@ pub async fn items_of_state(
     .await?)
 }
 
-/// How many items of its job stand before this one. Stays the same once the job's archives are opened.
+/// Counts the items of its job before this one. Stays the same once the job's archives are opened.
 pub async fn index_of(db: &mut impl Connection, item: &Item) -> Result<u64, Error> {
     let before: i64 =
         query_scalar("SELECT count(*) FROM job_files WHERE job_id = $1 AND position < $2")
@@ -435,7 +436,7 @@ pub async fn index_of(db: &mut impl Connection, item: &Item) -> Result<u64, Erro
     Ok(u64::try_from(before).unwrap_or(0))
 }
 
-/// For a download of its result. `Error::NotFound` when there is none.
+/// Returns an item, for a download of its result. `Error::NotFound` when there is none.
 pub async fn item(db: &mut impl Connection, id: Uuid) -> Result<Item, Error> {
     query_as("SELECT * FROM job_files WHERE id = $1")
         .bind(id)
@@ -444,7 +445,7 @@ pub async fn item(db: &mut impl Connection, id: Uuid) -> Result<Item, Error> {
         .ok_or(Error::NotFound("result"))
 }
 
-/// What an item reads, in the order of its operation; empty once the job has ended.
+/// Returns the inputs of an item, in the order of its operation; empty once the job has ended.
 pub async fn inputs(db: &mut impl Connection, item_id: Uuid) -> Result<Vec<Input>, Error> {
     Ok(query_as(
         "SELECT blob, filename, size, member FROM job_inputs WHERE job_file_id = $1 ORDER BY number",
@@ -477,7 +478,7 @@ pub async fn list(
     .await?)
 }
 
-/// How many jobs of that state, or of any, the account has.
+/// Counts the account's jobs of that state, or of any.
 pub async fn count(
     db: &mut impl Connection,
     account_id: Uuid,

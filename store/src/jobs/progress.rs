@@ -1,4 +1,4 @@
-//! What a job's owner records while it works. Every write asks for its lease first, so that an owner that was replaced
+//! Records of a job's owner while it works. Every write checks its lease first, so that an owner that was replaced
 //! changes nothing and nothing is doubled.
 
 use sqlx::{query, query_as, types::Json};
@@ -12,10 +12,10 @@ use crate::{
     work::{self, Lease},
 };
 
-/// What came out of an item. Its blob is recorded, and its file made, by the caller in the same transaction.
+/// Result of an item. Its blob is recorded, and its file made, by the caller in the same transaction.
 #[derive(Clone, Debug, Default)]
 pub struct NewResult {
-    /// `None` for an operation that only tells facts.
+    /// `None` for an operation that only returns facts.
     pub blob: Option<BlobHash>,
     pub filename: String,
     pub mime_type: String,
@@ -39,8 +39,8 @@ pub struct NewAttachment {
     pub stored_file_id: Option<Uuid>,
 }
 
-/// Notes that the job is being worked on, in the transaction that claims it. The job, when this is the first time; again
-/// after an interruption changes nothing.
+/// Marks the job as running, in the transaction that claims it. Returns the job the first time; after an interruption
+/// it changes nothing.
 pub async fn begin(tx: &mut Tx<'_>, job_id: Uuid, now_ms: i64) -> Result<Option<Job>, Error> {
     Ok(query_as(
         "UPDATE jobs SET state = 'processing', started_at = $2 WHERE id = $1 AND state = 'pending' RETURNING *",
@@ -96,7 +96,8 @@ pub async fn expand(
     Ok(charge)
 }
 
-/// Records an item's result; the job as it is then. `Error::Conflict` when the lease is lost or the item has ended.
+/// Records an item's result; returns the job as it is then. `Error::Conflict` when the lease is lost or the item has
+/// ended.
 pub async fn complete_item(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -152,7 +153,7 @@ async fn attach(tx: &mut Tx<'_>, item_id: Uuid, attachment: &NewAttachment) -> R
     Ok(())
 }
 
-/// Records why an item failed, and gives back what it cost; the job as it is then. Errors as [`complete_item`].
+/// Records why an item failed, and refunds what it cost; returns the job as it is then. Errors as [`complete_item`].
 pub async fn fail_item(
     tx: &mut Tx<'_>,
     lease: &Lease,

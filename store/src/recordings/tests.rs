@@ -121,7 +121,7 @@ async fn a_recording_becomes_work_once_and_is_ready_with_its_files() {
     assert_eq!(finished.ended_at, Some(NOW + 5));
     // The lease is spent.
     assert!(world.finish(leases[0].clone(), 0).await.is_err());
-    // Told again, nothing changes.
+    // Repeated, it changes nothing.
     world.begin("b1", NOW).await;
     world.end("b1").await;
     assert!(world.claim().await.is_empty());

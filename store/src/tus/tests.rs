@@ -1,4 +1,4 @@
-//! On a real database: how far an upload is, who may move it, and when it goes.
+//! Tests on a real database: progress of an upload, its claims, and its end.
 
 use bytes::Bytes;
 
@@ -122,7 +122,7 @@ impl Site {
             .unwrap();
     }
 
-    /// A direct upload whose bytes are there.
+    /// Makes a direct upload whose bytes have arrived.
     async fn receive_directly(&self, bytes: Vec<u8>) -> Uuid {
         let account = self.account;
         let new = NewUpload {
@@ -223,7 +223,7 @@ async fn a_length_may_be_declared_once_and_not_below_what_is_there() {
     let claimed = site.claim(made.id, 0, None).await.unwrap();
     site.advance(&claimed, 6).await.unwrap();
     is_conflict(site.claim(made.id, 6, Some(5)).await);
-    // The length is told with the file only.
+    // The length is recorded with the file only.
     let exact = site.claim(made.id, 6, Some(6)).await.unwrap();
     assert_eq!(exact.length(), None);
     let longer = site.claim(made.id, 6, Some(9)).await.unwrap();
@@ -278,16 +278,16 @@ async fn what_a_request_may_bring_counts_before_it_comes() {
     assert_eq!(known.held(), 60);
     assert_eq!(used_up(site.create(Some(41), 0).await), 60);
     assert_eq!(used_up(site.claim_for(second, 0, None, Some(41)).await), 60);
-    // More than the upload's length is not held; that is refused elsewhere.
+    // More than the upload's length is not held; that is rejected elsewhere.
     let known = site
         .claim_for(first, 0, None, Some(u64::MAX))
         .await
         .unwrap();
     assert_eq!(known.held(), 90);
-    // A later request holds what it brings itself.
+    // A later request holds its own bytes.
     let known = site.claim_for(first, 0, None, Some(60)).await.unwrap();
 
-    // A body whose length no one knows gets what there is.
+    // A body of unknown length gets the room that is left.
     let unknown = site.claim(second, 0, None).await.unwrap();
     assert_eq!(unknown.held(), 0);
     assert_eq!(site.hold(&unknown, 10, 20).await.unwrap(), 20);
@@ -298,7 +298,7 @@ async fn what_a_request_may_bring_counts_before_it_comes() {
     site.release(&unknown).await;
     assert_eq!(site.get(second, 0).await.unwrap().held(), 30);
 
-    // One that was taken over holds nothing, and frees nothing.
+    // A request that was superseded holds nothing, and frees nothing.
     let later = site.claim_for(first, 0, None, Some(70)).await.unwrap();
     site.release(&known).await;
     assert_eq!(site.get(first, 0).await.unwrap().held(), 70);

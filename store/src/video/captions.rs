@@ -20,7 +20,7 @@ pub struct Caption {
     pub stream_id: Uuid,
     /// BCP 47.
     pub language: String,
-    /// What a player's menu calls it.
+    /// Label in a player's menu.
     pub label: String,
     /// Shown without being chosen; at most one of a stream.
     pub is_default: bool,
@@ -35,7 +35,7 @@ pub struct NewCaption {
     pub language: String,
     pub label: String,
     pub is_default: bool,
-    /// Of all captions of the stream.
+    /// Greatest number of captions of the stream.
     pub most: usize,
     /// Bytes that the account may store in all; 0: no limit.
     pub storage_bytes: u64,
@@ -97,7 +97,7 @@ pub async fn add_caption(
     .await?)
 }
 
-/// Removes a caption, and returns what it was. `Error::NotFound` for an unknown one and for another account's or stream's.
+/// Removes a caption, and returns its row. `Error::NotFound` for an unknown one and for another account's or stream's.
 pub async fn remove_caption(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -126,7 +126,7 @@ pub async fn captions(db: &mut impl Connection, stream_id: Uuid) -> Result<Vec<C
     )
 }
 
-/// As [`captions`], of several streams at once.
+/// Returns the captions of several streams at once, as [`captions`] does of one.
 pub async fn captions_of(
     db: &mut impl Connection,
     streams: &[Uuid],

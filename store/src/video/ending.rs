@@ -1,4 +1,4 @@
-//! How work on a stream begins and ends: ready, failed, given up because its owner kept dying, or deleted.
+//! Begin and end of the work on a stream: ready, failed, given up because its owner kept dying, or deleted.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -15,20 +15,20 @@ use crate::{
     work::{self, Lease},
 };
 
-/// The error code of a stream whose owner died too often.
+/// Error code of a stream whose owner crashed too often.
 const CRASHED: &str = "crashed";
 
-/// Why a stream failed.
+/// Reason of a stream's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A stable word.
+    /// Stable code.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
-/// Notes that the stream is being worked on, in the transaction that claims it. The stream, when this is the first time;
-/// again after an interruption changes nothing.
+/// Marks the stream as running, in the transaction that claims it. Returns the stream the first time; after an
+/// interruption it changes nothing.
 pub async fn begin(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Option<Stream>, Error> {
     Ok(query_as(
         "UPDATE video_streams SET status = 'processing', started_at = $2, updated_at = $2
@@ -40,8 +40,8 @@ pub async fn begin(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Option<Stre
     .await?)
 }
 
-/// The stream is ready: everything is recorded. Its source is let go, and so is a rendition of audio that was never heard.
-/// `Error::Conflict` when the lease is lost.
+/// Makes the stream ready: everything is recorded. Its source is released, and a rendition of audio without any
+/// segment is deleted. `Error::Conflict` when the lease is lost.
 pub async fn finish(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<Stream, Error> {
     work::finish(tx, lease).await?;
     query("DELETE FROM video_renditions WHERE stream_id = $1 AND kind = $2 AND segment_count = 0")
@@ -61,8 +61,8 @@ pub async fn finish(tx: &mut Tx<'_>, lease: &Lease, now_ms: i64) -> Result<Strea
     .ok_or(Error::NotFound("stream"))
 }
 
-/// Gives back what the stream cost, and forgets what was made of it: its folder can go, and its segments are swept.
-/// `Error::Conflict` when the lease is lost.
+/// Refunds what the stream cost, and deletes the rows of its output: its folder can be removed, and its segments are
+/// swept. `Error::Conflict` when the lease is lost.
 pub async fn fail(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -74,8 +74,8 @@ pub async fn fail(
     failed(tx, stream, failure, now_ms).await
 }
 
-/// Fails a stream whose row of [`work`] was given up; the stream as it is then. `None` for one that has ended meanwhile, or
-/// is gone.
+/// Fails a stream whose row of [`work`] was given up; returns the stream as it is then. `None` for one that has ended
+/// meanwhile, or was deleted.
 pub async fn give_up(tx: &mut Tx<'_>, id: Uuid, now_ms: i64) -> Result<Option<Stream>, Error> {
     let stream = match by_id(tx, id).await {
         Ok(stream) if !stream.status.has_ended() => stream,
@@ -115,8 +115,8 @@ async fn failed(
     .await?)
 }
 
-/// Deletes a stream with everything that belongs to it, and returns what it was; one that has not ended is withdrawn from
-/// work and costs nothing. Its folder can go, and its segments are swept. Errors as [`get`].
+/// Deletes a stream with everything that belongs to it, and returns its row; one that has not ended is withdrawn from
+/// work and costs nothing. Its folder can be removed, and its segments are swept. Errors as [`get`].
 pub async fn delete(tx: &mut Tx<'_>, account_id: Uuid, id: Uuid) -> Result<Stream, Error> {
     let stream = get(tx, account_id, id).await?;
     work::withdraw(tx, KIND, id).await?;

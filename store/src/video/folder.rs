@@ -19,12 +19,12 @@ const VIDEO: &str = "video";
 /// A file of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaFile {
-    /// Of the rendition with that name.
+    /// File of the rendition with that name.
     Rendition(String),
     Poster,
-    /// One image of many.
+    /// Storyboard image, one of many.
     StoryboardImage,
-    /// Its map (WebVTT).
+    /// Map of the storyboard (WebVTT).
     StoryboardMap,
 }
 
@@ -44,12 +44,12 @@ impl MediaFile {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A handle; touches nothing on the disk.
+    /// Creates a handle; does not access the disk.
     pub fn of(store: &Store, id: Uuid) -> Self {
         Self::in_dir(store.data_dir(), id)
     }
 
-    /// Of a data folder or a backup.
+    /// Returns the stream's folder in a data folder or a backup.
     pub(crate) fn in_dir(dir: &Path, id: Uuid) -> Self {
         Self(in_data_dir(dir).join(id.to_string()))
     }
@@ -58,7 +58,7 @@ impl Folder {
         self.0.join(file.name())
     }
 
-    /// Makes the folder; one that is there stays as it is.
+    /// Creates the folder; an existing one is left as it is.
     pub fn make(&self) -> Result<(), Error> {
         let parent = self.0.parent().expect("a stream's folder lies in another");
         let is_first = !parent.exists();
@@ -74,9 +74,10 @@ impl Folder {
         create_private_file(&self.path(file))
     }
 
-    /// As [`open`](Self::open), for its only writer: cut or filled up to that length, with its end as the position.
-    /// `Error::Busy` while one that was opened so before, or a copy of its descriptor, is open in any process: a worker whose
-    /// owner has lost the stream may write for a moment longer, and would write into what comes next.
+    /// Opens a file as [`open`](Self::open) does, for its only writer: truncated or filled up to that length, with its
+    /// end as the position. `Error::Busy` while one that was opened so before, or a copy of its descriptor, is open in
+    /// any process: a worker whose owner has lost the stream may write for a moment longer, and would write into the
+    /// next one's file.
     pub fn open_at(&self, file: &MediaFile, length: u64) -> Result<File, Error> {
         let mut opened = self.open(file)?;
         opened.try_lock().map_err(|refused| match refused {
@@ -92,7 +93,7 @@ impl Folder {
         Ok(opened)
     }
 
-    /// Makes what was written to a file durable; its length.
+    /// Flushes a file to the disk; returns its length.
     pub fn flush(&self, file: &MediaFile) -> Result<u64, Error> {
         let opened = self.read(file)?;
         let flushed = opened
@@ -143,12 +144,12 @@ impl Folder {
     }
 }
 
-/// Where the folders of all streams lie, in a data folder or a backup.
+/// Returns the folder of all streams' folders, in a data folder or a backup.
 pub(crate) fn in_data_dir(dir: &Path) -> PathBuf {
     dir.join(VIDEO)
 }
 
-/// The streams that have a folder; other names are not looked at.
+/// Returns the streams that have a folder; other names are skipped.
 pub(crate) fn all(dir: &Path) -> Result<Vec<Uuid>, Error> {
     let folder = in_data_dir(dir);
     if !folder.exists() {

@@ -1,12 +1,12 @@
 //! Video streams: HLS assets that are made of a stored clip once, and then played.
 //!
-//! - A stream's owner writes through a lease of the kind [`KIND`]. Segments are recorded in groups, after their bytes were
-//!   flushed ([`record`]), so that the next owner goes on behind the last of them ([`step_back`]).
+//! - A stream's owner writes through a lease of the kind [`KIND`]. Segments are recorded in groups, after their bytes
+//!   were flushed ([`record`]), so that the next owner continues after the last of them ([`step_back`]).
 //! - The bytes are files of the stream's own folder ([`folder`]), never blobs: one that grows for each rendition. The
 //!   source is a blob, which is kept until the stream has ended.
 //! - Everything in the folder, and captions, count into the account's storage.
-//! - A stream that is deleted or fails is gone at once; of its segments, which may be hundreds of thousands, a sweep removes
-//!   as many at a time as fit a turn of the writer.
+//! - A stream that is deleted or fails is removed at once; of its segments, which may be hundreds of thousands, a
+//!   sweep deletes as many at a time as fit a turn of the writer.
 
 mod captions;
 mod ending;
@@ -33,7 +33,7 @@ pub use streams::{
 };
 pub(crate) use sweep::{sweep_folders, sweep_segments};
 
-/// Of a stream's row in [`crate::work`].
+/// Kind of a stream's row in [`crate::work`].
 pub const KIND: &str = "video";
-/// What a stream costs.
+/// Operations that a stream costs.
 const OPERATIONS: u64 = 1;

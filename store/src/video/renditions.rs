@@ -1,4 +1,4 @@
-//! The renditions of a stream: planned once its source has been looked at, then filled.
+//! Renditions of a stream: planned once its source has been inspected, then filled.
 
 use std::collections::HashMap;
 
@@ -22,18 +22,18 @@ pub enum RenditionKind {
 #[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Rendition {
     pub stream_id: Uuid,
-    /// Of the stream's, video first, from 0.
+    /// Number among the stream's renditions, video first, from 0.
     pub number: u8,
-    /// In addresses and of its file, such as `720p` and `audio`; unique in the stream.
+    /// Name in addresses and of its file, such as `720p` and `audio`; unique in the stream.
     pub name: String,
     pub kind: RenditionKind,
-    /// In pixels; `None` for audio.
+    /// Width in pixels; `None` for audio.
     pub width: Option<u32>,
     pub height: Option<u32>,
-    /// Aimed at, in bits per second, and the most over a second or so.
+    /// Target bit rate, in bits per second, and the maximum over a second or so.
     pub bitrate: u32,
     pub max_bitrate: u32,
-    /// The source's own video or audio, as they are coded.
+    /// True when the source's own video or audio is copied as coded.
     pub is_copy: bool,
     /// RFC 6381; `None` until the init section is stored, as the others.
     pub codecs: Option<String>,
@@ -43,20 +43,20 @@ pub struct Rendition {
     pub init_length: Option<i64>,
     /// Stored ones.
     pub segment_count: u32,
-    /// Of its init section and segments.
+    /// Size of its init section and segments.
     pub size_bytes: i64,
     pub duration_90k: i64,
 }
 
 impl Rendition {
-    /// Measured over what is stored, in bits per second; `None` before the first segment.
+    /// Returns the bit rate of the stored segments, in bits per second; `None` before the first segment.
     pub fn average_bitrate(&self) -> Option<u64> {
         let duration_90k = u64::try_from(self.duration_90k).ok().filter(|it| *it > 0)?;
         let bits = u128::from(self.media_bytes()) * 8;
         u64::try_from(bits * 90_000 / u128::from(duration_90k)).ok()
     }
 
-    /// Of its segments.
+    /// Returns the size of its segments.
     fn media_bytes(&self) -> u64 {
         let init = self.init_length.unwrap_or(0);
         u64::try_from(self.size_bytes - init).unwrap_or(0)
@@ -75,11 +75,11 @@ pub struct PlannedRendition {
     pub is_copy: bool,
 }
 
-/// What the source is, and what is made of it.
+/// Facts of the source, and the renditions to be made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub duration_ms: Option<i64>,
-    /// As shown, in pixels; `None` without pictures.
+    /// Size as shown, in pixels; `None` without video.
     pub size: Option<(u32, u32)>,
     /// Video first.
     pub renditions: Vec<PlannedRendition>,
@@ -147,7 +147,7 @@ pub async fn renditions(
     )
 }
 
-/// As [`renditions`], of several streams at once.
+/// Returns the renditions of several streams at once, as [`renditions`] does of one.
 pub async fn renditions_of(
     db: &mut impl Connection,
     streams: &[Uuid],

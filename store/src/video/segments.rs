@@ -14,8 +14,9 @@ use crate::{
 
 /// Segments of every rendition from which on a stream is played while it grows.
 const PLAYABLE_SEGMENTS: u32 = 3;
-/// Of a stream, in percent: anyone who passes another one got somewhere. Claims start over then, at most twenty times in a
-/// stream's life, so that a source that takes the service with it is given up although each try records a little.
+/// Step of a stream's progress, in percent, that counts as progress of a try. The count of claims restarts then, at
+/// most twenty times in a stream's life, so that a source that crashes the service is given up although each try
+/// records a little.
 const STRIDE: u8 = 5;
 
 /// A piece of a rendition's file.
@@ -23,14 +24,14 @@ const STRIDE: u8 = 5;
 pub struct Segment {
     /// The rendition's number.
     pub rendition: u8,
-    /// From 0.
+    /// Number from 0.
     pub number: u32,
     /// Bytes of the rendition's file.
     #[sqlx(try_from = "i64")]
     pub offset: u64,
     #[sqlx(try_from = "i64")]
     pub length: u64,
-    /// On the stream's timeline, which starts at 0.
+    /// Start on the stream's timeline, which starts at 0.
     pub start_90k: i64,
     pub duration_90k: u32,
     /// Bytes from `offset` on that hold its first picture; 0 for audio.
@@ -39,12 +40,12 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Where the next one begins in the file.
+    /// Returns the offset of the next segment in the file.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 
-    /// Where the next one begins in time.
+    /// Returns the start time of the next segment.
     pub fn end_90k(&self) -> i64 {
         self.start_90k.saturating_add(i64::from(self.duration_90k))
     }
@@ -59,16 +60,16 @@ pub struct Init {
     /// RFC 6381.
     pub codecs: String,
     pub frame_rate: Option<f64>,
-    /// The source's own units, unless a copy that was asked for turned out not to fit.
+    /// True when the rendition has the source's own units, unless a copy that was requested turned out not to fit.
     pub is_copy: bool,
 }
 
-/// What was flushed to the files since the last group.
+/// Segments flushed to the files since the last group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
     pub inits: Vec<Init>,
     pub segments: Vec<Segment>,
-    /// Of 100, of the whole stream.
+    /// Progress of the whole stream, of 100.
     pub progress: u8,
 }
 
@@ -78,8 +79,8 @@ impl Group {
     }
 }
 
-/// Records a group, and that the stream can be played once that is so; the stream as it is then. `Error::Conflict` when the
-/// lease is lost, `Error::OverQuota` when the account's storage is full.
+/// Records a group, and that the stream can be played once that is so; returns the stream as it is then.
+/// `Error::Conflict` when the lease is lost, `Error::OverQuota` when the account's storage is full.
 pub async fn record(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -137,7 +138,7 @@ pub async fn record(
     grown(tx, stream, bytes).await
 }
 
-/// What a group adds to a rendition.
+/// Sums that a group adds to a rendition.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     segments: u32,
@@ -201,14 +202,14 @@ async fn is_playable(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<bool, Error> {
     Ok(fewest.is_some_and(|fewest| fewest >= PLAYABLE_SEGMENTS))
 }
 
-/// Counts more bytes of a stream into the account's storage; the stream as it is then. `Error::OverQuota` when they do not
-/// fit.
+/// Adds bytes of a stream to the account's storage; returns the stream as it is then. `Error::OverQuota` when they do
+/// not fit.
 pub(super) async fn grown(tx: &mut Tx<'_>, stream: Stream, bytes: u64) -> Result<Stream, Error> {
     storage::check(tx, stream.account_id, bytes, stream.allowance.storage_bytes).await?;
     resized(tx, stream, i64::try_from(bytes).unwrap_or(i64::MAX)).await
 }
 
-/// As [`grown`], in either direction and without a limit.
+/// Changes the size as [`grown`] does, in either direction and without a limit.
 pub(super) async fn resized(tx: &mut Tx<'_>, stream: Stream, bytes: i64) -> Result<Stream, Error> {
     storage::add(tx, stream.account_id, 0, bytes).await?;
     Ok(
@@ -220,8 +221,8 @@ pub(super) async fn resized(tx: &mut Tx<'_>, stream: Stream, bytes: i64) -> Resu
     )
 }
 
-/// Forgets what is made again: the segments of video from `kept` on, all of audio, and without any that are kept the init
-/// sections too; the stream as it is then. `Error::Conflict` when the lease is lost.
+/// Deletes what is made again: the segments of video from `kept` on, all of audio, and without any that are kept the
+/// init sections too; returns the stream as it is then. `Error::Conflict` when the lease is lost.
 pub async fn step_back(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -268,7 +269,7 @@ pub async fn step_back(
     resized(tx, stream.ok_or(Error::NotFound("stream"))?, after - before).await
 }
 
-/// Of all renditions.
+/// Returns the size of all renditions.
 async fn size(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<i64, Error> {
     Ok(query_scalar(
         "SELECT coalesce(sum(size_bytes), 0) FROM video_renditions WHERE stream_id = $1",
@@ -278,7 +279,8 @@ async fn size(tx: &mut Tx<'_>, stream_id: Uuid) -> Result<i64, Error> {
     .await?)
 }
 
-/// A stream's, by rendition and number; none of one that has failed or is gone, although they may not be swept yet.
+/// Returns a stream's segments, by rendition and number; none of one that has failed or was deleted, although they may
+/// not be swept yet.
 pub async fn segments(db: &mut impl Connection, stream_id: Uuid) -> Result<Vec<Segment>, Error> {
     Ok(query_as(
         "SELECT rendition, number, offset, length, start_90k, duration_90k, key_length FROM video_segments

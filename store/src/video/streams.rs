@@ -46,13 +46,13 @@ impl StreamStatus {
     }
 }
 
-/// Who may play a stream.
+/// Access to the playback of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Access {
-    /// Anyone who knows its playback id.
+    /// Playback with the playback id alone.
     Public,
-    /// Anyone with a token.
+    /// Playback with a token.
     Signed,
 }
 
@@ -71,7 +71,7 @@ impl Access {
     }
 }
 
-/// A rendition of a profile of the user's own.
+/// Rendition of a custom profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomRendition {
     /// The short edge of the upright picture, in pixels.
@@ -86,35 +86,35 @@ pub struct Stream {
     pub account_id: Uuid,
     /// The stored file that it is made of; `None` also when that is deleted.
     pub source_file_id: Option<Uuid>,
-    /// Its bytes, until the stream has ended.
+    /// Blob of the source, until the stream has ended.
     pub source_blob: Option<BlobHash>,
     pub source_filename: String,
     pub title: String,
     /// `pb_` and 20 base62, unique.
     pub playback_id: String,
     pub status: StreamStatus,
-    /// Of 100, as of the last change of the row.
+    /// Progress of 100, as of the last change of the row.
     pub progress: u8,
     /// Three segments of every rendition are stored, or all.
     pub playable: bool,
     pub profile: String,
-    /// What a custom profile consists of.
+    /// Renditions of a custom profile.
     #[sqlx(json)]
     pub custom_renditions: Vec<CustomRendition>,
     pub segment_duration_s: u32,
     pub access: Access,
-    /// Of tokens for which nothing else is asked.
+    /// Lifetime of tokens for which none is requested.
     pub token_ttl_s: Option<u32>,
     #[sqlx(json)]
     pub allowed_domains: Vec<String>,
-    /// `None` until the source has been looked at, as width and height, which a stream without pictures never has.
+    /// `None` until the source has been inspected, like width and height, which a stream without video never has.
     pub duration_ms: Option<i64>,
-    /// As shown, in pixels.
+    /// Width as shown, in pixels.
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub has_poster: bool,
     pub has_storyboard: bool,
-    /// Of everything in its folder, as it counts into the account's storage.
+    /// Size of everything in its folder, as it counts into the account's storage.
     pub size_bytes: i64,
     #[sqlx(json)]
     pub allowance: Allowance,
@@ -128,12 +128,12 @@ pub struct Stream {
     pub ready_at: Option<i64>,
 }
 
-/// What a stream is made of: a blob that is recorded in the same transaction, or that something of the account names.
+/// Source of a stream: a blob that is recorded in the same transaction, or that something of the account names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSource {
     pub blob: BlobHash,
     pub filename: String,
-    /// The stored file with these bytes; may be gone by now.
+    /// Stored file with these bytes; may be deleted by now.
     pub file_id: Option<Uuid>,
 }
 
@@ -159,13 +159,13 @@ pub enum Submitted {
     New(Box<Stream>),
     /// An earlier request had the same key and parameters; nothing was charged.
     Known(Box<Stream>),
-    /// The month's operations do not suffice; nothing was changed.
+    /// The month's operations are used up; nothing was changed.
     UsedUp {
         used: u64,
     },
 }
 
-/// What to change; `None` leaves a field as it is, `Some(None)` empties it.
+/// Changes of a stream; `None` leaves a field as it is, `Some(None)` empties it.
 #[derive(Clone, Debug, Default)]
 pub struct StreamPatch {
     pub title: Option<String>,
@@ -210,7 +210,7 @@ pub async fn create(tx: &mut Tx<'_>, new: &NewStream, now_ms: i64) -> Result<Sub
     Ok(Submitted::New(Box::new(stream)))
 }
 
-/// What [`create`] notes of a stream's source.
+/// Returns the derived object under which [`create`] records a stream's source.
 pub(super) fn derived(id: Uuid) -> Derived {
     Derived {
         kind: DerivedKind::Rendition,
@@ -271,7 +271,7 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Stream, Error> 
         .ok_or(Error::NotFound("stream"))
 }
 
-/// A stream that plays one of the files asked for.
+/// Stream that plays one of the requested files.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Showing {
     pub source_file_id: Uuid,
@@ -303,11 +303,11 @@ pub async fn by_playback_id(db: &mut impl Connection, playback_id: &str) -> Resu
         .ok_or(Error::NotFound("stream"))
 }
 
-/// Which streams of an account are listed; by default all.
+/// Filter of an account's streams; by default all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamFilter {
     pub status: Option<StreamStatus>,
-    /// Only those made of this file.
+    /// Only streams made of this file.
     pub source_file_id: Option<Uuid>,
 }
 
@@ -334,7 +334,7 @@ pub async fn list(
     .await?)
 }
 
-/// Changes what the patch names; returns the row as it is then. Errors as [`get`].
+/// Changes the fields of the patch; returns the row as it is then. Errors as [`get`].
 pub async fn update(
     tx: &mut Tx<'_>,
     account_id: Uuid,

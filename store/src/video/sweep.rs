@@ -1,5 +1,5 @@
-//! What belongs to no stream any more: segments of those that are gone or have failed, which the schema's triggers note in
-//! the same transaction, and folders, when a process died between a deletion, or a failure, and their removal.
+//! Removal of what belongs to no stream any more: segments of deleted or failed streams, which the schema's triggers
+//! note in the same transaction, and folders, when a process died between a deletion, or a failure, and their removal.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::{
     rows::{hex, json},
 };
 
-/// Folders that are asked about at a time.
+/// Folders that are looked up at a time.
 const PAGE: usize = 200;
 
-/// Deletes the segments of streams that failed and of those that are gone, in turns of the writer; returns how many rows.
+/// Deletes the segments of failed and deleted streams, in turns of the writer; returns how many rows.
 pub(crate) async fn sweep_segments(store: &Store) -> Result<u64, Error> {
     in_turns(store, |tx, most| Box::pin(delete_discarded(tx, most))).await
 }
 
-/// At most `most` rows, stream by stream; returns how many. A stream is noted until the last of its segments is deleted, so
-/// that the next turn, in this process or in another, goes on where this one ended.
+/// Deletes at most `most` rows, stream by stream; returns how many. A stream is noted until the last of its segments
+/// is deleted, so that the next turn, in this process or in another, continues where this one ended.
 pub(super) async fn delete_discarded(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     let most = u64::from(most);
     let mut rows = 0;
@@ -58,8 +58,8 @@ async fn delete_segments(tx: &mut Tx<'_>, stream_id: Uuid, most: u64) -> Result<
     Ok(deleted.rows_affected())
 }
 
-/// Removes the folders of streams that failed and of those that are gone; returns how many. A folder is made after its
-/// stream's row, and by the owner of the row only.
+/// Removes the folders of failed and deleted streams; returns how many. A folder is made after its stream's row, and
+/// by the owner of the row only.
 pub(crate) async fn sweep_folders(store: &Store) -> Result<u64, Error> {
     let data_dir = store.data_dir().to_owned();
     let found = store

@@ -1,4 +1,4 @@
-//! On a real database: an account with a stream, what is recorded of it, and how it ends.
+//! Tests on a real database: an account with a stream, its records, and its end.
 
 mod again;
 
@@ -447,7 +447,7 @@ impl Bench {
     }
 }
 
-/// Rows of segments, of whichever stream, and streams whose segments are to be swept.
+/// Returns the numbers of segment rows, of any stream, and of streams whose segments are to be swept.
 async fn rows_left(store: &Store) -> (i64, i64) {
     let statement =
         "SELECT (SELECT count(*) FROM video_segments), (SELECT count(*) FROM video_discarded)";
@@ -490,7 +490,7 @@ async fn a_long_stream_is_gone_at_once_and_its_segments_go_in_turns() {
     drop(reader);
     assert_eq!(bench.stored().await, 3 * 410, "only what is kept counts");
 
-    // The process is killed after a turn: what was committed is what the next one finds.
+    // The process is killed after a turn: the next one continues from what was committed.
     let turn = bench.write(|tx| Box::pin(sweep::delete_discarded(tx, 1_000)));
     assert_eq!(turn.await.unwrap(), 1_000);
     assert_eq!(rows_left(&store).await, (all - 1_000, 2));
@@ -506,7 +506,7 @@ async fn a_long_stream_is_gone_at_once_and_its_segments_go_in_turns() {
     assert_eq!(row.status, StreamStatus::Failed);
 }
 
-/// One turn takes the rest of a stream and begins the next, and never more rows than it may.
+/// Checks that one turn finishes a stream and begins the next, and never takes more rows than it may.
 #[tokio::test]
 async fn a_turn_goes_from_stream_to_stream() {
     let bench = Bench::new().await;
@@ -527,7 +527,7 @@ async fn a_turn_goes_from_stream_to_stream() {
     }
 }
 
-/// The kernel knows of every copy of a descriptor, also of one in a process that no one waits for any more.
+/// Checks that the kernel counts every copy of a descriptor, also one in a process whose exit is not awaited any more.
 #[tokio::test]
 async fn a_file_has_one_writer() {
     let bench = Bench::new().await;

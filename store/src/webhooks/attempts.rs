@@ -1,4 +1,4 @@
-//! Attempts: how each ended, and what comes of its delivery.
+//! Attempts: their outcomes, and the resulting states of their deliveries.
 
 use serde::Serialize;
 use sqlx::{query, query_as, query_scalar};
@@ -22,7 +22,7 @@ pub enum AttemptStatus {
     Running,
     Delivered,
     Failed,
-    /// The service ended before the answer came.
+    /// The service ended before the answer arrived.
     Interrupted,
 }
 
@@ -37,13 +37,13 @@ impl AttemptStatus {
     }
 }
 
-/// One request to an endpoint.
+/// Request to an endpoint, as recorded.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Attempt {
-    /// From 1.
+    /// Number from 1.
     pub number: u32,
     pub status: AttemptStatus,
-    /// Whether it asked a suspended endpoint for a sign of life.
+    /// True when the attempt probed a suspended endpoint.
     pub is_probe: bool,
     pub http_status: Option<u16>,
     pub error: Option<String>,
@@ -51,13 +51,13 @@ pub struct Attempt {
     pub ended_at: Option<i64>,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempted {
     pub delivery_id: Uuid,
-    /// Of its claim.
+    /// Fence of its claim.
     pub fence: i64,
-    /// Of the attempt, from 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
     pub ended_at: i64,
     pub http_status: Option<u16>,
@@ -67,7 +67,7 @@ pub struct Attempted {
     pub next: Next,
 }
 
-/// What comes of a delivery after an attempt.
+/// State of a delivery after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Delivered,
@@ -106,8 +106,9 @@ struct Outcome(
     Option<i64>,
 );
 
-/// The outcomes of claims that still hold. Whether an attempt counts, and when the next one is, stands in `due_at`: a delivery
-/// that only waits is `retrying` without a new time. Behind an endpoint that was deleted meanwhile, nothing waits any more.
+/// Table `held`: the outcomes of claims that still hold. Whether an attempt counts, and when the next one is, is in
+/// `due_at`: a delivery that only waits is `retrying` without a new time. Nothing waits any more for an endpoint that
+/// was deleted meanwhile.
 const OUTCOMES: &str = "WITH held AS MATERIALIZED (
          SELECT d.seq, o.value ->> 2 AS number, o.value ->> 3 AS ended_at, o.value ->> 4 AS http_status, o.value ->> 5 AS preview,
              o.value ->> 6 AS error, o.value ->> 8 AS due_at,
@@ -139,7 +140,7 @@ impl From<&Attempted> for Outcome {
     }
 }
 
-/// First, while the deliveries still tell whose claim holds.
+/// Runs first, while the deliveries still show whose claim holds.
 const END_ATTEMPTS: &str = "UPDATE webhook_attempts AS a SET http_status = h.http_status, error = h.error, ended_at = h.ended_at,
          status = iif(h.status = 'delivered', 'delivered', 'failed')
      FROM held h WHERE a.delivery_seq = h.seq AND a.number = h.number AND a.status = 'running'";
@@ -157,8 +158,8 @@ pub(super) fn recording() -> [String; 2] {
     [END_ATTEMPTS, ADVANCE_DELIVERIES].map(|change| format!("{OUTCOMES}{change}"))
 }
 
-/// Records how attempts ended, in two statements however many they are; returns how many were recorded. One whose claim was
-/// lost changes nothing: the delivery was interrupted, claimed again, or deleted with its endpoint.
+/// Records how attempts ended, in two statements however many they are; returns how many were recorded. One whose
+/// claim was lost changes nothing: the delivery was interrupted, claimed again, or deleted with its endpoint.
 pub async fn record(tx: &mut Tx<'_>, attempted: &[Attempted]) -> Result<u64, Error> {
     if attempted.is_empty() {
         return Ok(0);
@@ -176,9 +177,9 @@ pub async fn record(tx: &mut Tx<'_>, attempted: &[Attempted]) -> Result<u64, Err
     Ok(recorded)
 }
 
-/// Makes at most `rows` deliveries due that only a clock that was ahead put off, for the start: those without a failure, which
-/// wait for no pause; those whose last attempt lies ahead; and those beyond the longest pause, `horizon_ms`. Later, nearer
-/// retries would hide them. Returns how many; call it again while it is `rows`.
+/// Makes at most `rows` deliveries due that were postponed only by a clock that was ahead, for the start: those
+/// without a failure, which wait for no pause; those whose last attempt is in the future; and those beyond the longest
+/// pause, `horizon_ms`. Later, nearer retries would hide them. Returns how many; call it again while it is `rows`.
 pub async fn mend_due_times(
     tx: &mut Tx<'_>,
     rows: u32,
@@ -194,7 +195,7 @@ pub async fn mend_due_times(
     Ok(mended.rows_affected())
 }
 
-/// Seeks along the index of what waits, from endpoint to endpoint, to what is due later.
+/// Seeks along the index of waiting deliveries, from endpoint to endpoint, to those that are due later.
 const MEND_DUE_TIMES: &str = "WITH RECURSIVE waiting (id) AS (
          SELECT min(endpoint_id) FROM webhook_deliveries WHERE status IN ('pending', 'retrying')
          UNION ALL
@@ -206,9 +207,9 @@ const MEND_DUE_TIMES: &str = "WITH RECURSIVE waiting (id) AS (
                  AND d.status IN ('pending', 'retrying') AND d.due_at > $1
          WHERE d.failures = 0 OR d.last_attempt_at > $1 OR d.due_at > $2 LIMIT $3)";
 
-/// Takes at most `rows` deliveries away from an owner that is gone, or from everyone: for the start, when anyone who held one is
-/// of an earlier process. Their attempts stand as interrupted; they are due as before, and the attempt does not count.
-/// Returns how many; call it again while it is `rows`.
+/// Takes at most `rows` deliveries from an owner that has ended, or from every owner: for the start, when all holders
+/// are of an earlier process. Their attempts are marked as interrupted; they are due as before, and the attempt does
+/// not count. Returns how many; call it again while it is `rows`.
 pub async fn interrupt(
     tx: &mut Tx<'_>,
     owner: Option<Uuid>,

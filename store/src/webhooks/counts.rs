@@ -1,10 +1,10 @@
-//! How much there is, for metrics, health and retention.
+//! Counts of events and deliveries, for metrics, health and retention.
 
 use sqlx::{query_as, query_scalar};
 
 use crate::{Connection, Error};
 
-/// What is open, over all accounts.
+/// Open deliveries, over all accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
 pub struct Counts {
     pub pending: i64,
@@ -12,9 +12,9 @@ pub struct Counts {
     pub retrying: i64,
     pub suspended_endpoints: i64,
     pub paused_endpoints: i64,
-    /// Of what is pending or retrying: for endpoints that are suspended or paused.
+    /// Pending or retrying deliveries for endpoints that are suspended or paused.
     pub held: i64,
-    /// Of what waits for an active endpoint.
+    /// Oldest due time of deliveries for active endpoints.
     pub oldest_due_at: Option<i64>,
 }
 

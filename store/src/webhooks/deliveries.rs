@@ -51,7 +51,7 @@ pub struct Delivery {
     pub id: Uuid,
     pub account_id: Uuid,
     pub endpoint_id: Uuid,
-    /// As the endpoint has it now.
+    /// URL that the endpoint has now.
     pub endpoint_url: String,
     pub event_id: Uuid,
     pub event_type: String,
@@ -60,25 +60,26 @@ pub struct Delivery {
     pub http_status: Option<u16>,
     /// The beginning of its body, at most [`MOST_PREVIEW_CHARACTERS`].
     pub response_preview: Option<String>,
-    /// Why the last attempt failed.
+    /// Error of the last attempt.
     pub error: Option<String>,
-    /// Of any kind, those that were cut short among them.
+    /// Attempts of any kind, interrupted ones included.
     pub attempts: u32,
     /// Attempts that failed and count: the place on the retry ladder.
     pub failures: u32,
-    /// Its next attempt is one that its owner asked for.
+    /// True when its next attempt is one that its owner asked for.
     pub is_replay: bool,
     pub due_at: i64,
     pub created_at: i64,
     pub last_attempt_at: Option<i64>,
-    /// When it arrived last; a replay that fails does not take that back.
+    /// Time of the last successful delivery; a replay that fails does not reset it.
     pub delivered_at: Option<i64>,
     /// Null while it is open.
     pub ended_at: Option<i64>,
 }
 
 impl Delivery {
-    /// When it is tried next, as far as that depends on itself; `None` while it is being tried, and once it has ended.
+    /// Returns when it is tried next, as far as that depends on the delivery itself; `None` during an attempt, and
+    /// once it has ended.
     pub fn next_attempt_at(&self) -> Option<i64> {
         let waits = matches!(
             self.status,
@@ -88,7 +89,7 @@ impl Delivery {
     }
 }
 
-/// Which deliveries are wanted; `None`: any.
+/// Filter of deliveries; `None`: any.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryFilter {
     pub status: Option<DeliveryStatus>,
@@ -96,8 +97,8 @@ pub struct DeliveryFilter {
     pub endpoint_id: Option<Uuid>,
 }
 
-/// A delivery with what it takes from its endpoint and its event. The order of the joins is fixed: a list goes along one index
-/// of the deliveries.
+/// Selects a delivery with the fields of its endpoint and its event. The order of the joins is fixed: a list uses one
+/// index of the deliveries.
 const SELECT: &str = "SELECT d.id, d.account_id, d.endpoint_id, e.url AS endpoint_url, v.id AS event_id, d.event_type, d.status,
          d.http_status, d.response_preview, d.error, d.attempts, d.failures, d.is_replay, d.due_at, d.created_at,
          d.last_attempt_at, d.delivered_at, d.ended_at
@@ -116,7 +117,7 @@ pub async fn deliveries(
         .await?)
 }
 
-/// The statement of a list. Statuses stand in it as text, so that the index of those that are rare is found.
+/// Builds the statement of a list. Statuses are literals in it, so that SQLite finds the index of the rare ones.
 pub(super) fn listing(
     prefix: &str,
     account_id: Uuid,
@@ -135,7 +136,7 @@ pub(super) fn listing(
         }
     }
     if let Some(event_type) = &filter.event_type {
-        // The type is the least selective: it names the index only when it stands alone.
+        // The type is the least selective: it names the index only when it is the only filter.
         let is_alone = filter.endpoint_id.is_none() && filter.status.is_none();
         list.push(if is_alone {
             " AND d.event_type = "

@@ -1,4 +1,4 @@
-//! Endpoints: where an account's events go, and how each of them does.
+//! Endpoints: addresses to which an account's events are sent, and their health.
 
 use sqlx::{query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -12,7 +12,8 @@ pub enum EndpointStatus {
     Active,
     /// Too many attempts failed in a row: deliveries wait, and one is tried now and then.
     Suspended,
-    /// By its owner, or because the receiver wants no more (410). Events make no deliveries for it.
+    /// Paused by its owner, or because the receiver rejected deliveries for good (410). Events make no deliveries for
+    /// it.
     Paused,
 }
 
@@ -31,27 +32,28 @@ pub struct Endpoint {
     pub id: Uuid,
     pub account_id: Uuid,
     pub url: String,
-    /// As its owner gave them; `*` stands for all of the specification's.
+    /// Types as the owner gave them; `*` means all that are documented for everyone (`docs/reference/events.md`).
     #[sqlx(json)]
     pub event_types: Vec<String>,
     pub description: Option<String>,
-    /// Not paused.
+    /// False when it is paused.
     pub is_active: bool,
     pub status: EndpointStatus,
-    /// Why it is suspended or paused.
+    /// Reason why it is suspended or paused.
     pub status_reason: Option<String>,
     pub secret: Secret,
     /// The one before it, which signs too until `old_secret_until`.
     pub old_secret: Option<Secret>,
     pub old_secret_until: Option<i64>,
     pub consecutive_failures: u32,
-    /// Of the failures in a row.
+    /// Time of the first of the consecutive failures.
     pub first_failure_at: Option<i64>,
     pub last_success_at: Option<i64>,
     pub last_failure_at: Option<i64>,
-    /// Of a suspended one.
+    /// Time of the next probe of a suspended endpoint.
     pub next_probe_at: Option<i64>,
-    /// What waited is to be put back into the order of the events before anything is claimed ([`super::rewind`]).
+    /// True when waiting deliveries have to be put back into the order of the events before anything is claimed
+    /// ([`super::rewind`]).
     pub is_releasing: bool,
     /// Rises when its owner decides about its health.
     pub revision: i64,
@@ -60,7 +62,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// What signs now, the newest first: one secret, or two after a rotation.
+    /// Returns the secrets that sign now, the newest first: one secret, or two after a rotation.
     pub fn secrets(&self, now_ms: i64) -> Vec<&Secret> {
         let overlaps = self.old_secret_until.is_some_and(|until| now_ms < until);
         let old = self.old_secret.as_ref().filter(|_| overlaps);
@@ -82,20 +84,21 @@ pub struct NewEndpoint {
     pub is_active: bool,
 }
 
-/// What changes; `None` stays as it is.
+/// Changes of an endpoint; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointPatch {
     pub url: Option<String>,
     pub event_types: Option<Vec<String>>,
     /// `Some(None)` takes it away.
     pub description: Option<Option<String>>,
-    /// `Some(true)` resumes one that is paused or suspended; what waits for it goes on in the order of the events.
+    /// `Some(true)` resumes one that is paused or suspended; its waiting deliveries continue in the order of the
+    /// events.
     pub is_active: Option<bool>,
 }
 
 /// Waiting deliveries that end with their endpoint, in one unit of work.
 pub(super) const ENDED_AT_ONCE: u32 = 500;
-/// What its owner reads who paused it.
+/// Status reason that is shown to an owner who paused the endpoint.
 const PAUSED_BY_OWNER: &str = "paused by its owner";
 
 /// Makes an endpoint and returns its secret in plain. `Error::Conflict` when the account has `most` already.
@@ -159,7 +162,8 @@ fn without_doubles(event_types: Vec<String>) -> Vec<String> {
     once
 }
 
-/// `Error::NotFound` for an unknown or deleted one, for another account's and for a workflow's own.
+/// Returns an endpoint. `Error::NotFound` for an unknown or deleted one, for another account's and for a workflow's
+/// own.
 pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Endpoint, Error> {
     query_as(
         "SELECT * FROM webhook_endpoints
@@ -172,7 +176,7 @@ pub async fn get(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result
     .ok_or(Error::NotFound("webhook"))
 }
 
-/// Whether there is an endpoint, a workflow's own too, that is not deleted.
+/// Returns whether the endpoint, which may be a workflow's own, exists and is not deleted.
 pub(super) async fn is_there(db: &mut impl Connection, id: Uuid) -> Result<bool, Error> {
     Ok(query_scalar(
         "SELECT EXISTS (SELECT 1 FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL)",
@@ -202,7 +206,7 @@ pub async fn list(
     .await?)
 }
 
-/// Changes what the patch names. Errors as [`get`].
+/// Changes the fields of the patch. Errors as [`get`].
 pub async fn patch(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -217,7 +221,7 @@ pub async fn patch(
         next.url = url;
     }
     if is_moved {
-        // What the old address has said is nothing to the new one.
+        // Results from the old address do not count for the new one.
         next.revision += 1;
         if next.status == EndpointStatus::Suspended {
             next.next_probe_at = Some(now_ms);
@@ -252,7 +256,7 @@ pub async fn patch(
     .await?)
 }
 
-/// The endpoint as it is once its owner has paused or resumed it.
+/// Returns the endpoint as it is once its owner has paused or resumed it.
 fn switched(mut endpoint: Endpoint, is_active: Option<bool>) -> Endpoint {
     let (status, reason) = match (is_active, endpoint.status) {
         (None, _)
@@ -273,8 +277,8 @@ fn switched(mut endpoint: Endpoint, is_active: Option<bool>) -> Endpoint {
     endpoint
 }
 
-/// Marks an endpoint as deleted: nothing is claimed for it any more, what waits for it ends (what is too much for one unit of
-/// work, by the next sweep), and the sweep removes it with its deliveries. Errors as [`get`].
+/// Marks an endpoint as deleted: nothing is claimed for it any more, its waiting deliveries end (those beyond one unit
+/// of work, by the next sweep), and the sweep removes it with its deliveries. Errors as [`get`].
 pub async fn delete(
     tx: &mut Tx<'_>,
     account_id: Uuid,

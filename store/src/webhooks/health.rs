@@ -1,4 +1,4 @@
-//! The health of endpoints as their attempts find it, and the release of what waited.
+//! Health of endpoints as their attempts find it, and the release of waiting deliveries.
 
 use serde::Serialize;
 use sqlx::{query, query_scalar};
@@ -10,10 +10,10 @@ use crate::{
     rows::{hex, json},
 };
 
-/// What attempts have found out about an endpoint.
+/// Health of an endpoint as found by attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointHealth {
-    /// Of the endpoint from which this was worked out.
+    /// Revision of the endpoint from which this was computed.
     pub revision: i64,
     pub status: EndpointStatus,
     pub status_reason: Option<String>,
@@ -26,7 +26,7 @@ pub struct EndpointHealth {
 }
 
 impl Endpoint {
-    /// Its health as the row tells it.
+    /// Returns the health in the row.
     pub fn health(&self) -> EndpointHealth {
         EndpointHealth {
             revision: self.revision,
@@ -80,9 +80,9 @@ pub(super) const SET_HEALTHS: &str =
 
 /// Writes what attempts found, in one statement however many endpoints there are.
 ///
-/// What the owner decided meanwhile stands: a health of an earlier revision, and one of an endpoint that is paused, only tells
-/// the times of its last success and failure. Another status changes the endpoint as its owner sees it, at the time of the
-/// attempt that brought it.
+/// The owner's decisions since then take precedence: a health of an earlier revision, and one of an endpoint that is
+/// paused, only updates the times of its last success and failure. Another status changes the endpoint as its owner
+/// sees it, at the time of the attempt that brought it.
 pub async fn set_healths(tx: &mut Tx<'_>, healths: &[(Uuid, EndpointHealth)]) -> Result<(), Error> {
     if healths.is_empty() {
         return Ok(());
@@ -127,7 +127,8 @@ pub async fn rewind(tx: &mut Tx<'_>, endpoint_id: Uuid, rows: u32) -> Result<u64
     Ok(rewound.rows_affected())
 }
 
-/// Notes that nothing of an endpoint is left to rewind, so that its deliveries may be claimed; false when something is.
+/// Records that nothing of an endpoint is left to rewind, so that its deliveries may be claimed; false when something
+/// is.
 pub async fn finish_release(tx: &mut Tx<'_>, endpoint_id: Uuid) -> Result<bool, Error> {
     let finished: Option<i64> = query_scalar(
         "UPDATE webhook_endpoints SET is_releasing = 0 WHERE id = $1 AND NOT EXISTS (

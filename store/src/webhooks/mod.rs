@@ -1,8 +1,8 @@
 //! Webhooks: endpoints, and the deliveries of events to them.
 //!
-//! A delivery is leased in place (docs/decisions/0013), by the rules of [`crate::work`] but for three: a claim takes rows of
-//! one endpoint at a time and in the order of its events, the retry ladder bounds the tries in the place of a number of
-//! claims, and a lease outlives the longest attempt, so that there is no heartbeat.
+//! A delivery is leased in place (docs/decisions/0013), by the rules of [`crate::work`] but for three: a claim takes
+//! rows of one endpoint at a time and in the order of its events, the retry schedule bounds the tries instead of a
+//! number of claims, and a lease outlives the longest attempt, so that there is no heartbeat.
 //!
 //! ```text
 //!              claim                      record
@@ -12,11 +12,12 @@
 //!                     retrying ◀─────────────────────────────┘
 //! ```
 //!
-//! - A claim commits the attempt's row before the first byte goes out; its fence rises, and [`record`] skips a claim whose
-//!   fence is not the row's any more.
-//! - An attempt whose owner is gone stands as `interrupted` and is made again at once; it does not climb the ladder.
-//! - What waits goes by its due time and then in the order of the events ([`claim`]). After a suspension or a pause,
-//!   [`rewind`] puts what waits back into the order of the events.
+//! - A claim commits the attempt's row before the first byte is sent; its fence rises, and [`record`] skips a claim
+//!   whose fence is not the row's any more.
+//! - An attempt whose owner has ended is marked `interrupted` and made again at once; it does not count in the retry
+//!   schedule.
+//! - Waiting deliveries are ordered by due time and then by event ([`claim`]). After a suspension or a pause,
+//!   [`rewind`] restores the order of the events.
 
 mod attempts;
 mod counts;

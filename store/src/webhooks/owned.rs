@@ -1,5 +1,5 @@
 //! Endpoints of workflows: not among the account's webhooks, without subscriptions, and reached by
-//! [`NewEvent::also`](crate::events::NewEvent) alone. Their deliveries are as all others.
+//! [`NewEvent::also`](crate::events::NewEvent) alone. Their deliveries are like all others.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::{Error, Secret, Tx, rows::json};
 pub(crate) struct Owner<'a> {
     pub account_id: Uuid,
     pub workflow_id: Uuid,
-    /// What they sign with.
+    /// Secret with which they sign.
     pub secret: &'a Secret,
 }
 

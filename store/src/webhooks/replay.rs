@@ -1,4 +1,4 @@
-//! Sending again, and test events: one attempt each, by the owner's wish and whatever the endpoint's state.
+//! Replays and test events: one attempt each, at the owner's request and whatever the endpoint's state.
 
 use serde_json::{Map, Value};
 use sqlx::{query, query_scalar};
@@ -10,11 +10,11 @@ use crate::{
     events::{self, Audience, EventPosition, NewEvent},
 };
 
-/// Sends a delivery again: one more attempt now, also of one that arrived. One that waits for an attempt anyway is only brought
-/// forward.
+/// Sends a delivery again: one more attempt now, also of one that was delivered. One that waits for an attempt anyway
+/// only becomes due now.
 ///
-/// `Error::NotFound` for an unknown id and for another account's, `Error::Conflict` while an attempt is in flight and when the
-/// endpoint is deleted.
+/// `Error::NotFound` for an unknown id and for another account's, `Error::Conflict` while an attempt is in flight and
+/// when the endpoint is deleted.
 pub async fn replay(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -44,17 +44,18 @@ pub async fn replay(
     delivery(tx, account_id, id).await
 }
 
-/// A recovery does not take longer.
+/// Greatest duration of a recovery.
 const MEANWHILE_MS: i64 = 60 * 60 * 1000;
 
+// `status <> 'delivered'` repeats the condition of a partial index, without which SQLite does not use it.
 pub(super) const RECOVER: &str = "UPDATE webhook_deliveries SET status = 'retrying', is_replay = 1, due_at = $4, ended_at = NULL WHERE seq IN (
          SELECT seq FROM webhook_deliveries
          WHERE status = 'failed' AND status <> 'delivered' AND endpoint_id = $1 AND created_at >= $2 AND NOT ended_at BETWEEN $4 AND $5
          ORDER BY created_at, id LIMIT $3)";
 
-/// Sends an endpoint's deliveries again that were made since a time and have failed before now, at most `rows`, oldest first;
-/// returns how many. Call it again with the same times while it is `rows`: what fails again meanwhile is not taken twice. What
-/// ended far ahead of now did so by a clock that was set back since.
+/// Sends an endpoint's deliveries again that were made since a time and have failed before now, at most `rows`, oldest
+/// first; returns how many. Call it again with the same times while it is `rows`: one that fails again meanwhile is
+/// not taken twice. Deliveries that ended far in the future did so by a clock that was set back since.
 ///
 /// `Error::NotFound` when the endpoint is not the account's, or deleted.
 pub async fn recover(

@@ -1,12 +1,13 @@
-//! How long events and deliveries are kept: for a time, and within a number of bytes.
+//! Retention of events and deliveries: for a time, and within a number of bytes.
 //!
-//! - What has ended goes when it is old enough. Over the bytes, the oldest goes first: deliveries that were made, then those
-//!   that failed, in both cases with their events and after those of an earlier time that no delivery names; then the
-//!   other events that no delivery names.
-//! - What waits for an endpoint that is in use, or was asked for once more, is never touched. What waits for one that is
-//!   suspended or paused goes when it is as old as anything may get, and as a last resort for its bytes; the log says how
-//!   much.
-//! - The bytes, the feed's end and an event's deliveries are counted by the schema's triggers; here are deletions alone.
+//! - What has ended is deleted when it is old enough. Over the bytes, the oldest is deleted first: deliveries that
+//!   were made, then those that failed, in both cases with their events and after those of an earlier time that no
+//!   delivery names; then the other events that no delivery names.
+//! - A delivery that waits for an endpoint in use, or that was requested again, is never deleted. One that waits for a
+//!   suspended or paused endpoint is deleted at the greatest age that anything may have, and as a last resort for its
+//!   bytes; the log says how much.
+//! - The bytes, the feed's end and an event's deliveries are counted by the schema's triggers; this module only
+//!   deletes.
 
 use std::time::Duration;
 
@@ -20,18 +21,18 @@ use crate::{
 
 use super::{DeliveryStatus, kept_bytes};
 
-/// The number of the last event about a resource is forgotten when none has come for so long.
+/// Time after which the number of the last event about a resource is deleted when none has followed.
 const SEQUENCES_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
-/// A delivery takes at least so many bytes, as the schema counts them.
+/// Least size of a delivery in bytes, as the schema counts them.
 const DELIVERY_BYTES: u64 = 640;
-/// What a delivery can end as; first what is less worth keeping: a failed one can still be sent again.
+/// Final states of a delivery, the less valuable first: a failed one can still be sent again.
 const ENDED: [DeliveryStatus; 2] = [DeliveryStatus::Delivered, DeliveryStatus::Failed];
-/// For each delivery of a turn, so many attempts may go in it.
+/// Attempts that may be deleted in a turn for each of its deliveries.
 const ATTEMPTS: u32 = 8;
-/// Waiting deliveries that are looked for, and dropped in a turn.
+/// Waiting deliveries that are read, and dropped in a turn.
 const PAGE: u32 = 100;
 
-/// The statements that look among many rows; each must go by an index.
+/// Statements that search many rows; each must use an index.
 const FIRST_END: &str =
     "SELECT min(ended_at) FROM webhook_deliveries WHERE status = $1 AND ended_at IS NOT NULL";
 const ENDED_BEFORE: &str = "SELECT seq FROM webhook_deliveries
@@ -52,7 +53,7 @@ pub struct Retention {
     pub keep_bytes: u64,
 }
 
-/// Removes what need not be kept any more, in turns of the writer; returns how many rows.
+/// Removes what has expired or exceeds the bytes, in turns of the writer; returns how many rows.
 pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
     let keep_ms = duration_ms(retention.keep);
     let before = now_ms.saturating_sub(keep_ms);
@@ -66,7 +67,7 @@ pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> 
     Ok(deleted + old + sequences + room)
 }
 
-/// By age: deliveries that ended, those that waited too long, and the events that nothing names then.
+/// Deletes by age: deliveries that ended, those that waited too long, and the events that nothing names then.
 async fn sweep_old(store: &Store, before: i64) -> Result<u64, Error> {
     let mut rows = 0;
     for ended in ENDED {
@@ -92,7 +93,7 @@ async fn sweep_old(store: &Store, before: i64) -> Result<u64, Error> {
     Ok(rows + waited + events)
 }
 
-/// Removes the oldest until no more than `keep_bytes` are left, or nothing that may go.
+/// Deletes the oldest until no more than `keep_bytes` are left, or nothing that may be deleted.
 async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     let is_over = async || Ok::<_, Error>(kept_bytes(&mut store.read().await?).await? > keep_bytes);
     if !is_over().await? {
@@ -108,7 +109,7 @@ async fn make_room(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// A part of what may go without anybody missing it.
+/// Deletes a part of what may be deleted without loss to anyone.
 async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<SweepResult, Error> {
     let most = within_excess(kept_bytes(tx).await?, keep_bytes, most);
     let rows = match most {
@@ -121,13 +122,13 @@ async fn make_some_room(tx: &mut Tx<'_>, keep_bytes: u64, most: u32) -> Result<S
     })
 }
 
-/// How many rows may go without making more room than is needed, to a row.
+/// Returns how many rows may be deleted without making more room than is needed, to a row.
 fn within_excess(bytes: u64, keep_bytes: u64, most: u32) -> u32 {
     let excess = bytes.saturating_sub(keep_bytes);
     u32::try_from(excess.div_ceil(DELIVERY_BYTES)).map_or(most, |rows| rows.min(most))
 }
 
-/// At most `most` rows of the kind whose turn it is.
+/// Deletes at most `most` rows of the kind that is next.
 async fn delete_oldest(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     for ended in ENDED {
         let oldest: Option<i64> = query_scalar(FIRST_END)
@@ -146,7 +147,7 @@ async fn delete_oldest(tx: &mut Tx<'_>, most: u32) -> Result<u64, Error> {
     delete_unnamed_events(tx, i64::MAX, most).await
 }
 
-/// How much was deleted.
+/// Counts of deleted rows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Deleted {
     deliveries: u64,
@@ -154,8 +155,8 @@ struct Deleted {
     rows: u64,
 }
 
-/// Deletes at most `most` deliveries, with their attempts and with the events that nothing names then. One that was probed
-/// for days has thousands of attempts: what is too much for a turn is left, with its delivery.
+/// Deletes at most `most` deliveries, with their attempts and with the events that nothing names then. One that was
+/// probed for days has thousands of attempts: those beyond a turn are left, with their delivery.
 async fn delete(tx: &mut Tx<'_>, seqs: &[i64], most: u32) -> Result<Deleted, Error> {
     if seqs.is_empty() {
         return Ok(Deleted::default());
@@ -208,7 +209,8 @@ async fn delete_ended(
     Ok(delete(tx, &oldest, most).await?.rows)
 }
 
-/// As [`delete_ended`], of what was made before a time and waits for endpoints that are not in use.
+/// Deletes as [`delete_ended`] does: deliveries that were made before a time and wait for endpoints that are not in
+/// use.
 async fn delete_waiting_before(
     tx: &mut Tx<'_>,
     created_before: i64,
@@ -236,7 +238,8 @@ async fn delete_unnamed_events(
     Ok(deleted.rows_affected())
 }
 
-/// The last resort: what waits for endpoints that are suspended or paused, in the order of its events, anyone's it is.
+/// Drops, as the last resort, deliveries that wait for suspended or paused endpoints of any account, in the order of
+/// their events.
 async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     let (mut rows, mut deliveries, mut after) = (0, 0, 0);
     loop {
@@ -263,7 +266,7 @@ async fn drop_waiting(store: &Store, keep_bytes: u64) -> Result<u64, Error> {
     Ok(rows)
 }
 
-/// A page of them, by a reader: what waits for endpoints in use lies between them, and may be much.
+/// Returns a page of them, by a reader: deliveries for endpoints in use are between them, and may be many.
 async fn waiting_after(db: &mut impl Connection, after: i64) -> Result<Vec<i64>, Error> {
     Ok(query_scalar(
         "SELECT d.seq FROM webhook_deliveries d CROSS JOIN webhook_endpoints e ON e.id = d.endpoint_id
@@ -279,7 +282,7 @@ async fn waiting_after(db: &mut impl Connection, after: i64) -> Result<Vec<i64>,
 struct Dropped {
     deliveries: u64,
     rows: u64,
-    /// Where to go on; `None` when there is room enough.
+    /// Position at which to continue; `None` when there is room enough.
     up_to: Option<i64>,
 }
 
@@ -300,7 +303,7 @@ async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<D
     let is_whole = deleted.deliveries == waiting.len() as u64;
     let up_to = match (page.first(), waiting.last()) {
         _ if is_enough => None,
-        // Those whose attempts were too many for this turn are found again.
+        // Deliveries whose attempts were too many for this turn are found again.
         (Some(first), _) if !is_whole => Some(first - 1),
         (_, Some(last)) => Some(*last),
         _ => page.last().copied(),
@@ -312,7 +315,8 @@ async fn drop_some(tx: &mut Tx<'_>, page: Vec<i64>, keep_bytes: u64) -> Result<D
     })
 }
 
-/// Numbers that no one goes on counting. A live input may be idle for years, and counts on for as long as there is one.
+/// Deletes numbers that are not counted on any more. A live input may be idle for years, and its numbers continue for
+/// as long as it exists.
 async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64, Error> {
     let deleted = query(
         "DELETE FROM event_sequences WHERE resource IN (
@@ -328,7 +332,7 @@ async fn delete_sequences(tx: &mut Tx<'_>, before: i64, most: u32) -> Result<u64
     Ok(deleted.rows_affected())
 }
 
-/// Ends what waits for endpoints that their owners deleted, and removes those of which no delivery tells any more.
+/// Ends deliveries that wait for deleted endpoints, and removes the endpoints that no delivery names any more.
 async fn sweep_deleted_endpoints(store: &Store, now_ms: i64) -> Result<u64, Error> {
     in_turns(store, move |tx, most| {
         Box::pin(end_without_endpoint(tx, now_ms, most))

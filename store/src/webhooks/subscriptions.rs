@@ -1,4 +1,4 @@
-//! Who gets an event: the subscriptions of endpoints, and one delivery for each that matches.
+//! Recipients of an event: the subscriptions of endpoints, and one delivery for each that matches.
 
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::{
     rows::{hex, json},
 };
 
-/// Stands for every type of the specification's list.
+/// Subscription to every type of the documented list.
 const EVERY_TYPE: &str = "*";
 
 /// Makes an endpoint's subscriptions those of its types.
@@ -32,7 +32,7 @@ pub(super) async fn replace(
     Ok(())
 }
 
-/// Takes all of an endpoint's subscriptions out.
+/// Removes all of an endpoint's subscriptions.
 pub(super) async fn remove(tx: &mut Tx<'_>, endpoint_id: Uuid) -> Result<(), Error> {
     query("DELETE FROM webhook_subscriptions WHERE endpoint_id = $1")
         .bind(endpoint_id)

@@ -1,4 +1,4 @@
-//! On a real database: an account, its endpoints, and events that happen to it.
+//! Tests on a real database: an account, its endpoints, and its events.
 
 mod claims;
 mod endpoints;
@@ -54,7 +54,7 @@ impl World {
         self.store.write(work).await
     }
 
-    /// Runs statements of SQL in one unit of work: to make what no verb makes.
+    /// Runs statements of SQL in one unit of work: for states that no verb makes.
     pub(crate) async fn run(&self, statements: impl Into<String>) -> Result<(), Error> {
         let statements = sqlx::AssertSqlSafe(statements.into());
         self.write(move |tx| {
@@ -86,7 +86,7 @@ impl World {
             .await
     }
 
-    /// An event that goes to everyone.
+    /// Appends an event for all subscribers.
     pub(crate) async fn event(&self, now_ms: i64) -> Event {
         self.append(file_uploaded(self.account), now_ms)
             .await
@@ -212,7 +212,7 @@ pub(crate) fn file_uploaded(account_id: Uuid) -> NewEvent {
     }
 }
 
-/// How the attempt of a claim ended.
+/// Returns the outcome of a claim's attempt.
 fn ended(claimed: &Claimed, next: Next) -> Attempted {
     let is_success = next == Next::Delivered;
     Attempted {

@@ -16,9 +16,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
     pub endpoint: Endpoint,
-    /// When the first of its deliveries is due that waits for the endpoint; `None` when none does.
+    /// Due time of the first of its deliveries that waits for the endpoint; `None` when there is none.
     pub next_due_at: Option<i64>,
-    /// When the first is due that goes whatever the endpoint's state.
+    /// Due time of the first delivery that is sent whatever the endpoint's state.
     pub replay_due_at: Option<i64>,
 }
 
@@ -40,8 +40,8 @@ impl From<LaneRow> for Lane {
     }
 }
 
-/// Seeks from endpoint to endpoint along the index of what waits, so that it costs by the endpoints that have something
-/// waiting and not by how much that is.
+/// Seeks from endpoint to endpoint along the index of waiting deliveries, so that its cost depends on the number of
+/// endpoints with waiting deliveries and not on the number of deliveries.
 pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
          SELECT min(endpoint_id) FROM webhook_deliveries WHERE status IN ('pending', 'retrying')
          UNION ALL
@@ -56,8 +56,8 @@ pub(super) const LANES: &str = "WITH RECURSIVE waiting (id) AS (
           ORDER BY due_at LIMIT 1) AS replay_due_at
      FROM busy CROSS JOIN webhook_endpoints e ON e.id = busy.id WHERE e.deleted_at IS NULL";
 
-/// The endpoints that are not deleted and for which something waits, or whose release is not finished, and those of `also`, to
-/// which something is in flight. Nothing depends on the time: what is due later is told too.
+/// Returns the endpoints that are not deleted and for which something waits, or whose release is not finished, and
+/// those of `also`, to which something is in flight. Nothing depends on the time: later due times are returned too.
 pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>, Error> {
     let also: Vec<String> = also.iter().map(|id| hex(*id)).collect();
     let rows: Vec<LaneRow> = query_as(LANES)
@@ -67,7 +67,7 @@ pub async fn lanes(db: &mut impl Connection, also: &[Uuid]) -> Result<Vec<Lane>,
     Ok(rows.into_iter().map(Lane::from).collect())
 }
 
-/// How many deliveries of one endpoint are wanted, and which.
+/// Number and kind of the deliveries wanted of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub endpoint_id: Uuid,
@@ -75,24 +75,24 @@ pub struct ClaimRequest {
     pub what: What,
 }
 
-/// Which deliveries of an endpoint.
+/// Kind of an endpoint's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
-    /// Those that are due, of an active endpoint whose release is finished; by due time, then in the order of the events.
+    /// Due deliveries of an active endpoint whose release is finished; by due time, then in the order of the events.
     Due,
     /// The oldest that waits, due or not, of a suspended endpoint.
     Probe,
-    /// Those that the owner asked for, whatever the endpoint's state.
+    /// Deliveries that the owner asked for, whatever the endpoint's state.
     Replay,
 }
 
-/// A delivery that was claimed: its attempt's row is there, and the request may go out.
+/// Delivery that was claimed: its attempt's row is committed, and the request may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
     pub delivery_id: Uuid,
     pub endpoint_id: Uuid,
     pub fence: i64,
-    /// Of the attempt, from 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
     /// Attempts that failed and count, before this one.
     pub failures: u32,
@@ -119,8 +119,8 @@ struct ClaimedRow {
     created_at: i64,
 }
 
-/// Claims what is wanted as far as it is there, each endpoint's in the order in which it is to be begun, and writes the rows of
-/// the attempts. A few statements, however many endpoints there are.
+/// Claims what was requested as far as it exists, each endpoint's in the order in which it is to be begun, and writes
+/// the rows of the attempts. A few statements, however many endpoints there are.
 ///
 /// A due time after `horizon_ms` was written by a clock that was ahead, and counts as due.
 pub async fn claim(
@@ -140,6 +140,7 @@ pub async fn claim(
     let mut taken = Vec::new();
     for ((what, rows), endpoints) in alike(wanted) {
         let mut part = take(tx, owner, what, rows, &endpoints, clock).await?;
+        // SQLite returns the rows of RETURNING in any order.
         part.sort_unstable_by_key(|row| (row.endpoint_id, row.due_at, row.event_seq));
         taken.extend(part.into_iter().map(|row| (row, what == What::Probe)));
     }
@@ -180,7 +181,7 @@ const TAKE: [&str; 3] = [
      RETURNING seq, id, endpoint_id, fence, attempts, failures, is_replay, event_seq, due_at, created_at",
 ];
 
-/// Rows of the endpoint `e.id` that are due, and then those that a wrong clock put off, each along the index.
+/// Selects rows of the endpoint `e.id` that are due, and then those postponed by a wrong clock, each along the index.
 fn due(is_replay: u8) -> String {
     let part = |due: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Addresses of a workflow's own: endpoints that only events of its runs go to ([`crate::webhooks`]).
+//! Webhook addresses of a workflow: endpoints that get only events of its runs ([`crate::webhooks`]).
 
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::{
     webhooks::owned::{self, Owner},
 };
 
-/// Makes a workflow's addresses those of its definition; what had been given up on is tried again.
+/// Replaces a workflow's addresses by those of its definition; suspended and paused ones are made active again.
 pub(super) async fn replace(
     tx: &mut Tx<'_>,
     workflow: &Workflow,
@@ -28,8 +28,8 @@ pub(super) async fn delete(tx: &mut Tx<'_>, workflow_id: Uuid, now_ms: i64) -> R
     owned::delete_others(tx, workflow_id, &[], now_ms).await
 }
 
-/// The endpoints of a run's addresses, for [`NewEvent::also`](crate::events::NewEvent); those that a later save has deleted are
-/// made again. None for a run whose workflow is deleted.
+/// Returns the endpoints of a run's addresses, for [`NewEvent::also`](crate::events::NewEvent); those that a later
+/// save has deleted are made again. None for a run whose workflow is deleted.
 pub async fn ensure_addresses(
     tx: &mut Tx<'_>,
     run: &Run,

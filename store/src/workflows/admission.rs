@@ -1,7 +1,7 @@
-//! Which runs of a workflow are worked on, and which wait.
+//! Admission of a workflow's runs: which are worked on, and which wait.
 //!
-//! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted there too,
-//! along an index that holds nothing else, so that two runs that end at once admit two.
+//! Admitted runs have a row in [`crate::work`], in the transaction that admits them. The number of them is counted
+//! there too, along an index that holds nothing else, so that two runs that end at once admit two.
 
 use sqlx::{FromRow, query_as, query_scalar};
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::{
 /// Fences of the leases of one time that a run is queued; those of the next time begin above.
 const FENCES_BITS: u32 = 32;
 
-/// A workflow as a new run of it needs it.
+/// Fields of a workflow that a new run needs.
 #[derive(Debug, FromRow)]
 pub(super) struct Target {
     pub name: String,
@@ -46,7 +46,7 @@ pub(super) async fn target(
     .ok_or(Error::NotFound("workflow"))
 }
 
-/// What a run needs to be queued.
+/// Bounds that a run needs to be queued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Admitted runs of the workflow.
@@ -57,7 +57,7 @@ pub(super) struct Bounds {
     pub operations: u64,
 }
 
-/// What becomes of a run that is to be queued. Nothing was changed unless it is paid for.
+/// Outcome for a run that is to be queued. Nothing was changed unless it is paid for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AdmissionOutcome {
     Paid {
@@ -139,8 +139,8 @@ pub(super) const ADMIT: &str = "UPDATE workflow_runs SET is_admitted = 1
          AND EXISTS (SELECT 1 FROM workflows WHERE id = $1 AND deleted_at IS NULL)
      RETURNING *";
 
-/// Admits the run of a workflow whose turn it is, if there is room; whether one was. Interactive ones go first, then by the
-/// time they were queued. None of a deleted workflow is.
+/// Admits the next run of a workflow, if there is room; returns whether one was admitted. Interactive ones are first,
+/// then by the time they were queued. None of a deleted workflow is.
 pub(super) async fn admit_next(
     tx: &mut Tx<'_>,
     workflow_id: Uuid,
@@ -161,7 +161,7 @@ pub(super) async fn admit_next(
     }
 }
 
-/// Seeks from workflow to workflow along the index of what waits.
+/// Seeks from workflow to workflow along the index of waiting runs.
 pub(super) const WAITING: &str = "WITH RECURSIVE waiting (id) AS (
          SELECT min(workflow_id) FROM workflow_runs WHERE status = 'queued' AND is_admitted = 0
          UNION ALL
@@ -171,7 +171,7 @@ pub(super) const WAITING: &str = "WITH RECURSIVE waiting (id) AS (
      SELECT id FROM waiting WHERE id IS NOT NULL
          AND (SELECT count(*) FROM workflow_runs r WHERE r.workflow_id = waiting.id AND r.is_admitted = 1) < $1";
 
-/// Admits what could have been admitted and was not: the setting has risen. Returns how many.
+/// Admits runs that could have been admitted and were not: the setting was raised. Returns how many.
 pub(super) async fn refill(store: &Store, max_active: usize, now_ms: i64) -> Result<u64, Error> {
     let workflows: Vec<Uuid> = with_room(&mut store.read().await?, max_active).await?;
     let mut total = 0;

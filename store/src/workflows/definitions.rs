@@ -14,7 +14,7 @@ pub struct Workflow {
     pub id: Uuid,
     pub account_id: Uuid,
     pub name: String,
-    /// Not paused.
+    /// False when it is paused.
     pub is_active: bool,
     /// The current one, from 1.
     pub version: i64,
@@ -23,11 +23,11 @@ pub struct Workflow {
     /// The short form that the definition was made from.
     pub template: Option<String>,
     pub output_format: Option<String>,
-    /// JSON: a word or a number.
+    /// JSON: a string or a number.
     pub compression_mode: Option<String>,
     /// Every file stored there by upload runs it.
     pub trigger_folder_id: Option<Uuid>,
-    /// Signs what goes to addresses of its own.
+    /// Secret that signs deliveries to the workflow's own addresses.
     pub webhook_secret: Secret,
     /// Runs that were ever made.
     pub run_count: i64,
@@ -36,7 +36,7 @@ pub struct Workflow {
     pub last_run_at: Option<i64>,
 }
 
-/// What a save says.
+/// Contents of a save.
 #[derive(Clone, Debug)]
 pub struct NewWorkflow {
     pub name: String,
@@ -45,9 +45,9 @@ pub struct NewWorkflow {
     pub template: Option<String>,
     pub output_format: Option<String>,
     pub compression_mode: Option<String>,
-    /// One that the account does not have counts as none.
+    /// Folder whose files trigger runs. One that the account does not have counts as none.
     pub trigger_folder_id: Option<Uuid>,
-    /// The addresses of its own, to which events of its runs go.
+    /// Addresses of the workflow, to which events of its runs are sent.
     pub webhook_urls: Vec<String>,
 }
 
@@ -55,13 +55,13 @@ pub struct NewWorkflow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replaced {
     Saved(Box<Workflow>),
-    /// Another save came first; nothing was changed. The current version.
+    /// Another save was first; nothing was changed. Holds the current version.
     Crossed {
         version: i64,
     },
 }
 
-/// One save of a workflow.
+/// Saved version of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Version {
     pub version: i64,
@@ -157,8 +157,9 @@ async fn add_version(
     Ok(())
 }
 
-/// Saves a new version, unless the current one is not the `expected` one (`None`: whatever it is). Of the older versions,
-/// `keep_versions` stay with the new one among them, and those that a run names. Errors as [`get`] and [`create`].
+/// Saves a new version, unless the current one is not the `expected` one (`None`: whatever it is). Of the older
+/// versions, `keep_versions` are kept with the new one among them, and those that a run names. Errors as [`get`] and
+/// [`create`].
 pub async fn replace(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -229,7 +230,7 @@ async fn forget_versions(
     Ok(())
 }
 
-/// Pauses a workflow or takes it up again; runs that are made already go on. Errors as [`get`].
+/// Pauses or resumes a workflow; existing runs continue. Errors as [`get`].
 pub async fn set_active(
     tx: &mut Tx<'_>,
     account_id: Uuid,
@@ -282,7 +283,8 @@ pub async fn list(
         .await?)
 }
 
-/// A version's JSON, also of a deleted workflow whose runs are not gone yet. `Error::NotFound` for one that is not kept.
+/// Returns a version's JSON, also of a deleted workflow whose runs are not deleted yet. `Error::NotFound` for one that
+/// is not kept.
 pub async fn definition_of(
     db: &mut impl Connection,
     workflow_id: Uuid,
@@ -313,9 +315,9 @@ pub async fn versions(
     .await?)
 }
 
-/// Deletes a workflow, and cancels at most `rows` of its unfinished runs, which are returned; when these are `rows`, call
-/// [`super::cancel_deleted`] for the others. Nothing finds it or its runs any more, the sweep removes their rows, and the files
-/// that runs stored stay. Errors as [`get`].
+/// Deletes a workflow, and cancels at most `rows` of its unfinished runs, which are returned; when these are `rows`,
+/// call [`super::cancel_deleted`] for the others. It and its runs cannot be found any more, the sweep removes their
+/// rows, and the files that runs stored are kept. Errors as [`get`].
 pub async fn delete(
     tx: &mut Tx<'_>,
     account_id: Uuid,

@@ -1,7 +1,7 @@
-//! How a run begins to be worked on and ends: completed, failed, cancelled, or given up because its owner kept dying.
+//! Begin and end of the work on a run: completed, failed, cancelled, or given up because its owner kept dying.
 //!
-//! Every end is one transaction: the journal's last rows, the refund, the row's new state, and the next run's admission. Nudge
-//! the registry after it, since another run may be due.
+//! Every end is one transaction: the journal's last rows, the refund, the row's new state, and the next run's
+//! admission. Nudge the registry after it, since another run may be due.
 
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
@@ -14,13 +14,13 @@ use crate::{
     work::{self, Lease},
 };
 
-/// The error code of a run whose owner died too often.
+/// Error code of a run whose owner crashed too often.
 const CRASHED: &str = "crashed";
 
-/// What ends with a run.
+/// Bounds that apply at the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct EndingTerms {
-    /// How long its input and output are kept.
+    /// Time for which its input and output are kept.
     pub keep_ms: i64,
     /// Admitted runs of a workflow.
     pub max_active: usize,
@@ -37,33 +37,33 @@ pub struct NewOutput {
     pub height: Option<u32>,
 }
 
-/// How a run completed.
+/// Result of a completed run.
 #[derive(Clone, Debug, Default)]
 pub struct Completion {
-    /// Whether the gate let the upload in; `None` without a gate.
+    /// True when the gate accepted the upload; `None` without a gate.
     pub gate: Option<bool>,
     pub output: Option<NewOutput>,
-    /// What is not journalled yet: its last steps, and the nodes that it did not come to.
+    /// Steps that are not journalled yet: its last ones, and the nodes that it did not reach.
     pub steps: Vec<Step>,
 }
 
-/// Why a run failed.
+/// Reason of a run's failure.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// As of [`Completion`].
+    /// Result of the gate, as of [`Completion`].
     pub gate: Option<bool>,
     /// `None`: before its first node.
     pub node: Option<String>,
-    /// A stable word.
+    /// Stable code.
     pub code: String,
-    /// For people; names the step.
+    /// Message for people; names the step.
     pub message: String,
-    /// As of [`Completion`], the failed step among them.
+    /// Steps as of [`Completion`], the failed step among them.
     pub steps: Vec<Step>,
 }
 
-/// Notes that the run is being worked on, in the transaction that claims it. The run, when this is the first time since it was
-/// queued; again after an interruption changes nothing.
+/// Marks the run as running, in the transaction that claims it. Returns the run the first time since it was queued;
+/// after an interruption it changes nothing.
 pub async fn begin(tx: &mut Tx<'_>, run_id: Uuid, now_ms: i64) -> Result<Option<Run>, Error> {
     Ok(query_as(
         "UPDATE workflow_runs SET status = 'processing', started_at = $2 WHERE id = $1 AND status = 'queued' AND is_admitted = 1
@@ -93,7 +93,7 @@ pub async fn complete(
     finish(tx, lease.id, end, terms, now_ms).await
 }
 
-/// Gives back what the run cost; what it stored stays. `Error::Conflict` when the lease is lost.
+/// Fails a run and refunds what it cost; what it stored is kept. `Error::Conflict` when the lease is lost.
 pub async fn fail(
     tx: &mut Tx<'_>,
     lease: &Lease,
@@ -115,8 +115,8 @@ pub async fn fail(
     Ok(run)
 }
 
-/// Ends a run whose row of [`work`] was given up; the run as it is then. `None` for one that has ended meanwhile, or is gone: it
-/// stays as it is.
+/// Ends a run whose row of [`work`] was given up; returns the run as it is then. `None` for one that has ended
+/// meanwhile, or was deleted: it is left as it is.
 pub async fn give_up(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -138,7 +138,7 @@ pub async fn give_up(
     Ok(Some(run))
 }
 
-/// Cancels a run that waits or is being worked on, and gives back what it cost; what it stored stays. `Error::Conflict` when it
+/// Cancels a run that waits or is running, and refunds what it cost; what it stored is kept. `Error::Conflict` when it
 /// has ended, `Error::NotFound` as for [`get_run`].
 pub async fn cancel(
     tx: &mut Tx<'_>,
@@ -157,15 +157,16 @@ pub async fn cancel(
     withdraw(tx, id, terms, now_ms).await
 }
 
-/// Those that are admitted first: a run that waits does nothing, while these would go on with what their owner deleted.
+/// Runs of a workflow that have not ended, admitted ones first: a run that waits does nothing, while these would
+/// continue with what their owner deleted.
 pub(super) const UNFINISHED: &str = "SELECT id FROM workflow_runs WHERE workflow_id = $1 AND is_admitted = 1
      UNION ALL SELECT id FROM (
          SELECT r.id FROM workflow_runs r WHERE r.workflow_id = $1 AND r.status = 'queued' AND r.is_admitted = 0
              ORDER BY r.lane, r.queued_at, r.id LIMIT $2)
      LIMIT $2";
 
-/// Cancels at most `rows` unfinished runs of a workflow that is deleted, and returns them; call it again while they are `rows`.
-/// What ends then admits no other: none of a deleted workflow is.
+/// Cancels at most `rows` unfinished runs of a workflow that is deleted, and returns them; call it again while they
+/// are `rows`. Their end admits no other run: none of a deleted workflow is.
 pub async fn cancel_deleted(
     tx: &mut Tx<'_>,
     workflow_id: Uuid,

@@ -1,11 +1,12 @@
-//! Workflows: what is to be done with a file, in versions, and the runs that do it.
+//! Workflows: versioned definitions of what is to be done with a file, and the runs that do it.
 //!
-//! - A save makes a version, which never changes; a run names the one it is to do, so that it has a copy.
-//! - A run's owner writes through a lease of the kind [`KIND`]. Each finished step is a row ([`record_steps`]), so that the next
-//!   owner goes on after it.
-//! - Of one workflow, a bounded number of runs is admitted, which means in [`crate::work`]. The others wait as rows; the
-//!   transaction that ends a run admits the one that has waited longest ([`admission`]).
-//! - A run's input and last buffer are blobs, until its expiry. What lies between is scratch ([`crate::blob::Scratch`]).
+//! - A save makes a version, which never changes; a run names the one it executes, so that it has a copy.
+//! - A run's owner writes through a lease of the kind [`KIND`]. Each finished step is a row ([`record_steps`]), so
+//!   that the next owner continues after it.
+//! - Of one workflow, a bounded number of runs is admitted, which means in [`crate::work`]. The others wait as rows;
+//!   the transaction that ends a run admits the one that has waited longest ([`admission`]).
+//! - A run's input and last buffer are blobs, until its expiry. Buffers between them are scratch files
+//!   ([`crate::blob::Scratch`]).
 
 mod addresses;
 mod admission;
@@ -40,5 +41,5 @@ pub use steps::{
 };
 pub use submission::{NewRun, Submitted, TriggerLimits, submit, triggered};
 
-/// Of a run's row in [`crate::work`].
+/// Kind of a run's row in [`crate::work`].
 pub const KIND: &str = "run";

@@ -1,4 +1,4 @@
-//! What becomes of runs that ended: their buffers go first, then the record of them; and of workflows that are deleted.
+//! Deletion of runs that ended: their buffers first, then the record of them; and of deleted workflows.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     rows::{hex, json},
 };
 
-/// Scratch folders that are asked about at a time.
+/// Scratch folders that are looked up at a time.
 const PAGE: usize = 200;
 /// Deleted workflows that one sweep removes.
 const MOST_DELETED: i64 = 1_000;
@@ -25,7 +25,8 @@ pub struct Retention {
     pub max_active: usize,
 }
 
-/// Lets go of what has expired, removes deleted workflows, and admits what could have been; returns how many rows.
+/// Deletes expired inputs and outputs, removes deleted workflows, and admits runs that could have been admitted;
+/// returns how many rows.
 pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
     let expired = in_turns(store, move |tx, most| Box::pin(expire(tx, now_ms, most))).await?;
     let keep_ms = duration_ms(retention.keep_runs);
@@ -40,8 +41,8 @@ pub(crate) async fn sweep(store: &Store, retention: &Retention, now_ms: i64) -> 
     Ok(expired + old + deleted + admitted)
 }
 
-/// Lets go of the inputs and outputs of at most `most` runs whose time is over; returns how many runs. Their blobs are swept,
-/// once nothing else names them.
+/// Deletes the inputs and outputs of at most `most` expired runs; returns how many runs. Their blobs are swept, once
+/// nothing else names them.
 async fn expire(tx: &mut Tx<'_>, now_ms: i64, most: u32) -> Result<u64, Error> {
     let expired: Vec<(Uuid, bool)> = query_as(
         "SELECT id, output_blob IS NOT NULL FROM workflow_runs WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2",
@@ -121,7 +122,8 @@ async fn delete_run(tx: &mut Tx<'_>, id: Uuid, most: u64) -> Result<u64, Error> 
     Ok(steps + 1)
 }
 
-/// The rows of workflows that were deleted. What is left unfinished of them ends here: the process died before it had ended all.
+/// Deletes the rows of deleted workflows. Their unfinished runs are ended here: the process died before it had ended
+/// all.
 async fn sweep_deleted(store: &Store, now_ms: i64) -> Result<u64, Error> {
     let deleted = deleted(&mut store.read().await?).await?;
     let mut total = 0;
@@ -180,8 +182,8 @@ async fn remove_some(
     })
 }
 
-/// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that no one
-/// can try them again.
+/// Removes the scratch of runs that need it no more: those that completed, and those whose input has expired, so that
+/// they cannot be retried.
 async fn sweep_scratch(store: &Store) -> Result<(), Error> {
     let folders = store.blobs().scratch_folders().await?;
     for page in folders.chunks(PAGE) {
@@ -193,7 +195,7 @@ async fn sweep_scratch(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// Those of the runs that may still go on.
+/// Returns those of the runs that may still continue.
 async fn needs_scratch(db: &mut impl Connection, runs: &[Uuid]) -> Result<BTreeSet<Uuid>, Error> {
     let ids: Vec<String> = runs.iter().map(|id| hex(*id)).collect();
     let needed: Vec<Uuid> = query_scalar(

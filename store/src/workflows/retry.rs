@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Error, Tx, jobs::Allowance, work::Lane};
 
-/// How a run is to be done again.
+/// Terms on which a run is repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     /// The version to do; `None`: the one it did.
@@ -19,12 +19,12 @@ pub struct Retry {
     pub kept_positions: u32,
     pub lane: Lane,
     pub allowance: Allowance,
-    /// As of [`super::NewRun`].
+    /// Bound as of [`super::NewRun`].
     pub max_active: usize,
     pub max_queued: usize,
 }
 
-/// The answer to [`retry`]. Nothing was changed unless the run is queued.
+/// Answer to [`retry`]. Nothing was changed unless the run is queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retried {
     Queued(Box<Run>),
@@ -32,8 +32,9 @@ pub enum Retried {
     Full,
 }
 
-/// Queues the same run again and charges it again. `Error::Conflict` when it has not failed or been cancelled, when its input is
-/// gone, and when the workflow is paused; `Error::NotFound` as for [`get_run`], and for a version that is not kept.
+/// Queues the same run again and charges it again. `Error::Conflict` when it has not failed or been cancelled, when
+/// its input is deleted, and when the workflow is paused; `Error::NotFound` as for [`get_run`], and for a version that
+/// is not kept.
 pub async fn retry(
     tx: &mut Tx<'_>,
     account_id: Uuid,

@@ -48,7 +48,7 @@ impl RunStatus {
     }
 }
 
-/// What made a run.
+/// Trigger of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum Trigger {
@@ -78,21 +78,21 @@ pub struct Run {
     pub id: Uuid,
     pub account_id: Uuid,
     pub workflow_id: Uuid,
-    /// As it was when the run was made.
+    /// Name as it was when the run was made.
     pub workflow_name: String,
     pub workflow_version: i64,
-    /// Of the workflow's runs, from 1.
+    /// Number among the workflow's runs, from 1.
     pub number: i64,
     pub status: RunStatus,
-    /// Whether the gate let the upload in; `None` without a gate, and before.
+    /// True when the gate accepted the upload; `None` without a gate, and before its result.
     pub gate: Option<bool>,
     pub trigger: Trigger,
     pub lane: Lane,
-    /// In [`crate::work`].
+    /// True when the run is in [`crate::work`].
     pub is_admitted: bool,
     /// Times it was queued again.
     pub retries: u32,
-    /// Of its input; what it stores has one more.
+    /// Generation of its input; what it stores has one more.
     pub generation: u32,
     pub upload_source: String,
     /// `None` once it has expired.
@@ -117,15 +117,15 @@ pub struct Run {
     pub error_node: Option<String>,
     pub error_code: Option<String>,
     pub created_at: i64,
-    /// When it was queued last.
+    /// Time at which it was queued last.
     pub queued_at: i64,
     pub started_at: Option<i64>,
     pub completed_at: Option<i64>,
-    /// Until then its input and output are kept; `None` until it ends, and once they are gone.
+    /// Time until which its input and output are kept; `None` until it ends, and once they are deleted.
     pub expires_at: Option<i64>,
 }
 
-/// What a run works on.
+/// Input of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunInput {
     pub blob: BlobHash,
@@ -145,7 +145,7 @@ impl Run {
         })
     }
 
-    /// Its last buffer; `None` when it stored files, has not completed, or the buffer has expired.
+    /// Returns its last buffer; `None` when it stored files, has not completed, or the buffer has expired.
     pub fn output(&self) -> Option<Output> {
         Some(Output {
             blob: self.output_blob?,
@@ -169,7 +169,7 @@ pub struct Output {
     pub height: Option<u32>,
 }
 
-/// `Error::NotFound` for an unknown id, another account's, and one whose workflow is deleted.
+/// Returns a run. `Error::NotFound` for an unknown id, another account's, and one whose workflow is deleted.
 pub async fn get_run(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Result<Run, Error> {
     query_as(
         "SELECT * FROM workflow_runs r WHERE id = $1 AND account_id = $2
@@ -182,7 +182,7 @@ pub async fn get_run(db: &mut impl Connection, account_id: Uuid, id: Uuid) -> Re
     .ok_or(Error::NotFound("run"))
 }
 
-/// Without regard to the account and to what became of its workflow, for actors.
+/// Returns a run of any account, also of a deleted workflow, for actors.
 pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Run, Error> {
     query_as("SELECT * FROM workflow_runs WHERE id = $1")
         .bind(id)
@@ -191,7 +191,8 @@ pub async fn by_id(db: &mut impl Connection, id: Uuid) -> Result<Run, Error> {
         .ok_or(Error::NotFound("run"))
 }
 
-/// For a download, without regard to the account. `Error::NotFound` when there is none, or its workflow is deleted.
+/// Returns the output of a run of any account, for a download. `Error::NotFound` when there is none, or its workflow
+/// is deleted.
 pub async fn output(db: &mut impl Connection, id: Uuid) -> Result<Output, Error> {
     let run: Option<Run> = query_as(
         "SELECT * FROM workflow_runs r WHERE id = $1
@@ -252,9 +253,9 @@ pub async fn stored_files(
 /// Unfinished runs of all accounts, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct RunCounts {
-    /// For another run of their workflow to end.
+    /// Runs that wait for another run of their workflow to end.
     pub waiting: i64,
-    /// In [`crate::work`] and not begun.
+    /// Runs in [`crate::work`] that have not begun.
     pub queued: i64,
     pub processing: i64,
 }

@@ -1,4 +1,4 @@
-//! The journal of a run: what was done at each node of its path.
+//! Journal of a run: the result at each node of its path.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::{
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum StepStatus {
     Completed,
-    /// On another path, or after the end.
+    /// On another path, or after the end of the run.
     Skipped,
     Failed,
 }
@@ -35,29 +35,29 @@ impl StepStatus {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// On the path, from 0; what was skipped comes after it.
+    /// Position on the path, from 0; skipped steps come after it.
     pub position: u32,
     pub node_id: String,
-    /// The node's word on the wire.
+    /// Kind of the node, as in the API.
     pub kind: String,
     pub title: String,
     pub status: StepStatus,
-    /// The way that a branch took.
+    /// Branch that was taken.
     pub branch: Option<bool>,
     pub message: String,
-    /// What an inspection found.
+    /// Facts that an inspection found.
     pub facts: Option<Value>,
     pub started_at: Option<i64>,
     pub finished_at: Option<i64>,
     pub bytes_in: Option<i64>,
     pub bytes_out: Option<i64>,
-    /// The buffer that it made; `None` for one that passes its own on.
+    /// Buffer that it made; `None` for one that passes its input on.
     pub output: Option<StepOutput>,
     /// `None` also when that is deleted.
     pub stored_file_id: Option<Uuid>,
 }
 
-/// A buffer as it was when the step finished. Whether its bytes are still there is for their place to say.
+/// Buffer as it was when the step finished. Its bytes may be missing by now; opening it at its place checks that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepOutput {
     pub place: BufferLocation,
@@ -70,7 +70,7 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
-    /// As [`crate::blob::Blobs::open_scratch`] compares it.
+    /// Returns the buffer as [`crate::blob::Blobs::open_scratch`] compares it.
     pub fn scratched(&self) -> Scratched {
         Scratched {
             length: self.length.unsigned_abs(),
@@ -84,13 +84,13 @@ impl StepOutput {
     }
 }
 
-/// Where a step's buffer lies.
+/// Place of a step's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
 #[sqlx(type_name = "TEXT", rename_all = "lowercase")]
 pub enum BufferLocation {
     /// In the run's scratch folder, at the step's position.
     Scratch,
-    /// Under its hash. The run does not keep the blob: what names it is the file that was stored.
+    /// Blob with the hash. The run does not keep the blob: the stored file names it.
     Blob,
 }
 
@@ -224,7 +224,7 @@ pub async fn record_steps(tx: &mut Tx<'_>, lease: &Lease, steps: &[Step]) -> Res
     insert(tx, lease.id, steps).await
 }
 
-/// Notes the steps that a run did not come to, in the transaction that ends it.
+/// Records the steps that a run did not reach, in the transaction that ends it.
 pub async fn record_skipped(tx: &mut Tx<'_>, run_id: Uuid, steps: &[Step]) -> Result<(), Error> {
     insert(tx, run_id, steps).await
 }

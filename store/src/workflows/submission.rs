@@ -1,4 +1,4 @@
-//! How runs are made: by a request, or by a file that comes into a workflow's folder.
+//! Submission of runs: by a request, or by a file that enters a workflow's folder.
 
 use sqlx::{query, query_as, query_scalar, types::Json};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Error, Month, Tx, blob::Sealed, blobs, files::File, jobs::Allowance, work::Lane};
 
-/// What a run costs.
+/// Operations that a run costs.
 pub(super) const OPERATIONS: u64 = 1;
 
 /// A run to be made of the workflow's current version.
@@ -19,11 +19,11 @@ pub struct NewRun {
     pub workflow_id: Uuid,
     pub trigger: Trigger,
     pub lane: Lane,
-    /// Of the input.
+    /// Generation of the input.
     pub generation: u32,
     pub upload_source: String,
     pub input: RunInput,
-    /// May be gone by now.
+    /// May be deleted by now.
     pub source_file_id: Option<Uuid>,
     pub allowance: Allowance,
     /// Admitted runs of the workflow.
@@ -81,19 +81,19 @@ pub async fn submit(
     Ok(Submitted::New(Box::new(run)))
 }
 
-/// How a run's row begins.
+/// State in which a run's row begins.
 enum Begins {
     Queued {
         is_admitted: bool,
     },
-    /// Refused, for the history to say so.
+    /// Rejected, and listed as failed in the history.
     Failed(Rejection),
 }
 
 struct Rejection {
     code: &'static str,
     message: String,
-    /// When its input goes.
+    /// Time at which its input is deleted.
     expires_at: i64,
 }
 
@@ -148,7 +148,7 @@ async fn insert(
     .await?)
 }
 
-/// What bounds the runs that a file makes.
+/// Bounds of the runs that a file triggers.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerLimits {
     pub allowance: Allowance,
@@ -156,13 +156,13 @@ pub struct TriggerLimits {
     pub max_queued: usize,
     /// Files of a later generation make none.
     pub max_generation: u32,
-    /// How long the input of a run that failed at once is kept.
+    /// Time for which the input of a run that failed at once is kept.
     pub keep_ms: i64,
 }
 
-/// Makes the runs of a file that has just come into its folder, in the transaction that made it. One that is larger than the
-/// plan's operations take, that cannot be charged, or that would be one waiting run too many, is there as a failed one that says
-/// so: the file stays.
+/// Makes the runs of a file that has just entered its folder, in the transaction that made it. One that is larger than
+/// the plan's operations take, that cannot be charged, or that would be one waiting run too many, is recorded as
+/// failed with that reason: the file is kept.
 pub async fn triggered(
     tx: &mut Tx<'_>,
     file: &File,

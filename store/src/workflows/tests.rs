@@ -1,4 +1,4 @@
-//! On a real database: an account with a workflow, and what becomes of its runs.
+//! Tests on a real database: an account with a workflow, and its runs.
 
 mod addresses;
 mod admission;
@@ -31,11 +31,11 @@ use crate::{
 };
 
 pub(super) const NOW: i64 = crate::webhooks::tests::NOW;
-/// When [`Bench::claim`] claims: after everything was queued.
+/// Time at which [`Bench::claim`] claims: after everything was queued.
 pub(super) const CLAIMED_AT: i64 = NOW + 10_000;
-/// Of a run's input and output after its end.
+/// Retention of a run's input and output after its end.
 pub(super) const KEEP_MS: i64 = 24 * 60 * 60 * 1000;
-/// Admitted runs of a workflow, where nothing else is said.
+/// Admitted runs of a workflow by default.
 pub(super) const MAX_ACTIVE: usize = 2;
 pub(super) const TERMS: EndingTerms = EndingTerms {
     keep_ms: KEEP_MS,
@@ -76,7 +76,7 @@ impl Bench {
         number(&mut self.world.read().await, statement).await
     }
 
-    /// What the account has used of the month.
+    /// Returns the operations that the account has used of the month.
     pub async fn used(&self) -> u64 {
         operations::used(&mut self.world.read().await, self.account, NOW)
             .await
@@ -118,7 +118,7 @@ impl Bench {
         }
     }
 
-    /// Claims what is due, and begins it.
+    /// Claims due runs, and begins them.
     pub async fn claim(&self) -> Claimed {
         let claim = self.write(|tx| {
             Box::pin(async move {
@@ -280,7 +280,7 @@ pub(super) fn failure(steps: Vec<Step>) -> Failure {
     }
 }
 
-/// A step that says little.
+/// Returns a step with few fields set.
 pub(super) fn step(position: u32, status: StepStatus) -> Step {
     Step {
         position,

@@ -1,4 +1,4 @@
-//! Backup beside a running service, and the way back.
+//! Backup beside a running service, and restore.
 
 mod blobs;
 mod events;
@@ -109,7 +109,7 @@ async fn a_folder_whose_service_is_gone_can_be_backed_up() {
     let place = tempfile::tempdir().unwrap();
     let (store, folder) = store().await;
     add_account(&store, "someone").await.unwrap();
-    // What a killed service leaves: a database whose newest rows stand in the log.
+    // A killed service leaves a database whose newest rows are in the log.
     let killed = place.path().join("killed");
     fs::create_dir(&killed).unwrap();
     for name in ["sluice.db", "sluice.db-wal"] {
@@ -256,7 +256,7 @@ async fn what_is_no_whole_backup_changes_nothing() {
             .expect_err(what);
         assert!(error.to_string().contains(expected), "{what}: {error}");
         assert!(!data_dir.join("sluice.db").exists(), "{what}");
-        // Nothing is left that would stand in the way of another attempt.
+        // Nothing is left that would prevent another attempt.
         backup::restore(&intact, &data_dir, false, Transfer::default(), NOW)
             .await
             .expect(what);

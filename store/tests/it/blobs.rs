@@ -1,4 +1,4 @@
-//! Blobs on a real disk: what is sealed stays, what nothing names goes, and neither passes the other.
+//! Blobs on a real disk: sealed ones are kept, unreferenced ones are deleted, without races between both.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ use crate::support::{NOW, add_account, settings, store, until};
 
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
-/// Sweeps that look at every prefix once.
+/// Sweeps that read every prefix once.
 const ROUND: usize = 32;
 
 pub(crate) async fn seal(store: &Store, bytes: &[u8]) -> Sealed {
@@ -148,7 +148,7 @@ async fn what_a_worker_wrote_is_sealed_out_of_its_reach() {
     worker.write_all_at(b"written", 0).unwrap();
     let sealed = spool.seal().await.unwrap();
     assert_eq!(sealed.head(), b"written by a worker");
-    // It kept its descriptor, and tries to change what was sealed.
+    // The worker kept its descriptor, and tries to change the sealed blob.
     worker.write_all_at(b"altered", 0).unwrap();
     let bytes = read(&store, &sealed.blob().hash).await.unwrap();
     assert_eq!(bytes, b"written by a worker");
@@ -197,7 +197,7 @@ async fn the_same_bytes_are_one_blob() {
             .unwrap(),
         1
     );
-    // Bytes that were hashed just now heal what the disk has spoiled.
+    // Bytes that were hashed just now repair a file that the disk has damaged.
     for spoiled in [b"sam".as_slice(), b"s4me"] {
         std::fs::write(place(folder.path(), &first.blob), spoiled).unwrap();
         add_file(&store, account, b"same", "three.txt").await;
@@ -264,7 +264,7 @@ async fn an_upload_revives_a_marked_blob_and_brings_back_a_swept_one() {
     assert_eq!(read(&store, &file.blob).await.unwrap(), b"again");
 }
 
-/// Uploads of the same few bytes against sweeps that delete at once: whatever a row names can be read.
+/// Checks uploads of the same few bytes against sweeps that delete at once: a blob that a row names can be read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sweeps_and_uploads_of_the_same_bytes_do_not_pass_each_other() {
     let (store, _folder) = store().await;
@@ -312,8 +312,8 @@ async fn files_without_a_row_are_found_and_others_left_alone() {
     assert!(place(folder.path(), &kept.blob).exists() && stranger.exists());
 }
 
-/// Sealed before the kill, and not recorded: eight sweeps, one a minute, are enough. What this process has sealed meanwhile may
-/// still be recorded.
+/// Checks files sealed before the kill, and not recorded: eight sweeps, one a minute, are enough. Blobs that this
+/// process has sealed meanwhile may still be recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_without_a_row_of_a_killed_process_go_soon_after_the_start() {
     let (store, folder) = store().await;

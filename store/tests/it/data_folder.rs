@@ -1,4 +1,4 @@
-//! The data folder: private, locked, and what opening it refuses.
+//! Data folder: private, locked, and the cases in which opening it is rejected.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,4 +1,4 @@
-//! What was acknowledged survives SIGKILL. The test starts its own binary as the process to be killed.
+//! Test that acknowledged changes survive SIGKILL. It starts its own binary as the process to be killed.
 
 use std::{
     collections::HashSet,

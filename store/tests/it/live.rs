@@ -239,7 +239,7 @@ async fn pages_hold_their_place_while_rows_come_and_go() {
             created_at: last.created_at,
             id: last.id,
         });
-        // Rows that come and go on pages already seen move nothing.
+        // Rows that are added and deleted on pages already read move nothing.
         let gone = rows[0].id;
         add_input(&store, account, NOW + 1_000).await;
         store
@@ -486,7 +486,7 @@ async fn of_a_broadcast_on_air_the_newest_segments_are_kept() {
     }
 }
 
-/// Whatever the caller allows, one deletion is one short turn of the writer.
+/// Checks that one deletion is one short turn of the writer, whatever the caller allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_bounded() {
     let (store, _folder) = store().await;

@@ -1,4 +1,5 @@
-//! Another process locks the database, or keeps the write-ahead log from shrinking, and lets go again.
+//! Tests in which another process locks the database, or keeps the write-ahead log from shrinking, and releases it
+//! again.
 
 use std::{path::Path, time::Duration};
 

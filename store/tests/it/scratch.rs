@@ -1,4 +1,4 @@
-//! Scratch files: what is found is what was journalled, or nothing.
+//! Scratch files: a file is returned as it was journalled, or not at all.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Links of folders as rows: what they show, what they count, and how they end.
+//! Rows of share links: contents, counts, and end.
 
 use sluice_store::{
     Error, Store,
@@ -14,7 +14,7 @@ use crate::{
     support::{NOW, add_account, store},
 };
 
-/// Those that a test does not speak of.
+/// Returns default terms of a share.
 fn terms(account_id: Uuid, folder_id: Uuid) -> NewShare {
     let id = Uuid::now_v7();
     NewShare {

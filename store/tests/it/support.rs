@@ -16,7 +16,7 @@ pub(crate) fn settings(data_dir: &Path) -> StoreSettings {
     StoreSettings::without_reserve(data_dir)
 }
 
-/// An empty store; the folder goes with the guard.
+/// Returns an empty store; the folder is removed with the guard.
 pub(crate) async fn store() -> (Store, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&settings(folder.path())).await.unwrap();
@@ -45,7 +45,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Holds the writer inside a unit of work, so that what is written meanwhile queues up behind it.
+/// Holds the writer inside a unit of work, so that later units queue up behind it.
 pub(crate) struct Held {
     release: tokio::sync::oneshot::Sender<()>,
     unit: tokio::task::JoinHandle<Result<(), Error>>,

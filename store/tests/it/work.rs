@@ -1,4 +1,4 @@
-//! Leases: who may work on a row, and what becomes of rows whose owners die.
+//! Leases: claims of rows, and rows whose owners die.
 
 use std::time::Duration;
 
@@ -249,7 +249,7 @@ async fn progress_and_orderly_ends_do_not_count_as_deaths() {
     }
 }
 
-/// The service dies without a word, and starts again on the same folder.
+/// Stops the service without releasing its leases, and starts it again on the same folder.
 async fn die(store: Store, folder: &tempfile::TempDir) -> Store {
     store.close().await;
     Store::open(&settings(folder.path())).await.unwrap()
@@ -271,8 +271,8 @@ async fn leases_of_an_earlier_process_are_void() {
     assert!(!holds(&second, &lease).await);
 }
 
-/// However often the service dies: rows that wait under a lease are not charged, and of those that run none is given up while
-/// others run beside it.
+/// Checks repeated deaths of the service: rows that wait under a lease are not charged, and of those that run none is
+/// given up while others run beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn deaths_of_the_service_give_up_nothing_that_waits() {
     let (mut store, folder) = store().await;
@@ -313,7 +313,8 @@ async fn deaths_of_the_service_give_up_nothing_that_waits() {
     assert_eq!(ended, left);
 }
 
-/// One row ends the service whenever it runs, and beside it run others that end when they are let.
+/// Checks that a row that ends the service whenever it runs is found among others that run beside it and end when they
+/// are let.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_ends_the_service_is_found_among_others_and_given_up() {
     let (mut store, folder) = store().await;
@@ -365,7 +366,7 @@ async fn a_row_that_ends_the_service_alone_has_three_begins() {
     assert_eq!((last.leases, last.given_up), (Vec::new(), vec![id]));
 }
 
-/// A clock that was ahead when a row was put in or given back.
+/// Checks a clock that was ahead when a row was inserted or released.
 #[tokio::test(flavor = "multi_thread")]
 async fn due_times_of_a_clock_that_was_ahead_are_mended_at_a_start() {
     let (first, folder) = store().await;

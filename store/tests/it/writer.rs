@@ -4,7 +4,7 @@ use sluice_store::{Error, Store, StoreSettings, accounts};
 
 use crate::support::{Held, NOW, add_account, count_accounts, settings, store, until};
 
-/// Queues a number of units behind a held writer, lets go, and returns how many commits they took.
+/// Queues a number of units behind a held writer, releases it, and returns how many commits they took.
 async fn commits_of(units: usize, commit_group: usize) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreSettings {

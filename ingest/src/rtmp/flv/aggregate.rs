@@ -7,10 +7,10 @@ use bytes::{Buf, Bytes};
 use super::Corruption;
 
 const TAG_HEADER: usize = 11;
-/// After each tag: the length of the tag before, which no one needs.
+/// Length of the field after each tag: the length of the tag before, which is not needed.
 const BACK_POINTER: usize = 4;
 
-/// One tag inside an aggregate.
+/// Tag inside an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubTag {
     pub timestamp_ms: u32,
@@ -22,7 +22,7 @@ pub struct SubTag {
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     rest: Bytes,
-    /// The message's timestamp, which stands for that of its first tag.
+    /// Timestamp of the message, which is that of its first tag.
     base_ms: u32,
     first_ms: Option<u32>,
 }
@@ -36,7 +36,8 @@ impl Aggregate {
         }
     }
 
-    /// The next tag; `None` at the end. After [`Corruption`] nothing more comes: lengths cannot be trusted any longer.
+    /// Returns the next tag; `None` at the end. After [`Corruption`] no tag follows: lengths are not reliable any
+    /// more.
     pub fn next_tag(&mut self) -> Result<Option<SubTag>, Corruption> {
         if self.rest.is_empty() {
             return Ok(None);

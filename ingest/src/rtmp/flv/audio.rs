@@ -17,7 +17,7 @@ mod audio_format {
     pub(super) const AAC: u8 = 10;
 }
 
-/// Reads a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
+/// Parses a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
 pub(super) fn parse(
     body: &[u8],
     wanted: Option<u8>,
@@ -67,7 +67,7 @@ fn enhanced(
             cts_ms: 0,
             key: true,
         },
-        // 4 is MultichannelConfig here: the order of the channels, which the codec's own configuration says too.
+        // 4 is MultichannelConfig here: the order of the channels, which the codec's own configuration has too.
         packet_type::SEQUENCE_END | packet_type::METADATA => return Ok(None),
         number => {
             return Err(Corruption::PacketType {

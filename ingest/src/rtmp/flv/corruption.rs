@@ -1,11 +1,11 @@
-//! Why a tag was left out, in words for the person at the encoder.
+//! Reasons why a tag was left out, in words for the person at the encoder.
 
 use std::{borrow::Cow, fmt};
 
-/// The reason a message or a part of it does not become a unit.
+/// Reason why a message or a part of it does not become a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Corruption {
-    /// The bytes end before what they declare.
+    /// The bytes end before their declared length.
     Truncated { what: &'static str },
     /// A frame came before the configuration that it needs.
     NoConfiguration { what: &'static str },
@@ -15,7 +15,7 @@ pub enum Corruption {
     AudioCodec { name: Cow<'static, str> },
     /// Only one track of a kind is carried.
     OtherTrack { what: &'static str },
-    /// A packet type that enhanced RTMP does not know in this place.
+    /// Packet type that enhanced RTMP does not define in this place.
     PacketType { what: &'static str, number: u8 },
     /// A configuration or payload that breaks its codec's rules.
     Media(sluice_media::Error),

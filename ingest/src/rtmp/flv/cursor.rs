@@ -1,4 +1,4 @@
-//! A bounded walk over a tag's body. Reading past the end is [`Corruption::Truncated`].
+//! Bounded reader of a tag's body. Reading past the end is [`Corruption::Truncated`].
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ impl<'a> Cursor<'a> {
         Ok(start..self.at)
     }
 
-    /// A cursor over the next `len` bytes, whose ranges are those of the whole body.
+    /// Returns a cursor over the next `len` bytes, whose ranges are those of the whole body.
     pub(super) fn part(&mut self, len: usize) -> Result<Cursor<'a>, Corruption> {
         let range = self.skip(len)?;
         Ok(Cursor {
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Everything that was not read yet.
+    /// Returns the range of the unread bytes.
     pub(super) fn rest(&self) -> Range<usize> {
         self.at..self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! What video and audio of enhanced RTMP v2 have in common: ModEx prefixes and multitrack bodies.
+//! Common parts of video and audio in enhanced RTMP v2: ModEx prefixes and multitrack bodies.
 
 use std::ops::Range;
 

@@ -26,14 +26,14 @@ const TICKS_PER_MS: i64 = 90;
 /// An AV1 temporal delimiter with its size byte; samples in ISO files go without.
 const AV1_TEMPORAL_DELIMITER: [u8; 2] = [0x12, 0x00];
 
-/// What a parsed tag holds; its bytes are `range` of the body.
+/// Parsed tag; its bytes are `range` of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tag<C> {
     codec: C,
     track: u8,
-    /// Further tracks stood in the same message and were passed over.
+    /// True when further tracks in the same message were skipped.
     has_other_tracks: bool,
-    /// To be added to the message's timestamp.
+    /// Offset to be added to the message's timestamp.
     offset_ns: u32,
     packet: Packet,
     range: std::ops::Range<usize>,
@@ -57,7 +57,7 @@ pub struct Demuxer {
     /// The track that is carried: the first that was seen.
     video_track: Option<u8>,
     audio_track: Option<u8>,
-    /// Of the last MP3 frame: the header's bits that make up a configuration.
+    /// Bits of the last MP3 frame's header that make up a configuration.
     mp3_header: [u8; 3],
 }
 
@@ -66,7 +66,7 @@ impl Demuxer {
         Self::default()
     }
 
-    /// Reads one video body. `Ok` where nothing was wrong, which includes bodies that hold nothing for a decoder.
+    /// Reads one video body. `Ok` where nothing was damaged, which includes bodies that hold nothing for a decoder.
     pub fn video(
         &mut self,
         time_ms: i64,
@@ -146,8 +146,8 @@ impl Demuxer {
             return Ok(());
         }
         let facts = check_payload(config, &data).map_err(Corruption::Media)?;
-        // Encoders flag wrongly in both directions. Without an IDR frame, the flag is believed only where parameter
-        // sets come along, which is how streams with open groups of frames mark their entry points.
+        // Encoders set the flag wrongly in both directions. Without an IDR frame, the flag is trusted only together
+        // with parameter sets, which is how streams with open GOPs mark their entry points.
         let is_entry_point = flagged_key && facts.has_slice && facts.has_parameter_sets;
         let key = facts.has_idr || is_entry_point;
         units.push(Unit::Video(VideoUnit {
@@ -190,7 +190,7 @@ impl Demuxer {
         Ok(())
     }
 
-    /// MP3 has no configuration of its own: every frame's header says it again.
+    /// Derives the MP3 configuration, which every frame's header repeats.
     fn mp3_configuration(&mut self, frame: &[u8], units: &mut Vec<Unit>) -> Result<(), Corruption> {
         let Some(&[_, version, rate, mode]) = frame.first_chunk::<4>() else {
             return Err(Corruption::Truncated { what: "MP3 frame" });

@@ -22,7 +22,7 @@ fn body(head: &[u8], payload: &str) -> Bytes {
     [head, &hex(payload)].concat().into()
 }
 
-/// What one body became, in short.
+/// Returns the outcome of one body, in short.
 fn outcome(result: Result<(), Corruption>, units: &[Unit]) -> String {
     let units = units.iter().map(|unit| match unit {
         Unit::VideoConfig(config) => format!("config {}", config.codec.as_str()),

@@ -17,11 +17,11 @@ const COMMAND_FRAME: u8 = 5;
 
 mod legacy_codec {
     pub(super) const AVC: u8 = 7;
-    /// Not in FLV's specification, but sent by encoders from before enhanced RTMP.
+    /// Undefined in FLV, but sent by encoders from before enhanced RTMP.
     pub(super) const HEVC: u8 = 12;
 }
 
-/// Reads a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
+/// Parses a body; `None` when it holds nothing for a decoder. `wanted` is the track that is carried, once known.
 pub(super) fn parse(
     body: &[u8],
     wanted: Option<u8>,

@@ -1,7 +1,7 @@
-//! Publishing to another server: what an encoder does, with units that are there already.
+//! Publishing to another server, as an encoder does, with existing units.
 //!
-//! [`Publisher`] is the thin driver between a socket and the state machine. It reads beside what it sends, so that pings are
-//! answered and a rejection is heard; every wait has a bound.
+//! [`Publisher`] is the driver between a socket and the state machine. It reads while it sends, so that pings are
+//! answered and a rejection is received; every wait has a bound.
 
 mod session;
 mod tag;
@@ -22,10 +22,11 @@ use crate::Error;
 
 /// Free space that a read is given.
 const READ: usize = 4 << 10;
-/// How long the server may take to read our goodbye: closing at once would reset the connection, and it would lose that.
+/// Time for the server to read our last message: closing at once would reset the connection, and it would be lost.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why nothing can be published, in words for the person who gave the address. The stream key is in none of them.
+/// Reason why nothing can be published, in words for the person who entered the address. The stream key is in none of
+/// them.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("it refused the stream: {0}")]
@@ -42,12 +43,12 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
-/// How long the server may take.
+/// Bounds of the server's response times.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From the connection to leave to publish.
+    /// Time from the connection to the permission to publish.
     pub answer: Duration,
-    /// For taking what is sent.
+    /// Time for reading what is sent.
     pub write: Duration,
 }
 
@@ -61,7 +62,7 @@ pub struct Publisher<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
-    /// Everything from the handshake to leave to publish.
+    /// Connects, from the handshake to the permission to publish.
     pub async fn open(
         socket: S,
         target: PublishTarget,
@@ -70,7 +71,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
         let mut publisher = Self {
             socket,
             session: ClientSession::new(target, |buffer| {
-                // The handshake's random bytes guard nothing; zeros would do.
+                // The random bytes of the handshake protect nothing; zeros would do.
                 let _ = getrandom::fill(buffer);
             }),
             input: BytesMut::new(),
@@ -92,8 +93,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
         Ok(())
     }
 
-    /// Sends units, whose times must rise from 0 on, and whatever answers wait; returns the bytes sent. Not to be dropped
-    /// half way: the connection is of no use then.
+    /// Sends units, whose times must rise from 0 on, and waiting answers; returns the bytes sent. Must not be
+    /// cancelled half way: the connection is unusable then.
     pub async fn send(&mut self, units: &[Unit]) -> Result<u64, Failure> {
         for unit in units {
             self.session.push(unit)?;
@@ -101,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
         self.flush().await
     }
 
-    /// Reads what the server says until there is something to be answered, by [`Publisher::send`]. May be dropped at any time.
+    /// Reads the server's messages until there is something to be answered, by [`Publisher::send`]. Cancel safe.
     pub async fn attend(&mut self) -> Result<(), Failure> {
         while self.session.output().is_empty() {
             self.read().await?;
@@ -109,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
         Ok(())
     }
 
-    /// Says goodbye, and waits a moment for the server to have heard it.
+    /// Ends the publish, and waits a moment for the server to read that.
     pub async fn close(mut self) {
         self.session.say_goodbye();
         let goodbye = timeout(LINGER, async {
@@ -123,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Publisher<S> {
                 }
             }
         });
-        // Whatever happens here, the connection is over.
+        // Whatever the outcome, the connection is over.
         let _ = goodbye.await;
     }
 

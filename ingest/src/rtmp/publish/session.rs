@@ -1,11 +1,11 @@
-//! The publisher's half of a connection as a state machine: bytes and units in, bytes out. No socket, no task.
+//! Publisher's half of a connection as a state machine: bytes and units in, bytes out. No socket, no task.
 //!
 //! ```text
 //! Handshake ──▶ Connecting ──_result──▶ Creating ──_result──▶ Asking ──Publish.Start──▶ Publishing
 //! ```
 //!
-//! The server is as foreign as any peer: what it sends is read within bounds, and what it says of a rejection is shown
-//! without the words that are secret.
+//! The server is as foreign as any peer: its messages are read within bounds, and its text of a rejection is shown
+//! without secret words.
 
 use std::{fmt, sync::Arc};
 
@@ -50,22 +50,22 @@ const CREATE_STREAM: f64 = 4.0;
 const PUBLISH: f64 = 5.0;
 const UNPUBLISH: f64 = 6.0;
 const DELETE_STREAM: f64 = 7.0;
-/// What a server's acknowledgement window is until it says so.
+/// Acknowledgement window of a server that has not sent one.
 const WINDOW: u32 = 2_500_000;
-/// As encoders call themselves whom servers let publish.
+/// Name that encoders send and that servers require for publishing.
 const FLASH_VERSION: &str = "FMLE/3.0 (compatible; Sluice)";
 /// Codecs beyond FLV's own that we may send.
 const FOURCCS: [&str; 4] = ["avc1", "hvc1", "av01", "Opus"];
 const START: &str = "NetStream.Publish.Start";
-/// What a server says that is done with a stream, at a level that is no error.
+/// Status codes of a server that has ended a stream, at a level that is no error.
 const GOODBYES: [&str; 2] = [
     "NetStream.Unpublish.Success",
     "NetConnection.Connect.Closed",
 ];
-/// What stands in place of a secret.
+/// Replacement of a secret.
 const MASK: &str = "••••";
 
-/// Where to publish. `Debug` hides what may be secret.
+/// Target of a publish. `Debug` hides what may be secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublishTarget {
     /// The application of `connect`.
@@ -101,11 +101,11 @@ pub(super) struct ClientSession {
     stage: ClientStage,
     reader: ChunkReader,
     writer: Writer,
-    /// The message stream that `createStream` gave.
+    /// Message stream that `createStream` returned.
     stream_id: u32,
     video: Option<Arc<VideoConfig>>,
     audio: Option<Arc<AudioConfig>>,
-    /// What is to be said before the next unit.
+    /// Message that is due before the next unit.
     due: Due,
     bytes_received: u64,
     bytes_acknowledged: u64,
@@ -125,7 +125,7 @@ impl ClientSession {
         let output = writer.output();
         output.push(VERSION);
         let mut c1 = [0; PACKET_LEN];
-        // Four zero bytes behind the time say that there is no digest.
+        // Four zero bytes after the time mean that there is no digest.
         fill_random(&mut c1[8..]);
         output.extend(c1);
         Self {
@@ -143,17 +143,17 @@ impl ClientSession {
         }
     }
 
-    /// Bytes to send, in order; anyone who sends them empties it.
+    /// Returns the bytes to send, in order; the sender empties it.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         self.writer.output()
     }
 
-    /// Whether units may be pushed.
+    /// Returns whether units may be pushed.
     pub(super) fn is_publishing(&self) -> bool {
         self.stage == ClientStage::Publishing
     }
 
-    /// Reads what the server sent. After an error the connection is over.
+    /// Reads what the server sent. After an error the connection is unusable.
     pub(super) fn receive(&mut self, len: usize, input: &mut BytesMut) -> Result<(), Failure> {
         if self.stage == ClientStage::Handshake && !self.shake_hands(input)? {
             return Ok(());
@@ -165,7 +165,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// S0 to S2 at once; `false` while they are not whole. S2 is not looked at: nothing depends on it.
+    /// Reads S0 to S2 at once; `false` while they are incomplete. S2 is not checked: nothing depends on it.
     fn shake_hands(&mut self, input: &mut BytesMut) -> Result<bool, Failure> {
         if let Some(&version) = input.first()
             && version != VERSION
@@ -212,7 +212,7 @@ impl ClientSession {
             kind::WINDOW_ACKNOWLEDGEMENT_SIZE => self.window = message.control_value()?,
             kind::USER_CONTROL => self.answer_ping(message),
             kind::COMMAND_AMF0 | kind::COMMAND_AMF3 => {
-                // Servers call what they like; only the answers that we wait for must be right.
+                // Servers send commands of their own; only the answers that we wait for have to be valid.
                 if let Ok(command) = Command::parse(message.amf0()) {
                     return self.take(&command);
                 }
@@ -295,7 +295,7 @@ impl ClientSession {
         Failure::Refused(self.words(command))
     }
 
-    /// What the server says, without the stream key, which some repeat.
+    /// Returns the server's text without the stream key, which some repeat.
     fn words(&self, command: &Command) -> String {
         let said = [property(command, "description"), property(command, "code")]
             .into_iter()

@@ -1,6 +1,7 @@
-//! Units to FLV tag bodies and metadata: the way back of [`super::super::flv`].
+//! Units to FLV tag bodies and metadata: the reverse of [`super::super::flv`].
 //!
-//! H.264, AAC and MP3 go in FLV's own form, which every server reads; HEVC, AV1 and Opus in that of enhanced RTMP v2.
+//! H.264, AAC and MP3 are sent in FLV's own form, which every server reads; HEVC, AV1 and Opus in that of enhanced
+//! RTMP v2.
 
 use sluice_media::{
     codec::{AudioCodec, AudioConfig, VideoCodec, VideoConfig},
@@ -11,7 +12,7 @@ use crate::rtmp::amf0;
 
 /// Ticks of the 90 kHz clock in a millisecond.
 const TICKS_PER_MS: i64 = 90;
-/// What fits into the composition time's 24 bits.
+/// Largest composition time in 24 bits.
 const MOST_CTS_MS: i64 = 0x7F_FFFF;
 const KEY: u8 = 0x10;
 const INTER: u8 = 0x20;
@@ -20,7 +21,7 @@ const EX_VIDEO: u8 = 0x80;
 const CODED_FRAMES: u8 = 1;
 /// Audio format 9: an enhanced header follows in the low bits.
 const EX_AUDIO: u8 = 0x90;
-/// Audio formats with 44 kHz, 16 bit, stereo, which is what these codecs must say.
+/// Audio formats with 44 kHz, 16 bit, stereo, which is mandatory for these codecs.
 const AAC: u8 = 0xAF;
 const MP3: u8 = 0x2F;
 
@@ -29,7 +30,7 @@ pub(super) fn milliseconds(ticks: i64) -> i64 {
     (ticks + TICKS_PER_MS / 2).div_euclid(TICKS_PER_MS)
 }
 
-/// What stands before a configuration record.
+/// Returns the tag header of a configuration record.
 pub(super) fn video_configuration(codec: VideoCodec) -> Vec<u8> {
     match enhanced_video(codec) {
         None => vec![KEY | 7, 0, 0, 0, 0],
@@ -37,7 +38,7 @@ pub(super) fn video_configuration(codec: VideoCodec) -> Vec<u8> {
     }
 }
 
-/// What stands before a frame's bytes.
+/// Returns the tag header of a frame.
 pub(super) fn video_frame(codec: VideoCodec, unit: &VideoUnit) -> Vec<u8> {
     let frame_type = if unit.key { KEY } else { INTER };
     let shown = milliseconds(unit.dts_90k + i64::from(unit.cts_90k));
@@ -55,7 +56,7 @@ pub(super) fn video_frame(codec: VideoCodec, unit: &VideoUnit) -> Vec<u8> {
     }
 }
 
-/// What stands before a configuration record; `None` for MP3, which has none.
+/// Returns the tag header of a configuration record; `None` for MP3, which has none.
 pub(super) fn audio_configuration(codec: AudioCodec) -> Option<Vec<u8>> {
     match codec {
         AudioCodec::Aac => Some(vec![AAC, 0]),
@@ -64,7 +65,7 @@ pub(super) fn audio_configuration(codec: AudioCodec) -> Option<Vec<u8>> {
     }
 }
 
-/// What stands before an audio frame's bytes.
+/// Returns the tag header of an audio frame.
 pub(super) fn audio(codec: AudioCodec) -> Vec<u8> {
     match codec {
         AudioCodec::Aac => vec![AAC, 1],

@@ -1,4 +1,4 @@
-//! A runtime of one thread on which `srt-tokio` runs: what a peer's datagrams make it panic at is contained there, counted,
+//! Runtime of one thread on which `srt-tokio` runs: panics that a peer's datagrams cause are contained there, counted,
 //! and kept out of the log.
 //!
 //! `srt-protocol` 0.4.4 panics on some malformed datagrams, for instance the 16 bytes

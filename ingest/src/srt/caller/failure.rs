@@ -1,4 +1,4 @@
-//! Why a call failed or ended, in words for the person who set the output up. None of them carries a secret.
+//! Reasons why a call failed or ended, in words for the person who set the output up. None of them carries a secret.
 
 use std::{borrow::Cow, io, time::Duration};
 
@@ -6,10 +6,10 @@ use srt_protocol::protocol::pending_connection::ConnectionReject;
 
 use crate::srt::stream_id::Reject;
 
-/// What libsrt adds to a code of access control on the wire.
+/// Offset that libsrt adds to a code of access control on the wire.
 const ACCESS_CODES_FROM: i32 = 1000;
 
-/// Why there is no connection, or no longer one.
+/// Reason why there is no connection, or no longer one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
     /// The target cannot be called as it is written.
@@ -18,21 +18,21 @@ pub enum CallFailure {
         what: &'static str,
         reason: &'static str,
     },
-    /// Nothing came back.
+    /// No answer arrived.
     #[error(
         "no one answered by SRT within {within:?}: is the receiver a listener, and its UDP port open?"
     )]
     Unanswered { within: Duration },
-    /// The machine is there, and its port is closed.
+    /// The machine exists, and its port is closed.
     #[error("no one listens on this UDP port")]
     PortClosed,
-    /// The listener said no.
+    /// The listener rejected the call.
     #[error("the receiver refused the stream: {reason}")]
     Refused { reason: Cow<'static, str> },
-    /// What came back is no SRT, or none that is known here.
+    /// The answer is not SRT, or a version that is not supported.
     #[error("the receiver's answer is not understood: does it speak SRT 1.3 or later?")]
     NotUnderstood,
-    /// The receiver said goodbye, or was silent for too long.
+    /// The receiver shut the connection down, or was silent for too long.
     #[error("the receiver ended the connection")]
     Ended,
     /// The connection took no media.
@@ -53,7 +53,7 @@ impl CallFailure {
         reason: "must have at most 512 bytes",
     };
 
-    /// What became of a call that was to be answered within this time.
+    /// Maps the error of a call that was to be answered within this time.
     pub(super) fn of_call(error: &io::Error, within: Duration) -> Self {
         let inner = error.get_ref();
         if let Some(reject) = inner.and_then(|inner| inner.downcast_ref::<ConnectionReject>()) {
@@ -70,7 +70,7 @@ impl CallFailure {
     }
 }
 
-/// What a code of the handshake means: libsrt's own, and those of access control.
+/// Returns the meaning of a handshake code: libsrt's own, and those of access control.
 fn words(code: i32) -> Cow<'static, str> {
     let known = match code {
         1002 => "it gave no reason; the stream id may be wrong",

@@ -1,14 +1,14 @@
-//! What the query of an `srt://` address says of a call, as ffmpeg, OBS and srt-live-transmit write it.
+//! Options of a call in the query of an `srt://` address, as ffmpeg, OBS and srt-live-transmit write it.
 
 use std::{fmt, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use super::{CallFailure, SrtTarget, check};
 use crate::publish::Hidden;
 
-/// Where the address names none: four times the round trip of a long line.
+/// Latency of an address without one: four times the round trip of a long link.
 const DEFAULT_LATENCY: Duration = Duration::from_millis(400);
 const LATENCY_MS: RangeInclusive<u64> = 20..=8_000;
-/// ffmpeg and OBS count in microseconds, everybody else in milliseconds; what either allows, the other does not.
+/// Latencies in microseconds, which ffmpeg and OBS use; all others use milliseconds. The two ranges do not overlap.
 const LATENCY_US: RangeInclusive<u64> = 20_000..=8_000_000;
 
 /// The options of a call. `Debug` hides the secrets.
@@ -30,7 +30,7 @@ impl fmt::Debug for CallOptions {
 }
 
 impl CallOptions {
-    /// Reads what stands behind the `?`, a `#` of the stream id included. Options that are not ours are passed over.
+    /// Parses the text after the `?`, a `#` of the stream id included. Unknown options are skipped.
     pub fn parse(query: &str) -> Result<Self, CallFailure> {
         let mut options = Self {
             stream_id: None,
@@ -57,7 +57,7 @@ impl CallOptions {
         Ok(options)
     }
 
-    /// Whom to call with these.
+    /// Returns the target of a call with these options.
     pub fn for_remote(self, remote: SocketAddr) -> SrtTarget {
         SrtTarget {
             remote,

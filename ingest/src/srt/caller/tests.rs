@@ -1,11 +1,11 @@
-//! Calls to listeners of `srt-tokio`, to no one, and to libsrt where it is linked.
+//! Calls to listeners of `srt-tokio`, to a port without a listener, and to libsrt where it is linked.
 
 use std::net::UdpSocket as StdUdpSocket;
 
 use super::*;
 
 const WITHIN: Duration = Duration::from_secs(10);
-/// Enough that nothing is late on a machine that is busy, for what is late is lost.
+/// Latency that is enough on a busy machine, for late packets are lost.
 const LATENCY: Duration = Duration::from_secs(2);
 
 fn target(remote: SocketAddr) -> SrtTarget {
@@ -23,7 +23,7 @@ fn local_socket() -> StdUdpSocket {
     socket
 }
 
-/// So many transport packets, each with its number.
+/// Returns transport packets, each with its number.
 fn packets(numbers: std::ops::Range<u32>) -> Bytes {
     let mut packets = Vec::new();
     for number in numbers {
@@ -34,7 +34,7 @@ fn packets(numbers: std::ops::Range<u32>) -> Bytes {
     packets.into()
 }
 
-/// That all packets came, in order.
+/// Checks that all packets arrived, in order.
 fn check(received: &[u8], count: u32) {
     let number = |packet: &[u8]| u32::from_be_bytes(*packet[1..].first_chunk().unwrap());
     let numbers: Vec<u32> = received.chunks(188).map(number).collect();
@@ -44,7 +44,7 @@ fn check(received: &[u8], count: u32) {
     assert_eq!(ends, (Some(0), Some(count - 1)));
 }
 
-/// Both ends of a line on this machine.
+/// Returns both ends of a connection on this machine.
 async fn connected() -> (SrtSocket, Caller) {
     let socket = local_socket();
     let remote = socket.local_addr().unwrap();
@@ -129,7 +129,7 @@ async fn what_cannot_be_said_is_refused_before_the_call() {
     }
 }
 
-/// libsrt is what nearly every receiver runs on.
+/// Tests against libsrt, which nearly every receiver uses.
 #[cfg(feature = "libsrt")]
 mod against_libsrt {
     use std::{net::IpAddr, sync::Once};
@@ -140,7 +140,7 @@ mod against_libsrt {
     const PASSPHRASE: &str = "correct horse battery";
     const LISTENER_LATENCY: Duration = Duration::from_millis(120);
 
-    /// A listener that asks for the passphrase, and refuses stream ids that are a code with it.
+    /// Opens a listener that requires the passphrase, and rejects stream ids that are a code with it.
     fn listener() -> (Listener, SocketAddr) {
         static START: Once = Once::new();
         START.call_once(|| libsrt::start().unwrap());
@@ -175,7 +175,7 @@ mod against_libsrt {
         }
     }
 
-    /// Everything until the end of the connection.
+    /// Receives until the end of the connection.
     async fn received(connection: &Connection, wanted: usize) -> Vec<u8> {
         let mut buffer = [0; MAX_MESSAGE];
         let mut received = Vec::new();

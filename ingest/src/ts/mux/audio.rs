@@ -24,12 +24,12 @@ pub(super) enum Frames {
         is_mpeg_1: bool,
     },
     Opus {
-        /// Of Vorbis' layout with so many.
+        /// Number of channels, in Vorbis' layout.
         channels: u8,
     },
 }
 
-/// What an ADTS header repeats of the AudioSpecificConfig.
+/// Fields that an ADTS header repeats of the AudioSpecificConfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Adts {
     /// The object type less 1.
@@ -89,7 +89,8 @@ impl Frames {
 }
 
 impl Adts {
-    /// Reads an AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1). HE-AAC goes as its core, in which decoders find the rest.
+    /// Reads an AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1). HE-AAC is sent as its core, in which decoders find the
+    /// rest.
     fn new(record: &[u8]) -> Result<Self, Unsupported> {
         const SBR: u8 = 5;
         const PS: u8 = 29;
@@ -146,7 +147,7 @@ impl Adts {
     }
 }
 
-/// `None` for a rate that the table does not have.
+/// Reads the index of a sample rate; `None` for a rate that the table does not have.
 fn read_rate_index(bits: &mut Bits) -> Option<u8> {
     const ESCAPE: u32 = 15;
     let index = match bits.take(4) {
@@ -159,7 +160,7 @@ fn read_rate_index(bits: &mut Bits) -> Option<u8> {
     (index < SAMPLE_RATES.len()).then_some(index as u8)
 }
 
-/// The first bits of a record, and zeros behind its end.
+/// Reader of the first bits of a record, with zeros after its end.
 struct Bits {
     value: u128,
 }
@@ -174,7 +175,7 @@ impl Bits {
         }
     }
 
-    /// 1 to 32 of them.
+    /// Takes 1 to 32 bits.
     fn take(&mut self, count: u32) -> u32 {
         let taken = (self.value >> (u128::BITS - count)) as u32;
         self.value <<= count;
@@ -182,7 +183,7 @@ impl Bits {
     }
 }
 
-/// Whether the number of channels says it all.
+/// Returns whether the layout follows from the number of channels.
 fn has_usual_layout(head: &OpusHead) -> bool {
     let Some(mapping) = &head.mapping else {
         return true;

@@ -1,10 +1,10 @@
 //! Units to an MPEG transport stream (ISO/IEC 13818-1): H.264, HEVC, AAC (ADTS), MP3 and Opus.
 //!
-//! Pure: takes configurations and units, gives whole transport packets, in the order in which they are to be sent. One
-//! unit is one PES packet, and nothing is held back, so that the multiplexer adds no delay of its own. What a receiver
-//! needs to begin stands in front of every key frame: tables, clock, parameter sets.
+//! Pure: takes configurations and units, returns whole transport packets, in the order in which they are to be sent.
+//! One unit is one PES packet, and nothing is held back, so that the multiplexer adds no delay of its own. Every key
+//! frame is preceded by what a receiver needs to begin: tables, clock, parameter sets.
 //!
-//! The times of the units go on, later by the lead of the clock over decoding, and wrapped at 33 bits.
+//! The times of the units are carried over, later by the lead of the clock over decoding, and wrapped at 33 bits.
 
 mod audio;
 mod pace;
@@ -32,12 +32,12 @@ use self::{
 
 /// The first PID of a track; a track that becomes another codec's takes the next one, so that no decoder is misled.
 const FIRST_TRACK_PID: u16 = 0x100;
-/// The PIDs of tracks start over before this one.
+/// Exclusive end of the tracks' PIDs, which start over before it.
 const END_OF_TRACK_PIDS: u16 = 0x200;
 /// Capacity that is kept between two units; a larger one was a rare frame's.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
-/// Why a track cannot be carried, in words for the person who set the output up.
+/// Reason why a track cannot be carried, in words for the person who set the output up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     what: &'static str,
@@ -61,7 +61,7 @@ pub struct Muxer {
     video: Option<VideoTrack>,
     audio: Option<AudioTrack>,
     next_pid: u16,
-    /// The PES packet in hand.
+    /// Buffer of the current PES packet.
     pes: Vec<u8>,
 }
 
@@ -98,7 +98,7 @@ impl Muxer {
         }
     }
 
-    /// Says what the stream consists of from now on; a track that is left out ends. Where one of them cannot be carried,
+    /// Sets the tracks of the stream from now on; a track that is left out ends. Where one of them cannot be carried,
     /// nothing changes. A configuration that comes later as a unit does the same for its track alone.
     pub fn configure(
         &mut self,
@@ -168,7 +168,7 @@ impl Muxer {
         PidWriter::new(pid)
     }
 
-    /// Makes the tables say what the tracks are. The first of them carries the clock.
+    /// Updates the tables to the tracks. The first track carries the clock.
     fn announce(&mut self) {
         let video = self
             .video

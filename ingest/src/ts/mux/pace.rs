@@ -1,18 +1,19 @@
-//! When clock references and tables are due, by the times of the units alone.
+//! Schedule of clock references and tables, by the times of the units alone.
 
 use sluice_media::unit::CLOCK_90K;
 
 const MS_90K: i64 = CLOCK_90K / 1000;
-/// How far the clock runs ahead of decoding: what a receiver holds before it decodes, and how far the tracks may be out
-/// of step. The references are the units' own times, and the time stamps are this much later.
+/// Lead of the clock over decoding: the buffer of a receiver before it decodes, and the greatest offset between the
+/// tracks. The references are the units' own times, and the time stamps are this much later.
 pub(super) const LEAD_90K: i64 = 500 * MS_90K;
-/// The longest between two tables, less what lies between two units (ETSI TR 101 154 asks for 100 ms).
+/// Longest interval between two tables, less the interval of two units (ETSI TR 101 154 asks for 100 ms).
 const TABLES_EVERY_90K: i64 = 80 * MS_90K;
 /// The longest between two clock references (ETSI TR 101 154 §4.1.5).
 const CLOCK_EVERY_90K: i64 = 40 * MS_90K;
-/// The longest between two where frames come often enough, but one is late (ISO/IEC 13818-1 §2.7.2).
+/// Longest interval of two clock references where frames are frequent enough, but one is late (ISO/IEC 13818-1
+/// §2.7.2).
 const CLOCK_AT_LAST_90K: i64 = 100 * MS_90K;
-/// A step forwards beyond this is a jump of the clock, and so is a step backwards beyond what the lead hides.
+/// Forward step beyond which the clock counts as jumped, as it does for a backward step beyond the lead.
 const JUMP_90K: i64 = 10_000 * MS_90K;
 
 /// A clock reference.
@@ -35,17 +36,17 @@ pub(super) struct Pace {
     last_video_frame_90k: Option<i64>,
     video_frame_gap_90k: i64,
     last_frame_90k: Option<i64>,
-    /// The audio frame that goes with the last clock reference.
+    /// Time of the audio frame at the last clock reference.
     frame_at_clock_90k: Option<i64>,
 }
 
 impl Pace {
-    /// The tables say something new.
+    /// Makes the changed tables due at once.
     pub(super) fn tables_changed(&mut self) {
         self.tables_90k = None;
     }
 
-    /// Whether tables are to be written in front of the unit with this time, which then counts as done.
+    /// Returns whether tables are to be written before the unit with this time, which then counts as done.
     pub(super) fn tables_due(&mut self, time_90k: i64, at_once: bool) -> bool {
         let now_90k = match self.now_90k {
             Some(now_90k) if now_90k - time_90k < JUMP_90K => now_90k.max(time_90k),
@@ -62,21 +63,21 @@ impl Pace {
         is_due
     }
 
-    /// The reference that goes with a frame, by its decode time.
+    /// Returns the clock reference of a video frame, by its decode time.
     pub(super) fn video_frame(&mut self, dts_90k: i64) -> Tick {
         let last_90k = self.last_video_frame_90k.replace(dts_90k);
         self.video_frame_gap_90k = last_90k.map_or(0, |last_90k| dts_90k - last_90k);
         self.tick(dts_90k)
     }
 
-    /// The reference that goes with an audio frame where there is no video.
+    /// Returns the clock reference of an audio frame where there is no video.
     pub(super) fn frame_alone(&mut self, pts_90k: i64) -> Tick {
         self.last_frame_90k = Some(pts_90k);
         self.tick(pts_90k)
     }
 
-    /// The reference that is due in front of an audio frame where frames alone come too seldom: as far from the last one
-    /// as audio went on since.
+    /// Returns the clock reference that is due before an audio frame where video frames alone are too far apart: as
+    /// far from the last one as audio has advanced since.
     pub(super) fn frame_beside_video_frames(&mut self, pts_90k: i64) -> Option<Tick> {
         let last_90k = self.last_frame_90k.replace(pts_90k).unwrap_or(pts_90k);
         let clock_90k = self.clock_90k?;
@@ -145,7 +146,7 @@ mod tests {
         }
         for every_ms in [50, 66, 100, 1000] {
             let found = references(every_ms);
-            // Until the second frame nothing tells how often they come.
+            // Until the second frame their interval is unknown.
             let known = found
                 .iter()
                 .position(|clock_90k| *clock_90k == every_ms * MS_90K)

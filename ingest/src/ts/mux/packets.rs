@@ -5,14 +5,14 @@ use bytes::{BufMut, BytesMut};
 use crate::ts::packet::{PACKET_BYTES, SYNC};
 
 const HEADER_BYTES: usize = 4;
-/// What is left for the adaptation field and the payload.
+/// Bytes for the adaptation field and the payload.
 const ROOM: usize = PACKET_BYTES - HEADER_BYTES;
 const CLOCK_BYTES: usize = 6;
 /// Bits of a clock reference's base, and of every time stamp.
 const TIME_BITS: u32 = 33;
 const STUFFING: u8 = 0xff;
 
-/// What the first packet of a unit says beside its payload.
+/// Marks of a unit's first packet, beside its payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// The program clock reference.
@@ -101,7 +101,7 @@ fn put_field(field: &[u8], fill: usize, out: &mut BytesMut) {
 }
 
 impl Marks {
-    /// The adaptation field without its length and stuffing; empty where there is nothing to say.
+    /// Returns the adaptation field without its length and stuffing; empty where nothing is to be sent in it.
     fn field(&self) -> Vec<u8> {
         let flags = u8::from(self.discontinuity) << 7
             | u8::from(self.random_access) << 6

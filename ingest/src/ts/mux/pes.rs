@@ -6,24 +6,24 @@ use super::packets::raw;
 const PREFIX_BYTES: usize = 6;
 const TIMESTAMP_BYTES: u8 = 5;
 
-/// What a PES packet holds (table 2-22).
+/// Contents of a PES packet (table 2-22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum StreamId {
-    /// Private stream 1, which is where Opus goes.
+    /// Private stream 1, which carries Opus.
     Private = 0xbd,
     Audio = 0xc0,
     Video = 0xe0,
 }
 
-/// When a unit is shown and decoded.
+/// Times at which a unit is shown and decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) pts_90k: i64,
     pub(super) dts_90k: i64,
 }
 
-/// Writes the header into an empty buffer; what is appended behind it is the payload, until [`end`].
+/// Writes the header into an empty buffer; bytes appended after it are the payload, until [`end`].
 pub(super) fn begin(stream_id: StreamId, times: Times, pes: &mut Vec<u8>) {
     let has_dts = times.pts_90k != times.dts_90k;
     let (flags, header_bytes) = match has_dts {
@@ -39,8 +39,8 @@ pub(super) fn begin(stream_id: StreamId, times: Times, pes: &mut Vec<u8>) {
     }
 }
 
-/// Writes the length, which lets a receiver take the unit without waiting for the next one. Only video may go without
-/// where it is too long for the field; `None` for what is too long otherwise.
+/// Writes the length, with which a receiver completes the unit without waiting for the next one. Only video may omit
+/// it where it is too long for the field; `None` for other units that are too long.
 pub(super) fn end(stream_id: StreamId, pes: &mut [u8]) -> Option<()> {
     let length = match u16::try_from(pes.len() - PREFIX_BYTES) {
         Ok(length) => length,
@@ -51,7 +51,7 @@ pub(super) fn end(stream_id: StreamId, pes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// 33 bits between marker bits, behind 4 bits that say which time it is.
+/// Writes 33 bits between marker bits, after 4 bits that indicate which time it is.
 fn put_timestamp(kind: u8, time_90k: i64, pes: &mut Vec<u8>) {
     let time = raw(time_90k);
     pes.extend([

@@ -1,4 +1,4 @@
-//! The tables that say what the stream consists of (ISO/IEC 13818-1 §2.4.4), each in one packet.
+//! Tables that describe the stream (ISO/IEC 13818-1 §2.4.4), each in one packet.
 
 use bytes::BytesMut;
 use sluice_media::codec::VideoCodec;
@@ -11,7 +11,7 @@ use crate::ts::section::crc_32;
 
 const ASSOCIATION_PID: u16 = 0;
 const MAP_PID: u16 = 0x1000;
-/// Where the clock would be, in a program that has none.
+/// PCR PID of a program without a clock.
 const NO_CLOCK_PID: u16 = 0x1fff;
 const TRANSPORT_STREAM: [u8; 2] = [0, 1];
 const PROGRAM: [u8; 2] = [0, 1];
@@ -70,7 +70,7 @@ fn registration(format: &[u8; 4]) -> Vec<u8> {
 pub(super) struct Tables {
     association: PidWriter,
     map: PidWriter,
-    /// Of the map; decoders read it again when it differs.
+    /// Version of the map; decoders read it again when it differs.
     version: u8,
     /// The first carries the clock.
     entries: Vec<Entry>,
@@ -124,7 +124,8 @@ impl Tables {
     }
 }
 
-/// A section behind the pointer to it, with its checksum, filled up to a packet as tables are: behind, not in front.
+/// Returns a section after its pointer field, with its checksum, filled up to a packet as tables are: after the
+/// section, not before it.
 fn section(table_id: u8, number: [u8; 2], version: u8, body: &[u8]) -> Vec<u8> {
     const PACKET_PAYLOAD_BYTES: usize = 184;
     const BEHIND_LENGTH_BYTES: usize = 5;

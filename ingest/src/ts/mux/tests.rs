@@ -40,7 +40,7 @@ fn aac() -> Arc<AudioConfig> {
     Arc::new(AudioConfig::parse(AudioCodec::Aac, record).unwrap())
 }
 
-/// A frame that our own reader takes back as it is.
+/// Returns a frame that our own demultiplexer reads back unchanged.
 fn video_frame(codec: VideoCodec, dts_90k: i64, key: bool, bytes: usize) -> Unit {
     let header: &[u8] = match (codec, key) {
         (VideoCodec::Hevc, true) => &[0x26, 1],
@@ -67,7 +67,7 @@ fn frame(pts_90k: i64) -> Unit {
     })
 }
 
-/// Half a second from this time on: a key frame first, and one frame that is too long to tell its length.
+/// Returns half a second from this time on: a key frame first, and one frame that is too long for a declared length.
 fn half_a_second(codec: VideoCodec, from_90k: i64) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut next_frame_90k = from_90k;
@@ -91,7 +91,7 @@ fn muxed(muxer: &mut Muxer, units: &[Unit]) -> BytesMut {
     out
 }
 
-/// What the demuxer makes of it, and that nothing was damaged.
+/// Returns the demuxer's units, after checking that nothing was damaged.
 fn demuxed(stream: &[u8]) -> Vec<Unit> {
     let mut demuxer = Demuxer::new(Limits::default());
     let mut units = Vec::new();
@@ -126,7 +126,7 @@ fn media(units: &[Unit], less_90k: i64) -> Vec<Media> {
             Unit::VideoConfig(_) | Unit::AudioConfig(_) => None,
         })
         .collect();
-    // A frame that does not tell its length comes out late.
+    // A frame of undeclared length is returned late.
     media.sort_by_key(|(is_video_frame, time_90k, ..)| (*time_90k, *is_video_frame));
     media
 }

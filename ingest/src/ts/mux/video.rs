@@ -23,7 +23,7 @@ pub(super) struct VideoWriter {
     codec: VideoCodec,
     length_bytes: usize,
     record: Bytes,
-    /// Where the parameter sets stand in the record.
+    /// Positions of the parameter sets in the record.
     sets: Vec<Range<usize>>,
 }
 
@@ -51,7 +51,7 @@ impl VideoWriter {
         self.codec
     }
 
-    /// Appends a frame; `None` where its NAL units contradict their lengths or nothing is coded in them.
+    /// Appends a frame; `None` where its NAL units contradict their lengths or none of them has coded data.
     pub(super) fn write(&self, video_frame: &VideoUnit, out: &mut Vec<u8>) -> Option<()> {
         let delimiter = match self.codec {
             VideoCodec::Hevc => HEVC_DELIMITER,
@@ -85,7 +85,7 @@ impl VideoWriter {
         has_slice.then_some(())
     }
 
-    /// Whether this is one of the parameter sets of the record.
+    /// Returns whether this is one of the parameter sets of the record.
     fn holds(&self, kind: NalKind, nal: &[u8]) -> bool {
         let is_set = matches!(kind, NalKind::Vps | NalKind::Sps | NalKind::Pps);
         is_set && self.sets.iter().any(|set| self.record[set.clone()] == *nal)
@@ -97,7 +97,7 @@ fn put_nal(nal: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(nal);
 }
 
-/// The sets in an `avcC` record (ISO/IEC 14496-15 §5.3.3), as far as they stand inside it.
+/// Returns the sets in an `avcC` record (ISO/IEC 14496-15 §5.3.3), as far as they are inside it.
 fn avc_sets(record: &[u8]) -> Vec<Range<usize>> {
     const SPS_COUNT_AT: usize = 5;
     let mut sets = Vec::new();
@@ -111,7 +111,7 @@ fn avc_sets(record: &[u8]) -> Vec<Range<usize>> {
     sets
 }
 
-/// The sets in an `hvcC` record (ISO/IEC 14496-15 §8.3.3), as far as they stand inside it, without messages.
+/// Returns the sets in an `hvcC` record (ISO/IEC 14496-15 §8.3.3), as far as they are inside it, without SEI messages.
 fn hevc_sets(record: &[u8]) -> Vec<Range<usize>> {
     const ARRAY_COUNT_AT: usize = 22;
     let mut found = Vec::new();
@@ -130,7 +130,7 @@ fn hevc_sets(record: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Notes so many NAL units, each behind a length of 2 bytes; where they end.
+/// Notes `count` NAL units, each after a length of 2 bytes; returns where they end.
 fn take_sets(record: &[u8], mut at: usize, count: usize, sets: &mut Vec<Range<usize>>) -> usize {
     for _ in 0..count {
         let Some(&[high, low]) = record.get(at..).and_then(<[u8]>::first_chunk) else {

@@ -1,9 +1,9 @@
-//! What comes again: requests with a key, and the work on a stream whose owners die.
+//! Repetitions: requests with a key, and the work on a stream whose owners die.
 
 use super::*;
 use crate::idempotency::Idempotency;
 
-/// How long a claimed lease holds, and longer than any pause after it.
+/// Time after which a claimed lease has ended, and longer than any pause after it.
 const LATER: i64 = 600_000;
 
 impl Bench {
@@ -22,7 +22,7 @@ impl Bench {
             .await
     }
 
-    /// Claims again after the last owner died without a word; `None`: the stream was given up.
+    /// Claims again after the last owner died without releasing; `None`: the stream was given up.
     async fn claim_again(&self, times: i64) -> Option<Lease> {
         let claim = self.write(move |tx| {
             Box::pin(async move {
@@ -65,7 +65,7 @@ async fn a_key_stands_for_one_stream_for_a_day() {
     assert!(matches!(again, Ok(Submitted::New(_))), "{again:?}");
 }
 
-/// A little comes of each try before the process that made it is gone.
+/// Records a little progress in each try before the process is killed.
 #[tokio::test]
 async fn a_stream_that_always_ends_its_owner_is_given_up() {
     let bench = Bench::new().await;
@@ -103,7 +103,7 @@ async fn a_stream_that_gets_on_between_crashes_is_not_given_up() {
         lease = again.expect("another owner");
     }
     assert_eq!(lease.begins, 1);
-    // What is made again is not told of again.
+    // Segments that are made again are not announced again.
     bench.step_back(&lease, 0).await.unwrap();
     let stream = bench.record(&lease, group(0..1)).await.unwrap();
     assert_eq!(stream.progress, 90);

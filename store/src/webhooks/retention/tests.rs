@@ -80,7 +80,7 @@ impl Fixture {
         .await;
     }
 
-    /// Sweeps, and checks that the total of bytes is what the rows that are left add up to.
+    /// Sweeps, and checks that the total of bytes is the sum of the remaining rows.
     async fn sweep(&self, retention: Retention) {
         self.world
             .store
@@ -189,7 +189,7 @@ async fn what_was_asked_for_once_more_is_not_dropped() {
     }
 }
 
-/// Asks for one byte less again and again, and looks at what went.
+/// Asks for one byte less again and again, and checks what was deleted.
 #[tokio::test]
 async fn for_its_bytes_the_oldest_of_least_worth_goes_first() {
     let fixture = Fixture::new().await;
@@ -277,7 +277,7 @@ async fn as_a_last_resort_what_waits_goes_in_the_order_of_the_events() {
     assert_eq!(in_use.await, ["300"]);
 }
 
-/// Of a delivery that was probed for days, a turn takes no more attempts than it may.
+/// Checks that a turn takes no more attempts than it may of a delivery that was probed for days.
 #[tokio::test]
 async fn a_turn_counts_attempts_too() {
     let fixture = Fixture::new().await;
@@ -398,7 +398,8 @@ async fn a_deleted_endpoint_goes_when_no_delivery_tells_of_it() {
     assert_eq!(fixture.texts(statuses).await, ["paused"]);
 }
 
-/// One that looked at every delivery would hold the writer for as long as there are many.
+/// Checks that statements use indexes: one that read every delivery would hold the writer for as long as there are
+/// many.
 #[tokio::test]
 async fn statements_go_by_indexes() {
     let fixture = Fixture::new().await;

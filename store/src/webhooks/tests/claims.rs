@@ -149,7 +149,7 @@ async fn a_probe_is_the_oldest_event_that_waits_even_when_it_is_not_due() {
     assert_eq!((probe[0].number, probe[0].failures), (2, 1));
 }
 
-/// A clock that was an hour ahead, and is not any more, holds nothing up.
+/// Checks that a clock that was an hour ahead, and is corrected, delays nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_due_time_beyond_the_horizon_is_due_after_the_others() {
     let world = World::new().await;
@@ -169,7 +169,8 @@ async fn a_due_time_beyond_the_horizon_is_due_after_the_others() {
     assert_eq!(names(&world.claim(What::Due, id, 1, NOW).await), [far.id]);
 }
 
-/// A process whose clock was ahead left these; for the next one nothing of them lies ahead, and a nearer retry hides none.
+/// Checks deliveries from a process whose clock was ahead: for the next one none is in the future, and a nearer retry
+/// hides none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_makes_due_what_only_a_clock_that_was_ahead_put_off() {
     let world = World::new().await;

@@ -161,7 +161,7 @@ async fn a_suspended_endpoint_that_moves_is_probed_at_once() {
     assert!(moved.revision > same.revision);
 }
 
-/// What an attempt to the old address finds is nothing to the new one.
+/// Checks that the result of an attempt to the old address does not count for the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_moves_is_judged_again() {
     let world = World::new().await;
@@ -179,7 +179,7 @@ async fn an_endpoint_that_moves_is_judged_again() {
     assert_eq!(after.status, EndpointStatus::Active);
 }
 
-/// What attempts found before the owner decided does not undo the decision.
+/// Checks that results of attempts from before the owner's decision do not undo it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_gives_way_to_the_owner() {
     type Decide = fn(&World, Uuid) -> futures_of::Decision<'_>;
@@ -259,7 +259,7 @@ async fn times_of_health_do_not_go_back() {
     }
 }
 
-/// It is gone for its owner; its deliveries can still be looked at, and nothing of it is claimed.
+/// Checks that the owner no longer sees the endpoint; its deliveries can still be read, and none is claimed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_endpoint_leaves_its_deliveries() {
     let world = World::new().await;

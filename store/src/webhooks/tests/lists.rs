@@ -93,7 +93,7 @@ fn filters(endpoint: Uuid) -> Vec<DeliveryFilter> {
     filters
 }
 
-/// How SQLite goes about a statement, a line for each step.
+/// Returns SQLite's query plan of a statement, a line for each step.
 async fn plan(world: &World, statement: String) -> Vec<String> {
     plan_of(
         world,
@@ -147,7 +147,7 @@ async fn every_list_goes_along_an_index() {
     }
 }
 
-/// The statements that run at every turn seek; none walks over deliveries or events that it does not want.
+/// Checks that the statements of every turn seek; none walks over deliveries or events that it does not need.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_turn_scans_a_table() {
     let world = World::new().await;

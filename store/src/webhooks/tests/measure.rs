@@ -1,4 +1,4 @@
-//! How fast deliveries go through the database: `cargo test -p sluice-store --release measure -- --ignored --nocapture`.
+//! Speed of deliveries in the database: `cargo test -p sluice-store --release measure -- --ignored --nocapture`.
 
 #![allow(clippy::print_stdout, reason = "a measurement tells what it found")]
 

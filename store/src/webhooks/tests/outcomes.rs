@@ -76,7 +76,7 @@ async fn nothing_waits_for_a_deleted_endpoint() {
     }
 }
 
-/// Anyone who lost a claim changes nothing, and those beside it in the same batch are recorded.
+/// Checks that an outcome of a lost claim changes nothing, and that those beside it in the same batch are recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_claim_is_passed_over() {
     let world = World::new().await;

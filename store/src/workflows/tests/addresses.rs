@@ -64,7 +64,7 @@ impl Bench {
             .unwrap()
     }
 
-    /// The addresses that are there, as `url status`.
+    /// Returns the existing addresses, as `url status`.
     async fn there(&self) -> Vec<String> {
         sqlx::query_scalar(
             "SELECT url || ' ' || status FROM webhook_endpoints WHERE deleted_at IS NULL AND workflow_id IS NOT NULL ORDER BY url",

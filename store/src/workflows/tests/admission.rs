@@ -1,4 +1,4 @@
-//! Which runs are worked on, and which wait.
+//! Tests of which runs are worked on, and which wait.
 
 use super::*;
 use crate::{webhooks::tests::add_account, workflows::admission};

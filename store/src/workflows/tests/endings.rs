@@ -1,4 +1,4 @@
-//! How runs end, and what is given back.
+//! Tests of how runs end, and of refunds.
 
 use super::*;
 use crate::webhooks::tests::add_account;

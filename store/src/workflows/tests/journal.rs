@@ -1,4 +1,4 @@
-//! The journal: what was written is what is read, and only its owner writes.
+//! Tests of the journal: rows are read as they were written, and only a run's owner writes.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the rows of a run cost: `cargo test --release -p sluice-store measure_runs -- --ignored --nocapture`.
+//! Cost of a run's rows: `cargo test --release -p sluice-store measure_runs -- --ignored --nocapture`.
 
 #![allow(clippy::print_stdout, reason = "a measurement tells what it found")]
 
@@ -7,10 +7,11 @@ use std::{fs, time::Instant};
 use super::*;
 
 const RUNS: u32 = 1_000;
-/// Of the kernel's clock in which it counts the processor's time.
+/// Tick of the kernel's clock that counts processor time.
 const TICK_MS: f64 = 10.0;
 
-/// As the engine does it, without the operations: submitted, claimed and begun, two steps that make buffers, and the end.
+/// Runs the engine's sequence without the operations: submitted, claimed and begun, two steps that make buffers, and
+/// the end.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn measure_runs() {

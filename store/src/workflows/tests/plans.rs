@@ -1,4 +1,4 @@
-//! How the statements go that run with every step and every end: along indexes, whatever there is.
+//! Query plans of the statements that run with every step and every end: they use indexes, however many rows exist.
 
 use super::*;
 use crate::workflows::{

@@ -1,4 +1,4 @@
-//! What is let go of, and when.
+//! Tests of what is deleted, and when.
 
 use serde_json::Value;
 

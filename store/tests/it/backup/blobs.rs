@@ -1,4 +1,4 @@
-//! The files of users in a backup: all that its database names, brought once, and told of when they are lost.
+//! Files of users in a backup: all that its database names, copied once, and reported when they are lost.
 
 use std::{
     collections::BTreeMap,
@@ -96,7 +96,7 @@ fn place_of(dir: &Path, hash: &BlobHash) -> PathBuf {
     dir.join("blobs").join(&name[..2]).join(&name[2..])
 }
 
-/// What lies in a folder of blobs, by name.
+/// Returns the files in a folder of blobs, by name.
 fn blobs_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for prefix in fs::read_dir(dir.join("blobs")).into_iter().flatten() {
@@ -229,7 +229,7 @@ async fn lost_blobs_are_named_and_the_rest_is_there() {
         );
         assert!(!place_of(&scene.dir(), &lost.blob).exists(), "{what}");
 
-        // The rest is a backup, of which the same is told.
+        // The rest is a backup, which reports the same.
         let (data_dir, carried) = scene.restore("restored").await;
         assert_eq!((carried.count, carried.lost), (3, 1), "{what}");
         assert_eq!(blobs_in(&data_dir).len(), 2, "{what}");

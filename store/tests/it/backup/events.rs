@@ -1,4 +1,4 @@
-//! The feed of events over a restore.
+//! Feed of events over a restore.
 
 use std::path::Path;
 

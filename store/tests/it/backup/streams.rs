@@ -108,7 +108,7 @@ async fn add_segment(store: &Store, lease: &Lease, number: u32) {
         .unwrap();
 }
 
-/// What a backup has of the stream's file.
+/// Returns the path of the stream's file in a backup.
 fn in_backup(dir: &Path, id: Uuid) -> std::path::PathBuf {
     dir.join("video").join(id.to_string()).join("360p.mp4")
 }
@@ -137,7 +137,7 @@ async fn a_stream_comes_back_as_far_as_it_was() {
     assert_eq!(made.streams.lost, [""; 0]);
     let copied = in_backup(&dir, lease.id);
     assert_eq!(fs::read(&copied).unwrap(), b"init......segment 0.");
-    // It is a copy: the service goes on with its own.
+    // It is a copy: the service continues with its own.
     assert_ne!(inode(&copied), inode(&live));
 
     // An older backup may be a link to this file.
@@ -178,7 +178,7 @@ async fn what_is_gone_leaves_the_backup_and_what_is_lost_is_told() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("backup");
     assert_eq!(backed_up(&store, &dir).await.streams.count, 1);
-    // What never changes takes no room.
+    // Files that never change take no room.
     let copied = in_backup(&dir, lease.id);
     assert_eq!(inode(&copied), inode(&folder.path(&rendition())));
 
