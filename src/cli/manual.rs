@@ -27,14 +27,16 @@ pub(super) fn run(arguments: &Arguments, program: clap::Command) -> Result<ExitC
 }
 
 fn write(folder: &Path, mut program: clap::Command) -> io::Result<()> {
+    let pages = folder.join("man1");
+    fs::create_dir_all(&pages)?;
+    // A copy, before completions add the `help` commands.
+    clap_mangen::generate_to(without_help(program.clone()), &pages)?;
     let completions = folder.join("completions");
     fs::create_dir_all(&completions)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut program, "sluice", &completions)?;
     }
-    let pages = folder.join("man1");
-    fs::create_dir_all(&pages)?;
-    clap_mangen::generate_to(without_help(program), &pages)
+    Ok(())
 }
 
 /// `help` repeats each command as its own; pages of these would say nothing more.
