@@ -1,8 +1,10 @@
 #!/bin/sh
-# Makes the Debian package target/deb/sluice_VERSION_ARCHITECTURE.deb of a program that is built already (`make deb`).
+# Makes the Debian package sluice_VERSION_ARCHITECTURE.deb of a program that is built already (`make deb`), in place of an earlier
+# one, and prints its path.
 #
 #   BINARY=target/release/sluice      the program; it is stripped in the package
 #   VERSION=…                         the version of Cargo.toml
+#   OUTPUT=target/deb                 the folder of the package
 #   COMPRESSION=xz                    none, gzip, xz or zstd
 #
 # The package is for the Debian release on which it is made: its dependencies are the libraries that are installed here.
@@ -14,6 +16,7 @@ here=$(cd "$here" && pwd)
 cd "$here/../.."
 BINARY=${BINARY:-target/release/sluice}
 VERSION=${VERSION:-$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)}
+OUTPUT=${OUTPUT:-target/deb}
 COMPRESSION=${COMPRESSION:-xz}
 
 fail() { printf '%s\n' "deb: $*" >&2; exit 1; }
@@ -23,8 +26,8 @@ for tool in dpkg-deb dpkg-shlibdeps; do
 done
 
 architecture=$(dpkg --print-architecture)
-stage=target/deb/debian/sluice
-rm -rf "$stage"
+stage=$OUTPUT/debian/sluice
+rm -rf "$OUTPUT/debian" "$OUTPUT"/sluice_*.deb
 mkdir -p "$stage/DEBIAN" "$stage/usr/bin"
 put() { # put FILE FOLDER [MODE]
     mkdir -p "$stage$2"
@@ -46,8 +49,7 @@ unit_and_settings() {
 }
 
 manual_and_completions() {
-    generated=target/deb/generated
-    rm -rf "$generated"
+    generated=$OUTPUT/debian/generated
     "$BINARY" manual "$generated"
     for page in "$generated"/man1/*; do put "$page" /usr/share/man/man1; done
     gzip -9n "$stage"/usr/share/man/man1/*
@@ -71,9 +73,9 @@ documents() {
 
 # Packages of the libraries that the program links, from the records of dpkg. libsrt is wanted with its corrections.
 libraries() {
-    printf 'Source: sluice\n\nPackage: sluice\nArchitecture: any\n' >target/deb/debian/control
+    printf 'Source: sluice\n\nPackage: sluice\nArchitecture: any\n' >"$OUTPUT/debian/control"
     srt=$(sed -n 's/^srt=//p' scripts/install.sh)
-    (cd target/deb && dpkg-shlibdeps -O "$PWD/debian/sluice/usr/bin/sluice") \
+    (cd "$OUTPUT" && dpkg-shlibdeps -O "$PWD/debian/sluice/usr/bin/sluice") \
         | sed -n 's/^shlibs:Depends=//p' | sed "s/\(libsrt1\.5-[a-z]*\) ([^)]*)/\1 (>= $srt)/"
 }
 
@@ -107,7 +109,7 @@ unit_and_settings
 manual_and_completions
 documents
 control
-package=target/deb/sluice_${VERSION}_$architecture.deb
+package=$OUTPUT/sluice_${VERSION}_$architecture.deb
 dpkg-deb --root-owner-group -Z"$COMPRESSION" --build "$stage" "$package" >/dev/null
-rm -rf target/deb/generated target/deb/debian
+rm -rf "$OUTPUT/debian"
 echo "$package"

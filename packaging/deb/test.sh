@@ -12,6 +12,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 export BINARY=${BINARY:-target/debug/sluice}
+unset VERSION
 work=$PWD/target/deb-test
 root=$work/root
 
@@ -161,9 +162,10 @@ mkdir -p "$work"
 trap clean_up EXIT
 trap 'exit 1' INT TERM
 
-first=$(COMPRESSION=none packaging/deb/build.sh)
+export COMPRESSION=none
+first=$(OUTPUT=$work/first packaging/deb/build.sh)
 version=$(dpkg-deb --field "$first" Version)+1
-second=$(VERSION=$version COMPRESSION=none packaging/deb/build.sh)
+second=$(OUTPUT=$work/second VERSION=$version packaging/deb/build.sh)
 make_root
 mv "$first" "$root/packages/first.deb"
 mv "$second" "$root/packages/second.deb"
