@@ -24,7 +24,8 @@ test-rust test-browser: export PYTHONPATH := $(CURDIR)/target/tools/ffmpeg/pytho
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: help run build test corpus fuzz bench bench-peers fmt lint web needs-build needs-test needs-bench needs-quality needs-peers \
+.PHONY: help run build deb test test-deb corpus fuzz bench bench-peers fmt lint web \
+        needs-build needs-test needs-deb needs-bench needs-quality needs-peers \
         test-rust test-web test-browser test-proxies bench-micro bench-live bench-images bench-webhooks bench-workflows bench-video bench-zip bench-quality
 
 help: ## list the targets
@@ -39,7 +40,14 @@ build: needs-build web ## the release program with the front end inside: target/
 		|| { echo "the release program has switches of tests (src/cli/worker.rs)" >&2; exit 1; }
 	@scripts/separate-debug.sh target/release/sluice
 
-test: needs-test lint test-rust test-web test-browser test-proxies ## all checks and tests
+deb: build ## the Debian package: target/deb/sluice_VERSION_ARCHITECTURE.deb
+	@packaging/deb/build.sh
+
+test: needs-test lint test-rust test-web test-browser test-proxies test-deb ## all checks and tests
+
+test-deb: needs-deb web ## install, upgrade and purge the Debian package in a new Debian root (part of `make test`; as root)
+	$(CARGO) build --locked
+	@BINARY=target/debug/sluice packaging/deb/test.sh
 
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
 	$(CARGO) test --locked --test corpus -- --nocapture
@@ -65,6 +73,9 @@ needs-build:
 
 needs-test:
 	@scripts/install.sh test
+
+needs-deb:
+	@scripts/install.sh deb
 
 needs-bench:
 	@scripts/install.sh bench

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what `make` needs and the machine lacks: Debian packages, and programs unpacked under target/tools.
 #
-#   scripts/install.sh build|test|bench|quality|peers
+#   scripts/install.sh build|test|deb|bench|quality|peers
 #
 # It asks first (command -v, pkg-config, the file itself) and says nothing when all is there. Servers that only tests and
 # benches start (nginx, caddy), test images and photographs are unpacked under target/tools instead of installed, so that
@@ -170,6 +170,15 @@ test_needs() {
     has faketime || unpack faketime usr/share/doc/libfaketime libfaketime
 }
 
+# What makes the Debian root in which the package is tried.
+deb_needs() {
+    build_needs
+    want dpkg-shlibdeps dpkg-dev
+    want curl curl
+    install_wanted
+    has mmdebstrap || unpack mmdebstrap usr/bin/mmdebstrap mmdebstrap
+}
+
 bench_needs() {
     build_needs
     want ffmpeg ffmpeg
@@ -327,8 +336,9 @@ mkdir -p "$tools"
 case "${1:-}" in
     build) build_needs ;;
     test) test_needs ;;
+    deb) deb_needs ;;
     bench) bench_needs ;;
     quality) quality_needs ;;
     peers) peers_needs ;;
-    *) fail "usage: scripts/install.sh build|test|bench|quality|peers" ;;
+    *) fail "usage: scripts/install.sh build|test|deb|bench|quality|peers" ;;
 esac

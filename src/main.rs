@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice::{
     app::{self, Service},
@@ -40,7 +40,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.command {
         None | Some(Command::Serve) => serve(arguments.config.as_deref()),
-        Some(Command::Other(command)) => command.run(arguments.config.as_deref()),
+        Some(Command::Other(command)) => {
+            command.run(arguments.config.as_deref(), Arguments::command())
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod config;
 mod doctor;
 pub(crate) mod event_stream;
 mod keys;
+mod manual;
 mod mcp;
 mod records;
 mod restore;
@@ -66,6 +67,9 @@ pub enum Command {
     /// Speak SRT for the service that starts it
     #[command(hide = true)]
     SrtGateway(srt_gateway::Arguments),
+    /// Write the man pages and shell completions into a folder
+    #[command(hide = true)]
+    Manual(manual::Arguments),
 }
 
 /// Why a command did not do what it was asked.
@@ -85,8 +89,9 @@ enum Error {
 }
 
 impl Command {
-    /// Runs to its end. `settings` is the file of `--config`. Failures go to standard error and give code 1.
-    pub fn run(self, settings: Option<&Path>) -> ExitCode {
+    /// Runs to its end. `settings` is the file of `--config`, `program` the whole command line. Failures go to standard error
+    /// and give code 1.
+    pub fn run(self, settings: Option<&Path>, program: clap::Command) -> ExitCode {
         let outcome = match self {
             Self::Accounts(arguments) => accounts::run(arguments, settings),
             Self::Keys(arguments) => keys::run(arguments, settings),
@@ -99,6 +104,7 @@ impl Command {
             Self::Mcp(arguments) => mcp::run(arguments, settings),
             Self::Worker(arguments) => worker::run(arguments),
             Self::SrtGateway(arguments) => srt_gateway::run(&arguments),
+            Self::Manual(arguments) => manual::run(&arguments, program),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("sluice: {}", WithCauses(&error));
