@@ -23,11 +23,12 @@ pub fn clean(given: &str) -> String {
         .filter(|&c| !is_refused(c))
         .nfc()
         .collect();
-    let name = name.trim_matches(|c: char| c.is_whitespace());
-    if name.chars().all(|c| c == '.') {
-        return NAMELESS.to_owned();
+    // Judged when it has been shortened: dots may be all that is left then.
+    let name = shorten(name.trim_matches(|c: char| c.is_whitespace()));
+    match name.chars().all(|c| c == '.') {
+        true => NAMELESS.to_owned(),
+        false => name,
     }
-    shorten(name)
 }
 
 /// A name that a person chose: refused rather than repaired where it is not as [`clean`] would have it.
@@ -122,6 +123,7 @@ mod tests {
             "{cut}"
         );
         assert!(clean(&format!("a.{long}")).len() <= 255);
+        assert_eq!(clean(&format!("{}{long}", ".".repeat(300))), "file");
     }
 
     #[test]
