@@ -3,9 +3,12 @@
 //! Protocols are independent of accounts, actors and playlists: they ask the [`PublishAuthorizer`], and feed the
 //! session it returns.
 
-use std::{fmt, future::Future, net::SocketAddr};
+use std::{fmt, future::Future, net::SocketAddr, time::Duration};
 
 use sluice_media::unit::Unit;
+
+/// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
+pub(crate) const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Protocol of a publisher, as shown in health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

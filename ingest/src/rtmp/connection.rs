@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Error,
     publish::{
-        Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession, Rejection,
+        ADMIT_WITHIN, Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession,
+        Rejection,
     },
 };
 
@@ -31,8 +32,6 @@ const READ_BEFORE_PUBLISH: usize = 4 << 10;
 const READ_PUBLISHING: usize = 64 << 10;
 /// A buffer with less room than this is replaced before it is read into.
 const SMALLEST_READ: usize = 4 << 10;
-/// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
-const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 /// Time within which data is read that a publisher had sent when the service ended its publish: sockets may be read in
 /// batches of up to 100 ms. Bytes that have arrived already are taken later too, up to the bound.
 const LAST_READ: Duration = Duration::from_millis(120);

@@ -21,7 +21,10 @@ use url::Url;
 use super::{RtspSettings, guard, tracks::Tracks};
 use crate::{
     Error,
-    publish::{Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession},
+    publish::{
+        ADMIT_WITHIN, Closed, Ended, Protocol, PublishAuthorizer, PublishRequest, PublishSession,
+        Rejection,
+    },
 };
 
 const USER_AGENT: &str = "Sluice";
@@ -140,7 +143,13 @@ async fn follow<G: PublishAuthorizer>(
         stream: String::new(),
         encoder: encoder.clone(),
     };
-    let admitted = authorizer.admit(request).await.map_err(Error::from)?;
+    let admitted = tokio::select! {
+        admitted = timeout(ADMIT_WITHIN, authorizer.admit(request)) => {
+            admitted.unwrap_or(Err(Rejection::Busy)).map_err(Error::from)?
+        }
+        () = orders.over.cancelled() => return Ok(()),
+        () = orders.stop.cancelled() => return Ok(()),
+    };
     let mut publishing = Publishing {
         publisher: admitted,
         tracks,

@@ -17,16 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     publish::{
-        Closed, Ended, LinkStatistics, Protocol, PublishAuthorizer, PublishRequest, PublishSession,
-        Rejection, SessionReport,
+        ADMIT_WITHIN, Closed, Ended, LinkStatistics, Protocol, PublishAuthorizer, PublishRequest,
+        PublishSession, Rejection, SessionReport,
     },
     ts::{Demuxer, Limits},
 };
 
 /// Silence after which a connected publisher counts as lost.
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
-const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Events of a connection that the gateway reports, in order.
 #[derive(Clone, Debug)]

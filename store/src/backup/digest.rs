@@ -28,25 +28,37 @@ pub(super) enum Broken {
 
 /// Copies all bytes from one to the other. `moved` is called with the length of each piece.
 pub(super) fn digest(
-    mut from: impl Read,
-    mut to: impl Write,
+    from: impl Read,
+    to: impl Write,
     mut moved: impl FnMut(u64),
 ) -> Result<Digest, Broken> {
     let mut hasher = Sha256::new();
+    let bytes = copy(from, to, |piece| {
+        hasher.update(piece);
+        moved(piece.len() as u64);
+    })?;
+    Ok(Digest {
+        bytes,
+        sha256: hasher.finalize().into(),
+    })
+}
+
+/// Copies all bytes from one to the other; returns how many. `moved` is called with each piece that was written.
+pub(super) fn copy(
+    mut from: impl Read,
+    mut to: impl Write,
+    mut moved: impl FnMut(&[u8]),
+) -> Result<u64, Broken> {
     let mut piece = vec![0; PIECE];
     let mut bytes = 0;
     loop {
         let length = from.read(&mut piece).map_err(Broken::Source)?;
         if length == 0 {
-            return Ok(Digest {
-                bytes,
-                sha256: hasher.finalize().into(),
-            });
+            return Ok(bytes);
         }
-        hasher.update(&piece[..length]);
         to.write_all(&piece[..length]).map_err(Broken::Target)?;
         bytes += length as u64;
-        moved(length as u64);
+        moved(&piece[..length]);
     }
 }
 

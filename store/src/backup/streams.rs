@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _},
+    io::Read as _,
     path::Path,
 };
 
@@ -15,7 +15,11 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::{blob_copier::unreadable, off_thread};
+use super::{
+    blob_copier::unreadable,
+    digest::{self, Broken},
+    off_thread,
+};
 use crate::{
     Error, copy, folder, store,
     video::{Folder, MediaFile, StreamStatus, stream_folders},
@@ -162,9 +166,12 @@ fn bring(
             }
             Ok(found) => {
                 let bytes = bytes.unwrap_or(found.len());
-                brought.bytes += bytes;
                 let may_link = row.status == StreamStatus::Ready;
-                bring_one(&source, &target, bytes, may_link)?
+                let lost = bring_one(&source, &target, bytes, may_link)?;
+                if lost.is_none() {
+                    brought.bytes += bytes;
+                }
+                lost
             }
         };
         if let Some(why) = lost {
@@ -208,10 +215,28 @@ fn copy_beginning(source: &Path, partial: &Path, bytes: u64) -> Result<Option<St
         Err(error) => return Ok(Some(unreadable(&error))),
     };
     let mut to = folder::create_private_file(partial)?;
-    let copied = io::copy(&mut from.take(bytes), &mut to).and_then(|copied| {
-        to.sync_all()?;
-        Ok(copied)
-    });
-    let copied = copied.map_err(Error::write("cannot copy to", partial))?;
+    let copied = match digest::copy(from.take(bytes), &mut to, |_| {}) {
+        Ok(copied) => copied,
+        Err(Broken::Source(error)) => return Ok(Some(unreadable(&error))),
+        Err(Broken::Target(error)) => return Err(Error::write("cannot copy to", partial)(error)),
+    };
+    to.sync_all()
+        .map_err(Error::write("cannot copy to", partial))?;
     Ok((copied < bytes).then(|| format!("has only {copied} bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_cannot_be_read_is_reported_and_ends_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        // A directory opens like a file and fails at the first read, as a bad disk does.
+        let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+        fs::create_dir(&source).unwrap();
+        let lost = bring_one(&source, &target, 10, false).unwrap();
+        assert!(lost.is_some());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
