@@ -95,6 +95,7 @@ table::routes! {
     "/api/files"                       => GET files::list, POST files::create;
     "/api/files/search"                => GET files::search;
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
+    "/api/files/{id}/lineage"          => GET files::lineage;
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
     "/api/folders/{id}/zip"            => GET archive::download;

@@ -98,6 +98,16 @@ pub struct Pagination {
 }
 
 impl Pagination {
+    /// Of `shown` rows after the first `offset` of `total`, for lists without cursors.
+    pub(in crate::http) fn at(limit: u32, offset: u32, shown: usize, total: u64) -> Self {
+        Self {
+            limit,
+            offset,
+            total,
+            has_more: u64::from(offset) + (shown as u64) < total,
+        }
+    }
+
     /// The page to read from the store for one that a client wants: one row more, which tells whether another follows.
     pub(in crate::http) fn reading(wanted: Page) -> Page {
         Page {

@@ -4,6 +4,7 @@
 
 mod facts;
 mod kind;
+mod lineage;
 mod record;
 mod request;
 
@@ -23,6 +24,7 @@ use uuid::Uuid;
 
 pub(super) use facts::find as find_facts;
 pub(super) use kind::mime_type;
+pub use lineage::*;
 pub(super) use record::Record;
 pub use record::{FileAnswer, FileRecord};
 pub use request::ChangeFile;
