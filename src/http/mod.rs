@@ -84,6 +84,7 @@ table::routes! {
     "/api/live/inputs/{id}"            => GET live_inputs::show, PATCH live_inputs::change, DELETE live_inputs::delete;
     "/api/live/inputs/{id}/rotate-key" => POST live_inputs::rotate_key;
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
+    "/api/live/inputs/{id}/broadcasts" => GET live_inputs::broadcasts;
     "/api/live/inputs/{id}/recordings" => GET live_inputs::recordings;
     "/api/live/inputs/{id}/clips"      => POST live_inputs::clip;
     "/api/live/inputs/{id}/outputs"    => GET live_inputs::outputs, POST live_inputs::add_output;

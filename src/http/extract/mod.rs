@@ -14,5 +14,5 @@ pub use caller::{
 };
 pub(crate) use page::page;
 pub use page::{PageQuery, Pagination, next_cursor};
-pub(in crate::http) use page::{cursor_text, query_value, read_cursor, row_count};
+pub(in crate::http) use page::{cursor_text, query_value, read_cursor, row_count, row_offset};
 pub use reached::Reached;

@@ -59,6 +59,12 @@ pub(in crate::http) fn row_count(text: &str) -> Result<u32, ApiError> {
         .ok_or_else(|| ApiError::Invalid(format!("limit must be 1 to {MAX_LIMIT}, got `{text}`")))
 }
 
+/// An `offset`: a whole number from 0.
+pub(in crate::http) fn row_offset(text: &str) -> Result<u32, ApiError> {
+    text.parse()
+        .map_err(|_| ApiError::Invalid(format!("offset must be a whole number, got `{text}`")))
+}
+
 /// `{created_at in hexadecimal}-{id}`
 pub(in crate::http) fn read_cursor(text: &str) -> Result<Cursor, ApiError> {
     text.split_once('-')

@@ -14,7 +14,7 @@ use crate::http::{
     answer::Time,
     context::AppState,
     error::{ApiError, ErrorBody},
-    extract::{Caller, Pagination, Read, query_value, row_count},
+    extract::{Caller, Pagination, Read, query_value, row_count, row_offset},
 };
 
 /// Derived objects in one answer when the client names no `limit`.
@@ -45,7 +45,7 @@ pub struct LineageSource {
     size_bytes: Option<i64>,
     /// Whether it is still stored.
     exists: bool,
-    /// What made the file: an operation with its fields, or `tool: \"workflow\"` with the run and its operations.
+    /// What made the file: an operation with its fields, or `tool: "workflow"` with the run and its operations.
     #[schema(value_type = Object)]
     operation: Value,
     #[schema(value_type = String, format = DateTime)]
@@ -64,7 +64,7 @@ pub struct LineageDerived {
     filename: Option<String>,
     mime_type: Option<String>,
     size_bytes: Option<i64>,
-    /// What made it: an operation with its fields, or `tool: \"workflow\"` with the run and its operations.
+    /// What made it: an operation with its fields, or `tool: "workflow"` with the run and its operations.
     #[schema(value_type = Object)]
     operation: Value,
     #[schema(value_type = String, format = DateTime)]
@@ -144,9 +144,4 @@ pub async fn lineage(
         sources: sources.into_iter().map(Into::into).collect(),
         derived: derived.into_iter().map(Into::into).collect(),
     }))
-}
-
-fn row_offset(text: &str) -> Result<u32, ApiError> {
-    text.parse()
-        .map_err(|_| ApiError::Invalid(format!("offset must be a whole number, got `{text}`")))
 }

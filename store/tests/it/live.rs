@@ -419,6 +419,11 @@ async fn broadcasts_that_no_one_continues_are_ended() {
         assert_eq!(broadcast.state, BroadcastState::Ended, "{id}");
         assert_eq!(broadcast.ended_at, Some(ended_at), "{id}");
     }
+    let newest = broadcasts::list(&mut reader, id, 2, 0).await.unwrap();
+    let ids: Vec<_> = newest.iter().map(|it| (&*it.id, it.ended_at)).collect();
+    assert_eq!(ids, [("over", Some(NOW + 1)), ("lost-999", Some(NOW + 9))]);
+    let count = broadcasts::count(&mut reader, id).await.unwrap();
+    assert_eq!(count, bound + 7 + 2);
     drop(reader);
     assert_eq!(end_lost(&[]).await.unwrap(), 1, "nothing is kept");
 }

@@ -1,4 +1,4 @@
-//! What a file was made from, and what was made from it, through conversions and a workflow.
+//! What a file was made from, and what was made from it.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn thumbnail(api: &Api, id: &str) -> Result<String, Failure> {
     let path = format!("/api/files/{id}/tools");
     let (status, answer) = api.call(Method::POST, &path, Some(&body)).await?;
     assert_eq!(status, StatusCode::OK, "{answer}");
-    text(&answer["files"][0]["id"])
+    text(&answer["files"][0]["storedFileId"])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
