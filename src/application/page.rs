@@ -35,6 +35,12 @@ pub(crate) fn row_count(text: &str) -> Result<u32, ApiError> {
         .ok_or_else(|| ApiError::Invalid(format!("limit must be 1 to {MAX_LIMIT}, got `{text}`")))
 }
 
+/// Reads an `offset`: a whole number from 0.
+pub(crate) fn row_offset(text: &str) -> Result<u32, ApiError> {
+    text.parse()
+        .map_err(|_| ApiError::Invalid(format!("offset must be a whole number, got `{text}`")))
+}
+
 /// `{created_at in hexadecimal}-{id}`
 pub(crate) fn read_cursor(text: &str) -> Result<Cursor, ApiError> {
     text.split_once('-')
@@ -74,6 +80,16 @@ pub struct Pagination {
 }
 
 impl Pagination {
+    /// Position of `shown` rows after the first `offset` of `total`, for lists without cursors.
+    pub(crate) fn at(limit: u32, offset: u32, shown: usize, total: u64) -> Self {
+        Self {
+            limit,
+            offset,
+            total,
+            has_more: u64::from(offset) + (shown as u64) < total,
+        }
+    }
+
     /// The page to read from the store for one that a client wants: one row more, which tells whether another follows.
     pub(crate) fn reading(wanted: Page) -> Page {
         Page {

@@ -68,6 +68,7 @@ table::routes! {
     "/api/live/inputs/{id}"            => GET live_inputs::show, PATCH live_inputs::change, DELETE live_inputs::delete;
     "/api/live/inputs/{id}/rotate-key" => POST live_inputs::rotate_key;
     "/api/live/inputs/{id}/health"     => GET live_inputs::health;
+    "/api/live/inputs/{id}/broadcasts" => GET live_inputs::broadcasts;
     "/api/live/inputs/{id}/recordings" => GET live_inputs::recordings;
     "/api/live/inputs/{id}/clips"      => POST live_inputs::clip;
     "/api/live/inputs/{id}/outputs"    => GET live_inputs::outputs, POST live_inputs::add_output;
@@ -79,6 +80,7 @@ table::routes! {
     "/api/files"                       => GET files::list, POST files::create;
     "/api/files/search"                => GET files::search;
     "/api/files/{id}"                  => GET files::show, PATCH files::change, DELETE files::delete;
+    "/api/files/{id}/lineage"          => GET files::lineage;
     "/api/folders"                     => GET folders::list, POST folders::create;
     "/api/folders/{id}"                => GET folders::show, PATCH folders::change, DELETE folders::delete;
     "/api/folders/{id}/zip"            => GET archive::download;

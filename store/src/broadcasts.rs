@@ -76,6 +76,46 @@ pub async fn get(db: &mut impl Connection, id: &str) -> Result<BroadcastRow, Err
         .ok_or(Error::NotFound("broadcast"))
 }
 
+/// A broadcast as the history of its input shows it.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct PastBroadcast {
+    pub id: String,
+    pub started_at: i64,
+    /// `None`: on air, or waiting for its encoder.
+    pub ended_at: Option<i64>,
+    /// `None`: it was not recorded.
+    pub recording_id: Option<Uuid>,
+}
+
+/// The broadcasts of an input, newest first: at most `limit`, after the first `offset`.
+pub async fn list(
+    db: &mut impl Connection,
+    input_id: Uuid,
+    limit: u32,
+    offset: u32,
+) -> Result<Vec<PastBroadcast>, Error> {
+    let broadcasts = query_as(
+        "SELECT b.id, b.started_at, b.ended_at, r.id AS recording_id
+         FROM broadcasts b LEFT JOIN recordings r ON r.broadcast = b.id
+         WHERE b.input_id = $1 ORDER BY b.started_at DESC, b.id DESC LIMIT $2 OFFSET $3",
+    )
+    .bind(input_id)
+    .bind(limit)
+    .bind(offset)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(broadcasts)
+}
+
+/// How many broadcasts an input has had.
+pub async fn count(db: &mut impl Connection, input_id: Uuid) -> Result<u64, Error> {
+    let (count,): (i64,) = query_as("SELECT count(*) FROM broadcasts WHERE input_id = $1")
+        .bind(input_id)
+        .fetch_one(db.sqlite())
+        .await?;
+    Ok(count as u64)
+}
+
 /// Broadcasts that have not ended, for the start of the service.
 pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> {
     Ok(

@@ -14,14 +14,24 @@ pub enum DerivedKind {
     File,
     /// A result that can be downloaded for a day.
     Conversion,
-    /// A delivered image.
-    Variant,
-    Recording,
+    /// A video stream.
     Rendition,
+    /// The output of a workflow run; its id is the run's.
     RunOutput,
 }
 
-/// Object that was made from a file.
+impl DerivedKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Conversion => "conversion",
+            Self::Rendition => "rendition",
+            Self::RunOutput => "run_output",
+        }
+    }
+}
+
+/// A thing that was made from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
     pub kind: DerivedKind,
@@ -79,18 +89,128 @@ pub async fn of(db: &mut impl Connection, derived: &Derived) -> Result<Vec<Linea
     Ok(rows)
 }
 
-/// Returns the objects that were made from a file, oldest first, at most `limit`.
-pub async fn of_source(
+/// A file as lineage shows it.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct FileSummary {
+    pub id: Uuid,
+    pub filename: String,
+    pub mime_type: String,
+    pub size_bytes: i64,
+}
+
+/// One origin of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// `None`: it was never stored, or is deleted.
+    pub file: Option<FileSummary>,
+    pub operation: Value,
+    pub created_at: i64,
+}
+
+/// One thing made from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product {
+    pub kind: DerivedKind,
+    /// Unique within its kind.
+    pub id: String,
+    /// Of [`DerivedKind::File`] only.
+    pub file: Option<FileSummary>,
+    pub operation: Value,
+    pub created_at: i64,
+}
+
+/// A row of lineage with the file on its other side, if there is one.
+#[derive(FromRow)]
+struct Joined {
+    derived_kind: DerivedKind,
+    derived_id: String,
+    #[sqlx(json)]
+    operation: Value,
+    lineage_at: i64,
+    file_id: Option<Uuid>,
+    filename: Option<String>,
+    mime_type: Option<String>,
+    size_bytes: Option<i64>,
+}
+
+impl Joined {
+    fn file(&mut self) -> Option<FileSummary> {
+        Some(FileSummary {
+            id: self.file_id?,
+            filename: self.filename.take()?,
+            mime_type: self.mime_type.take()?,
+            size_bytes: self.size_bytes?,
+        })
+    }
+}
+
+/// What a file was made from, in the order it was noted, at most `limit`.
+pub async fn sources(
     db: &mut impl Connection,
-    source_file_id: Uuid,
+    file_id: Uuid,
     limit: u32,
-) -> Result<Vec<Lineage>, Error> {
-    let rows = query_as("SELECT * FROM lineage WHERE source_file_id = $1 ORDER BY rowid LIMIT $2")
-        .bind(source_file_id)
-        .bind(limit)
-        .fetch_all(db.sqlite())
+) -> Result<Vec<Source>, Error> {
+    let derived = Derived::file(file_id);
+    let rows: Vec<Joined> = query_as(
+        "SELECT l.derived_kind, l.derived_id, l.operation, l.created_at AS lineage_at,
+             f.id AS file_id, f.filename, f.mime_type, f.size_bytes
+         FROM lineage l LEFT JOIN files f ON f.id = l.source_file_id
+         WHERE l.derived_kind = $1 AND l.derived_id = $2 ORDER BY l.rowid LIMIT $3",
+    )
+    .bind(derived.kind)
+    .bind(derived.id)
+    .bind(limit)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|mut row| Source {
+            file: row.file(),
+            operation: row.operation,
+            created_at: row.lineage_at,
+        })
+        .collect())
+}
+
+/// What was made from a file and is still there, oldest first: at most `limit`, after the first `offset`.
+pub async fn products(
+    db: &mut impl Connection,
+    file_id: Uuid,
+    limit: u32,
+    offset: u32,
+) -> Result<Vec<Product>, Error> {
+    // Ids of files are bytes in `files` and text here.
+    let rows: Vec<Joined> = query_as(
+        "SELECT l.derived_kind, l.derived_id, l.operation, l.created_at AS lineage_at,
+             f.id AS file_id, f.filename, f.mime_type, f.size_bytes
+         FROM lineage l LEFT JOIN files f
+             ON l.derived_kind = 'file' AND f.id = unhex(replace(l.derived_id, '-', ''))
+         WHERE l.source_file_id = $1 ORDER BY l.rowid LIMIT $2 OFFSET $3",
+    )
+    .bind(file_id)
+    .bind(limit)
+    .bind(offset)
+    .fetch_all(db.sqlite())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|mut row| Product {
+            file: row.file(),
+            kind: row.derived_kind,
+            id: row.derived_id,
+            operation: row.operation,
+            created_at: row.lineage_at,
+        })
+        .collect())
+}
+
+/// How many things were made from a file and are still there.
+pub async fn count_products(db: &mut impl Connection, file_id: Uuid) -> Result<u64, Error> {
+    let (count,): (i64,) = query_as("SELECT count(*) FROM lineage WHERE source_file_id = $1")
+        .bind(file_id)
+        .fetch_one(db.sqlite())
         .await?;
-    Ok(rows)
+    Ok(count as u64)
 }
 
 /// Deletes the lineage of a derived object that was deleted.

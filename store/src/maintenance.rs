@@ -5,25 +5,20 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::{
-    Error, Store, Tx, Work, blobs, broadcasts, idempotency, jobs,
-    live_segments::{self, MOST_DELETED},
-    sessions, shares, tus, uploads, video, work,
+    Error, Store, Tx, Work, blobs, idempotency, jobs, sessions, shares, tus, uploads, video, work,
 };
 
 /// Intended time for which a turn holds the writer.
 const TURN: Duration = Duration::from_millis(20);
 /// Rows of the first turn.
 const FIRST_ROWS: u32 = 200;
-/// Time after a broadcast's end for which its segments are kept.
-const SEGMENTS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// Rows of a turn at most: more would hold up the writer.
+const MOST_ROWS: u32 = 5_000;
 /// Time for which the record of a job is kept after its end.
 const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
-/// Newest segments that are kept of a broadcast on air.
-const SEGMENTS_KEPT_ON_AIR: u32 = 1_000;
 
-/// Deletes expired sessions, shares and uploads, the segments of broadcasts that ended long ago, all but the newest of
-/// those on air, segments and folders that belong to no video stream, and blobs that nothing has named for long;
-/// returns how many rows.
+/// Deletes expired sessions, shares and uploads, segments and folders that belong to no video stream, and blobs that
+/// nothing has named for long; returns how many rows.
 pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
         .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
@@ -36,15 +31,9 @@ pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
         Box::pin(shares::delete_expired(tx, now_ms, rows))
     })
     .await?;
-    let ended_before = now_ms - SEGMENTS_KEPT_MS;
-    let segments = in_turns(store, move |tx, rows| {
-        Box::pin(live_segments::delete_ended_before(tx, ended_before, rows))
-    })
-    .await?;
-    let media = segments + sweep_on_air(store).await?;
     let jobs = sweep_jobs(store, now_ms).await?;
     let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
-    Ok(sessions + shares + media + jobs + streams + sweep_files(store, now_ms).await?)
+    Ok(sessions + shares + jobs + streams + sweep_files(store, now_ms).await?)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.
@@ -73,28 +62,6 @@ async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
     })
     .await?;
     Ok(results + keys + old)
-}
-
-/// Searches with a reader, so that the writer works only where there is something to delete.
-async fn sweep_on_air(store: &Store) -> Result<u64, Error> {
-    let on_air = broadcasts::live(&mut store.read().await?).await?;
-    let mut total = 0;
-    for broadcast in on_air {
-        let mut reader = store.read().await?;
-        let first_kept =
-            live_segments::first_of_newest(&mut reader, &broadcast.id, SEGMENTS_KEPT_ON_AIR)
-                .await?;
-        drop(reader);
-        let Some(first_kept) = first_kept else {
-            continue;
-        };
-        total += in_turns(store, move |tx, rows| {
-            let id = broadcast.id.clone();
-            Box::pin(async move { live_segments::delete_before(tx, &id, first_kept, rows).await })
-        })
-        .await?;
-    }
-    Ok(total)
 }
 
 /// Result of a turn of the writer.
@@ -152,7 +119,7 @@ fn rows_of_next_turn(rows: u32, took: Duration) -> u32 {
     if took > TURN {
         (rows / 2).max(1)
     } else if took < TURN / 4 {
-        (rows * 2).min(MOST_DELETED)
+        (rows * 2).min(MOST_ROWS)
     } else {
         rows
     }
@@ -170,7 +137,7 @@ mod tests {
             (200, 20, 200),
             (200, 5, 200),
             (200, 4, 400),
-            (4_000, 0, MOST_DELETED),
+            (4_000, 0, MOST_ROWS),
         ];
         for (rows, took_ms, next) in cases {
             let took = Duration::from_millis(took_ms);

@@ -3,6 +3,7 @@
 mod backup;
 mod crash;
 mod disk;
+mod lineage;
 mod memory;
 mod names;
 mod source_url;

@@ -117,17 +117,12 @@ impl Disk {
         }
     }
 
-    /// Keeps a variant, unless its source is stale by then; returns what had to go for it.
-    pub(super) fn put(
-        &self,
-        source: &ImageSource,
-        request: &str,
-        entry: &Entry,
-    ) -> io::Result<Dropped> {
+    /// Keeps a variant, unless its source is stale by then; what was not used for longest goes for it.
+    pub(super) fn put(&self, source: &ImageSource, request: &str, entry: &Entry) -> io::Result<()> {
         let image = file::compose(source, request, entry);
         let bytes = image.len() as u64;
         if bytes > self.most / LARGEST_SHARE {
-            return Ok(Dropped::new());
+            return Ok(());
         }
         let name = name_of(source.id, request);
         let number = self.temporaries.fetch_add(1, Relaxed);
@@ -139,7 +134,7 @@ impl Disk {
             if !source.is_current() {
                 drop(index);
                 fs::remove_file(&temporary)?;
-                return Ok(Dropped::new());
+                return Ok(());
             }
             let path = self.path(source.id, &name);
             if let Some(folder) = path.parent() {
@@ -153,10 +148,10 @@ impl Disk {
             index.put(name, slot);
             index.shrink_to(self.most)
         };
-        for (file_id, name) in &dropped {
-            self.unlink(*file_id, name);
+        for (file_id, name) in dropped {
+            self.unlink(file_id, &name);
         }
-        Ok(dropped)
+        Ok(())
     }
 
     /// Removes all variants of a file; returns how many.

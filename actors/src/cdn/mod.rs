@@ -13,7 +13,6 @@ mod directory;
 mod disk;
 mod entry;
 mod key;
-mod lineage;
 mod live_frame;
 mod memory;
 mod mezzanine;
@@ -33,7 +32,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_store::{Store, delivery_keys::DeliveryKey, now_ms, presets::Preset, variants};
+use sluice_store::{Store, delivery_keys::DeliveryKey, now_ms, presets::Preset};
 use tokio::sync::oneshot;
 use tracing::warn;
 use uuid::Uuid;
@@ -49,7 +48,6 @@ pub use source::ImageSource;
 use self::{
     directory::Directory,
     disk::Disk,
-    lineage::Lineage,
     live_frame::LiveFrames,
     memory::Memory,
     shard::{CdnCache, Fetch},
@@ -94,7 +92,6 @@ pub(crate) struct ImageServices {
     frames: LiveFrames,
     memory: Memory,
     disk: Arc<Disk>,
-    lineage: Lineage,
     counters: Counters,
 }
 
@@ -154,7 +151,6 @@ impl Images {
                 store.data_dir().join("cache"),
                 settings.disk.as_u64(),
             )),
-            lineage: Lineage::default(),
             counters: Counters::default(),
             renderer: Arc::new(renderer),
             store: store.clone(),
@@ -196,7 +192,6 @@ impl Images {
     /// Writes what is only noted in memory. After the last delivery, and before the store closes.
     pub async fn close(&self) {
         self.meter.close().await;
-        self.services.lineage.flush(&self.services.store).await;
     }
 
     /// The delivery key, or the one of that alias; `None` when there is none or it is revoked. Notes the use.
@@ -292,14 +287,6 @@ impl Images {
         self.services.sources.invalidate(file_id);
         let in_memory = self.services.memory.purge(file_id);
         let on_disk = disk::blocking(&self.services.disk, move |disk| disk.purge(file_id)).await;
-        let forgotten = self
-            .services
-            .store
-            .write(move |tx| Box::pin(async move { variants::forget_file(tx, file_id).await }))
-            .await;
-        if let Err(error) = forgotten {
-            warn!(%error, "rows of purged variants stay");
-        }
         in_memory.max(on_disk.unwrap_or(0))
     }
 

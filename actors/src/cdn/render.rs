@@ -324,12 +324,12 @@ pub(super) async fn keep(
     );
     let written = disk::blocking(&services.disk, move |disk| {
         if store.disk_space().is_ok_and(|space| space.is_low()) {
-            return Ok(disk::Dropped::new());
+            return Ok(());
         }
         disk.put(&of, &key, &entry)
     });
     match written.await {
-        Some(Ok(dropped)) => services.lineage.dropped(dropped),
+        Some(Ok(())) => {}
         Some(Err(error)) => warn!(%error, "a variant could not be kept on disk"),
         None => debug!("the disk tier's work was lost"),
     }

@@ -4,12 +4,7 @@
 //! remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`ImageServices`]). May be lost: those who wait,
 //! who are told to come again, and the remembered failures. Mailbox 1024; when it is full, 503 with Retry-After.
 
-use std::{
-    collections::HashMap,
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use futures_util::FutureExt as _;
 use kameo::{
@@ -19,7 +14,6 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_media::task::Failure;
-use sluice_store::{now_ms, variants::Variant};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -35,8 +29,6 @@ use super::{
 pub(super) const MAILBOX: usize = 1024;
 /// Failures that one shard remembers; when there are more, it forgets all.
 const MOST_FAILURES: usize = 1024;
-/// Between a render and the row about it.
-const FLUSH_AFTER: Duration = Duration::from_secs(2);
 
 /// A variant, and whether it was rendered for this request.
 #[derive(Clone, Debug)]
@@ -90,10 +82,6 @@ struct RenderFinished {
     number: u64,
     outcome: Outcome,
 }
-
-/// The notes about renders should be written.
-#[derive(Debug)]
-struct FlushDue;
 
 impl Actor for CdnCache {
     type Args = Arc<ImageServices>;
@@ -215,24 +203,13 @@ impl CdnCache {
         self.failures.insert(key, (failure, Instant::now()));
     }
 
-    /// Publishes what was rendered; the row and the disk tier follow.
-    fn publish(&self, wanted: &VariantJob, fetched: &Fetched, me: &ActorRef<Self>) {
+    /// Publishes what was rendered; the disk tier follows.
+    fn publish(&self, wanted: &VariantJob, fetched: &Fetched) {
         let (services, source) = (self.services.clone(), wanted.source.clone());
         let (request, entry) = (wanted.cache_key.clone(), fetched.entry.clone());
         services.memory.put(&source, &request, entry.clone());
         if source.is_live() {
             return;
-        }
-        services.lineage.made(Variant {
-            file_id: source.id,
-            name: name_of(source.id, &request).to_vec(),
-            request: request.to_string(),
-            content_type: String::from_utf8_lossy(&entry.content_type).into_owned(),
-            bytes: entry.body.len() as i64,
-            rendered_at: now_ms(),
-        });
-        if services.lineage.becomes_due() {
-            me.tell(FlushDue).send_after(FLUSH_AFTER);
         }
         tokio::spawn(async move { render::keep(&services, &source, &request, &entry).await });
     }
@@ -256,7 +233,7 @@ async fn fly(services: &ImageServices, wanted: &VariantJob) -> Outcome {
 impl Message<RenderFinished> for CdnCache {
     type Reply = ();
 
-    async fn handle(&mut self, landed: RenderFinished, context: &mut Context<Self, ()>) {
+    async fn handle(&mut self, landed: RenderFinished, _: &mut Context<Self, ()>) {
         let RenderFinished {
             key,
             number,
@@ -275,20 +252,11 @@ impl Message<RenderFinished> for CdnCache {
         }
         match &outcome {
             Ok(fetched) if fetched.rendered => {
-                self.publish(&flight.wanted, fetched, context.actor_ref());
+                self.publish(&flight.wanted, fetched);
             }
             Err(Problem::Failed(failure)) => self.remember(key, failure.clone()),
             _ => {}
         }
         flight.answer(&outcome);
-    }
-}
-
-impl Message<FlushDue> for CdnCache {
-    type Reply = ();
-
-    async fn handle(&mut self, _: FlushDue, _: &mut Context<Self, ()>) {
-        let services = self.services.clone();
-        tokio::spawn(async move { services.lineage.flush(&services.store).await });
     }
 }

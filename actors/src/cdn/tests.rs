@@ -24,7 +24,6 @@ use sluice_store::{
     Store, StoreSettings, accounts, blobs,
     delivery_keys::{self, NewDeliveryKey},
     files::{self, FilePatch, NewFile, Role},
-    variants,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -520,18 +519,6 @@ async fn a_costly_source_is_opened_once_for_all_small_variants() {
         panic!("a render");
     };
     assert_eq!(large.source, Format::Heif);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_render_leaves_a_row() {
-    let site = Site::open(Fake::open()).await;
-    site.fetch("w=100").await.unwrap();
-    site.stop().await;
-    let rows = variants::of_file(&mut site.store.read().await.unwrap(), site.file_id, 10)
-        .await
-        .unwrap();
-    assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].request, "w=100|plain");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use std::{collections::VecDeque, path::Path, sync::Arc};
 use bytes::Bytes;
 use sluice_media::{
     hls::{
-        Header, Output, Packager, PackagerSettings, Segment, Window, WindowLimits,
+        Header, Output, Packager, PackagerSettings, Window, WindowLimits,
         journal::{self, Record},
         record::SegmentEntry,
     },
@@ -186,8 +186,8 @@ impl Broadcast {
     }
 
     /// Closes the playlist; what had arrived is published with it.
-    pub fn end(&mut self, ended_ms: i64, now_ms: i64, closed: &mut Vec<Segment>) {
-        self.settle(now_ms, closed);
+    pub fn end(&mut self, ended_ms: i64, now_ms: i64) {
+        self.settle(now_ms);
         self.window.end(ended_ms);
         let job = self.note(&Record::Ended { at_ms: ended_ms });
         self.pending.push_back(PendingParts {
@@ -218,9 +218,8 @@ impl Broadcast {
         }
     }
 
-    /// Takes what the packager gave: window, disk, and the queue of what is to be published. Adds the segments that
-    /// closed to `closed`.
-    pub fn settle(&mut self, now_ms: i64, closed: &mut Vec<Segment>) {
+    /// Takes what the packager gave: window, disk, and the queue of what is to be published.
+    pub fn settle(&mut self, now_ms: i64) {
         if self.outputs.is_empty() {
             return;
         }
@@ -231,8 +230,7 @@ impl Broadcast {
             job = self.disk().submit(job_of(output, now_ms));
             self.journal_lines += 1;
             self.record(output);
-            if let Output::SegmentEnd { msn } = output {
-                closed.extend(self.window.segment(*msn).cloned());
+            if let Output::SegmentEnd { .. } = output {
                 self.retire(now_ms);
             }
         }

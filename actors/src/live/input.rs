@@ -13,11 +13,7 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_ingest::publish::{Ended, PublishRequest, SessionReport};
-use sluice_media::{
-    hls::{Header, Segment},
-    meter::Meter,
-    unit::Unit,
-};
+use sluice_media::{hls::Header, meter::Meter, unit::Unit};
 use sluice_store::live_inputs::{LiveInput as InputRow, RecordMode};
 use tracing::{error, info, warn};
 
@@ -73,7 +69,6 @@ pub(super) struct LiveInput {
     conflicts: u64,
     conflict_addresses: Vec<String>,
     health_due_ms: i64,
-    closed: Vec<Segment>,
 }
 
 impl std::fmt::Debug for LiveInput {
@@ -103,7 +98,6 @@ impl Actor for LiveInput {
             conflicts: 0,
             conflict_addresses: Vec::new(),
             health_due_ms: 0,
-            closed: Vec::new(),
             args,
         };
         this.take_up_published();
@@ -123,9 +117,8 @@ impl Actor for LiveInput {
         if let Some(broadcast) = self.broadcast.as_mut().filter(|_| reason.is_normal()) {
             let now_ms = unix_ms();
             broadcast.end_session();
-            broadcast.settle(now_ms, &mut self.closed);
+            broadcast.settle(now_ms);
             let last = broadcast.flush(now_ms);
-            self.note_closed();
             let Some(broadcast) = &self.broadcast else {
                 return Ok(());
             };
@@ -248,7 +241,7 @@ impl LiveInput {
             return;
         };
         broadcast.end_session();
-        broadcast.settle(now_ms, &mut self.closed);
+        broadcast.settle(now_ms);
         if how == Ended::Clean || self.args.row.reconnect_window_s == 0 {
             self.end_broadcast(now_ms);
         } else {
@@ -279,7 +272,7 @@ impl LiveInput {
             return;
         };
         let ended_ms = broadcast.last_media_ms().unwrap_or(now_ms);
-        broadcast.end(ended_ms, now_ms, &mut self.closed);
+        broadcast.end(ended_ms, now_ms);
         let header = broadcast.header();
         let target_duration_s = broadcast.next_target_duration_s();
         info!(input = %self.args.row.id, broadcast = header.broadcast, "broadcast ended");
@@ -303,9 +296,6 @@ impl LiveInput {
     fn forget_broadcast(&mut self) {
         if let Some(broadcast) = self.broadcast.take() {
             broadcast.discard();
-            self.args.services.ledger.note(Entry::Forgotten {
-                broadcast: broadcast.header().broadcast.clone(),
-            });
         }
         self.view = None;
     }
@@ -316,7 +306,7 @@ impl LiveInput {
         let Some(broadcast) = self.broadcast.as_mut() else {
             return;
         };
-        broadcast.settle(now_ms, &mut self.closed);
+        broadcast.settle(now_ms);
         if let Some(view) = broadcast.advance(now_ms) {
             self.view = Some(Arc::new(view.following(self.view.as_ref())));
             if self.phase == Phase::Starting
@@ -325,24 +315,6 @@ impl LiveInput {
                 self.phase = Phase::Live;
             }
             self.publish();
-        }
-        self.note_closed();
-    }
-
-    fn note_closed(&mut self) {
-        let Some(broadcast) = &self.broadcast else {
-            return;
-        };
-        let header = broadcast.header();
-        for segment in self.closed.drain(..) {
-            self.args.services.ledger.note(Entry::Segment {
-                broadcast: header.broadcast.clone(),
-                msn: segment.msn as i64,
-                start_90k: segment.start_90k,
-                duration_90k: segment.duration_90k as i64,
-                bytes: segment.len as i64,
-                fence: header.fence as i64,
-            });
         }
     }
 

@@ -1,8 +1,8 @@
 //! The ledger: what SQL learns of live streams, later and in groups.
 //!
-//! No part ever waits for a row. Entries go into a bounded queue and are written in groups: starts and ends at once,
-//! segments every five seconds. While the database is locked they wait, and beyond the bound the oldest segments are
-//! left out: the window journal is the truth for playback, rows are for people and later capabilities.
+//! No part ever waits for a row. Entries go into a bounded queue and are written in groups, at once. While the database is
+//! locked they wait, and beyond the bound the oldest are left out: the window journal is the truth for playback, rows are for
+//! people.
 
 use std::{
     collections::VecDeque,
@@ -10,9 +10,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_store::{
-    Error as StoreError, Store, Tx, broadcasts, live_inputs, live_segments, recordings,
-};
+use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, recordings};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -28,7 +26,8 @@ use crate::events::Parting;
 const BOUND: usize = 8192;
 /// Entries written in one transaction.
 const GROUP: usize = 512;
-const EVERY: Duration = Duration::from_secs(5);
+/// When entries that the database did not take are tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(5);
 
 /// One fact about a broadcast.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,14 +36,6 @@ pub(super) enum Entry {
         input_id: Uuid,
         broadcast: String,
         at_ms: i64,
-        fence: i64,
-    },
-    Segment {
-        broadcast: String,
-        msn: i64,
-        start_90k: i64,
-        duration_90k: i64,
-        bytes: i64,
         fence: i64,
     },
     /// A publisher was admitted.
@@ -62,9 +53,6 @@ pub(super) enum Entry {
         target_duration_s: Option<u32>,
         fence: i64,
     },
-    Forgotten {
-        broadcast: String,
-    },
     /// A broadcast is recorded; may be told again.
     RecordingBegun {
         input_id: Uuid,
@@ -72,22 +60,15 @@ pub(super) enum Entry {
         at_ms: i64,
     },
     /// Nothing more of it is recorded, and why.
-    RecordingStopped {
-        broadcast: String,
-        reason: String,
-    },
+    RecordingStopped { broadcast: String, reason: String },
     /// A recorded broadcast is over, and all of it is on the disk.
-    RecordingEnded {
-        broadcast: String,
-        at_ms: i64,
-    },
+    RecordingEnded { broadcast: String, at_ms: i64 },
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     entries: Mutex<VecDeque<Entry>>,
-    /// Something came that people look at: the start or the end of a broadcast or of a publisher.
-    urgent: Notify,
+    came: Notify,
 }
 
 /// The handle that actors write to; never blocks, never fails.
@@ -101,11 +82,9 @@ impl Ledger {
 
     pub fn note(&self, entry: Entry) {
         let mut entries = self.0.entries.lock().expect("no panic under this lock");
-        if !matches!(entry, Entry::Segment { .. }) {
-            self.0.urgent.notify_one();
-        }
         entries.push_back(entry);
         keep_bound(&mut entries);
+        self.0.came.notify_one();
     }
 
     /// Ends the rows of broadcasts that an earlier process left and no one recovered, then writes until `stop`, and once
@@ -119,8 +98,8 @@ impl Ledger {
         }
         while !stop.is_cancelled() {
             tokio::select! {
-                () = self.0.urgent.notified() => {}
-                () = tokio::time::sleep(EVERY) => {}
+                () = self.0.came.notified() => {}
+                () = tokio::time::sleep(RETRY_EVERY) => {}
                 () = stop.cancelled() => {}
             }
             while let Some(group) = self.next_group() {
@@ -168,13 +147,10 @@ async fn end_lost(store: &Store, recovered: Vec<String>) -> Result<(), StoreErro
     }
 }
 
-/// Leaves out the oldest segments beyond the bound, and whatever is oldest when there are none.
+/// Leaves out the oldest entries beyond the bound.
 fn keep_bound(entries: &mut VecDeque<Entry>) {
-    while entries.len() > BOUND {
-        let is_segment = |entry: &Entry| matches!(entry, Entry::Segment { .. });
-        let oldest = entries.iter().position(is_segment).unwrap_or(0);
-        entries.remove(oldest);
-    }
+    let excess = entries.len().saturating_sub(BOUND);
+    entries.drain(..excess);
 }
 
 /// One entry that the database refuses must not hold up the others.
@@ -215,22 +191,6 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             live_inputs::set_started(tx, *input_id, *at_ms).await?;
             broadcasts::begin(tx, broadcast, *input_id, *fence, *at_ms).await?;
         }
-        Entry::Segment {
-            broadcast,
-            msn,
-            start_90k,
-            duration_90k,
-            bytes,
-            fence,
-        } => {
-            let segment = live_segments::NewLiveSegment {
-                msn: *msn,
-                start_90k: *start_90k,
-                duration_90k: *duration_90k,
-                bytes: *bytes,
-            };
-            live_segments::insert(tx, broadcast, *fence, &[segment]).await?;
-        }
         Entry::Connected(connection) => connections::tell_connected(tx, connection).await?,
         Entry::Disconnected {
             input_id,
@@ -250,9 +210,6 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
                 live_inputs::set_target_duration(tx, *input_id, *seconds).await?;
             }
             broadcasts::end(tx, broadcast, *fence, *at_ms).await?;
-        }
-        Entry::Forgotten { broadcast } => {
-            live_segments::delete_before(tx, broadcast, i64::MAX, u32::MAX).await?;
         }
         Entry::RecordingBegun {
             input_id,
@@ -277,55 +234,21 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
-    fn segment(msn: i64) -> Entry {
-        Entry::Segment {
-            broadcast: "b".into(),
-            msn,
-            start_90k: 0,
-            duration_90k: 0,
-            bytes: 0,
-            fence: 1,
-        }
-    }
-
-    #[test]
-    fn what_is_put_back_keeps_the_bound() {
-        let ledger = Ledger::new();
-        (0..BOUND as i64).for_each(|msn| ledger.note(segment(msn)));
-        let group = ledger.next_group().unwrap();
-        (0..BOUND as i64).for_each(|msn| ledger.note(segment(BOUND as i64 + msn)));
-        ledger.put_back(group);
-        ledger.note(segment(-1));
-        assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND);
-    }
-
-    #[test]
-    fn a_full_ledger_leaves_out_segments_and_keeps_starts_and_ends() {
-        let ledger = Ledger::new();
-        let started = Entry::Started {
-            input_id: Uuid::nil(),
-            broadcast: "b".into(),
+    fn stopped(number: usize) -> Entry {
+        Entry::RecordingEnded {
+            broadcast: number.to_string(),
             at_ms: 1,
-            fence: 1,
-        };
-        let connected = Entry::Connected(Connection {
-            id: Uuid::nil(),
-            input_id: Uuid::nil(),
-            broadcast: "b".into(),
-            protocol: "rtmp",
-            remote: [10, 0, 0, 1].into(),
-        });
-        let gone = Entry::Disconnected {
-            input_id: Uuid::nil(),
-            connection_id: Uuid::nil(),
-            reason: Parting::Dropped,
-        };
-        for entry in [&started, &connected, &gone] {
-            ledger.note(entry.clone());
         }
-        (0..BOUND as i64 + 10).for_each(|msn| ledger.note(segment(msn)));
+    }
+
+    #[test]
+    fn what_is_put_back_keeps_the_bound_and_the_order() {
+        let ledger = Ledger::new();
+        (0..BOUND).for_each(|number| ledger.note(stopped(number)));
         let group = ledger.next_group().unwrap();
-        assert_eq!(group[..4], [started, connected, gone, segment(13)]);
-        assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND - GROUP);
+        (0..7).for_each(|number| ledger.note(stopped(BOUND + number)));
+        ledger.put_back(group);
+        assert_eq!(ledger.0.entries.lock().unwrap().len(), BOUND);
+        assert_eq!(ledger.next_group().unwrap()[0], stopped(7));
     }
 }

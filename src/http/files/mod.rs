@@ -2,6 +2,8 @@
 //!
 //! Any bytes are taken; an upload streams to the disk and is answered once bytes and rows are safe there.
 
+mod lineage;
+
 use actix_web::{
     FromRequest as _, HttpRequest, HttpResponse,
     http::header::{self, HeaderValue},
@@ -10,6 +12,8 @@ use actix_web::{
 use sluice_store::{files, now_ms, storage};
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+pub use lineage::{__path_lineage, lineage};
 
 use super::{
     bytes::{self, StoredBytes},

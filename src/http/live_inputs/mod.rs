@@ -3,6 +3,7 @@
 //! The row is the truth: a change is committed first, then live inputs are told; when they cannot be told at once, that is
 //! tried again until they know, and the answer does not wait for it.
 
+mod broadcasts;
 mod outputs;
 mod recordings;
 mod token;
@@ -17,6 +18,7 @@ use sluice_store::{
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub use broadcasts::{__path_broadcasts, broadcasts};
 pub use outputs::{
     __path_add_output, __path_change_output, __path_output, __path_outputs, __path_remove_output,
     add_output, change_output, output, outputs, remove_output,

@@ -248,8 +248,10 @@ async fn a_stream_is_paid_for_and_knows_its_source() {
     );
     assert_eq!(bench.create(new).await, Submitted::UsedUp { used: 1 });
     let mut reader = bench.world.read().await;
-    let made = lineage::of_source(&mut reader, file.id, 10).await.unwrap();
-    assert_eq!(made[0].derived_id, stream.id.to_string());
+    let made = lineage::products(&mut reader, file.id, 10, 0)
+        .await
+        .unwrap();
+    assert_eq!(made[0].id, stream.id.to_string());
     let found = by_playback_id(&mut reader, &stream.playback_id).await;
     assert_eq!(found.unwrap().id, stream.id);
     // The stream outlives its source file.

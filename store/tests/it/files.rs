@@ -441,10 +441,24 @@ async fn lineage_outlives_its_source() {
         .await
         .unwrap();
     let derived = Derived::file(made.id);
-    let of_source = lineage::of_source(&mut store.read().await.unwrap(), source.id, 9)
+    let mut reader = store.read().await.unwrap();
+    let products = lineage::products(&mut reader, source.id, 9, 0)
         .await
         .unwrap();
-    assert_eq!(of_source.len(), 1);
+    assert_eq!(products.len(), 1);
+    let product = products[0].file.as_ref().unwrap();
+    assert_eq!((product.id, &*product.filename), (made.id, "m.webp"));
+    let skipped = lineage::products(&mut reader, source.id, 9, 1).await;
+    assert_eq!(skipped.unwrap(), []);
+    assert_eq!(
+        lineage::count_products(&mut reader, source.id)
+            .await
+            .unwrap(),
+        1
+    );
+    let sources = lineage::sources(&mut reader, made.id, 9).await.unwrap();
+    assert_eq!(sources[0].file.as_ref().unwrap().id, source.id);
+    drop(reader);
     store
         .write(move |tx| Box::pin(async move { files::delete(tx, account, source.id).await }))
         .await
@@ -456,6 +470,10 @@ async fn lineage_outlives_its_source() {
         (left[0].source_file_id, &left[0].operation),
         (None, &operation)
     );
+    let sources = lineage::sources(&mut store.read().await.unwrap(), made.id, 9)
+        .await
+        .unwrap();
+    assert_eq!((sources.len(), &sources[0].file), (1, &None));
     store
         .write(move |tx| Box::pin(async move { files::delete(tx, account, made.id).await }))
         .await

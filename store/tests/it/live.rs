@@ -1,4 +1,4 @@
-//! Live inputs, broadcasts and segments.
+//! Live inputs and broadcasts.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,11 @@ use sluice_store::{
     credentials,
     live_connections::{self, LiveConnection},
     live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
-    live_segments::{self, NewLiveSegment},
     outputs::{self, NewOutput, Output, OutputLimits, OutputPatch},
 };
 use uuid::Uuid;
 
 use crate::support::{NOW, add_account, store};
-
-const DAY: i64 = 24 * 60 * 60 * 1000;
 
 async fn add_input(store: &Store, account: Uuid, created_at: i64) -> (LiveInput, Secret) {
     store
@@ -335,15 +332,6 @@ async fn a_broadcast_leaves_its_marks_on_the_input() {
     assert_eq!(marks, expected);
 }
 
-fn segment(msn: i64) -> NewLiveSegment {
-    NewLiveSegment {
-        msn,
-        start_90k: msn * 180_000,
-        duration_90k: 180_000,
-        bytes: 1_000 + msn,
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_was_replaced_cannot_write() {
     let (store, _folder) = store().await;
@@ -351,26 +339,16 @@ async fn an_owner_that_was_replaced_cannot_write() {
     let id = add_input(&store, account, NOW).await.0.id;
     let begin =
         |fence| store.write(move |tx| Box::pin(broadcasts::begin(tx, "b1", id, fence, NOW)));
-    let insert = |fence| {
-        store.write(move |tx| {
-            Box::pin(async move { live_segments::insert(tx, "b1", fence, &[segment(1)]).await })
-        })
-    };
     let end = |fence| store.write(move |tx| Box::pin(broadcasts::end(tx, "b1", fence, NOW + 5)));
 
-    assert!(matches!(insert(0).await, Err(Error::NotFound("broadcast"))));
+    assert!(matches!(end(0).await, Err(Error::NotFound("broadcast"))));
     begin(0).await.unwrap();
     begin(0).await.unwrap();
-    insert(0).await.unwrap();
     store
         .write(move |tx| Box::pin(live_inputs::bump_fence(tx, id)))
         .await
         .unwrap();
-    for refused in [
-        begin(0).await.err(),
-        insert(0).await.err(),
-        end(0).await.err(),
-    ] {
+    for refused in [begin(0).await.err(), end(0).await.err()] {
         assert!(matches!(refused, Some(Error::Conflict(_))), "{refused:?}");
     }
     let on_air = broadcasts::live(&mut store.read().await.unwrap())
@@ -378,7 +356,6 @@ async fn an_owner_that_was_replaced_cannot_write() {
         .unwrap();
     assert_eq!(on_air.len(), 1);
     assert_eq!(on_air[0].state, BroadcastState::Live);
-    insert(1).await.unwrap();
     let ended = end(1).await.unwrap();
     assert_eq!(
         (ended.state, ended.ended_at),
@@ -442,127 +419,13 @@ async fn broadcasts_that_no_one_continues_are_ended() {
         assert_eq!(broadcast.state, BroadcastState::Ended, "{id}");
         assert_eq!(broadcast.ended_at, Some(ended_at), "{id}");
     }
+    let newest = broadcasts::list(&mut reader, id, 2, 0).await.unwrap();
+    let ids: Vec<_> = newest.iter().map(|it| (&*it.id, it.ended_at)).collect();
+    assert_eq!(ids, [("over", Some(NOW + 1)), ("lost-999", Some(NOW + 9))]);
+    let count = broadcasts::count(&mut reader, id).await.unwrap();
+    assert_eq!(count, bound + 7 + 2);
     drop(reader);
     assert_eq!(end_lost(&[]).await.unwrap(), 1, "nothing is kept");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn of_a_broadcast_on_air_the_newest_segments_are_kept() {
-    let (store, _folder) = store().await;
-    let account = add_account(&store, "here").await.unwrap();
-    let id = add_input(&store, account, NOW).await.0.id;
-    store
-        .write(move |tx| {
-            Box::pin(async move {
-                // The numbers of the last one have a gap, as after a power loss.
-                let broadcasts: [(&str, Vec<i64>); 4] = [
-                    ("none", vec![]),
-                    ("enough", (1..=1_000).collect()),
-                    ("long", (1..=7_500).collect()),
-                    ("gap", (1..=600).chain(9_000..9_600).collect()),
-                ];
-                for (broadcast, numbers) in broadcasts {
-                    broadcasts::begin(tx, broadcast, id, 0, NOW).await?;
-                    let segments: Vec<_> = numbers.into_iter().map(segment).collect();
-                    live_segments::insert(tx, broadcast, 0, &segments).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
-        .unwrap();
-    assert_eq!(store.sweep(NOW).await.unwrap(), 6_500 + 200);
-    assert_eq!(store.sweep(NOW).await.unwrap(), 0);
-    for (broadcast, first, count) in [
-        ("enough", 1, 1_000),
-        ("long", 6_501, 1_000),
-        ("gap", 201, 1_000),
-    ] {
-        let mut reader = store.read().await.unwrap();
-        let left = live_segments::list(&mut reader, broadcast, 0, 10_000)
-            .await
-            .unwrap();
-        assert_eq!((left[0].msn, left.len()), (first, count), "{broadcast}");
-    }
-}
-
-/// Checks that one deletion is one short turn of the writer, whatever the caller allows.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_is_bounded() {
-    let (store, _folder) = store().await;
-    let account = add_account(&store, "here").await.unwrap();
-    let id = add_input(&store, account, NOW).await.0.id;
-    let bound = i64::from(live_segments::MOST_DELETED);
-    let deletions = store
-        .write(move |tx| {
-            Box::pin(async move {
-                broadcasts::begin(tx, "b1", id, 0, NOW).await?;
-                let segments: Vec<_> = (1..=bound + 3).map(segment).collect();
-                live_segments::insert(tx, "b1", 0, &segments).await?;
-                let first = live_segments::delete_before(tx, "b1", i64::MAX, u32::MAX).await?;
-                let second = live_segments::delete_before(tx, "b1", i64::MAX, u32::MAX).await?;
-                Ok((first, second))
-            })
-        })
-        .await
-        .unwrap();
-    assert_eq!(deletions, (bound as u64, 3));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn segments_are_written_once_listed_in_order_and_swept() {
-    let (store, _folder) = store().await;
-    let account = add_account(&store, "here").await.unwrap();
-    let id = add_input(&store, account, NOW).await.0.id;
-    store
-        .write(move |tx| {
-            Box::pin(async move {
-                broadcasts::begin(tx, "b1", id, 0, NOW).await?;
-                broadcasts::begin(tx, "b2", id, 0, NOW).await?;
-                let groups: [Vec<i64>; 4] =
-                    [vec![], vec![3, 1, 2], vec![2, 3, 4], (5..700).collect()];
-                for group in groups {
-                    let segments: Vec<_> = group.into_iter().map(segment).collect();
-                    live_segments::insert(tx, "b1", 0, &segments).await?;
-                }
-                live_segments::insert(tx, "b2", 0, &[segment(7)]).await
-            })
-        })
-        .await
-        .unwrap();
-    let numbers = async |from, limit| {
-        let mut reader = store.read().await.unwrap();
-        let listed = live_segments::list(&mut reader, "b1", from, limit)
-            .await
-            .unwrap();
-        listed
-            .into_iter()
-            .map(|segment| segment.msn)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(numbers(0, 1_000).await, (1..700).collect::<Vec<_>>());
-    assert_eq!(numbers(3, 2).await, [3, 4]);
-
-    let delete = |before, limit| {
-        store.write(move |tx| {
-            Box::pin(async move { live_segments::delete_before(tx, "b1", before, limit).await })
-        })
-    };
-    assert_eq!(delete(3, 1).await.unwrap(), 1);
-    assert_eq!(delete(3, 10).await.unwrap(), 1);
-    assert_eq!(delete(3, 10).await.unwrap(), 0);
-    assert_eq!(numbers(0, 1).await, [3]);
-
-    store
-        .write(move |tx| Box::pin(broadcasts::end(tx, "b1", 0, NOW)))
-        .await
-        .unwrap();
-    assert_eq!(store.sweep(NOW + DAY).await.unwrap(), 0, "not yet a day");
-    assert_eq!(store.sweep(NOW + DAY + 1).await.unwrap(), 697);
-    let left = live_segments::list(&mut store.read().await.unwrap(), "b2", 0, 10)
-        .await
-        .unwrap();
-    assert_eq!(left.len(), 1, "a broadcast on air keeps its segments");
 }
 
 #[tokio::test(flavor = "multi_thread")]

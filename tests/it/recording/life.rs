@@ -43,6 +43,17 @@ async fn a_twice_interrupted_broadcast_is_one_clean_asset() -> Result<(), Failur
         "{recording}"
     );
 
+    // The three sessions are one broadcast of the input's history.
+    let path = format!("/api/live/inputs/{}/broadcasts", input.id);
+    let history = api.expect(StatusCode::OK, Method::GET, &path, None).await?;
+    let broadcast = &history["broadcasts"][0];
+    assert_eq!(history["pagination"]["total"], 1, "{history}");
+    assert_eq!(
+        (&broadcast["id"], &broadcast["recordingId"]),
+        (&recording["broadcastId"], &recording["id"])
+    );
+    assert!(broadcast["endedAt"].is_string() && broadcast["duration"].as_f64() > Some(0.0));
+
     // The file holds exactly what viewers saw.
     let (bytes, streams) = file(&api, &recording, 0).await?;
     let codecs: Vec<_> = streams.iter().map(|it| it.codec.as_str()).collect();
