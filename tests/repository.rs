@@ -86,12 +86,7 @@ const RETIRED: [&str; 26] = [
 #[test]
 fn no_code_uses_a_retired_word() {
     let mut found = Vec::new();
-    for path in tracked_files() {
-        let name = path.to_string_lossy().into_owned();
-        if !name.ends_with(".rs") || name.starts_with("vendor/") {
-            continue;
-        }
-        let text = fs::read_to_string(root().join(&path)).expect("it is tracked");
+    for (name, text) in rust_files() {
         for (number, line) in (1..).zip(text.lines()) {
             let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '`');
             if words.any(|word| RETIRED.contains(&word)) {
@@ -121,6 +116,48 @@ fn no_crate_depends_upward() {
             );
         }
     }
+}
+
+/// Parts of the source, each with the words that its code may not hold.
+const LAYERS: [(&str, &[&str]); 3] = [
+    ("src/application/", &["actix", "crate::http", "crate::mcp"]),
+    ("src/mcp/", &["actix_web::", "crate::http"]),
+    // The façade and the compute pool have actix; nothing else does.
+    ("", &["actix::", "actix_web::"]),
+];
+
+/// Where the last row of [`LAYERS`] does not hold: the façade, the composition of the service, the compute pool, and tests.
+const ACTIX: [&str; 5] = [
+    "src/http/",
+    "src/app.rs",
+    "src/main.rs",
+    "actors/src/compute/",
+    "tests/",
+];
+
+#[test]
+fn no_layer_knows_the_one_above() {
+    let mut found = Vec::new();
+    for (name, text) in rust_files() {
+        // Tests at the end of a file may look through the layers, as one does at the OpenAPI document.
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (part, words) in LAYERS {
+            let is_held = match part {
+                "" => !ACTIX.iter().any(|allowed| name.starts_with(allowed)),
+                part => name.starts_with(part),
+            };
+            let lines = code
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            for line in lines.filter(|_| is_held) {
+                if words.iter().any(|word| line.contains(word)) && !line.contains("rmcp_actix_web")
+                {
+                    found.push(format!("{name}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert_eq!(found, [""; 0]);
 }
 
 #[test]
@@ -454,6 +491,18 @@ fn our_dependencies(manifest: &toml::Table) -> Vec<String> {
 }
 
 /// What git knows of, relative to the root. Sources without their repository have nothing to check.
+/// Paths and texts of our Rust files.
+fn rust_files() -> impl Iterator<Item = (String, String)> {
+    let names = tracked_files().into_iter();
+    let names = names.map(|path| path.to_string_lossy().into_owned());
+    names
+        .filter(|name| name.ends_with(".rs") && !name.starts_with("vendor/"))
+        .map(|name| {
+            let text = fs::read_to_string(root().join(&name)).expect("it is tracked");
+            (name, text)
+        })
+}
+
 fn tracked_files() -> Vec<PathBuf> {
     if !root().join(".git").exists() {
         assert!(std::env::var_os("CI").is_none(), "no git repository here");
