@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EDIT_QUALITY, Operation, field::Field, params::FieldError, reader::Reader, table::Row, timed,
+    EDIT_QUALITY, Operation, field::Field, params::FieldError, reader::Reader, row::Row, timed,
     writable,
 };
 use crate::{

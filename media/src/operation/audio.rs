@@ -7,7 +7,7 @@ use super::{
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
-    table::Row,
+    row::Row,
     timed::{self, SOUND_TARGETS},
     writable,
 };

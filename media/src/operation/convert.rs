@@ -7,8 +7,8 @@ use super::{
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
+    row::Row,
     sizing::{self, Sizing},
-    table::Row,
     timed, writable,
 };
 use crate::{

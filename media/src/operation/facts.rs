@@ -1,6 +1,6 @@
 //! What is written inside a file besides what is seen and heard: telling it, dropping it.
 
-use super::{Operation, convert::check_written, table::Row, timed};
+use super::{Operation, convert::check_written, row::Row, timed};
 use crate::{
     av::{AudioWork, AvTask, Transcode, VideoWork},
     format::{Class, Format},

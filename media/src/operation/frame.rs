@@ -8,7 +8,7 @@ use super::{
     filename::{renamed, with_extension},
     params::FieldError,
     reader::Reader,
-    table::Row,
+    row::Row,
     timed,
     transform::PREVIEW_FORMATS,
 };

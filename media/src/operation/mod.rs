@@ -14,6 +14,7 @@ mod filename;
 mod frame;
 mod params;
 mod reader;
+mod row;
 mod sizing;
 mod table;
 #[cfg(test)]
@@ -32,8 +33,9 @@ pub use field::{Field, Kind, POSITIONS};
 pub use filename::renamed;
 pub use frame::{PosterFrame, Storyboard};
 pub use params::{FieldError, Params};
+pub use row::Row;
 pub use sizing::Sizing;
-pub use table::{Row, TABLE, row};
+pub use table::{TABLE, row};
 pub use trace::Vectorize;
 pub use transform::{Thumbnail, Transform};
 pub use watermark::WatermarkImage;

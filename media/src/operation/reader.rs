@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     field::{self, Field, Kind},
     params::{FieldError, Params, shorten},
-    table::Row,
+    row::Row,
 };
 use crate::format::Format;
 

@@ -1,32 +1,8 @@
-//! The rows of the operation table.
-
-use serde_json::Value;
+//! The table of operations: what is not in it, the service cannot do.
 
 use super::{
-    Operation, adjust, audio, clip, convert, document, facts, field::Field, frame,
-    params::FieldError, params::Params, reader::Reader, trace, transform, watermark,
+    adjust, audio, clip, convert, document, facts, frame, row::Row, trace, transform, watermark,
 };
-use crate::{
-    format::{Class, Format},
-    task::{Failure, FailureCode},
-};
-
-/// One operation.
-#[derive(Debug)]
-pub struct Row {
-    /// Its name over HTTP, with hyphens.
-    pub tool: &'static str,
-    /// Its kind as a workflow's node, with underscores; `None`: not one file in and one file out.
-    pub node: Option<&'static str>,
-    pub fields: &'static [Field],
-    /// How many files one operation takes, a watermark's own image counted.
-    pub min_files: usize,
-    pub max_files: usize,
-    /// What it can be done on. (An archive stands for its members, see [`Operation::opens_archives`].)
-    pub accepts: &'static [Class],
-    pub summary: &'static str,
-    pub(super) read: fn(&Reader<'_>) -> Result<Operation, FieldError>,
-}
 
 /// Every operation that this version performs.
 pub static TABLE: &[Row] = &[
@@ -57,67 +33,4 @@ pub fn row(tool: &str) -> Option<&'static Row> {
     TABLE
         .iter()
         .find(|row| row.tool == tool || row.node == Some(tool))
-}
-
-impl Row {
-    pub fn field(&self, name: &str) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.name == name)
-    }
-
-    /// Whether it can be done on a file of that format.
-    pub(super) fn check(&self, source: Format) -> Result<(), Failure> {
-        let class = source.class();
-        if self.accepts.contains(&class) {
-            return Ok(());
-        }
-        let takes: Vec<&str> = self.accepts.iter().map(|class| class.noun()).collect();
-        let takes = match takes.split_last() {
-            Some((last, others)) if !others.is_empty() => {
-                format!("{} or {last}", others.join(", "))
-            }
-            _ => takes.concat(),
-        };
-        Err(Failure::new(
-            FailureCode::UnsupportedType,
-            format!(
-                "{} takes {takes}, and {} is {}",
-                self.tool,
-                source.name(),
-                class.noun()
-            ),
-        ))
-    }
-
-    /// The fields that came as lists, each with one value per file.
-    pub(super) fn lists(
-        &self,
-        params: &Params,
-        file_count: usize,
-    ) -> Result<Vec<(&'static Field, Vec<Value>)>, FieldError> {
-        let mut lists = Vec::new();
-        for field in self.fields {
-            let plural = field.plural();
-            let Some(values) = params.list(&plural) else {
-                // Where singular and plural are one word, a single value is no list.
-                if params.get(&plural).is_some() && plural != field.name {
-                    return Err(FieldError::new(
-                        &plural,
-                        format!("{plural} must be a JSON array with one value for each file"),
-                    ));
-                }
-                continue;
-            };
-            if values.len() != file_count {
-                return Err(FieldError::new(
-                    &plural,
-                    format!(
-                        "{plural} must have one value for each of {file_count} files, got {}",
-                        values.len()
-                    ),
-                ));
-            }
-            lists.push((field, values));
-        }
-        Ok(lists)
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, field::Field, table::Row};
+use super::{Operation, field::Field, row::Row};
 use crate::{
     format::{Class, Format},
     task::Task,

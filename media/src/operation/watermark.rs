@@ -7,7 +7,7 @@ use super::{
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
-    table::Row,
+    row::Row,
     timed, writable,
 };
 use crate::{

@@ -1,0 +1,94 @@
+//! A row of the operation table: the name, the fields, and what an operation takes.
+
+use serde_json::Value;
+
+use super::{
+    Operation,
+    field::Field,
+    params::{FieldError, Params},
+    reader::Reader,
+};
+use crate::{
+    format::{Class, Format},
+    task::{Failure, FailureCode},
+};
+
+/// One operation.
+#[derive(Debug)]
+pub struct Row {
+    /// Its name over HTTP, with hyphens.
+    pub tool: &'static str,
+    /// Its kind as a workflow's node, with underscores; `None`: not one file in and one file out.
+    pub node: Option<&'static str>,
+    pub fields: &'static [Field],
+    /// How many files one operation takes, a watermark's own image counted.
+    pub min_files: usize,
+    pub max_files: usize,
+    /// What it can be done on. (An archive stands for its members, see [`Operation::opens_archives`].)
+    pub accepts: &'static [Class],
+    pub summary: &'static str,
+    pub(super) read: fn(&Reader<'_>) -> Result<Operation, FieldError>,
+}
+
+impl Row {
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Whether it can be done on a file of that format.
+    pub(super) fn check(&self, source: Format) -> Result<(), Failure> {
+        let class = source.class();
+        if self.accepts.contains(&class) {
+            return Ok(());
+        }
+        let takes: Vec<&str> = self.accepts.iter().map(|class| class.noun()).collect();
+        let takes = match takes.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            _ => takes.concat(),
+        };
+        Err(Failure::new(
+            FailureCode::UnsupportedType,
+            format!(
+                "{} takes {takes}, and {} is {}",
+                self.tool,
+                source.name(),
+                class.noun()
+            ),
+        ))
+    }
+
+    /// The fields that came as lists, each with one value per file.
+    pub(super) fn lists(
+        &self,
+        params: &Params,
+        file_count: usize,
+    ) -> Result<Vec<(&'static Field, Vec<Value>)>, FieldError> {
+        let mut lists = Vec::new();
+        for field in self.fields {
+            let plural = field.plural();
+            let Some(values) = params.list(&plural) else {
+                // Where singular and plural are one word, a single value is no list.
+                if params.get(&plural).is_some() && plural != field.name {
+                    return Err(FieldError::new(
+                        &plural,
+                        format!("{plural} must be a JSON array with one value for each file"),
+                    ));
+                }
+                continue;
+            };
+            if values.len() != file_count {
+                return Err(FieldError::new(
+                    &plural,
+                    format!(
+                        "{plural} must have one value for each of {file_count} files, got {}",
+                        values.len()
+                    ),
+                ));
+            }
+            lists.push((field, values));
+        }
+        Ok(lists)
+    }
+}
