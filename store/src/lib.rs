@@ -34,6 +34,7 @@ pub mod recordings;
 pub mod sessions;
 pub mod shares;
 pub mod storage;
+mod turns;
 pub mod tus;
 pub mod uploads;
 pub mod users;

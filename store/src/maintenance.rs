@@ -1,25 +1,40 @@
 //! Sweeping of expired rows, in short turns of the writer so that other work is done between them.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
 use crate::{
-    Error, Store, Tx, Work, blobs, idempotency, jobs, sessions, shares, tus, uploads, video, work,
+    Error, Store, blobs, idempotency, jobs, sessions, shares,
+    turns::in_turns,
+    tus, uploads, video,
+    webhooks::{Retention, retention},
+    work, workflows,
 };
 
-/// Intended time for which a turn holds the writer.
-const TURN: Duration = Duration::from_millis(20);
-/// Rows of the first turn.
-const FIRST_ROWS: u32 = 200;
-/// Rows of a turn at most: more would hold up the writer.
-const MOST_ROWS: u32 = 5_000;
 /// Time for which the record of a job is kept after its end.
 const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
+impl Store {
+    /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many rows.
+    pub async fn sweep(&self, now_ms: i64) -> Result<u64, Error> {
+        sweep(self, now_ms).await
+    }
+
+    /// [`Store::sweep`] for events and the deliveries of webhooks.
+    pub async fn sweep_events(&self, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
+        retention::sweep(self, retention, now_ms).await
+    }
+
+    /// [`Store::sweep`] for workflows and their runs.
+    pub async fn sweep_runs(
+        &self,
+        retention: &workflows::Retention,
+        now_ms: i64,
+    ) -> Result<u64, Error> {
+        workflows::sweep(self, retention, now_ms).await
+    }
+}
+
 /// Deletes expired sessions, shares and uploads, segments and folders that belong to no video stream, and blobs that
 /// nothing has named for long; returns how many rows.
-pub(crate) async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
+async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
         .write(move |tx| Box::pin(work::mend_due_times(tx, now_ms)))
         .await?;
@@ -62,90 +77,4 @@ async fn sweep_jobs(store: &Store, now_ms: i64) -> Result<u64, Error> {
     })
     .await?;
     Ok(results + keys + old)
-}
-
-/// Result of a turn of the writer.
-pub(crate) struct SweepResult {
-    pub rows: u64,
-    pub is_last: bool,
-}
-
-/// Repeats a deletion, each time of as many rows as fit a turn, until it finds fewer.
-pub(crate) async fn in_turns<D>(store: &Store, delete: D) -> Result<u64, Error>
-where
-    D: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, u64> + Clone + Send + 'static,
-{
-    turns(store, move |tx, most| {
-        let delete = delete.clone();
-        Box::pin(async move {
-            let rows = delete(tx, most).await?;
-            Ok(SweepResult {
-                rows,
-                is_last: rows < u64::from(most),
-            })
-        })
-    })
-    .await
-}
-
-/// Repeats work on as many rows as fit a turn until it reports that it is done; returns how many rows there were.
-pub(crate) async fn turns<W>(store: &Store, work: W) -> Result<u64, Error>
-where
-    W: for<'t> Fn(&'t mut Tx<'_>, u32) -> Work<'t, SweepResult> + Clone + Send + 'static,
-{
-    let mut rows = FIRST_ROWS;
-    let mut total = 0;
-    loop {
-        let work = work.clone();
-        let (turn, took) = store
-            .write(move |tx| {
-                Box::pin(async move {
-                    let begun = Instant::now();
-                    let turn = work(tx, rows).await?;
-                    Ok((turn, begun.elapsed()))
-                })
-            })
-            .await?;
-        total += turn.rows;
-        if turn.is_last {
-            return Ok(total);
-        }
-        rows = rows_of_next_turn(rows, took);
-    }
-}
-
-/// Halves after a turn that took too long, doubles after a short one.
-fn rows_of_next_turn(rows: u32, took: Duration) -> u32 {
-    if took > TURN {
-        (rows / 2).max(1)
-    } else if took < TURN / 4 {
-        (rows * 2).min(MOST_ROWS)
-    } else {
-        rows
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_follow_the_time_they_take() {
-        let cases = [
-            (1, 500, 1),
-            (200, 21, 100),
-            (200, 20, 200),
-            (200, 5, 200),
-            (200, 4, 400),
-            (4_000, 0, MOST_ROWS),
-        ];
-        for (rows, took_ms, next) in cases {
-            let took = Duration::from_millis(took_ms);
-            assert_eq!(
-                rows_of_next_turn(rows, took),
-                next,
-                "{rows} rows in {took_ms} ms"
-            );
-        }
-    }
 }

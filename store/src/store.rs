@@ -1,19 +1,15 @@
-//! The handle: opens the data folder, runs changes through the one writer and reads through a few readers.
+//! The handle of the database and the blobs: runs changes through the one writer and reads through a few readers.
+
+mod open;
 
 use std::{
-    cmp::Ordering,
     future::Future,
     path::{Path, PathBuf},
     pin::Pin,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
-    time::Duration,
 };
 
-use sqlx::{
-    ConnectOptions, Connection as _, SqlitePool,
-    migrate::Migrator,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
+use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
@@ -25,15 +21,10 @@ use uuid::Uuid;
 use crate::{
     Error, Reader, StoreSettings, Tx,
     blob::Blobs,
-    blobs,
-    folder::{self, FolderLock},
-    installation, maintenance,
-    migrate::{self, MIGRATIONS},
-    now_ms, tus,
+    folder,
     unit::{Queued, Submitted},
-    webhooks::{Retention, retention},
-    work, workflows,
-    writer::{Counters, LOCK_WAIT, Writer},
+    work,
+    writer::Counters,
 };
 
 /// Future that a unit of work returns: `Box::pin(async move { … })`.
@@ -106,106 +97,6 @@ impl DiskSpace {
 }
 
 impl Store {
-    /// Makes the data folder, locks it, migrates the database and starts the writer on the current tokio runtime.
-    ///
-    /// `Error::Locked` when another process has the folder, `Error::Newer` when a newer version wrote the database,
-    /// `Error::Invalid` or `Error::Unsupported` for settings that cannot work.
-    pub async fn open(settings: &StoreSettings) -> Result<Self, Error> {
-        Self::open_with(settings, &MIGRATIONS).await
-    }
-
-    pub(crate) async fn open_with(
-        settings: &StoreSettings,
-        migrator: &Migrator,
-    ) -> Result<Self, Error> {
-        settings.check()?;
-        folder::create_private(&settings.data_dir)?;
-        let lock = FolderLock::take(&settings.data_dir)?;
-        Blobs::new(settings).prepare()?;
-        folder::create_private_file(&folder::database(&settings.data_dir))?;
-        let mut connection = read_write(settings).foreign_keys(false).connect().await?;
-        migrate::migrate(&mut connection, migrator, &settings.data_dir, now_ms()).await?;
-        connection.close().await?;
-        Self::start(settings, Some(lock)).await
-    }
-
-    /// Opens for a short command: as [`Store::open`], or beside a running service, without its lock. Both then write
-    /// to the database in turn.
-    ///
-    /// `Error::Conflict` when the running service is of an older version than this program, else as [`Store::open`].
-    pub async fn open_beside(settings: &StoreSettings) -> Result<Self, Error> {
-        match Self::open(settings).await {
-            Err(Error::Locked { .. }) => {}
-            opened => return opened,
-        }
-        let mut connection = read_only(&folder::database(&settings.data_dir))
-            .connect()
-            .await?;
-        let found = migrate::applied_version(&mut connection).await?;
-        connection.close().await?;
-        let known = migrate::known_version(&MIGRATIONS);
-        match found.cmp(&known) {
-            Ordering::Greater => Err(Error::Newer { found, known }),
-            Ordering::Less => Err(Error::Conflict(
-                "the running service is of an older version than this program".into(),
-            )),
-            Ordering::Equal => Self::start(settings, None).await,
-        }
-    }
-
-    /// Starts writer and readers on a database that is up to date.
-    async fn start(settings: &StoreSettings, lock: Option<FolderLock>) -> Result<Self, Error> {
-        let is_alone = lock.is_some();
-        let store = Self {
-            shared: Arc::new(Shared {
-                settings: settings.clone(),
-                owner: Uuid::now_v7(),
-                readers: open_readers(&settings.data_dir, settings.readers, settings.busy_timeout),
-                writer: start_writer(settings, lock).await?,
-                blobs: Blobs::new(settings),
-            }),
-        };
-        store
-            .write(move |tx| {
-                Box::pin(async move {
-                    if is_alone {
-                        let now = now_ms();
-                        work::void_leases(tx, now).await?;
-                        work::mend_due_times(tx, now).await?;
-                        tus::release_all(tx).await?;
-                    }
-                    installation::get_or_create(tx, now_ms()).await
-                })
-            })
-            .await?;
-        if is_alone {
-            blobs::note_start(store.blobs(), now_ms());
-            tus::cut_partials(&store).await?;
-        }
-        Ok(store)
-    }
-
-    /// Opens the database of a data folder for reading only and without its lock, beside a running service or without one.
-    /// [`Store::write`] fails on it.
-    pub async fn open_for_backup(data_dir: &Path) -> Result<Self, Error> {
-        let database = folder::database(data_dir);
-        std::fs::metadata(&database).map_err(Error::file("there is no database", &database))?;
-        let settings = StoreSettings {
-            data_dir: data_dir.to_owned(),
-            readers: 1,
-            ..StoreSettings::default()
-        };
-        Ok(Self {
-            shared: Arc::new(Shared {
-                readers: open_readers(data_dir, settings.readers, settings.busy_timeout),
-                blobs: Blobs::new(&settings),
-                settings,
-                owner: Uuid::now_v7(),
-                writer: WriterHandle::None,
-            }),
-        })
-    }
-
     /// Runs a unit of work in the writer, and returns what it returned once that has been committed to disk.
     ///
     /// ```no_run
@@ -316,25 +207,6 @@ impl Store {
         disk_space(&self.shared.settings)
     }
 
-    /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many rows.
-    pub async fn sweep(&self, now_ms: i64) -> Result<u64, Error> {
-        maintenance::sweep(self, now_ms).await
-    }
-
-    /// [`Store::sweep`] for events and the deliveries of webhooks.
-    pub async fn sweep_events(&self, retention: &Retention, now_ms: i64) -> Result<u64, Error> {
-        retention::sweep(self, retention, now_ms).await
-    }
-
-    /// [`Store::sweep`] for workflows and their runs.
-    pub async fn sweep_runs(
-        &self,
-        retention: &workflows::Retention,
-        now_ms: i64,
-    ) -> Result<u64, Error> {
-        workflows::sweep(self, retention, now_ms).await
-    }
-
     /// Commits what is queued, frees the leases of [`Store::owner`] so that the next process continues at once,
     /// rejects later changes, and releases the lock. Waits for readers at most `store.busy_timeout`.
     pub async fn close(&self) {
@@ -367,71 +239,6 @@ impl Store {
             Err(error) => warn!(%error, "leases are void at the next start only"),
         }
     }
-}
-
-/// Memory for the writer's pages, in SQLite's form: in KiB, and negative. A group of changes to the indexes of large
-/// tables that does not fit is written to the log twice.
-const PAGE_CACHE: &str = "-8000";
-
-/// Starts the writer's task, which keeps the folder's lock for as long as it runs.
-async fn start_writer(
-    settings: &StoreSettings,
-    lock: Option<FolderLock>,
-) -> Result<WriterHandle, Error> {
-    let options = read_write(settings)
-        .busy_timeout(LOCK_WAIT)
-        // Pages as they were before each unit's savepoint: a file for them cost a sixth of the writer's time under load.
-        .pragma("temp_store", "MEMORY")
-        .pragma("cache_size", PAGE_CACHE);
-    let (queue, receiver) = mpsc::channel(settings.writer_queue);
-    let (write_failure, published_write_failure) = watch::channel(None);
-    let (newest_event, published_event) = watch::channel(0);
-    let counters = Arc::new(Counters::default());
-    let [wal, _index] = folder::log_files(&folder::database(&settings.data_dir));
-    let writer = Writer {
-        queue: receiver,
-        commit_group: settings.commit_group,
-        connection: Some(options.connect().await?),
-        options,
-        wal,
-        wal_truncate_above: settings.wal_truncate_above.as_u64(),
-        next_truncation: Instant::now(),
-        counters: counters.clone(),
-        write_failure,
-        newest_event,
-        lock,
-    };
-    Ok(WriterHandle::Running {
-        queue: Mutex::new(Some(queue)),
-        task: tokio::sync::Mutex::new(Some(tokio::spawn(writer.run()))),
-        counters,
-        write_failure: published_write_failure,
-        newest_event: published_event,
-    })
-}
-
-/// Readers are opened when they are first needed.
-fn open_readers(data_dir: &Path, readers: u32, busy_timeout: Duration) -> SqlitePool {
-    let options = read_only(&folder::database(data_dir))
-        .busy_timeout(busy_timeout)
-        .pragma("query_only", "ON");
-    SqlitePoolOptions::new()
-        .max_connections(readers)
-        .acquire_timeout(busy_timeout)
-        .test_before_acquire(false)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .connect_lazy_with(options)
-}
-
-/// Options of a connection whose commits survive the crash of the machine.
-fn read_write(settings: &StoreSettings) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(folder::database(&settings.data_dir))
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(settings.busy_timeout)
 }
 
 /// Options of a connection that changes nothing.

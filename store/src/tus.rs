@@ -17,9 +17,8 @@ use crate::{
     Connection, Error, Store, Tx,
     blob::{BlobHash, PartialState},
     files::{self, Facts, File, NewFile, Role},
-    folders,
-    maintenance::in_turns,
-    storage,
+    folders, storage,
+    turns::in_turns,
 };
 
 /// Time for which an expired upload is still answered as one.

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::folder::{self, Folder};
 use crate::{
     Connection, Error, Store, Tx,
-    maintenance::in_turns,
     rows::{hex, json},
+    turns::in_turns,
 };
 
 /// Folders that are looked up at a time.

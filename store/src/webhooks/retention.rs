@@ -16,7 +16,7 @@ use tracing::warn;
 
 use crate::{
     Connection, Error, Store, Tx, duration_ms,
-    maintenance::{SweepResult, in_turns, turns},
+    turns::{SweepResult, in_turns, turns},
 };
 
 use super::{DeliveryStatus, kept_bytes};

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::{KIND, Run, submission::OPERATIONS};
 use crate::{
     Connection, Error, Month, Store, Tx,
-    maintenance::{SweepResult, turns},
     operations::{self, Charge},
+    turns::{SweepResult, turns},
     work,
 };
 

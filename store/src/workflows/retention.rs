@@ -9,8 +9,8 @@ use super::{EndingTerms, admission, ending};
 use crate::{
     Connection, Error, Store, Tx, duration_ms,
     lineage::{self, Derived, DerivedKind},
-    maintenance::{SweepResult, in_turns, turns},
     rows::{hex, json},
+    turns::{SweepResult, in_turns, turns},
 };
 
 /// Scratch folders that are looked up at a time.
