@@ -19,7 +19,7 @@ use sluice_media::{
 };
 
 use super::{
-    drive, internal,
+    bus, internal,
     open::{self, Depth},
     refused, sink,
     source::Input,
@@ -224,8 +224,10 @@ impl Graph {
         }
         match playing {
             Ok(_) => Ok(()),
-            Err(_) => Err(drive::error_on(&self.pipeline)
-                .unwrap_or_else(|| refused("its tracks do not begin"))),
+            Err(_) => {
+                Err(bus::error_on(&self.pipeline)
+                    .unwrap_or_else(|| refused("its tracks do not begin")))
+            }
         }
     }
 
@@ -277,7 +279,7 @@ impl Graph {
             .branches
             .first()
             .is_some_and(|branch| branch.pad.send_event(seek));
-        drive::forget_interrupted(&self.pipeline);
+        bus::forget_interrupted(&self.pipeline);
         match is_sought {
             true => Ok(()),
             false => Err(Failure::new(

@@ -10,6 +10,7 @@
 mod allow;
 mod animation;
 mod boxes;
+pub(crate) mod bus;
 pub mod drive;
 pub mod graph;
 mod ladder;

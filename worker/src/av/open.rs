@@ -20,7 +20,7 @@ use sluice_media::{
 
 use self::series::Series;
 use super::{
-    drive,
+    bus,
     graph::{Branch, BranchKind, Graph, Want},
     internal, movie, refused,
     sink::make,
@@ -152,7 +152,7 @@ fn start(
     match pipeline.set_state(gst::State::Paused) {
         Ok(_) => Ok((graph, opening)),
         Err(_) => {
-            Err(drive::error_on(pipeline).unwrap_or_else(|| refused("its tracks do not begin")))
+            Err(bus::error_on(pipeline).unwrap_or_else(|| refused("its tracks do not begin")))
         }
     }
 }
@@ -324,7 +324,7 @@ impl Opening {
     fn wait(&self, pipeline: &gst::Pipeline, facts: &MediaFacts) -> Result<(), Failure> {
         let until = Instant::now() + READY_WITHIN;
         loop {
-            drive::check(pipeline)?;
+            bus::check(pipeline)?;
             // Asked before the branches: a track that comes last is there when this says so.
             let is_complete = self.is_complete.load(Ordering::Acquire);
             match self.first_missing() {

@@ -20,7 +20,7 @@ use sluice_media::{
     task::{Failure, FailureCode, Limits},
 };
 
-use super::{drive, internal, source::Input};
+use super::{bus, internal, source::Input};
 
 /// After which the discoverer gives up by itself, try by try. What it does not see in the first is mostly not there.
 const GIVE_UP: [gst::ClockTime; 2] = [
@@ -159,7 +159,7 @@ fn discover(
     };
     let info = match discovered {
         Ok(info) => info,
-        Err(error) => return Ok(Some(Err(drive::failure(&error)))),
+        Err(error) => return Ok(Some(Err(bus::failure(&error)))),
     };
     Ok(match info.result() {
         gst_pbutils::DiscovererResult::Timeout => None,

@@ -10,15 +10,16 @@ use image::{
 };
 use sluice_media::{
     format::Format,
-    geometry::MAX_SIDE,
     task::{Failure, FailureCode, Limits},
 };
 
 use super::{
     Raster,
     bounds::{check_pixels, undecodable},
-    vips,
 };
+
+/// Decodes a PNG file.
+pub type DecodePng = fn(&[u8], &Limits) -> Result<Raster, Failure>;
 
 /// Pixels that a byte of a file can stand for: a run of 255 in two bytes is the most that any of these formats has.
 const MAX_PIXELS_PER_BYTE: u64 = 128;
@@ -29,7 +30,13 @@ pub fn reads(format: Format) -> bool {
 }
 
 /// Decodes a file; of an icon, its largest picture. The result has three bands, or four with an alpha channel.
-pub fn decode(format: Format, bytes: &[u8], limits: &Limits) -> Result<Raster, Failure> {
+/// `decode_png` reads the PNG that an icon may hold.
+pub fn decode(
+    format: Format,
+    bytes: &[u8],
+    limits: &Limits,
+    decode_png: DecodePng,
+) -> Result<Raster, Failure> {
     let undecodable = |_| undecodable(format);
     match format {
         Format::Bmp => pixels(
@@ -44,7 +51,7 @@ pub fn decode(format: Format, bytes: &[u8], limits: &Limits) -> Result<Raster, F
             bytes.len(),
             limits,
         ),
-        Format::Ico => icon(bytes, limits),
+        Format::Ico => icon(bytes, limits, decode_png),
         other => Err(Failure::new(
             FailureCode::UnsupportedType,
             format!("{} files are not images that can be read", other.name()),
@@ -99,10 +106,10 @@ const ICON_HEADER: usize = 6;
 const ICON_ENTRY: usize = 16;
 
 /// Decodes the largest picture of an icon, as if it were the only one. It is a PNG or a headless BMP.
-fn icon(bytes: &[u8], limits: &Limits) -> Result<Raster, Failure> {
+fn icon(bytes: &[u8], limits: &Limits, decode_png: DecodePng) -> Result<Raster, Failure> {
     let (entry, picture) = largest(bytes).ok_or_else(|| undecodable(Format::Ico))?;
     if Format::sniff(picture) == Some(Format::Png) {
-        return vips::raster(Format::Png, 1, picture, limits, MAX_SIDE);
+        return decode_png(picture, limits);
     }
     let mut alone = vec![0, 0, 1, 0, 1, 0];
     alone.extend_from_slice(&entry[..12]);
@@ -147,6 +154,10 @@ mod tests {
         max_side: 0,
     };
 
+    fn no_png(_: &[u8], _: &Limits) -> Result<Raster, Failure> {
+        Err(undecodable(Format::Png))
+    }
+
     /// Two by two pixels of 24 bits, bottom row first: red, green above blue, white.
     fn bitmap(width: u32, height: u32) -> Vec<u8> {
         let mut file = b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
@@ -186,7 +197,7 @@ mod tests {
 
     #[test]
     fn reads_pixels_from_the_top_in_the_order_of_red_green_blue() {
-        let raster = decode(Format::Bmp, &bitmap(2, 2), &LIMITS).expect("a bitmap");
+        let raster = decode(Format::Bmp, &bitmap(2, 2), &LIMITS, no_png).expect("a bitmap");
         assert_eq!((raster.width, raster.height, raster.bands), (2, 2, 3));
         assert_eq!(
             raster.pixels,
@@ -197,7 +208,7 @@ mod tests {
         targa[2] = 2;
         (targa[12], targa[14], targa[16], targa[17]) = (2, 1, 32, 0x28);
         targa.extend_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
-        let raster = decode(Format::Tga, &targa, &LIMITS).expect("a targa");
+        let raster = decode(Format::Tga, &targa, &LIMITS, no_png).expect("a targa");
         assert_eq!((raster.width, raster.height, raster.bands), (2, 1, 4));
         assert_eq!(raster.pixels, [3, 2, 1, 4, 7, 6, 5, 8]);
     }
@@ -209,7 +220,7 @@ mod tests {
             (4, [9, 8, 7, 128]),
             (1, [0, 0, 0, 255]),
         ]);
-        let raster = decode(Format::Ico, &file, &LIMITS).expect("an icon");
+        let raster = decode(Format::Ico, &file, &LIMITS, no_png).expect("an icon");
         assert_eq!((raster.width, raster.height, raster.bands), (4, 4, 4));
         assert_eq!(raster.pixels[..4], [9, 8, 7, 128]);
     }
@@ -217,7 +228,7 @@ mod tests {
     #[test]
     fn lying_and_giant_headers_fail_before_memory_is_taken() {
         let code = |format, bytes: &[u8]| {
-            decode(format, bytes, &LIMITS)
+            decode(format, bytes, &LIMITS, no_png)
                 .map(|_| ())
                 .map_err(|failure| failure.code)
         };
@@ -254,8 +265,8 @@ mod tests {
                     *hit = byte;
                 }
                 file.truncate(cut.max(20));
-                let _ = decode(format, &file, &LIMITS);
-                let _ = decode(Format::Tga, &file, &LIMITS);
+                let _ = decode(format, &file, &LIMITS, no_png);
+                let _ = decode(Format::Tga, &file, &LIMITS, no_png);
             }
         }
     }

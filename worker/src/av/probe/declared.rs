@@ -15,7 +15,7 @@ use gst::prelude::*;
 use gstreamer as gst;
 
 use super::super::{
-    drive,
+    bus,
     sink::{discard, make},
     source::Input,
 };
@@ -75,7 +75,7 @@ fn look(
     let until = Instant::now() + WITHIN;
     while Instant::now() < until && !is_complete.load(Ordering::Acquire) {
         // An error comes behind what was declared.
-        if drive::has_ended(pipeline, LOOK) != Ok(false) {
+        if bus::has_ended(pipeline, LOOK) != Ok(false) {
             break;
         }
     }

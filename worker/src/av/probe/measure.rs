@@ -13,7 +13,7 @@ use gstreamer as gst;
 use sluice_media::av::MediaFacts;
 
 use super::super::{
-    drive,
+    bus, drive,
     sink::{discard, make},
     source::Input,
 };
@@ -75,7 +75,7 @@ fn look_through(
     pipeline.set_state(gst::State::Playing).ok()?;
     let until = Instant::now() + WITHIN;
     while Instant::now() < until {
-        match drive::has_ended(pipeline, LOOK) {
+        match bus::has_ended(pipeline, LOOK) {
             // Between two parts there may be a moment without either.
             Ok(true) if begun.load(Ordering::Acquire) >= parts => return Some(()),
             Ok(_) => {}

@@ -18,7 +18,7 @@ use super::{
     writer::Writer,
 };
 use crate::av::{
-    drive,
+    bus, drive,
     graph::{BranchKind, Graph, Want},
     internal, probe, refused,
     sink::to_us,
@@ -242,7 +242,7 @@ impl<'a> Joint<'a> {
         match self.source.push_buffer(buffer) {
             Ok(_) => Ok(()),
             Err(_) => {
-                drive::check(&self.graph.pipeline)?;
+                bus::check(&self.graph.pipeline)?;
                 Err(refused("its audio cannot be encoded in this form"))
             }
         }
@@ -252,7 +252,7 @@ impl<'a> Joint<'a> {
         self.source
             .end_of_stream()
             .map_err(|_| refused("its audio cannot be encoded in this form"))?;
-        while !drive::has_ended(&self.graph.pipeline, LOOK)? {}
+        while !bus::has_ended(&self.graph.pipeline, LOOK)? {}
         Ok(())
     }
 

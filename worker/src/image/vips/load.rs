@@ -73,7 +73,7 @@ impl<'a> LoadedImage<'a> {
     /// Fails with [`FailureCode::UnsupportedType`] for what is no image.
     pub fn new(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<Self, Failure> {
         if raster::reads(format) {
-            let decoded = super::image_of(&raster::decode(format, bytes, limits)?)?;
+            let decoded = super::image_of(&raster::decode(format, bytes, limits, super::png)?)?;
             return Ok(Self {
                 format,
                 bytes,

@@ -5,6 +5,7 @@
 
 use sluice_media::{
     format::Format,
+    geometry::MAX_SIDE,
     task::{
         Encode, Failure, FailureCode, Fit, ImageFacts, Limits, OutputFacts, Path, Render, Resize,
         Watermark,
@@ -124,6 +125,11 @@ fn written(
         path: Some(Path::Vips),
     };
     Ok((facts, encoded.bytes))
+}
+
+/// Decodes a PNG at its own size.
+fn png(bytes: &[u8], limits: &Limits) -> Result<Raster, Failure> {
+    raster(Format::Png, 1, bytes, limits, MAX_SIDE)
 }
 
 /// Decodes a page (1-based) to sRGB, upright, scaled down so that its long edge is at most `long_edge`; a vector is
