@@ -1,5 +1,8 @@
 //! Rules of the repository itself: which crate may know which, and what no tracked file may be or name.
 
+#[path = "repository/imports.rs"]
+mod imports;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -158,6 +161,28 @@ fn no_layer_knows_the_one_above() {
         }
     }
     assert_eq!(found, [""; 0]);
+}
+
+/// Files that may import each other in a circle: more are a knot.
+const LARGEST_CIRCLE: usize = 3;
+
+#[test]
+fn no_imports_are_knotted() {
+    let sources: Vec<(String, String)> = rust_files().collect();
+    for (folder, name, _) in MAY_DEPEND_ON {
+        let src = match folder {
+            "." => "src/".to_owned(),
+            folder => format!("{folder}/src/"),
+        };
+        let files: Vec<(String, String)> = sources
+            .iter()
+            .filter_map(|(path, text)| Some((path.strip_prefix(&src)?.to_owned(), text.clone())))
+            .filter(|(path, _)| !path.ends_with("tests.rs") && !path.contains("tests/"))
+            .collect();
+        assert!(!files.is_empty(), "{name} has sources");
+        let found = imports::circles(&files, LARGEST_CIRCLE);
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
 }
 
 #[test]

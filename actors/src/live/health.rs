@@ -5,7 +5,7 @@ use serde::Serialize;
 use sluice_ingest::publish::LinkStatistics;
 use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
 
-use super::{broadcast::Broadcast, session::Publisher};
+use super::{broadcast::Broadcast, publisher::Publisher};
 
 /// What an input does now, as shown in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -21,10 +21,11 @@ use super::{
     Health, LiveInputs, LiveServices, Phase, Playback, View,
     broadcast::Broadcast,
     health::Facts,
-    inputs::{Quiet, is_low_latency},
+    inputs::Quiet,
     ledger::Entry,
+    playback::is_low_latency,
+    publisher::{Publisher, Ticket},
     recording::RecordingWriter,
-    session::{Publisher, Ticket},
     unix_ms,
 };
 use crate::events::Parting;

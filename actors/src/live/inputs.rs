@@ -20,7 +20,7 @@ use kameo::{
     message::{Context, Message},
 };
 use sluice_ingest::publish::{Protocol, PublishRequest, Rejection};
-use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
+use sluice_store::live_inputs::LiveInput as InputRow;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
@@ -31,8 +31,8 @@ use super::{
     input::{self, LiveInput, Revoke},
     ledger,
     playback::{Directory, Entry},
+    publisher::Ticket,
     recording::WriterJob,
-    session::Ticket,
     unix_ms,
 };
 use crate::tree::OwnedActor;
@@ -95,11 +95,6 @@ impl OnAir {
 struct Crashes {
     count: u32,
     first: Instant,
-}
-
-/// Whether parts are listed.
-pub(super) fn is_low_latency(row: &InputRow) -> bool {
-    row.latency == Latency::Low
 }
 
 impl Actor for LiveInputs {

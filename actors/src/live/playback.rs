@@ -12,32 +12,21 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use serde::Serialize;
 use sluice_media::hls::{MediaOptions, Window, media_playlist, multivariant_playlist};
-use sluice_store::live_inputs::LiveInput as InputRow;
+use sluice_store::live_inputs::{Latency, LiveInput as InputRow};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    Health, InputStatus, Times,
+    Health, InputStatus, Phase, Times,
     restream::unit_window::UnitWindow,
     segment_store::SegmentStore,
     viewers::{PlayId, Viewers},
 };
 
-/// Where an input is between two broadcasts, as viewers see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Nothing is on air, and nothing is left of the last broadcast.
-    Idle,
-    /// An encoder sends, and there is nothing to list yet.
-    Starting,
-    Live,
-    /// The encoder is gone; its window is open.
-    Reconnecting,
-    /// The playlist is closed and stays for a while.
-    Ended,
+/// Whether parts are listed.
+pub(super) fn is_low_latency(row: &InputRow) -> bool {
+    row.latency == Latency::Low
 }
 
 /// The immutable state of a moment.
@@ -130,7 +119,7 @@ impl From<&InputRow> for Policy {
         Self {
             signed: row.require_signed_playback,
             allowed_domains: row.allowed_domains.clone(),
-            low_latency: super::inputs::is_low_latency(row),
+            low_latency: is_low_latency(row),
         }
     }
 }

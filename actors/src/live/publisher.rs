@@ -1,0 +1,141 @@
+//! The publisher of an input: its ticket, shared by its session and the actors, and what its input knows of it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use sluice_ingest::publish::{Ended, PublishRequest, SessionReport};
+use sluice_media::hls::Header;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use uuid::Uuid;
+
+use super::{admission::Identity, connections::Connection, unix_ms};
+use crate::events::Parting;
+
+/// How long a newer publisher waits for what has arrived of the one it displaces. Its last read takes at most 100 ms.
+pub(super) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What a session and the tree know of each other, shared without messages.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    /// Grows with each admission to one input; units of an older session are left out.
+    pub generation: u64,
+    pub identity: Identity,
+    /// Cancelled when the service ends this publish.
+    pub closed: CancellationToken,
+    /// Cancelled when the session has delivered the last it had.
+    handed_over: CancellationToken,
+    /// A newer publisher goes on: the broadcast does not notice the end of this session.
+    taken_over: AtomicBool,
+    /// Unix milliseconds of the session's end; `i64::MIN` before.
+    ended_ms: AtomicI64,
+    last_media_ms: AtomicI64,
+}
+
+impl Ticket {
+    pub fn new(generation: u64, identity: Identity) -> Self {
+        Self {
+            generation,
+            identity,
+            closed: CancellationToken::new(),
+            handed_over: CancellationToken::new(),
+            taken_over: AtomicBool::new(false),
+            ended_ms: AtomicI64::new(i64::MIN),
+            last_media_ms: AtomicI64::new(i64::MIN),
+        }
+    }
+
+    /// Whether the publisher may still send.
+    pub fn is_open(&self) -> bool {
+        self.ended_for_ms(0).is_none() && !self.closed.is_cancelled()
+    }
+
+    /// How long ago the session ended; `None` while it has not.
+    pub fn ended_for_ms(&self, now_ms: i64) -> Option<i64> {
+        let ended_ms = self.ended_ms.load(Ordering::Acquire);
+        (ended_ms != i64::MIN).then(|| now_ms - ended_ms)
+    }
+
+    /// Closes the session for a newer one, which begins after what this one still has.
+    pub fn hand_over(&self) {
+        self.taken_over.store(true, Ordering::Release);
+        self.closed.cancel();
+    }
+
+    /// Waits until everything that had arrived is delivered, or for [`HAND_OVER_TIMEOUT`].
+    pub async fn handed_over(&self) {
+        let handed_over = self.handed_over.cancelled();
+        if tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over)
+            .await
+            .is_err()
+        {
+            warn!("a displaced publisher did not hand over in time");
+        }
+    }
+
+    /// Notes the end of the session; returns whether the input is to know of it, which it is not when a newer publisher took over.
+    pub fn end(&self) -> bool {
+        self.ended_ms.store(unix_ms(), Ordering::Release);
+        self.handed_over.cancel();
+        !self.taken_over.load(Ordering::Acquire)
+    }
+
+    /// Notes that media came just now.
+    pub fn note_media(&self) {
+        self.last_media_ms.store(unix_ms(), Ordering::Relaxed);
+    }
+
+    /// Age of the newest media; `None` before the first.
+    pub fn media_age_ms(&self, now_ms: i64) -> Option<i64> {
+        let last = self.last_media_ms.load(Ordering::Relaxed);
+        (last != i64::MIN).then(|| now_ms - last)
+    }
+}
+
+/// The publisher of this moment, as its input knows it.
+pub(super) struct Publisher {
+    /// Of this connection in events.
+    pub id: Uuid,
+    pub ticket: Arc<Ticket>,
+    pub request: PublishRequest,
+    pub report: SessionReport,
+    pub connected_ms: i64,
+}
+
+impl Publisher {
+    pub fn new(ticket: Arc<Ticket>, request: PublishRequest, connected_ms: i64) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            ticket,
+            request,
+            report: SessionReport::default(),
+            connected_ms,
+        }
+    }
+
+    /// As events tell it.
+    pub fn connection(&self, input_id: Uuid, broadcast: &Header) -> Connection {
+        Connection {
+            id: self.id,
+            input_id,
+            broadcast: broadcast.broadcast.clone(),
+            protocol: self.request.protocol.as_str(),
+            remote: self.request.remote.ip(),
+        }
+    }
+
+    /// Why it is gone, when it says itself how it ended.
+    pub fn reason_for(&self, how: Ended) -> Parting {
+        match how {
+            // The service had told it to leave; the word of that comes behind.
+            _ if self.ticket.closed.is_cancelled() => Parting::Closed,
+            Ended::Clean => Parting::Ended,
+            Ended::Dropped => Parting::Dropped,
+        }
+    }
+}
