@@ -228,10 +228,10 @@ impl LiveSession {
 impl Drop for LiveSession {
     /// A session whose task panicked or was aborted counts as dropped.
     fn drop(&mut self) {
-        if !self.finished {
-            if let Some(finish) = self.finish(Ended::Dropped) {
-                let _ = self.input.tell(finish).try_send();
-            }
+        if !self.finished
+            && let Some(finish) = self.finish(Ended::Dropped)
+        {
+            let _ = self.input.tell(finish).try_send();
         }
     }
 }
