@@ -16,7 +16,7 @@ use serde::Serialize;
 use sluice_actors::{
     component::ComponentStatuses,
     live::{
-        Branch, Live, LiveAuthorizer,
+        Branch, LiveAuthorizer,
         listener::{self, Acceptor},
         pull, restream,
         srt::{self, Passphrases},
@@ -95,7 +95,6 @@ pub struct Service {
     state: web::Data<AppState>,
     addresses: Addresses,
     first: Option<FirstCredentials>,
-    live: Live,
     root: ActorRef<Root>,
     http: ServerHandle,
     sessions: TaskTracker,
@@ -135,12 +134,11 @@ impl Sockets {
     }
 }
 
-/// The sockets of encoders and what their sessions share.
+/// Addresses that encoders publish to.
 struct Ingest {
     rtmp: SocketAddr,
     rtmps: Option<SocketAddr>,
     srt: Option<SocketAddr>,
-    sessions: TaskTracker,
 }
 
 impl Service {
@@ -177,11 +175,18 @@ impl Service {
         add(&root, component).await;
         let inputs = started.await.map_err(|_| Error::LiveInputsLost)?;
         let live = branch.live(inputs.clone());
-        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into())?;
-        media.images.load().await?;
-        media.restreams.load().await?;
-        for component in media.components() {
-            add(&root, component).await;
+        let sessions = TaskTracker::new();
+        let outputs = restream::OutputContext {
+            directory: branch.directory(),
+            sessions: sessions.clone(),
+            stop: stop.child_token(),
+        };
+        let media = MediaHandles::start(&config, &store, OWN_PROGRAM.into(), outputs)?;
+        for subsystem in media.subsystems() {
+            subsystem.load().await?;
+            for component in subsystem.components() {
+                add(&root, component).await;
+            }
         }
 
         let authorizer = LiveAuthorizer::new(inputs);
@@ -191,6 +196,7 @@ impl Service {
             authorizer.clone(),
             (sockets.rtmp, sockets.rtmps),
             certificates.as_ref(),
+            &sessions,
             &stop,
         )
         .await?;
@@ -208,7 +214,7 @@ impl Service {
                 program: OWN_PROGRAM.into(),
                 sandbox: config.image_workers.sandbox,
                 board: board.clone(),
-                sessions: ingest.sessions.clone(),
+                sessions: sessions.clone(),
                 stop: stop.child_token(),
             };
             add(&root, srt::component(gateway)).await;
@@ -218,17 +224,10 @@ impl Service {
             directory: branch.directory(),
             outbound: media.outbound.clone(),
             settings: Arc::new(config.rtsp.clone()),
-            sessions: ingest.sessions.clone(),
+            sessions: sessions.clone(),
             stop: stop.child_token(),
         };
         add(&root, pull::component(pulls)).await;
-        let site = restream::OutputContext {
-            directory: branch.directory(),
-            sessions: ingest.sessions.clone(),
-            stop: stop.child_token(),
-        };
-        add(&root, media.restreams.component(site)).await;
-
         let events = webhooks::Retention {
             keep: config.webhooks.keep,
             keep_bytes: config.webhooks.keep_bytes.as_u64(),
@@ -277,12 +276,10 @@ impl Service {
         write_addresses(store.data_dir(), &addresses)?;
         state.set_stage(Stage::Ready);
         info!(http = %addresses.http, rtmp = %addresses.rtmp, "ready");
-        let sessions = ingest.sessions;
         Ok(Self {
             state,
             addresses,
             first,
-            live,
             root,
             http,
             sessions,
@@ -389,24 +386,19 @@ impl Service {
     /// from the first moment on; attempts end meanwhile, runs stop at their next step, and streams where they are.
     pub async fn stop(self) {
         self.state.set_stage(Stage::Draining);
-        self.state.webhooks.drain();
-        self.state.workflows.drain();
-        self.state.streams.drain();
-        self.state.recordings.drain();
-        if let Err(error) = self.live.drain().await {
-            warn!(%error, "publishers are cut off");
+        for subsystem in &self.state.subsystems {
+            subsystem.drain().await;
         }
         self.stop.cancel();
         self.sessions.close();
         bounded("publisher sessions", self.sessions.wait()).await;
         self.state.closing.cancel();
         self.http.stop(true).await;
-        bounded("image delivery", self.state.images.close()).await;
         bounded("links", self.state.shares.flush(&self.state.store)).await;
-        self.state.webhooks.close().await;
-        bounded("workflow runs", self.state.workflows.close()).await;
-        bounded("recordings", self.state.recordings.close()).await;
-        bounded("video streams", self.state.streams.close()).await;
+        for subsystem in &self.state.subsystems {
+            let (name, longest) = (subsystem.name(), subsystem.close_timeout());
+            within(longest, name, subsystem.close()).await;
+        }
         let _ = self.root.stop_gracefully().await;
         bounded("the actor tree", self.root.wait_for_shutdown()).await;
         self.done.cancel();
@@ -440,6 +432,7 @@ async fn start_ingest(
     authorizer: LiveAuthorizer,
     (socket, encrypted): (Arc<TcpListener>, Option<Arc<TcpListener>>),
     certificates: Option<&Arc<Certificates>>,
+    sessions: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<Ingest, Error> {
     let rtmp = socket.local_addr().map_err(|source| Error::Io {
@@ -454,10 +447,9 @@ async fn start_ingest(
         read_interval: config.live.read_interval,
         permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
         unadmitted: NetworkPlaces::new(config.rtmp.max_unadmitted),
-        sessions: TaskTracker::new(),
+        sessions: sessions.clone(),
         stop: stop.child_token(),
     };
-    let sessions = plain.sessions.clone();
     let mut rtmps = None;
     if let (Some(certificates), Some(socket)) = (certificates, encrypted) {
         rtmps = socket.local_addr().ok();
@@ -477,7 +469,6 @@ async fn start_ingest(
         rtmp,
         rtmps,
         srt: None,
-        sessions,
     })
 }
 
@@ -563,7 +554,11 @@ async fn either(one: &mut Signal, other: &mut Signal) {
 }
 
 async fn bounded(what: &str, stopping: impl Future<Output = ()>) {
-    if tokio::time::timeout(STOP_TIMEOUT, stopping).await.is_err() {
+    within(STOP_TIMEOUT, what, stopping).await;
+}
+
+async fn within(longest: Duration, what: &str, stopping: impl Future<Output = ()>) {
+    if tokio::time::timeout(longest, stopping).await.is_err() {
         warn!(what, "did not stop in time");
     }
 }

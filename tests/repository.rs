@@ -316,46 +316,6 @@ fn every_decision_is_in_the_index_under_its_title() {
     assert_eq!(index.matches("\n| [").count(), count, "rows of the index");
 }
 
-#[test]
-fn the_metrics_are_those_of_the_reference() {
-    let mut sources = vec!["src/metrics.rs".to_owned()];
-    for entry in fs::read_dir(root().join("src/metrics")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        sources.push(format!("src/metrics/{name}"));
-    }
-    let mut in_code: Vec<String> = sources
-        .iter()
-        .flat_map(|source| metric_names(&text(source)))
-        .collect();
-    let page = text("docs/reference/metrics.md");
-    let mut in_page: Vec<String> = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `sluice_"))
-        .filter_map(|rest| Some(format!("sluice_{}", rest.split_once('`')?.0)))
-        .collect();
-    in_code.sort();
-    in_page.sort();
-    assert!(in_code.len() > 30, "{in_code:?}");
-    assert_eq!(in_page, in_code);
-}
-
-#[test]
-fn names_of_metrics_have_their_units() {
-    let source = r#"
-        registry.register("jobs", "Jobs", jobs);
-        registry.register_with_unit(
-            "wait",
-            "Time",
-            Unit::Seconds,
-            wait,
-        );
-        let name = "memory";
-        encoder.encode_descriptor(name, "Memory", Some(&Unit::Bytes), kind)?;
-    "#;
-    let expected = ["sluice_jobs", "sluice_wait_seconds", "sluice_memory_bytes"];
-    assert_eq!(metric_names(source), expected);
-}
-
 /// Those of the documents and of the packaging. The list of changes also has patterns and former names.
 #[test]
 fn variables_of_documents_are_settings() {
@@ -415,43 +375,6 @@ fn in_words(bound: &toml::Value) -> String {
         (0, thousands, ones) => format!("{thousands} {ones:03}"),
         (millions, thousands, ones) => format!("{millions} {thousands:03} {ones:03}"),
     }
-}
-
-/// The metrics that a source registers, in its order, as a scrape names them.
-fn metric_names(source: &str) -> Vec<String> {
-    let calls = [
-        "registry.register(",
-        "register_with_unit(",
-        "encode_descriptor(",
-    ];
-    let mut starts: Vec<usize> = calls
-        .iter()
-        .flat_map(|call| source.match_indices(call).map(|(at, it)| at + it.len()))
-        .collect();
-    starts.sort_unstable();
-    starts
-        .into_iter()
-        .map(|start| {
-            let call = &source[start..];
-            let call = &call[..call.find(';').expect("a call is a statement")];
-            let first = call.split(',').next().unwrap().trim();
-            let name = match first.strip_prefix('"') {
-                Some(literal) => literal.trim_end_matches('"'),
-                None => {
-                    let binding = format!("let {first} = \"");
-                    let (_, value) = source[..start].rsplit_once(&binding).unwrap();
-                    value.split('"').next().unwrap()
-                }
-            };
-            let unit = match call.split_once("Unit::") {
-                Some((_, unit)) if unit.starts_with("Seconds") => "_seconds",
-                Some((_, unit)) if unit.starts_with("Bytes") => "_bytes",
-                Some((_, unit)) => panic!("the suffix of {unit}"),
-                None => "",
-            };
-            format!("sluice_{name}{unit}")
-        })
-        .collect()
 }
 
 /// Targets of Markdown links that are no addresses, outside of fenced blocks.

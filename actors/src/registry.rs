@@ -1,7 +1,7 @@
 //! Dynamic children of one kind of durable work: claim by lease, run, forget.
 //!
-//! A new background entity implements [`Entity`] and adds one line with a [`Component`](crate::component::Component) of its
-//! `Registry<E>`. The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
+//! A new background entity implements [`Entity`], and its handle, which holds a
+//! [`RegistryHandle`](crate::durable::registry_handle::RegistryHandle), implements [`Subsystem`](crate::subsystem::Subsystem). The row is the truth: a registry scans for due rows, claims as many as it has room for, and holds one
 //! child for each; a child ends when it has ended its row or given it back. A child that crashes leaves its lease, which
 //! the registry gives back with a pause; a row whose work began too often is given up by the entity
 //! ([`sluice_store::work`]).
@@ -13,7 +13,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, ops::ControlFlow, time::Duration};
+use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
 
 use kameo::{
     Actor,
@@ -30,30 +30,29 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, error, warn};
 use uuid::Uuid;
 
-use crate::{component::ActorHandle, tree::OwnedActor};
+use crate::{
+    component::ActorHandle,
+    durable::shutdown::{ShutdownTracker, WorkGuard},
+    tree::OwnedActor,
+};
 
-pub const MAILBOX: usize = 64;
+pub(crate) const MAILBOX: usize = 64;
 /// Between two looks for due rows that no nudge announced.
-pub const SCAN_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const SCAN_EVERY: Duration = Duration::from_secs(1);
 /// One in so many children is kept for rows that someone waits for, where there are as many.
 const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
 const BEATS_PER_LEASE: u32 = 3;
 
 /// One kind of durable work, whose rows each get an actor of their own.
-pub trait Entity: Clone + Send + Sync + 'static {
+pub(crate) trait Entity: Clone + Send + Sync + 'static {
     /// Of its rows in [`work`].
     const KIND: &'static str;
     /// Works on one row until it is ended or given back, then stops normally. It writes with its lease only.
     type Owner: Actor;
 
-    /// Whether rows are claimed at present; not any more once the service stops.
-    fn takes_work(&self) -> bool {
-        true
-    }
-
-    /// What the owner of a claimed row is started with.
-    fn owner(&self, lease: Lease) -> <Self::Owner as Actor>::Args;
+    /// The arguments of the actor that owns a claimed row; it holds `guard` until the row has ended or is given back.
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> <Self::Owner as Actor>::Args;
 
     /// Notes in the claiming transaction that the row has an owner; attempts are counted later, by [`work::begin`].
     fn begin<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
@@ -64,16 +63,18 @@ pub trait Entity: Clone + Send + Sync + 'static {
 
 /// What a registry is started with, again after each restart.
 #[derive(Clone)]
-pub struct Args<E> {
+pub(crate) struct Args<E> {
     pub entity: E,
     pub store: Store,
     /// Children at a time; long batch rows take three quarters of them at most.
     pub max_active: usize,
     pub lease: Duration,
+    /// No row is claimed once it has begun.
+    pub shutdown: Arc<ShutdownTracker>,
 }
 
 /// The actor; see the module documentation.
-pub struct Registry<E: Entity> {
+pub(crate) struct Registry<E: Entity> {
     args: Args<E>,
     /// Kept, since a weak one would die ([`crate::component`]).
     me: ActorRef<Self>,
@@ -148,7 +149,7 @@ impl<E: Entity> Message<Owners> for Registry<E> {
 impl<E: Entity> Registry<E> {
     /// Looks for due rows off the loop, when there is room for one more.
     fn claim(&mut self) {
-        if !self.args.entity.takes_work() {
+        if self.args.shutdown.has_begun() {
             return;
         }
         if self.is_claiming {
@@ -181,7 +182,8 @@ impl<E: Entity> Registry<E> {
         let prepared = E::Owner::prepare_with_mailbox(mailbox::bounded(MAILBOX));
         let actor = prepared.actor_ref().clone();
         self.me.link(&actor).await;
-        prepared.spawn(self.args.entity.owner(lease.clone()));
+        let guard = self.args.shutdown.guard();
+        prepared.spawn(self.args.entity.owner(lease.clone(), guard));
         self.by_actor.insert(actor.id(), lease.id);
         let child = Child {
             lease,
@@ -283,7 +285,7 @@ impl<E: Entity> ActorHandle<Registry<E>> {
 }
 
 /// Rows may be due.
-pub struct Nudge;
+pub(crate) struct Nudge;
 
 impl<E: Entity> Message<Nudge> for Registry<E> {
     type Reply = ();
@@ -294,7 +296,7 @@ impl<E: Entity> Message<Nudge> for Registry<E> {
 }
 
 /// The row was taken out of `work`: its owner must stop at once.
-pub struct Withdrawn(pub Uuid);
+pub(crate) struct Withdrawn(Uuid);
 
 impl<E: Entity> Message<Withdrawn> for Registry<E> {
     type Reply = ();

@@ -12,11 +12,16 @@ use std::{
 use bytes::Bytes;
 use sluice_actors::{
     cdn::Images,
-    component::{Component, ComponentStatuses},
+    component::ComponentStatuses,
     compute::Compute,
     convert::Conversions,
-    live::{recording::Recordings, restream::Restreams, srt::Passphrases},
+    live::{
+        restream::{OutputContext, Restreams},
+        srt::Passphrases,
+    },
     outbound::{self, Outbound},
+    recording::Recordings,
+    subsystem::Subsystem,
     video::VideoStreams,
     webhooks::Webhooks,
     workflow::Workflows,
@@ -65,6 +70,7 @@ impl MediaHandles {
         config: &Config,
         store: &Store,
         program: PathBuf,
+        outputs: OutputContext,
     ) -> Result<Self, outbound::SetupError> {
         let outbound = Outbound::new(&config.outbound)?;
         let compute = Compute::start(
@@ -98,7 +104,12 @@ impl MediaHandles {
             ),
             streams,
             webhooks,
-            restreams: Restreams::new(config.restream.clone(), store.clone(), outbound.clone()),
+            restreams: Restreams::new(
+                config.restream.clone(),
+                store.clone(),
+                outbound.clone(),
+                outputs,
+            ),
             outbound,
             conversions: Conversions::new(
                 config.convert.clone(),
@@ -117,14 +128,18 @@ impl MediaHandles {
         })
     }
 
-    pub fn components(&self) -> Vec<Component> {
-        let mut components = self.conversions.components();
-        components.extend(self.images.components());
-        components.extend(self.recordings.components());
-        components.extend(self.streams.components());
-        components.extend(self.webhooks.components());
-        components.extend(self.workflows.components());
-        components
+    /// Every part with a life cycle of its own, in the order in which they are loaded, drained and closed.
+    pub fn subsystems(&self) -> Vec<Arc<dyn Subsystem>> {
+        vec![
+            Arc::new(self.compute.clone()),
+            Arc::new(self.images.clone()),
+            Arc::new(self.restreams.clone()),
+            Arc::new(self.webhooks.clone()),
+            Arc::new(self.workflows.clone()),
+            Arc::new(self.recordings.clone()),
+            Arc::new(self.streams.clone()),
+            Arc::new(self.conversions.clone()),
+        ]
     }
 }
 
@@ -142,6 +157,8 @@ pub struct AppState {
     pub store: Store,
     pub live: Arc<dyn LivePort>,
     pub components: ComponentStatuses,
+    /// In the order of [`MediaHandles::subsystems`], live inputs last.
+    pub subsystems: Vec<Arc<dyn Subsystem>>,
     pub compute: Compute,
     pub conversions: Conversions,
     pub images: Images,
@@ -197,6 +214,8 @@ impl AppState {
         rtmp_port: u16,
     ) -> Self {
         let now = Instant::now();
+        let mut subsystems = media.subsystems();
+        subsystems.push(live.clone());
         Self {
             rate_limit: RateLimit::new(now),
             attempts: Attempts::new(
@@ -222,6 +241,7 @@ impl AppState {
             store,
             live,
             components,
+            subsystems,
             compute: media.compute,
             conversions: media.conversions,
             images: media.images,

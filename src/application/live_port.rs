@@ -6,14 +6,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use sluice_actors::{
     Error,
     live::{Health, InputStatus, Live, Playback, Times},
+    subsystem::Subsystem,
 };
-use sluice_store::{live_inputs::LiveInput, now_ms};
+use sluice_store::live_inputs::LiveInput;
 use uuid::Uuid;
 
-use crate::metrics::OnAir;
-
 /// The façade's view of [`Live`]. Reads are published state and cost no message.
-pub trait LivePort: Send + Sync {
+pub trait LivePort: Subsystem {
     fn status(&self, input_id: Uuid) -> InputStatus;
     /// Newer than the row's.
     fn times(&self, input_id: Uuid) -> Times;
@@ -23,7 +22,6 @@ pub trait LivePort: Send + Sync {
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
     /// By the input's own id.
     fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>>;
-    fn on_air(&self) -> OnAir;
     /// The row was committed like this.
     fn changed(&self, input: LiveInput) -> BoxFuture<'static, Result<(), Error>>;
     /// The row is gone.
@@ -53,25 +51,6 @@ impl LivePort for Live {
 
     fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
         Live::playback_of(self, input_id)
-    }
-
-    fn on_air(&self) -> OnAir {
-        let now_ms = now_ms();
-        let mut on_air = OnAir::default();
-        for playback in self.playbacks() {
-            match playback.status() {
-                InputStatus::Idle => on_air.idle += 1,
-                InputStatus::Live => on_air.live += 1,
-                InputStatus::Reconnecting => on_air.reconnecting += 1,
-            }
-            on_air.viewers += playback.viewers(now_ms);
-            if let Some(health) = playback.health() {
-                let measured = &health.measured;
-                on_air.bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)
-                    + measured.audio_bitrate_bps.unwrap_or(0);
-            }
-        }
-        on_air
     }
 
     fn changed(&self, input: LiveInput) -> BoxFuture<'static, Result<(), Error>> {

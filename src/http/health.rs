@@ -9,6 +9,7 @@ use crate::application::{
     context::{AppState, Stage},
     error::ApiError,
 };
+use crate::metrics::of_store;
 
 /// Headers by which a proxy shows that a request is not from this machine itself.
 const FORWARDING: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"];
@@ -104,13 +105,9 @@ fn reasons(state: &AppState) -> Vec<Reason> {
     if let Some(trouble) = state.store.write_failure() {
         add("database", trouble.reason, false);
     }
-    let pool = state.compute.status();
-    for (name, refused) in [
-        ("image workers", pool.refused),
-        ("video", pool.video.refused),
-    ] {
-        if let Some(reason) = refused {
-            add(name, reason, false);
+    for subsystem in state.subsystems.iter() {
+        for degradation in subsystem.degradations() {
+            add(degradation.name, degradation.reason, false);
         }
     }
     match state.store.disk_space() {
@@ -149,38 +146,18 @@ pub async fn metrics(
         .iter()
         .filter(|component| !component.running)
         .count();
-    // Without the database the numbers stay what they were.
-    if let Ok(mut db) = state.store.read().await {
-        if let Ok(jobs) = sluice_store::jobs::count_by_state(&mut db).await {
-            let files = state.conversions.counts();
-            state.metrics.conversions(&jobs, &files);
-        }
-        if let Ok(unfinished) = sluice_store::workflows::count_by_status(&mut db).await {
-            let ended = state.workflows.counts();
-            state.metrics.workflows(&unfinished, &ended);
-        }
-        if let Ok(unfinished) = sluice_store::video::count_by_status(&mut db).await {
-            state.metrics.streams(&unfinished, &state.streams.counts());
-        }
-        if let Ok(backlog) = sluice_store::webhooks::counts(&mut db).await {
-            let done = state.webhooks.statistics();
-            state
-                .metrics
-                .webhooks(&backlog, done, sluice_store::now_ms());
+    let metrics = &state.metrics;
+    for subsystem in state.subsystems.iter() {
+        // Without the database the numbers stay what they were.
+        if let Ok(read) = subsystem.metrics().await {
+            metrics.set(subsystem.name(), read);
         }
     }
-    state.metrics.delivery(&state.images.statistics());
-    state.metrics.outputs(state.restreams.counts());
-    let text = state.metrics.scrape(
-        state.live.on_air(),
-        state.store.statistics(),
-        parked as u64,
-        &state.compute.status(),
-    );
+    metrics.set("store", of_store(state.store.statistics(), parked));
     HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .insert_header(("cache-control", "no-store"))
-        .body(text)
+        .body(metrics.encode())
 }
 
 fn is_local(request: &HttpRequest) -> bool {

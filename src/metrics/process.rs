@@ -9,8 +9,6 @@ use prometheus_client::{
     registry::Unit,
 };
 
-use super::signed;
-
 /// USER_HZ: what Linux reports to programs, whatever its own tick, on every machine that Rust runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -21,7 +19,7 @@ pub(super) struct Process;
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         if let Some(bytes) = resident_bytes() {
-            let gauge = ConstGauge::new(signed(bytes));
+            let gauge = ConstGauge::new(bytes);
             let name = "process_resident_memory";
             let metric = encoder.encode_descriptor(
                 name,

@@ -32,6 +32,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{BoxFuture, ready};
 use sluice_store::{Store, delivery_keys::DeliveryKey, now_ms, presets::Preset};
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -58,6 +59,8 @@ use crate::{
     component::{ActorHandle, Component},
     live::Playback,
     meter::{Caps, Meter},
+    metric::{Metric, MetricUnit},
+    subsystem::Subsystem,
 };
 
 /// One restarts without the others noticing.
@@ -162,36 +165,6 @@ impl Images {
             meter: Meter::new(store, caps),
             shards: Arc::new(SHARDS.iter().map(|_| ActorHandle::default()).collect()),
         }
-    }
-
-    /// The components that run it.
-    pub fn components(&self) -> Vec<Component> {
-        let shards = SHARDS.iter().zip(self.shards.iter()).map(|(name, handle)| {
-            Component::new(name, self.services.clone(), shard::MAILBOX, handle.clone())
-        });
-        std::iter::once(self.meter.component())
-            .chain(shards)
-            .collect()
-    }
-
-    /// Reads keys and presets, and what an earlier process left on disk. Before the first request.
-    pub async fn load(&self) -> Result<(), Error> {
-        self.directory
-            .load(&self.services.store, &self.meter)
-            .await?;
-        disk::blocking(&self.services.disk, Disk::prepare)
-            .await
-            .unwrap_or(Ok(()))
-            .map_err(Error::io("preparing the cache folder"))?;
-        let services = self.services.clone();
-        let scan = tokio::spawn(async move { scan(&services).await });
-        let _ = tokio::time::timeout(SCAN_PATIENCE, scan).await;
-        Ok(())
-    }
-
-    /// Writes what is only noted in memory. After the last delivery, and before the store closes.
-    pub async fn close(&self) {
-        self.meter.close().await;
     }
 
     /// The delivery key, or the one of that alias; `None` when there is none or it is revoked. Notes the use.
@@ -306,6 +279,71 @@ impl Images {
     fn shard(&self, file_id: Uuid) -> &ActorHandle<CdnCache> {
         // The last bytes of a UUID of version 7 are random.
         &self.shards[usize::from(file_id.as_bytes()[14]) % SHARDS.len()]
+    }
+}
+
+impl Subsystem for Images {
+    fn name(&self) -> &'static str {
+        "image delivery"
+    }
+
+    /// Reads keys and presets, and what an earlier process left on disk.
+    fn load(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async {
+            self.directory
+                .load(&self.services.store, &self.meter)
+                .await?;
+            disk::blocking(&self.services.disk, Disk::prepare)
+                .await
+                .unwrap_or(Ok(()))
+                .map_err(Error::io("preparing the cache folder"))?;
+            let services = self.services.clone();
+            let scan = tokio::spawn(async move { scan(&services).await });
+            let _ = tokio::time::timeout(SCAN_PATIENCE, scan).await;
+            Ok(())
+        })
+    }
+
+    fn components(&self) -> Vec<Component> {
+        let shards = SHARDS.iter().zip(self.shards.iter()).map(|(name, handle)| {
+            Component::new(name, self.services.clone(), shard::MAILBOX, handle.clone())
+        });
+        std::iter::once(self.meter.component())
+            .chain(shards)
+            .collect()
+    }
+
+    /// Writes what is only noted in memory.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.meter.close())
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        let statistics = self.statistics();
+        let metrics = vec![
+            Metric::by_label(
+                "cdn_variants",
+                "Delivered variants since the start, by how they were made; failures are those that are remembered",
+                "made",
+                [
+                    ("rendered", statistics.renders),
+                    ("mezzanine", statistics.mezzanines),
+                    ("from_disk", statistics.disk_hits),
+                    ("failed", statistics.failures),
+                ],
+            ),
+            Metric::by_label(
+                "cdn_cache",
+                "Variants that are kept",
+                "tier",
+                [
+                    ("memory", statistics.memory_bytes),
+                    ("disk", statistics.disk_bytes),
+                ],
+            )
+            .with_unit(MetricUnit::Bytes),
+        ];
+        Box::pin(ready(Ok(metrics)))
     }
 }
 

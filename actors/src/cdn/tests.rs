@@ -34,6 +34,7 @@ use crate::{
     component::ComponentStatuses,
     compute::{self, Assignment, ComputeSettings, Finished, Lane},
     fixtures::{picture, until},
+    subsystem::Subsystem as _,
     tree::{self, Root},
 };
 

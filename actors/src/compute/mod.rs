@@ -27,20 +27,25 @@ use std::{
 };
 
 use actix::{Addr, SyncArbiter, System};
+use futures_util::future::{BoxFuture, ready};
 use sluice_media::task::{Limits, Task};
 use sluice_worker::process::{Launch, Ring};
 use tokio::sync::oneshot;
 
+use admission::{AdmissionQueue, Ticket};
 pub use assignment::{Assignment, Error, Finished, Follow, Lane, Output};
 pub use av::{VideoSettings, launch as launch_av};
+use caller::Caller;
 pub(crate) use output::count as count_outputs;
+use pool_state::PoolState;
 pub use settings::{ComputeSettings, Sandbox};
 pub use status::{PoolStatus, QueueStatus, VideoStatus};
-
-use admission::{AdmissionQueue, Ticket};
-use caller::Caller;
-use pool_state::PoolState;
 use worker::{ImageRing, ImageWorker, Perform};
+
+use crate::{
+    metric::Metric,
+    subsystem::{Degradation, Subsystem},
+};
 
 /// A worker that has not loaded its codecs by then never will; a busy machine takes its time.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -139,6 +144,32 @@ impl Compute {
             refused: self.board.failure_reason(),
             video: self.av.status(),
         }
+    }
+}
+
+impl Subsystem for Compute {
+    fn name(&self) -> &'static str {
+        "compute"
+    }
+
+    fn degradations(&self) -> Vec<Degradation> {
+        let status = self.status();
+        [
+            ("image workers", status.refused),
+            ("video", status.video.refused),
+        ]
+        .into_iter()
+        .filter_map(|(name, refused)| {
+            Some(Degradation {
+                name,
+                reason: refused?,
+            })
+        })
+        .collect()
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, crate::Error>> {
+        Box::pin(ready(Ok(self.status().metrics())))
     }
 }
 

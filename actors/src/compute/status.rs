@@ -2,6 +2,8 @@
 
 use sluice_worker::protocol::Layers;
 
+use crate::metric::{Metric, Sample};
+
 /// The rings at one moment; but for `video`, it is of the ring of images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatus {
@@ -22,6 +24,67 @@ pub struct PoolStatus {
     /// Why no work is done, or why it keeps failing, in words for the operator.
     pub refused: Option<String>,
     pub video: VideoStatus,
+}
+
+impl PoolStatus {
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let video = &self.video;
+        let tasks = [("short", video.short), ("long", video.long)];
+        let tasks = tasks.into_iter().flat_map(|(queue, of)| {
+            [("running", of.running), ("waiting", of.waiting)].map(|(state, number)| {
+                Sample::new(
+                    vec![("queue", queue.into()), ("state", state.into())],
+                    number,
+                )
+            })
+        });
+        vec![
+            Metric::by_label(
+                "image_workers",
+                "Processes that decode images, by what they do now",
+                "state",
+                [
+                    ("idle", self.workers.saturating_sub(self.busy)),
+                    ("busy", self.busy),
+                ],
+            ),
+            Metric::gauge(
+                "image_tasks_waiting",
+                "Tasks that wait for a worker",
+                self.waiting,
+            ),
+            Metric::gauge(
+                "image_workers_replaced",
+                "Workers started in place of another",
+                self.replaced,
+            ),
+            Metric::gauge(
+                "image_workers_killed",
+                "Workers killed for a deadline or because no caller waited any more",
+                self.killed,
+            ),
+            Metric::samples(
+                "video_tasks",
+                "Work on video and audio, by queue and by what it does now",
+                tasks.collect(),
+            ),
+            Metric::gauge(
+                "video_tasks_ended",
+                "Work on video and audio that has ended in any way since the start",
+                video.ended,
+            ),
+            Metric::gauge(
+                "video_tasks_killed",
+                "Of it, what was killed for a deadline, a silence or because no caller waited any more",
+                video.killed,
+            ),
+            Metric::gauge(
+                "video_tasks_retried",
+                "Work on video and audio that was tried again after its process died",
+                video.retried,
+            ),
+        ]
+    }
 }
 
 /// The ring of video and audio at one moment.
@@ -48,4 +111,48 @@ pub struct VideoStatus {
 pub struct QueueStatus {
     pub running: usize,
     pub waiting: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::MetricValue;
+
+    #[test]
+    fn idle_workers_and_each_queue_are_shown() {
+        let status = PoolStatus {
+            workers: 2,
+            busy: 1,
+            video: VideoStatus {
+                long: QueueStatus {
+                    running: 1,
+                    waiting: 7,
+                },
+                ..VideoStatus::default()
+            },
+            ..PoolStatus::default()
+        };
+        let metrics = status.metrics();
+        let samples = |name: &str| -> Vec<(String, f64)> {
+            let metric = metrics.iter().find(|it| it.name == name).unwrap();
+            let MetricValue::Gauge(samples) = &metric.value else {
+                panic!("{name} is a gauge");
+            };
+            let labels = |sample: &Sample| -> Vec<String> {
+                let values = sample.labels.iter().map(|(_, value)| value.to_string());
+                values.collect()
+            };
+            let samples = samples.iter().map(|it| (labels(it).join(" "), it.value));
+            samples.collect()
+        };
+        let workers = [("idle".to_owned(), 1.0), ("busy".to_owned(), 1.0)];
+        assert_eq!(samples("image_workers"), workers);
+        let tasks = [
+            ("short running".to_owned(), 0.0),
+            ("short waiting".to_owned(), 0.0),
+            ("long running".to_owned(), 1.0),
+            ("long waiting".to_owned(), 7.0),
+        ];
+        assert_eq!(samples("video_tasks"), tasks);
+    }
 }

@@ -24,6 +24,7 @@ use super::{
 use crate::durable::{
     outcome_counters::count_failure,
     owner::{RowOwner, RowTask},
+    shutdown::WorkGuard,
     step_error::{OwnerError, with_patience},
 };
 
@@ -34,6 +35,8 @@ pub(crate) type ConversionBatch = RowOwner<Batch>;
 pub(crate) struct Batch {
     pub(super) services: Arc<ConversionServices>,
     pub(super) lease: Lease,
+    /// Until the row has ended or is given back.
+    pub(super) guard: WorkGuard,
 }
 
 impl RowTask for Batch {
@@ -47,7 +50,11 @@ impl RowTask for Batch {
 
     async fn work(&self) -> Result<(), OwnerError> {
         let _attended = self.services.followers.attend(self.lease.id);
-        work(&self.services, &self.lease).await
+        tokio::select! {
+            biased;
+            worked = work(&self.services, &self.lease) => worked,
+            () = self.guard.drained() => Err(OwnerError::Drained),
+        }
     }
 }
 

@@ -15,16 +15,22 @@ mod tests;
 
 use std::{fmt, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use sluice_store::{
     Store, Tx, Work,
     blob::Sealed,
     duration_ms,
-    jobs::{self, Job, NewJob, Submitted},
+    jobs::{self, Job, JobState, NewJob, Submitted},
     now_ms,
     work::Lease,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
+
+pub use crate::durable::workers::Workers;
+use batch::{Batch, ConversionBatch};
+pub use progress::{JobProgress, JobTotals};
+pub use settings::ConvertSettings;
 
 use crate::{
     Error,
@@ -34,14 +40,12 @@ use crate::{
         outcome_counters::OutcomeCounters,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
+        shutdown::WorkGuard,
     },
+    metric::Metric,
     registry::Entity,
+    subsystem::Subsystem,
 };
-use batch::{Batch, ConversionBatch};
-
-pub use crate::durable::workers::Workers;
-pub use progress::{JobProgress, JobTotals};
-pub use settings::ConvertSettings;
 
 /// A follower of a job.
 pub type Follower = progress_channels::Follower<JobProgress>;
@@ -113,18 +117,6 @@ impl Conversions {
         }
     }
 
-    /// The components that run it.
-    pub fn components(&self) -> Vec<Component> {
-        let services = &self.services;
-        vec![self.registry.component(
-            "conversions",
-            Conversion(services.clone()),
-            &services.store,
-            services.settings.max_active,
-            services.settings.lease,
-        )]
-    }
-
     /// Commits a job with its charge and its uploads, and announces it; see [`jobs::submit`]. The uploads may go once this
     /// has returned.
     pub async fn submit(&self, new: NewJob, uploads: Vec<Sealed>) -> Result<Submitted, Error> {
@@ -189,6 +181,59 @@ impl Conversions {
     }
 }
 
+impl Subsystem for Conversions {
+    fn name(&self) -> &'static str {
+        "conversions"
+    }
+
+    fn components(&self) -> Vec<Component> {
+        let services = &self.services;
+        vec![self.registry.component(
+            self.name(),
+            Conversion(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
+        )]
+    }
+
+    /// Gives jobs in flight back, for the next start to continue. Not when drained: clients may still wait for their files.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.registry.drain();
+        Box::pin(self.registry.close())
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        Box::pin(async {
+            let jobs = jobs::count_by_state(&mut self.services.store.read().await?).await?;
+            let in_state = |state: JobState| {
+                let counted = jobs.iter().find(|(counted, _)| *counted == state);
+                (state.as_str(), counted.map_or(0, |(_, count)| *count))
+            };
+            let files = self.counts();
+            Ok(vec![
+                Metric::by_label(
+                    "jobs",
+                    "Conversion jobs by status",
+                    "status",
+                    JobState::ALL.map(in_state),
+                ),
+                Metric::gauge(
+                    "files_converted",
+                    "Files that operations made since the start",
+                    files.converted,
+                ),
+                Metric::by_label(
+                    "files_failed",
+                    "Files that operations failed on since the start, by error code",
+                    "code",
+                    files.failed,
+                ),
+            ])
+        })
+    }
+}
+
 /// Conversion jobs, as their registry sees them.
 #[derive(Clone)]
 pub(crate) struct Conversion(Arc<ConversionServices>);
@@ -197,10 +242,11 @@ impl Entity for Conversion {
     const KIND: &'static str = jobs::KIND;
     type Owner = ConversionBatch;
 
-    fn owner(&self, lease: Lease) -> Batch {
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> Batch {
         Batch {
             services: self.0.clone(),
             lease,
+            guard,
         }
     }
 

@@ -40,6 +40,7 @@ use crate::{
     component::ComponentStatuses,
     compute::{Assignment, Error, Finished, Follow, Output},
     fixtures::{PATIENCE, Performer, Running, account, open_store, until},
+    subsystem::Subsystem as _,
     tree::{self, Root},
 };
 

@@ -1,28 +1,31 @@
-//! The way to the registry of one kind of work: nudges go in, and the registry is started.
+//! The handle of the registry of one kind of work: it exists before the registry runs, and outlives its restarts.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use sluice_store::Store;
 use uuid::Uuid;
 
+use super::shutdown::ShutdownTracker;
 use crate::{
     component::{ActorHandle, Component},
     registry::{self, Entity, Registry},
 };
 
-/// Clones share it; it exists before the registry runs.
+/// Clones share the registry and its shutdown.
 pub(crate) struct RegistryHandle<E: Entity> {
     handle: ActorHandle<Registry<E>>,
+    shutdown: Arc<ShutdownTracker>,
 }
 
 impl<E: Entity> RegistryHandle<E> {
     pub(crate) fn new() -> Self {
         Self {
             handle: ActorHandle::default(),
+            shutdown: Arc::default(),
         }
     }
 
-    /// The component that runs the registry, with so many rows at a time.
+    /// The component that runs the registry, with at most `max_active` rows at a time.
     pub(crate) fn component(
         &self,
         name: &'static str,
@@ -36,6 +39,7 @@ impl<E: Entity> RegistryHandle<E> {
             store: store.clone(),
             max_active,
             lease,
+            shutdown: self.shutdown.clone(),
         };
         Component::new(name, args, registry::MAILBOX, self.handle.clone())
     }
@@ -56,12 +60,28 @@ impl<E: Entity> RegistryHandle<E> {
     pub(crate) fn withdraw(&self, row: Uuid) {
         self.handle.withdraw(row);
     }
+
+    /// Ends the claiming of rows; owners give theirs back, at the next start they continue.
+    pub(crate) fn drain(&self) {
+        self.shutdown.begin();
+    }
+
+    /// Returns once [`Self::drain`] was called.
+    pub(crate) async fn drained(&self) {
+        self.shutdown.begun().await;
+    }
+
+    /// Returns when every row has ended or was given back, after [`Self::drain`].
+    pub(crate) async fn close(&self) {
+        self.shutdown.all_left().await;
+    }
 }
 
 impl<E: Entity> Clone for RegistryHandle<E> {
     fn clone(&self) -> Self {
         Self {
             handle: self.handle.clone(),
+            shutdown: self.shutdown.clone(),
         }
     }
 }

@@ -1,45 +1,60 @@
-//! The time in which rows are worked on: it ends when the service stops, and is over when the last of them has been put down.
+//! Shutdown of one kind of durable work: no row is claimed after its begin, and it is complete when every owner has ended
+//! its row or given it back.
 
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-/// Rows are taken up until it ends.
+/// Rows are claimed until [`Self::begin`].
 #[derive(Debug, Default)]
 pub(crate) struct ShutdownTracker {
-    end: CancellationToken,
+    begun: CancellationToken,
     at_work: TaskTracker,
 }
 
-/// An owner works on a row until this is dropped: the row has ended or was given back.
+/// Held by the owner of a row until the row has ended or was given back; [`ShutdownTracker::all_left`] waits for it.
 #[derive(Debug)]
 pub(crate) struct WorkGuard {
+    begun: CancellationToken,
     _token: TaskTrackerToken,
 }
 
+impl WorkGuard {
+    /// True once the owner has to give its row back.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.begun.is_cancelled()
+    }
+
+    /// Returns when the owner has to give its row back.
+    pub(crate) async fn drained(&self) {
+        self.begun.cancelled().await;
+    }
+}
+
 impl ShutdownTracker {
-    pub(crate) fn begin_work(&self) -> WorkGuard {
+    pub(crate) fn guard(&self) -> WorkGuard {
         WorkGuard {
+            begun: self.begun.clone(),
             _token: self.at_work.token(),
         }
     }
 
-    /// No row is taken up any more.
-    pub(crate) fn end(&self) {
-        self.end.cancel();
+    /// Ends the claiming of rows.
+    pub(crate) fn begin(&self) {
+        self.begun.cancel();
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
-        self.end.is_cancelled()
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.is_cancelled()
     }
 
-    /// Returns when the shutdown ends.
-    pub(crate) async fn ended(&self) {
-        self.end.cancelled().await;
+    /// Returns when [`Self::begin`] was called.
+    pub(crate) async fn begun(&self) {
+        self.begun.cancelled().await;
     }
 
-    /// Returns when no one works on a row any more, after [`Self::end`].
+    /// Returns when no owner works on a row any more, after [`Self::begin`].
     pub(crate) async fn all_left(&self) {
         self.at_work.close();
         self.at_work.wait().await;

@@ -7,6 +7,7 @@
 mod conversion;
 mod file;
 mod live;
+pub(crate) mod recording_ready;
 #[cfg(test)]
 pub(crate) mod tests;
 mod video;

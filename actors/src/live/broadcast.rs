@@ -23,7 +23,7 @@ use sluice_media::{
 use super::{
     LiveSettings, View,
     disk::{Disk, Job, Rebuild},
-    recording::{RecordingWriter, WriterJob},
+    recording_writer::{RecordingWriter, WriterJob},
     segment_store::SegmentStore,
 };
 

@@ -19,7 +19,7 @@ use std::{
 use bytes::Bytes;
 use sluice_media::hls::names;
 
-use super::recording::{RecordingWriter, WriterJob};
+use super::recording_writer::{RecordingWriter, WriterJob};
 
 /// Jobs that may wait for the thread; a full queue counts as a failed disk.
 const QUEUE: usize = 64;

@@ -25,7 +25,7 @@ use super::{
     ledger::Entry,
     playback::is_low_latency,
     publisher::{Publisher, Ticket},
-    recording::RecordingWriter,
+    recording_writer::RecordingWriter,
     unix_ms,
 };
 use crate::events::Parting;

@@ -32,7 +32,7 @@ use super::{
     ledger,
     playback::{Directory, Entry},
     publisher::Ticket,
-    recording::WriterJob,
+    recording_writer::WriterJob,
     unix_ms,
 };
 use crate::tree::OwnedActor;

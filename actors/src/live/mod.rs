@@ -23,7 +23,8 @@ mod phase;
 mod playback;
 mod publisher;
 pub mod pull;
-pub mod recording;
+pub(crate) mod recording_folders;
+mod recording_writer;
 mod recovery;
 pub mod restream;
 mod segment_store;
@@ -41,16 +42,21 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{BoxFuture, ready};
 use kameo::{actor::ActorRef, error::SendError};
+use recording_writer::WriterContext;
 use sluice_store::{Store, live_inputs::LiveInput as InputRow};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 use uuid::Uuid;
 
 pub use health::{Health, HealthIssue, InputStatus};
 pub use inputs::LiveInputs;
 pub use phase::Phase;
 pub use playback::{Directory, Playback, Policy, Published, View};
+pub use recording_writer::RecordingWriter;
+pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
 pub use segment_store::Body;
 pub use session::{LiveAuthorizer, LiveSession};
 pub use settings::LiveSettings;
@@ -59,6 +65,8 @@ pub use viewers::PlayId;
 use crate::{
     Error,
     component::{self, Component},
+    metric::Metric,
+    subsystem::Subsystem,
 };
 
 /// How long a caller waits for `LiveInputs` before it is told that the service is busy.
@@ -115,11 +123,6 @@ impl Live {
         self.directory.by_playback(playback_id)
     }
 
-    /// Every playback, for metrics.
-    pub fn playbacks(&self) -> Vec<Arc<Playback>> {
-        self.directory.playbacks()
-    }
-
     /// A row was created, changed or its key rotated, and that is committed: admissions follow it from now on, and a
     /// running publish ends when the input was disabled or its key changed.
     pub async fn changed(&self, input: InputRow) -> Result<(), Error> {
@@ -129,11 +132,6 @@ impl Live {
     /// The row is gone: ends its publish, its broadcast and its playback.
     pub async fn deleted(&self, input_id: Uuid) -> Result<(), Error> {
         self.ask(inputs::Deleted(input_id)).await
-    }
-
-    /// Closes every publisher session so that the windows stand on disk and the next start resumes them.
-    pub async fn drain(&self) -> Result<(), Error> {
-        self.ask(inputs::Drain).await
     }
 
     async fn ask<M>(&self, message: M) -> Result<(), Error>
@@ -157,6 +155,59 @@ impl Live {
     }
 }
 
+impl Subsystem for Live {
+    fn name(&self) -> &'static str {
+        "live inputs"
+    }
+
+    /// Closes every publisher session; the windows stay on disk for the next start to resume.
+    fn drain(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Err(error) = self.ask(inputs::Drain).await {
+                warn!(%error, "publishers are cut off");
+            }
+        })
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        let now_ms = unix_ms();
+        let (mut idle, mut live, mut reconnecting) = (0_u64, 0_u64, 0_u64);
+        let (mut viewers, mut bitrate_bps) = (0, 0);
+        for playback in self.directory.playbacks() {
+            match playback.status() {
+                InputStatus::Idle => idle += 1,
+                InputStatus::Live => live += 1,
+                InputStatus::Reconnecting => reconnecting += 1,
+            }
+            viewers += playback.viewers(now_ms);
+            if let Some(health) = playback.health() {
+                let measured = &health.measured;
+                bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)
+                    + measured.audio_bitrate_bps.unwrap_or(0);
+            }
+        }
+        let metrics = vec![
+            Metric::by_label(
+                "live_inputs",
+                "Live inputs by what they do now",
+                "status",
+                [
+                    ("idle", idle),
+                    ("live", live),
+                    ("reconnecting", reconnecting),
+                ],
+            ),
+            Metric::gauge("live_viewers", "Players that watch live streams", viewers),
+            Metric::gauge(
+                "live_bitrate_bps",
+                "Media received now, all inputs together",
+                bitrate_bps,
+            ),
+        ];
+        Box::pin(ready(Ok(metrics)))
+    }
+}
+
 /// What the live branch needs of the process; shared by all its actors.
 pub struct LiveServices {
     settings: LiveSettings,
@@ -166,7 +217,7 @@ pub struct LiveServices {
     boot_id: String,
     ledger: ledger::Ledger,
     /// What recordings need.
-    writer_context: recording::WriterContext,
+    writer_context: WriterContext,
 }
 
 impl std::fmt::Debug for LiveServices {
@@ -195,8 +246,8 @@ impl Branch {
     ) -> Result<Self, Error> {
         let folder = store.data_dir().join("live");
         let ledger = ledger::Ledger::new();
-        let writer_context = recording::WriterContext {
-            folder: recording::folder_of(&store),
+        let writer_context = WriterContext {
+            folder: recording_folder(&store),
             store: store.clone(),
             ledger: ledger.clone(),
         };
@@ -237,7 +288,7 @@ impl Branch {
             branch.services.writer_context.clone(),
             branch.recovered.clone(),
         );
-        tokio::task::spawn_blocking(move || recording::recover(&writer_context, &on_air))
+        tokio::task::spawn_blocking(move || recording_folders::recover(&writer_context, &on_air))
             .await
             .expect("recovery does not panic")
             .map_err(Error::io("reading the folder of recordings"))?;
@@ -304,7 +355,7 @@ impl Branch {
             self.recovered,
             stop.clone(),
         );
-        let folders = recording::run_sweep(
+        let folders = recording_folders::run(
             self.services.writer_context.clone(),
             self.directory.clone(),
             self.services.settings.linger,

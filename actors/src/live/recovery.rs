@@ -23,7 +23,7 @@ use super::{
     LiveServices, LiveSettings, Phase, View,
     disk::{Disk, JOURNAL},
     playback::Directory,
-    recording::RecordingWriter,
+    recording_writer::RecordingWriter,
     segment_store::SegmentStore,
     unix_ms,
 };

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use sluice_media::hls::{Segment, names};
 
-use super::{disk::Disk, recording::RecordingWriter};
+use super::{disk::Disk, recording_writer::RecordingWriter};
 
 /// The bytes of a segment, a part or an init section, ready to be sent.
 #[derive(Clone, Debug)]

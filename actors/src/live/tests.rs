@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     component::ComponentStatuses,
+    subsystem::Subsystem as _,
     tree::{Add, Args, Root},
 };
 
@@ -116,7 +117,7 @@ impl Service {
     }
 
     async fn stop(self) {
-        self.live.drain().await.unwrap();
+        self.live.drain().await;
         self.root.stop_gracefully().await.unwrap();
         self.root.wait_for_shutdown().await;
         self.stop.cancel();

@@ -39,7 +39,7 @@ impl Entity for Errand {
     const KIND: &'static str = KIND;
     type Owner = Runner;
 
-    fn owner(&self, lease: Lease) -> (Self, Lease) {
+    fn owner(&self, lease: Lease, _: WorkGuard) -> (Self, Lease) {
         (self.clone(), lease)
     }
 
@@ -97,6 +97,7 @@ impl Site {
             store: store.clone(),
             max_active: 4,
             lease: LEASE,
+            shutdown: Arc::default(),
         };
         let root = Root::start(tree::Args {
             components: vec![Component::new("errands", args, MAILBOX, handle.clone())],

@@ -47,7 +47,7 @@ pub(crate) struct AssetTask {
     pub(super) services: Arc<VideoServices>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _at_work: WorkGuard,
+    pub(super) guard: WorkGuard,
 }
 
 impl Drop for AssetTask {
@@ -71,7 +71,7 @@ impl RowTask for AssetTask {
         let worked = tokio::select! {
             biased;
             worked = work(services, lease) => worked,
-            () = services.shutdown.ended() => Err(AssetError::Stop(OwnerError::Drained)),
+            () = self.guard.drained() => Err(AssetError::Stop(OwnerError::Drained)),
         };
         match worked {
             Ok(()) => Ok(()),

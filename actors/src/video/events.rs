@@ -5,10 +5,7 @@ use sluice_store::{
     video::{Access, Stream},
 };
 
-use crate::{
-    events::{self, Event, VideoStream, error_text},
-    live::recording::stream_ended,
-};
+use crate::events::{self, Event, VideoStream, error_text, recording_ready::stream_ended};
 
 /// Work on the stream begins for the first time.
 pub(super) async fn started(tx: &mut Tx<'_>, stream: &Stream, now_ms: i64) -> Result<(), Error> {

@@ -17,6 +17,7 @@ mod tests;
 
 use std::{fmt, sync::Arc};
 
+use futures_util::future::{BoxFuture, ready};
 use sluice_store::{
     Store, Tx, Work,
     blob::Sealed,
@@ -24,7 +25,7 @@ use sluice_store::{
     video::{Caption, Folder, NewCaption, NewStream, Stream, StreamPatch, Submitted},
     work::Lease,
 };
-use tracing::{debug, warn};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::{
@@ -35,11 +36,13 @@ use crate::{
         outcome_counters::OutcomeCounters,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
-        shutdown::ShutdownTracker,
+        shutdown::WorkGuard,
         workers::Workers,
     },
-    live::recording::stream_ended,
+    events::recording_ready::stream_ended,
+    metric::Metric,
     registry::Entity,
+    subsystem::Subsystem,
 };
 use asset::{AssetTask, VideoAsset};
 use playback::Playbacks;
@@ -72,8 +75,6 @@ struct VideoServices {
     latest: LatestProgress,
     playbacks: Playbacks,
     counters: OutcomeCounters<StreamTotals>,
-    /// Assets stop where they are when it ends.
-    shutdown: ShutdownTracker,
     registry: RegistryHandle<Video>,
 }
 
@@ -128,22 +129,9 @@ impl VideoStreams {
                 base_url,
                 latest: LatestProgress::default(),
                 counters: OutcomeCounters::default(),
-                shutdown: ShutdownTracker::default(),
                 registry: RegistryHandle::new(),
             }),
         }
-    }
-
-    /// The components that run it.
-    pub fn components(&self) -> Vec<Component> {
-        let services = &self.services;
-        vec![services.registry.component(
-            "video streams",
-            Video(services.clone()),
-            &services.store,
-            services.settings.max_active,
-            services.settings.lease,
-        )]
     }
 
     /// The section `[streams]`.
@@ -301,16 +289,63 @@ impl VideoStreams {
     pub fn counts(&self) -> StreamTotals {
         self.services.counters.now()
     }
+}
 
-    /// No stream is begun any more, and those under way stop where they are; the next start goes on there.
-    pub fn drain(&self) {
-        self.services.shutdown.end();
+impl Subsystem for VideoStreams {
+    fn name(&self) -> &'static str {
+        "video streams"
     }
 
-    /// Returns when no stream is worked on any more and all have been given back, after [`Self::drain`].
-    pub async fn close(&self) {
-        self.services.shutdown.all_left().await;
-        debug!("no video stream is under way");
+    fn components(&self) -> Vec<Component> {
+        let services = &self.services;
+        vec![services.registry.component(
+            self.name(),
+            Video(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
+        )]
+    }
+
+    /// Streams in flight stop where they are, and continue there at the next start.
+    fn drain(&self) -> BoxFuture<'_, ()> {
+        self.services.registry.drain();
+        Box::pin(ready(()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.services.registry.close())
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        Box::pin(async {
+            let unfinished = video::count_by_status(&mut self.services.store.read().await?).await?;
+            let ended = self.counts();
+            let failed: u64 = ended.failed.values().sum();
+            Ok(vec![
+                Metric::by_label(
+                    "video_streams",
+                    "Video streams that have not ended, by status",
+                    "status",
+                    [
+                        ("pending", unfinished.pending),
+                        ("processing", unfinished.processing),
+                    ],
+                ),
+                Metric::by_label(
+                    "video_streams_ended",
+                    "Video streams that ended since the start, by outcome",
+                    "status",
+                    [("ready", ended.ready), ("failed", failed)],
+                ),
+                Metric::by_label(
+                    "video_streams_failed",
+                    "Video streams that failed since the start, by error code",
+                    "code",
+                    ended.failed,
+                ),
+            ])
+        })
     }
 }
 
@@ -322,15 +357,11 @@ impl Entity for Video {
     const KIND: &'static str = video::KIND;
     type Owner = VideoAsset;
 
-    fn takes_work(&self) -> bool {
-        !self.0.shutdown.has_ended()
-    }
-
-    fn owner(&self, lease: Lease) -> AssetTask {
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> AssetTask {
         AssetTask {
             services: self.0.clone(),
             lease,
-            _at_work: self.0.shutdown.begin_work(),
+            guard,
         }
     }
 

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use crate::metric::HistogramValue;
+
 /// Upper bounds of the time from an event to its first attempt, in seconds.
 pub const WAIT_BUCKETS_S: [f64; 8] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 10.0];
 
@@ -28,16 +30,8 @@ pub struct WebhookStatistics {
     /// By the end of an earlier process, or by a fault of this one.
     pub interrupted: u64,
     pub in_flight: u64,
-    pub waits: Waits,
-}
-
-/// How long events waited for their first attempts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Waits {
-    /// Upper bounds in seconds, infinity last, and how many waits there were up to each and above the one before.
-    pub buckets: Vec<(f64, u64)>,
-    pub sum_s: f64,
-    pub count: u64,
+    /// Seconds from events to their first attempts.
+    pub waits: HistogramValue,
 }
 
 impl WebhookCounters {
@@ -57,8 +51,8 @@ impl WebhookCounters {
             failed: self.failed.load(Relaxed),
             interrupted: self.interrupted.load(Relaxed),
             in_flight: self.in_flight.load(Relaxed),
-            waits: Waits {
-                sum_s: Duration::from_millis(self.waited_ms.load(Relaxed)).as_secs_f64(),
+            waits: HistogramValue {
+                sum: Duration::from_millis(self.waited_ms.load(Relaxed)).as_secs_f64(),
                 count: counts.iter().sum(),
                 buckets: bounds.zip(counts).collect(),
             },
@@ -79,6 +73,6 @@ mod tests {
         let waits = counters.read().waits;
         let counts: Vec<u64> = waits.buckets.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [2, 1, 0, 0, 0, 1, 0, 0, 1]);
-        assert_eq!((waits.count, waits.sum_s), (5, 7_200.521));
+        assert_eq!((waits.count, waits.sum), (5, 7_200.521));
     }
 }

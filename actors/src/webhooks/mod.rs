@@ -38,10 +38,14 @@ use std::{
     time::Duration,
 };
 
-use sluice_store::Store;
+use futures_util::future::{BoxFuture, ready};
+use sluice_store::{Store, now_ms, webhooks};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 use uuid::Uuid;
+
+pub use attempt::headers;
+pub use counters::WebhookStatistics;
+pub use settings::WebhookSettings;
 
 use self::{
     attempt::{AttemptLimits, Carrier},
@@ -50,14 +54,13 @@ use self::{
     sender::{MAILBOX, Nudge, Sender},
 };
 use crate::{
+    Error,
     clock::SystemClock,
     component::{ActorHandle, Component},
+    metric::{Metric, MetricUnit},
     outbound::Outbound,
+    subsystem::Subsystem,
 };
-
-pub use attempt::headers;
-pub use counters::{Waits, WebhookStatistics};
-pub use settings::WebhookSettings;
 
 /// A lease is this much longer than the longest attempt, for the outcome to be recorded.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
@@ -137,16 +140,6 @@ impl Webhooks {
         }
     }
 
-    /// The components that run it.
-    pub fn components(&self) -> Vec<Component> {
-        vec![Component::new(
-            "webhooks",
-            self.services.clone(),
-            MAILBOX,
-            self.handle.clone(),
-        )]
-    }
-
     /// Something may be due now. May be lost: the actor looks each second, and after every commit of an event.
     pub fn nudge(&self) {
         if let Some(sender) = self.handle.get() {
@@ -163,24 +156,130 @@ impl Webhooks {
     pub fn statistics(&self) -> WebhookStatistics {
         self.services.counters.read()
     }
+}
 
-    /// From now on nothing is claimed; what is in flight goes on.
-    pub fn drain(&self) {
-        self.services.closing.cancel();
+impl Subsystem for Webhooks {
+    fn name(&self) -> &'static str {
+        "webhooks"
     }
 
-    /// Waits until what is in flight has ended and is recorded: `webhooks.timeout` and a moment at most. Before the actor
-    /// and the store end.
-    pub async fn close(&self) {
-        self.drain();
+    fn components(&self) -> Vec<Component> {
+        vec![Component::new(
+            self.name(),
+            self.services.clone(),
+            MAILBOX,
+            self.handle.clone(),
+        )]
+    }
+
+    /// Attempts in flight continue.
+    fn drain(&self) -> BoxFuture<'_, ()> {
+        self.services.closing.cancel();
+        Box::pin(ready(()))
+    }
+
+    /// Waits until attempts in flight have ended and are recorded; those cut short are made again at the next start.
+    fn close(&self) -> BoxFuture<'_, ()> {
         if self.handle.get().is_none() {
-            return;
+            return Box::pin(ready(()));
         }
         self.nudge();
-        let longest = self.services.settings.timeout + STOP_MARGIN;
-        let closed = self.services.closed.cancelled();
-        if tokio::time::timeout(longest, closed).await.is_err() {
-            warn!("webhook attempts are cut short: they are made again at the next start");
-        }
+        Box::pin(self.services.closed.cancelled())
+    }
+
+    fn close_timeout(&self) -> Duration {
+        self.services.settings.timeout + STOP_MARGIN
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        Box::pin(async {
+            let backlog = webhooks::counts(&mut self.services.store.read().await?).await?;
+            Ok(metrics(&backlog, self.statistics(), now_ms()))
+        })
+    }
+}
+
+fn metrics(backlog: &webhooks::Counts, done: WebhookStatistics, now_ms: i64) -> Vec<Metric> {
+    let due_for_ms = backlog.oldest_due_at.map_or(0, |at| (now_ms - at).max(0));
+    vec![
+        Metric::by_label(
+            "webhook_attempts",
+            "Attempts of webhooks since the start, by how they ended",
+            "outcome",
+            [
+                ("delivered", done.delivered),
+                ("failed", done.failed),
+                ("interrupted", done.interrupted),
+            ],
+        ),
+        Metric::gauge(
+            "webhook_attempts_in_flight",
+            "Attempts of webhooks under way",
+            done.in_flight,
+        ),
+        Metric::by_label(
+            "webhook_deliveries",
+            "Deliveries that are open, by status",
+            "status",
+            [
+                ("pending", backlog.pending),
+                ("delivering", backlog.delivering),
+                ("retrying", backlog.retrying),
+            ],
+        ),
+        Metric::gauge(
+            "webhook_deliveries_held",
+            "Deliveries that wait because their endpoint is suspended or paused",
+            backlog.held,
+        ),
+        Metric::by_label(
+            "webhook_endpoints",
+            "Endpoints that are sent nothing but probes, or nothing, by status",
+            "status",
+            [
+                ("suspended", backlog.suspended_endpoints),
+                ("paused", backlog.paused_endpoints),
+            ],
+        ),
+        Metric::gauge(
+            "webhook_oldest_due",
+            "Age of the oldest delivery that is due to an active endpoint",
+            due_for_ms as f64 / 1_000.0,
+        )
+        .with_unit(MetricUnit::Seconds),
+        Metric::histogram(
+            "webhook_wait",
+            "From an event to its first attempt at an endpoint",
+            done.waits,
+        )
+        .with_unit(MetricUnit::Seconds),
+    ]
+}
+
+#[cfg(test)]
+mod metric_tests {
+    use super::*;
+    use crate::metric::MetricValue;
+
+    #[test]
+    fn the_backlog_is_shown_by_status_and_age() {
+        let backlog = webhooks::Counts {
+            pending: 7,
+            suspended_endpoints: 1,
+            held: 4,
+            oldest_due_at: Some(10_000),
+            ..webhooks::Counts::default()
+        };
+        let metrics = metrics(&backlog, WebhookStatistics::default(), 12_500);
+        let first = |name: &str| match &metrics.iter().find(|it| it.name == name).unwrap().value {
+            MetricValue::Gauge(samples) => (samples[0].labels.first().cloned(), samples[0].value),
+            MetricValue::Histogram(_) => panic!("{name} is a gauge"),
+        };
+        let pending = ("status", "pending".into());
+        assert_eq!(first("webhook_deliveries"), (Some(pending), 7.0));
+        let suspended = ("status", "suspended".into());
+        assert_eq!(first("webhook_endpoints"), (Some(suspended), 1.0));
+        assert_eq!(first("webhook_deliveries_held"), (None, 4.0));
+        assert_eq!(first("webhook_oldest_due"), (None, 2.5));
     }
 }

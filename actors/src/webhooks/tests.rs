@@ -35,6 +35,7 @@ use crate::{
     component::ComponentStatuses,
     fixtures::{PATIENCE, account, open_store, until},
     outbound::{Answer, Error, HeaderMap, Outbound, OutboundSettings, Post},
+    subsystem::Subsystem as _,
     tree::{self, Root},
 };
 
@@ -599,7 +600,7 @@ async fn at_the_end_what_is_in_flight_is_recorded_and_nothing_more_is_claimed() 
     let endpoint = site.endpoint("wait").await;
     site.event(1).await;
     site.until_in_flight(1).await;
-    site.webhooks.drain();
+    site.webhooks.drain().await;
     site.event(2).await;
     let webhooks = site.webhooks.clone();
     let closing = AbortOnDropHandle::new(tokio::spawn(async move { webhooks.close().await }));

@@ -19,6 +19,7 @@ mod unreached;
 
 use std::{fmt, sync::Arc};
 
+use futures_util::future::{BoxFuture, ready};
 use sluice_store::{
     Error as StoreError, Store, Tx, Work,
     blob::Sealed,
@@ -33,7 +34,7 @@ use sluice_store::{
     },
 };
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::{
@@ -44,11 +45,13 @@ use crate::{
         outcome_counters::OutcomeCounters,
         progress_channels::{self, Followers},
         registry_handle::RegistryHandle,
-        shutdown::ShutdownTracker,
+        shutdown::WorkGuard,
         step_error::with_patience,
         workers::Workers,
     },
+    metric::Metric,
     registry::Entity,
+    subsystem::Subsystem,
     video::VideoStreams,
 };
 use run::{RunTask, WorkflowRun};
@@ -78,8 +81,6 @@ struct WorkflowServices {
     clean: fn(&str) -> String,
     followers: Followers<RunProgress>,
     counters: OutcomeCounters<RunTotals>,
-    /// Runs stop at their next step when it ends, and no caller waits for them any more.
-    shutdown: ShutdownTracker,
     registry: RegistryHandle<RunEntity>,
 }
 
@@ -180,22 +181,9 @@ impl Workflows {
                 streams,
                 clean,
                 counters: OutcomeCounters::default(),
-                shutdown: ShutdownTracker::default(),
                 registry: RegistryHandle::new(),
             }),
         }
-    }
-
-    /// The components that run it.
-    pub fn components(&self) -> Vec<Component> {
-        let services = &self.services;
-        vec![services.registry.component(
-            "workflow runs",
-            RunEntity(services.clone()),
-            &services.store,
-            services.settings.max_active,
-            services.settings.lease,
-        )]
     }
 
     /// Commits a run with its charge and its upload, and announces it; see [`workflows::submit`]. The upload may go once this has
@@ -383,7 +371,7 @@ impl Workflows {
     pub async fn wait(&self, id: Uuid, deadline: Instant) -> Result<Run, Error> {
         tokio::select! {
             waited = self.services.followers.wait(id, deadline) => waited?,
-            () = self.services.shutdown.ended() => {}
+            () = self.services.registry.drained() => {}
         }
         Ok(workflows::by_id(&mut self.services.store.read().await?, id).await?)
     }
@@ -402,16 +390,75 @@ impl Workflows {
     pub fn counts(&self) -> RunTotals {
         self.services.counters.now()
     }
+}
 
-    /// No run is begun any more, and those under way stop at their next step; callers that wait is answered.
-    pub fn drain(&self) {
-        self.services.shutdown.end();
+impl Subsystem for Workflows {
+    fn name(&self) -> &'static str {
+        "workflow runs"
     }
 
-    /// Returns when no run is worked on any more and all have been given back, after [`Self::drain`].
-    pub async fn close(&self) {
-        self.services.shutdown.all_left().await;
-        debug!("no run is under way");
+    fn components(&self) -> Vec<Component> {
+        let services = &self.services;
+        vec![services.registry.component(
+            self.name(),
+            RunEntity(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
+        )]
+    }
+
+    /// Runs in flight stop at their next step, and callers that wait for a run are answered.
+    fn drain(&self) -> BoxFuture<'_, ()> {
+        self.services.registry.drain();
+        Box::pin(ready(()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.services.registry.close())
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        Box::pin(async {
+            let unfinished =
+                workflows::count_by_status(&mut self.services.store.read().await?).await?;
+            let ended = self.counts();
+            let failed: u64 = ended.failed.values().sum();
+            Ok(vec![
+                Metric::by_label(
+                    "workflow_runs",
+                    "Workflow runs that have not ended, by status; those that wait for another one of their workflow are waiting",
+                    "status",
+                    [
+                        ("waiting", unfinished.waiting),
+                        ("queued", unfinished.queued),
+                        ("processing", unfinished.processing),
+                    ],
+                ),
+                Metric::gauge(
+                    "workflow_runs_active",
+                    "Workflow runs that are worked on",
+                    ended.active,
+                ),
+                Metric::by_label(
+                    "workflow_runs_ended",
+                    "Workflow runs that ended since the start, by outcome; those turned away did not meet the condition of their workflow",
+                    "status",
+                    [
+                        ("completed", ended.completed - ended.turned_away),
+                        ("turned_away", ended.turned_away),
+                        ("failed", failed),
+                        ("cancelled", ended.cancelled),
+                    ],
+                ),
+                Metric::by_label(
+                    "workflow_runs_failed",
+                    "Workflow runs that failed since the start, by error code",
+                    "code",
+                    ended.failed,
+                ),
+            ])
+        })
     }
 }
 
@@ -437,15 +484,11 @@ impl Entity for RunEntity {
     const KIND: &'static str = workflows::KIND;
     type Owner = WorkflowRun;
 
-    fn takes_work(&self) -> bool {
-        !self.0.shutdown.has_ended()
-    }
-
-    fn owner(&self, lease: Lease) -> RunTask {
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RunTask {
         RunTask {
             services: self.0.clone(),
             lease,
-            _at_work: self.0.shutdown.begin_work(),
+            guard,
         }
     }
 

@@ -64,7 +64,7 @@ pub(crate) struct RunTask {
     pub(super) services: Arc<WorkflowServices>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _at_work: WorkGuard,
+    pub(super) guard: WorkGuard,
 }
 
 impl RowTask for RunTask {
@@ -79,7 +79,7 @@ impl RowTask for RunTask {
     async fn work(&self) -> Result<(), OwnerError> {
         let _active = Active::begin(&self.services.counters);
         let _attended = self.services.followers.attend(self.lease.id);
-        let mut traversal = RunTraversal::open(&self.services, &self.lease).await?;
+        let mut traversal = RunTraversal::open(self).await?;
         match traversal.go().await {
             Ok(()) => Ok(()),
             Err(RunError::Failed(failure)) => traversal.fail(failure).await,
@@ -130,6 +130,7 @@ impl From<Failure> for StepFailure {
 struct RunTraversal<'s> {
     services: &'s WorkflowServices,
     lease: &'s Lease,
+    guard: &'s WorkGuard,
     run: Arc<Run>,
     definition: Arc<Definition>,
     path: Path,
@@ -411,7 +412,7 @@ impl RunTraversal<'_> {
     }
 
     fn stop_if_draining(&self) -> Result<(), OwnerError> {
-        match self.services.shutdown.has_ended() {
+        match self.guard.is_draining() {
             true => Err(OwnerError::Drained),
             false => Ok(()),
         }

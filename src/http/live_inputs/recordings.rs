@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
-use sluice_actors::live::recording::{ClipError, Moment, NewClip};
+use sluice_actors::recording::{ClipError, Moment, NewClip};
 use sluice_store::{
     Listed,
     recordings::{self, Recording, RecordingFile},

@@ -18,7 +18,9 @@ use sluice_store::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Answer, ComponentStatuses, MediaHandles, Site, eventually, request};
+use super::{
+    Answer, ComponentStatuses, MediaHandles, Site, Subsystem as _, eventually, handles, request,
+};
 use crate::config::Config;
 
 /// Answers with the task's words; a JPEG of quality 1 does not decode.
@@ -76,7 +78,7 @@ impl Gallery {
                 config.delivery_caps(),
                 config.live.still_every,
             ),
-            ..MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
+            ..handles(config, store)
         })
         .await;
         let account_id = site.first.live_input.account_id;

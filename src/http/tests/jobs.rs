@@ -11,7 +11,7 @@ use sluice_actors::{
 use sluice_media::task::Limits;
 use sluice_store::api_keys::Scope;
 
-use super::{Answer, Site, eventually, request};
+use super::{Answer, Site, eventually, handles, request};
 use crate::{application::context::MediaHandles, config::Config};
 
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg' width='4' height='3'/>";
@@ -71,7 +71,7 @@ impl Site {
             );
             MediaHandles {
                 conversions,
-                ..MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
+                ..handles(config, store)
             }
         })
         .await

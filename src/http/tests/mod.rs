@@ -37,7 +37,9 @@ use serde_json::Value;
 use sluice_actors::{
     Error,
     component::ComponentStatuses,
-    live::{Health, InputStatus, Playback, Times},
+    live::{Health, InputStatus, Playback, Times, restream::OutputContext},
+    metric::Metric,
+    subsystem::Subsystem,
 };
 use sluice_store::{
     Bootstrap, FirstCredentials, Secret, Store, accounts, api_keys, api_keys::Scope, now_ms,
@@ -51,7 +53,6 @@ use crate::{
         live_port::LivePort,
     },
     config::Config,
-    metrics::OnAir,
 };
 
 const PASSWORD: &str = "correct horse";
@@ -100,6 +101,22 @@ impl FakeLive {
     }
 }
 
+impl Subsystem for FakeLive {
+    fn name(&self) -> &'static str {
+        "live inputs"
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        let metrics = vec![Metric::by_label(
+            "live_inputs",
+            "Live inputs",
+            "status",
+            [("live", 1_u64)],
+        )];
+        async move { Ok(metrics) }.boxed()
+    }
+}
+
 impl LivePort for FakeLive {
     fn status(&self, _: Uuid) -> InputStatus {
         assert!(
@@ -135,13 +152,6 @@ impl LivePort for FakeLive {
         None
     }
 
-    fn on_air(&self) -> OnAir {
-        OnAir {
-            live: 1,
-            ..OnAir::default()
-        }
-    }
-
     fn changed(
         &self,
         input: sluice_store::live_inputs::LiveInput,
@@ -160,6 +170,12 @@ struct Site {
     live: Arc<FakeLive>,
     first: FirstCredentials,
     _folder: tempfile::TempDir,
+}
+
+/// Handles whose workers do not start.
+fn handles(config: &Config, store: &Store) -> MediaHandles {
+    let outputs = OutputContext::default();
+    MediaHandles::start(config, store, "/nonexistent".into(), outputs).expect("no ca_file")
 }
 
 /// What came back.
@@ -193,10 +209,7 @@ impl Site {
     }
 
     async fn open_with(adjust: impl FnOnce(&mut Config)) -> Self {
-        Self::open_over(adjust, |config, store| {
-            MediaHandles::start(config, store, "/nonexistent".into()).expect("no ca_file")
-        })
-        .await
+        Self::open_over(adjust, handles).await
     }
 
     async fn open_over(
@@ -219,7 +232,9 @@ impl Site {
             .unwrap();
         let live = Arc::new(FakeLive::default());
         let media = media(&config, &store);
-        media.images.load().await.unwrap();
+        for subsystem in media.subsystems() {
+            subsystem.load().await.unwrap();
+        }
         let state = AppState::new(
             config,
             store,

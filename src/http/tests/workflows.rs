@@ -13,7 +13,7 @@ use sluice_actors::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Site, request};
+use super::{Answer, Site, Subsystem as _, request};
 use crate::config::Config;
 
 const UNKNOWN_ID: &str = "00000000-0000-0000-0000-000000000000";

@@ -22,6 +22,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use futures_util::future::{BoxFuture, ready};
 use sluice_store::{
     Store,
     outputs::{self, Output},
@@ -39,9 +40,9 @@ pub use url::{OutputUrl, OutputUrlError, masked};
 
 use self::{progress::OutputProgress, task::OutputWork};
 use super::Directory;
-use crate::{Error, component::Component, outbound::Outbound};
-
-const NAME: &str = "outputs";
+use crate::{
+    Error, component::Component, metric::Metric, outbound::Outbound, subsystem::Subsystem,
+};
 
 /// The handle of all outputs: cheap to clone, safe to hold in a request handler.
 #[derive(Clone)]
@@ -53,6 +54,7 @@ struct OutputParts {
     settings: Arc<RestreamSettings>,
     store: Store,
     outbound: Outbound,
+    context: OutputContext,
     entries: Mutex<HashMap<Uuid, Entry>>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
@@ -72,9 +74,15 @@ impl fmt::Debug for Restreams {
 }
 
 impl Restreams {
-    pub fn new(settings: RestreamSettings, store: Store, outbound: Outbound) -> Self {
+    pub fn new(
+        settings: RestreamSettings,
+        store: Store,
+        outbound: Outbound,
+        context: OutputContext,
+    ) -> Self {
         Self {
             parts: Arc::new(OutputParts {
+                context,
                 settings: Arc::new(settings),
                 store,
                 outbound,
@@ -82,13 +90,6 @@ impl Restreams {
                 changes: watch::Sender::default(),
             }),
         }
-    }
-
-    /// Reads all rows, before the component starts.
-    pub async fn load(&self) -> Result<(), Error> {
-        let rows = outputs::all(&mut self.parts.store.read().await?).await?;
-        rows.into_iter().for_each(|row| self.changed(row));
-        Ok(())
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Uuid, Entry>> {
@@ -163,16 +164,51 @@ impl Restreams {
             (status, statuses.filter(|it| *it == status).count() as u64)
         })
     }
+}
+
+impl Subsystem for Restreams {
+    fn name(&self) -> &'static str {
+        "outputs"
+    }
+
+    /// Reads all rows.
+    fn load(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async {
+            let rows = outputs::all(&mut self.parts.store.read().await?).await?;
+            rows.into_iter().for_each(|row| self.changed(row));
+            Ok(())
+        })
+    }
 
     /// The component that keeps a task for each enabled output.
-    pub fn component(&self, site: OutputContext) -> Component {
+    fn components(&self) -> Vec<Component> {
         let restreams = self.clone();
-        Component::of_task(NAME, move || follow_rows(restreams.clone(), site.clone()))
+        vec![Component::of_task(self.name(), move || {
+            follow_rows(restreams.clone())
+        })]
+    }
+
+    fn metrics(&self) -> BoxFuture<'_, Result<Vec<Metric>, Error>> {
+        let counts = self.counts();
+        let metrics = vec![
+            Metric::by_label(
+                "live_outputs",
+                "Outputs of live inputs by what they do now",
+                "status",
+                counts.map(|(status, count)| (status.as_str(), count)),
+            ),
+            Metric::gauge(
+                "srt_output_panics",
+                "Connections to SRT targets that ended because the SRT library panicked at what the target sent",
+                sluice_ingest::srt::caller::panics(),
+            ),
+        ];
+        Box::pin(ready(Ok(metrics)))
     }
 }
 
 /// What outputs need of the process beside their handle.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct OutputContext {
     pub directory: Arc<Directory>,
     pub sessions: TaskTracker,
@@ -187,9 +223,10 @@ struct Running {
 }
 
 /// Starts and ends tasks as the rows say.
-async fn follow_rows(restreams: Restreams, site: OutputContext) {
+async fn follow_rows(restreams: Restreams) {
+    let context = &restreams.parts.context;
     let mut rows = restreams.parts.changes.subscribe();
-    let mut inputs = site.directory.follow();
+    let mut inputs = context.directory.follow();
     let mut running: HashMap<Uuid, Running> = HashMap::new();
     loop {
         rows.mark_unchanged();
@@ -203,13 +240,13 @@ async fn follow_rows(restreams: Restreams, site: OutputContext) {
         running.retain(|id, task| {
             let wanted = wanted.get(id);
             wanted.is_some_and(|entry| {
-                let is_known = site.directory.by_input(entry.row.input_id).is_some();
+                let is_known = context.directory.by_input(entry.row.input_id).is_some();
                 is_known && Arc::ptr_eq(&entry.progress, &task.progress)
             })
         });
         for (id, entry) in wanted {
             if !running.contains_key(&id)
-                && let Some(task) = start(&restreams, &site, entry)
+                && let Some(task) = start(&restreams, entry)
             {
                 running.insert(id, task);
             }
@@ -221,14 +258,15 @@ async fn follow_rows(restreams: Restreams, site: OutputContext) {
             changed = inputs.changed() => if changed.is_err() {
                 return;
             },
-            () = site.stop.cancelled() => return,
+            () = context.stop.cancelled() => return,
         }
     }
 }
 
 /// `None` while its input is not known.
-fn start(restreams: &Restreams, site: &OutputContext, entry: Entry) -> Option<Running> {
-    let playback = site.directory.by_input(entry.row.input_id)?;
+fn start(restreams: &Restreams, entry: Entry) -> Option<Running> {
+    let context = &restreams.parts.context;
+    let playback = context.directory.by_input(entry.row.input_id)?;
     let over = CancellationToken::new();
     let work = OutputWork {
         output_id: entry.row.id,
@@ -238,9 +276,9 @@ fn start(restreams: &Restreams, site: &OutputContext, entry: Entry) -> Option<Ru
         outbound: restreams.parts.outbound.clone(),
         settings: Arc::clone(&restreams.parts.settings),
         over: over.clone(),
-        stop: site.stop.clone(),
+        stop: context.stop.clone(),
     };
-    site.sessions.spawn(work.run());
+    context.sessions.spawn(work.run());
     Some(Running {
         progress: entry.progress,
         _over: over.drop_guard(),

@@ -90,7 +90,7 @@ async fn a_service_that_stops_gives_a_stream_back_untouched() {
     site.until_recorded(stream.id, 2).await;
     // More often than a row may be claimed without an end.
     for times in 1..5 {
-        site.streams.drain();
+        site.streams.drain().await;
         site.streams.close().await;
         assert_eq!(site.workers.running.load(SeqCst), 0);
         site.root.stop_gracefully().await.unwrap();

@@ -30,6 +30,7 @@ use crate::{
     durable::workers::Workers,
     events::tests::feed,
     fixtures::{account, until},
+    subsystem::Subsystem as _,
     tree::{self, Root},
 };
 

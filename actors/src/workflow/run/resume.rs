@@ -5,22 +5,19 @@ use std::sync::Arc;
 use sluice_media::workflow::{Kind, Node};
 use sluice_store::{
     now_ms,
-    work::Lease,
     workflows::{self, Step},
 };
 
 use super::{
-    super::{WorkflowServices, buffer::Buffer, definition, operation::Destination, path::Path},
-    MOST_FACTS, PendingChange, RunTraversal, makes_buffer,
+    super::{buffer::Buffer, definition, operation::Destination, path::Path},
+    MOST_FACTS, PendingChange, RunTask, RunTraversal, makes_buffer,
 };
 use crate::durable::step_error::{OwnerError, StepError};
 
 impl<'s> RunTraversal<'s> {
     /// The run as far as its journal goes, with the buffer that it had.
-    pub(super) async fn open(
-        services: &'s WorkflowServices,
-        lease: &'s Lease,
-    ) -> Result<Self, OwnerError> {
+    pub(super) async fn open(task: &'s RunTask) -> Result<Self, OwnerError> {
+        let (services, lease) = (&*task.services, &task.lease);
         let mut reader = services.store.read().await?;
         let run = workflows::by_id(&mut reader, lease.id).await?;
         let definition = definition::load(&mut reader, &run).await?;
@@ -30,6 +27,7 @@ impl<'s> RunTraversal<'s> {
             buffer: Buffer::input(&run)?,
             services,
             lease,
+            guard: &task.guard,
             run: Arc::new(run),
             definition,
             path: Path::default(),

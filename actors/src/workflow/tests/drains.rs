@@ -18,7 +18,7 @@ async fn runs_stop_at_their_next_step_and_go_on_after_the_start() {
         let (workflows, id) = (site.workflows.clone(), run.id);
         tokio::spawn(async move { workflows.wait(id, Instant::now() + PATIENCE).await })
     };
-    site.workflows.drain();
+    site.workflows.drain().await;
     let answered = waiting.await.unwrap().unwrap();
     assert_eq!(
         answered.status,

@@ -41,6 +41,7 @@ use crate::{
     component::ComponentStatuses,
     events::tests::feed,
     fixtures::{PATIENCE, account, open_store, until},
+    subsystem::Subsystem as _,
     tree::{self, Root},
     video::{StreamSettings, VideoStreams},
 };

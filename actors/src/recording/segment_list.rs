@@ -21,7 +21,7 @@ use sluice_media::hls::{
 };
 use tracing::debug;
 
-use super::writer::INDEX;
+use crate::live::RECORDING_INDEX;
 
 /// Of the box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
@@ -30,27 +30,27 @@ const BATCH: usize = 1 << 20;
 
 /// Where the bytes of a segment are.
 #[derive(Clone, Debug)]
-pub(super) enum Medium {
+pub(crate) enum Medium {
     File(PathBuf),
     Memory(Bytes),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct StoredSegment {
+pub(crate) struct StoredSegment {
     pub segment: SegmentEntry,
     pub medium: Medium,
 }
 
 /// An init section, and what is said of it.
 #[derive(Clone, Debug)]
-pub(super) struct InitBytes {
+pub(crate) struct InitBytes {
     pub info: Arc<StreamInfo>,
     pub bytes: Bytes,
 }
 
 /// See the module documentation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SegmentList {
+pub(crate) struct SegmentList {
     pub inits: BTreeMap<u32, InitBytes>,
     /// In order.
     pub takes: Vec<StoredSegment>,
@@ -65,7 +65,7 @@ struct Piece {
 }
 
 /// A file that can be made.
-pub(super) struct MovieFile {
+pub(crate) struct MovieFile {
     pub header: MovieHeader,
     /// On the broadcast's timeline.
     pub start_90k: i64,
@@ -88,8 +88,8 @@ struct FoundFragment {
 
 impl SegmentList {
     /// What a folder holds. `NotFound` when there is no index in it.
-    pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let index = std::fs::read(folder.join(INDEX))?;
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        let index = std::fs::read(folder.join(RECORDING_INDEX))?;
         let mut list = Self::default();
         let mut segments = BTreeMap::new();
         for entry in record::decode(&index) {
@@ -116,7 +116,7 @@ impl SegmentList {
     }
 
     /// The file that begins with the take `from`: as far as codecs and tracks hold. `None` without any media.
-    pub(super) fn cut(&self, from: usize) -> io::Result<Option<MovieFile>> {
+    pub(crate) fn cut(&self, from: usize) -> io::Result<Option<MovieFile>> {
         let mut splice = Splice::new(self);
         let mut next = None;
         for (index, take) in self.takes.iter().enumerate().skip(from) {
@@ -136,7 +136,7 @@ impl SegmentList {
 
     /// A file from the last frame that a decoder can start with at or before `start_90k` to the part that holds `end_90k`.
     /// `None` without any media there; `Err` names codecs that changed in between.
-    pub(super) fn clip(
+    pub(crate) fn clip(
         &self,
         start_90k: i64,
         end_90k: i64,
@@ -251,7 +251,7 @@ const MOST_LOOK_BACK: usize = 16;
 
 /// The codecs are others in the middle of what was asked for.
 #[derive(Debug)]
-pub(super) struct CodecChange;
+pub(crate) struct CodecChange;
 
 fn begins(found: &[FoundFragment], start_90k: i64) -> bool {
     found
@@ -431,7 +431,7 @@ impl<'m> OpenSegment<'m> {
 }
 
 /// The bytes of a file behind its header, a batch at a time.
-pub(super) struct Payload {
+pub(crate) struct Payload {
     segments: Arc<SegmentList>,
     pieces: std::vec::IntoIter<Piece>,
     open: Option<(usize, Opened)>,
@@ -444,7 +444,7 @@ enum Opened {
 }
 
 impl Payload {
-    pub(super) fn new(segments: Arc<SegmentList>, cut: &mut MovieFile) -> Self {
+    pub(crate) fn new(segments: Arc<SegmentList>, cut: &mut MovieFile) -> Self {
         Self {
             segments,
             pieces: std::mem::take(&mut cut.pieces).into_iter(),
@@ -454,7 +454,7 @@ impl Payload {
     }
 
     /// The next bytes; none at the end. `NotFound` when a segment has gone meanwhile.
-    pub(super) fn batch(&mut self) -> io::Result<Bytes> {
+    pub(crate) fn batch(&mut self) -> io::Result<Bytes> {
         let mut batch = Vec::with_capacity(BATCH);
         while batch.len() < BATCH {
             let Some(piece) = self.left.take().or_else(|| self.pieces.next()) else {

@@ -21,7 +21,7 @@ pub(crate) async fn stream_ended(
 }
 
 /// A file of a recording is there, and its stream, if it has one. Nothing when the file was deleted meanwhile.
-pub(super) async fn ready(
+pub(crate) async fn ready(
     tx: &mut Tx<'_>,
     recording: &Recording,
     file: &RecordingFile,

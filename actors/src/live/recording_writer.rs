@@ -27,17 +27,25 @@ use sluice_store::Store;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::super::{
+use super::{
     ledger::{self, Ledger},
     segment_store::Body,
 };
 
 /// The index's name inside a recording's folder.
-pub(super) const INDEX: &str = "recording.index";
+pub(crate) const RECORDING_INDEX: &str = "recording.index";
 
-/// What writer_context need of the process.
+/// Below the data folder.
+const FOLDER: &str = "recordings";
+
+/// Folder that holds the folders of all recordings.
+pub(crate) fn recording_folder(store: &Store) -> PathBuf {
+    store.data_dir().join(FOLDER)
+}
+
+/// Parts of the process that a recording writer needs.
 #[derive(Clone)]
-pub(in crate::live) struct WriterContext {
+pub(super) struct WriterContext {
     /// `{data_dir}/recordings`
     pub folder: PathBuf,
     pub store: Store,
@@ -81,7 +89,7 @@ struct Init {
 
 /// What the disk thread does for a recording_writer, after what it tells of was written.
 #[derive(Debug)]
-pub(in crate::live) enum WriterJob {
+pub(super) enum WriterJob {
     Init(u32),
     /// A segment has its first part, or all of them.
     Segment(SegmentEntry),
@@ -92,7 +100,7 @@ pub(in crate::live) enum WriterJob {
 }
 
 impl RecordingWriter {
-    pub(in crate::live) fn new(site: WriterContext, input_id: Uuid, header: &Header) -> Self {
+    pub(super) fn new(site: WriterContext, input_id: Uuid, header: &Header) -> Self {
         Self {
             folder: site.folder.join(&header.broadcast),
             known: Mutex::new(Known {
@@ -110,14 +118,14 @@ impl RecordingWriter {
 
     /// What an earlier process recorded of a broadcast that goes on; `None` when it recorded nothing. Segments from
     /// `first_lost` on are not listed: a power loss may have damaged them.
-    pub(in crate::live) fn load(
+    pub(super) fn load(
         site: WriterContext,
         input_id: Uuid,
         header: &Header,
         first_lost: Option<u64>,
     ) -> Option<Self> {
         let recording_writer = Self::new(site, input_id, header);
-        let index = fs::read(recording_writer.folder.join(INDEX)).ok()?;
+        let index = fs::read(recording_writer.folder.join(RECORDING_INDEX)).ok()?;
         let mut segments = BTreeMap::new();
         let mut known = recording_writer.known();
         for entry in record::decode(&index) {
@@ -175,21 +183,21 @@ impl RecordingWriter {
         })
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Closed segments, in order.
-    pub(super) fn segments(&self) -> Vec<SegmentEntry> {
+    pub(crate) fn segments(&self) -> Vec<SegmentEntry> {
         self.known().segments.clone()
     }
 
-    pub(super) fn info(&self, init: u32) -> Option<Arc<StreamInfo>> {
+    pub(crate) fn info(&self, init: u32) -> Option<Arc<StreamInfo>> {
         self.known().inits.get(&init).map(|it| it.info.clone())
     }
 
     /// The packager gave out an init section.
-    pub(in crate::live) fn note_init(&self, init: &InitSection) {
+    pub(super) fn note_init(&self, init: &InitSection) {
         let noted = Init {
             info: init.info.clone(),
             len: init.data.len() as u64,
@@ -198,7 +206,7 @@ impl RecordingWriter {
     }
 
     /// A closed segment may be seen; again is fine.
-    pub(in crate::live) fn list(&self, segment: &Segment) {
+    pub(super) fn list(&self, segment: &Segment) {
         let mut known = self.known();
         let is_next = known
             .segments
@@ -210,7 +218,7 @@ impl RecordingWriter {
     }
 
     /// Tells the store that this broadcast is recorded; again is fine.
-    pub(in crate::live) fn announce(&self) {
+    pub(super) fn announce(&self) {
         self.site.ledger.note(ledger::Entry::RecordingBegun {
             input_id: self.input_id,
             broadcast: self.header.broadcast.clone(),
@@ -219,7 +227,7 @@ impl RecordingWriter {
     }
 
     /// Carries out a job; `ring` is the folder of the broadcast's window. Blocks.
-    pub(in crate::live) fn carry_out(&self, job: WriterJob, ring: &Path) {
+    pub(super) fn carry_out(&self, job: WriterJob, ring: &Path) {
         if let WriterJob::End(at_ms) = job {
             return self.end(at_ms);
         }
@@ -304,7 +312,7 @@ impl RecordingWriter {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
-        let path = self.folder.join(INDEX);
+        let path = self.folder.join(RECORDING_INDEX);
         let was = fs::read(&path).unwrap_or_default();
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if was.last().is_some_and(|last| *last != b'\n') {
@@ -343,7 +351,7 @@ impl RecordingWriter {
     }
 
     /// Everything that belongs to the recording has been written: it becomes work.
-    pub(in crate::live) fn end(&self, at_ms: i64) {
+    pub(super) fn end(&self, at_ms: i64) {
         let _ = self.write(&Entry::Ended);
         info!(input = %self.input_id, broadcast = self.header.broadcast, "the recording is over");
         self.site.ledger.note(ledger::Entry::RecordingEnded {

@@ -17,8 +17,10 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::{
-    super::{ledger, playback::Directory, unix_ms},
-    writer::{INDEX, WriterContext},
+    ledger,
+    playback::Directory,
+    recording_writer::{RECORDING_INDEX, WriterContext},
+    unix_ms,
 };
 
 const EVERY: Duration = Duration::from_secs(30);
@@ -31,12 +33,12 @@ const UNKNOWN_KEPT: Duration = Duration::from_secs(3_600);
 
 /// Tells the store of every recording on the disk, and which of them are over: a crash may have come between a folder and its
 /// row. Blocks.
-pub(in crate::live) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()> {
+pub(super) fn recover(site: &WriterContext, on_air: &[String]) -> io::Result<()> {
     for folder in folders(&site.folder)? {
         let Some((input_id, broadcast, started_ms)) = begun(&folder) else {
             continue;
         };
-        let last_ms = fs::metadata(folder.join(INDEX))
+        let last_ms = fs::metadata(folder.join(RECORDING_INDEX))
             .and_then(|index| index.modified())
             .map_or(started_ms, unix_ms_of);
         site.ledger.note(ledger::Entry::RecordingBegun {
@@ -57,7 +59,7 @@ pub(in crate::live) fn recover(site: &WriterContext, on_air: &[String]) -> io::R
 
 /// Input, broadcast and beginning of what a folder holds.
 fn begun(folder: &Path) -> Option<(Uuid, String, i64)> {
-    let index = fs::read(folder.join(INDEX)).ok()?;
+    let index = fs::read(folder.join(RECORDING_INDEX)).ok()?;
     let Some(Entry::Begun { input, header }) = record::decode(&index).next() else {
         return None;
     };
@@ -67,7 +69,7 @@ fn begun(folder: &Path) -> Option<(Uuid, String, i64)> {
 }
 
 /// Removes folders that nothing needs, until `stop`.
-pub(in crate::live) async fn run(
+pub(super) async fn run(
     site: WriterContext,
     directory: Arc<Directory>,
     linger: Duration,
@@ -113,7 +115,7 @@ async fn sweep(
     linger: Duration,
 ) -> Result<(), StoreError> {
     let at = site.folder.clone();
-    let found = super::storing::blocking(move || folders(&at)).await?;
+    let found = blocking(move || folders(&at)).await?;
     for folder in found {
         let Some(broadcast) = folder.file_name().and_then(|name| name.to_str()) else {
             continue;
@@ -121,7 +123,7 @@ async fn sweep(
         if !is_shown(directory, broadcast)
             && !is_needed(&site.store, &folder, broadcast, linger).await?
         {
-            super::storing::blocking(move || fs::remove_dir_all(folder)).await?;
+            blocking(move || fs::remove_dir_all(folder)).await?;
         }
     }
     Ok(())
@@ -186,4 +188,17 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Runs what blocks on tokio's blocking pool.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StoreError::Internal(format!("work on a recording: {error}")))?;
+    done.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::NotFound("recorded media"),
+        _ => StoreError::Internal(format!("recorded media cannot be read: {error}")),
+    })
 }

@@ -15,18 +15,17 @@ use sluice_store::{
 };
 
 use super::{
-    super::{
-        playback::{Playback, View},
-        segment_store::Body,
-    },
     Recordings,
     segment_list::{CodecChange, InitBytes, Medium, MovieFile, SegmentList, StoredSegment},
-    storing::{blocking, sealed},
+    storing::sealed,
     task::MP4,
 };
-use crate::durable::{
-    step_error::with_patience,
-    stored::{UnstoredResult, keep},
+use crate::{
+    durable::{
+        step_error::with_patience,
+        stored::{UnstoredResult, keep},
+    },
+    live::{Body, Playback, View, recording_folders::blocking},
 };
 
 /// A point of a broadcast.

@@ -1,13 +1,14 @@
 //! From a [`SegmentList`]'s cut to a blob: the header, then the payloads as they are. Memory is bounded by a batch and the tables.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use sluice_store::{Error as StoreError, Store, blob::Sealed};
 
 use super::segment_list::{MovieFile, Payload, SegmentList};
+use crate::live::recording_folders::blocking;
 
 /// Writes the file of a cut; the cut is of no use for another one afterwards.
-pub(super) async fn sealed(
+pub(crate) async fn sealed(
     store: &Store,
     segments: Arc<SegmentList>,
     cut: &mut MovieFile,
@@ -28,17 +29,4 @@ pub(super) async fn sealed(
         payload = returned;
         spool.write(batch).await?;
     }
-}
-
-/// Runs what blocks on tokio's blocking pool.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StoreError::Internal(format!("work on a recording: {error}")))?;
-    done.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::NotFound("recorded media"),
-        _ => StoreError::Internal(format!("recorded media cannot be read: {error}")),
-    })
 }

@@ -7,40 +7,31 @@
 //!
 //! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored fragments,
 //! and anyone who dies over it is followed by another, who goes on behind the last stored file.
-
-mod announcement;
 mod clip;
 mod segment_list;
 mod settings;
 mod storing;
-mod sweep;
 mod task;
-mod writer;
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
+use futures_util::future::{BoxFuture, ready};
 use sluice_store::{Store, Tx, Work, jobs::Allowance, recordings, work::Lease};
 use tokio::sync::Semaphore;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::debug;
 use uuid::Uuid;
 
-use crate::{
-    component::{ActorHandle, Component},
-    registry::{self, Entity, Registry},
-    video::VideoStreams,
-};
-use task::{RecordingOwner, RecordingTask};
-
-pub(crate) use announcement::stream_ended;
 pub use clip::{Clip, ClipError, Moment, NewClip};
 pub use settings::RecordingSettings;
-pub(super) use sweep::{recover, run as run_sweep};
-pub use writer::RecordingWriter;
-pub(super) use writer::{WriterContext, WriterJob};
+use task::{RecordingOwner, RecordingTask};
 
-/// Below the data folder.
-const FOLDER: &str = "recordings";
+use crate::{
+    component::Component,
+    durable::{registry_handle::RegistryHandle, shutdown::WorkGuard},
+    live::recording_folder,
+    registry::Entity,
+    subsystem::Subsystem,
+    video::VideoStreams,
+};
 
 /// What an account's plan allows, by the plan's name.
 pub type Allowances = Arc<dyn Fn(&str) -> Allowance + Send + Sync>;
@@ -63,16 +54,13 @@ struct RecordingServices {
     clean: fn(&str) -> String,
     /// For clips cut at a time.
     clips: Semaphore,
-    draining: CancellationToken,
-    /// Recordings that are worked on.
-    walks: TaskTracker,
-    handle: ActorHandle<Registry<Recording>>,
+    registry: RegistryHandle<Recording>,
 }
 
 impl fmt::Debug for Recordings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recordings")
-            .field("handle", &self.services.handle)
+            .field("registry", &self.services.registry)
             .finish_non_exhaustive()
     }
 }
@@ -90,50 +78,42 @@ impl Recordings {
             services: Arc::new(RecordingServices {
                 clips: Semaphore::new(settings.max_clips),
                 settings,
-                folder: folder_of(&store),
+                folder: recording_folder(&store),
                 store,
                 streams,
                 allowances,
                 clean,
-                draining: CancellationToken::new(),
-                walks: TaskTracker::new(),
-                handle: ActorHandle::default(),
+                registry: RegistryHandle::new(),
             }),
         }
     }
+}
 
-    /// The components that run it.
-    pub fn components(&self) -> Vec<Component> {
-        let args = registry::Args {
-            entity: Recording(self.services.clone()),
-            store: self.services.store.clone(),
-            max_active: self.services.settings.max_active,
-            lease: self.services.settings.lease,
-        };
-        vec![Component::new(
-            "recordings",
-            args,
-            registry::MAILBOX,
-            self.services.handle.clone(),
+impl Subsystem for Recordings {
+    fn name(&self) -> &'static str {
+        "recordings"
+    }
+
+    fn components(&self) -> Vec<Component> {
+        let services = &self.services;
+        vec![services.registry.component(
+            self.name(),
+            Recording(services.clone()),
+            &services.store,
+            services.settings.max_active,
+            services.settings.lease,
         )]
     }
 
-    /// No recording is begun to be stored any more, and those under way stop; the next start goes on.
-    pub fn drain(&self) {
-        self.services.draining.cancel();
+    /// Recordings in flight stop, and continue behind their last stored file at the next start.
+    fn drain(&self) -> BoxFuture<'_, ()> {
+        self.services.registry.drain();
+        Box::pin(ready(()))
     }
 
-    /// Returns when no recording is worked on any more, after [`Self::drain`].
-    pub async fn close(&self) {
-        self.services.walks.close();
-        self.services.walks.wait().await;
-        debug!("no recording is under way");
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.services.registry.close())
     }
-}
-
-/// Where the folders of all recordings lie.
-pub(super) fn folder_of(store: &Store) -> PathBuf {
-    store.data_dir().join(FOLDER)
 }
 
 /// Recordings, as their registry sees them.
@@ -144,15 +124,11 @@ impl Entity for Recording {
     const KIND: &'static str = recordings::KIND;
     type Owner = RecordingOwner;
 
-    fn takes_work(&self) -> bool {
-        !self.0.draining.is_cancelled()
-    }
-
-    fn owner(&self, lease: Lease) -> RecordingTask {
+    fn owner(&self, lease: Lease, guard: WorkGuard) -> RecordingTask {
         RecordingTask {
             services: self.0.clone(),
             lease,
-            _walking: self.0.walks.token(),
+            guard,
         }
     }
 

@@ -21,21 +21,22 @@ use sluice_store::{
     video::{self, Access, CustomRendition, NewStream, Stream, StreamSource, Submitted},
     work::Lease,
 };
-use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{info, warn};
 
 use super::{
-    RecordingServices, announcement,
+    RecordingServices,
     segment_list::{MovieFile, SegmentList},
-    storing::{blocking, sealed},
-    writer::INDEX,
+    storing::sealed,
 };
 use crate::{
     durable::{
         owner::{RowOwner, RowTask, begin},
+        shutdown::WorkGuard,
         step_error::{OwnerError, with_patience},
         stored::{UnstoredResult, keep},
     },
+    events::recording_ready,
+    live::{RECORDING_INDEX, recording_folders::blocking},
     video::SEGMENT_DURATION_S,
 };
 
@@ -52,7 +53,7 @@ pub(crate) struct RecordingTask {
     pub(super) services: Arc<RecordingServices>,
     pub(super) lease: Lease,
     /// Until the row has ended or is given back.
-    pub(super) _walking: TaskTrackerToken,
+    pub(super) guard: WorkGuard,
 }
 
 impl RowTask for RecordingTask {
@@ -68,7 +69,7 @@ impl RowTask for RecordingTask {
         let worked = tokio::select! {
             biased;
             worked = work(&self.services, &self.lease) => worked,
-            () = self.services.draining.cancelled() => return Err(OwnerError::Drained),
+            () = self.guard.drained() => return Err(OwnerError::Drained),
         };
         let error = match worked {
             Ok(()) => return Ok(()),
@@ -114,7 +115,7 @@ async fn work(services: &RecordingServices, lease: &Lease) -> Result<(), StoreEr
     drop(reader);
     let folder = services.folder.join(&recording.broadcast);
     let path = folder.clone();
-    let is_there = blocking(move || std::fs::exists(path.join(INDEX))).await?;
+    let is_there = blocking(move || std::fs::exists(path.join(RECORDING_INDEX))).await?;
     begin().await?;
     if is_there {
         store_files(services, lease, &recording, done).await?;
@@ -268,7 +269,7 @@ impl Part {
         };
         recordings::stored(tx, &self.lease, &stored).await?;
         match stored.is_settled {
-            true => announcement::ready(tx, recording, &stored, now_ms).await,
+            true => recording_ready::ready(tx, recording, &stored, now_ms).await,
             false => Ok(()),
         }
     }
