@@ -18,6 +18,7 @@ use std::{
 
 use bytes::Bytes;
 use sluice_media::hls::names;
+use tokio::sync::watch;
 
 use super::recording_writer::{RecordingWriter, WriterJob};
 
@@ -38,7 +39,7 @@ pub(super) struct Disk {
 
 struct Shared {
     /// The newest job that is done.
-    persisted: AtomicU64,
+    persisted: watch::Sender<u64>,
     sent: AtomicU64,
     /// The newest job that found the queue full: only a later rebuild makes up for it.
     lost: AtomicU64,
@@ -95,7 +96,7 @@ impl Disk {
     pub fn start(folder: PathBuf) -> io::Result<Self> {
         let (jobs, queue) = sync_channel(QUEUE);
         let shared = Arc::new(Shared {
-            persisted: AtomicU64::new(0),
+            persisted: watch::Sender::default(),
             sent: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             healthy: AtomicBool::new(true),
@@ -144,7 +145,14 @@ impl Disk {
 
     /// The newest job that is done.
     pub fn persisted(&self) -> u64 {
-        self.shared.persisted.load(Ordering::Acquire)
+        *self.shared.persisted.borrow()
+    }
+
+    /// Returns once a job and all before it are done.
+    pub async fn wait_for(&self, number: u64) {
+        let mut persisted = self.shared.persisted.subscribe();
+        let done = persisted.wait_for(|newest| *newest >= number).await;
+        done.expect("the sender is shared with this handle");
     }
 
     /// `false` from a failure until a rebuild has succeeded.
@@ -202,7 +210,7 @@ fn run(mut writer: Writer, queue: &Receiver<(u64, Job)>, shared: &Shared) {
                 Err(error) => shared.fail(error.to_string()),
             }
         }
-        shared.persisted.store(number, Ordering::Release);
+        shared.persisted.send_replace(number);
         if let Some(nudge) = shared
             .nudge
             .lock()

@@ -123,11 +123,7 @@ impl Actor for LiveInput {
             let Some(broadcast) = &self.broadcast else {
                 return Ok(());
             };
-            let written = async {
-                while broadcast.disk().persisted() < last {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            };
+            let written = broadcast.disk().wait_for(last);
             if tokio::time::timeout(FLUSH_TIMEOUT, written).await.is_err() {
                 warn!(input = %self.args.row.id, "the last parts could not be written before the stop");
             }
