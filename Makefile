@@ -47,7 +47,7 @@ test: needs-test lint test-rust test-web test-browser test-proxies test-deb ## a
 
 test-deb: needs-deb web ## install, upgrade and purge the Debian package in a new Debian root (part of `make test`; as root)
 	$(CARGO) build --locked
-	@BINARY=target/debug/sluice packaging/deb/test.sh
+	@BINARY=$(or $(CARGO_TARGET_DIR),target)/debug/sluice packaging/deb/test.sh
 
 corpus: needs-test web ## only the files that were made to break image libraries, with a table (part of `make test`)
 	$(CARGO) test --locked --test corpus -- --nocapture
