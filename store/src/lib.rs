@@ -7,58 +7,31 @@
 //! - Changes survive the death of the process and of the machine once [`Store::write`] has returned.
 //! - Times are `i64` milliseconds since 1970 UTC and are passed by the caller; secrets are stored as hashes.
 
-pub mod accounts;
-pub mod api_keys;
-pub mod archive;
 pub mod backup;
 pub mod blob;
-pub mod blobs;
-pub mod broadcasts;
-pub mod credentials;
-pub mod deliveries;
-pub mod delivery_keys;
 pub mod events;
-pub mod files;
-pub mod folders;
-pub mod idempotency;
-pub mod installation;
 pub mod jobs;
-pub mod lineage;
-pub mod live_connections;
-pub mod live_inputs;
-pub mod operations;
-pub mod outputs;
-pub mod playback_keys;
-pub mod presets;
-pub mod recordings;
-pub mod sessions;
-pub mod shares;
-pub mod storage;
-mod turns;
-pub mod tus;
-pub mod uploads;
-pub mod users;
 pub mod video;
 pub mod webhooks;
 pub mod work;
 pub mod workflows;
 
-mod bootstrap;
-mod connection;
-mod copy;
+mod database;
+mod delivery;
 mod error;
-mod folder;
-mod maintenance;
-mod migrate;
-mod month;
-mod page;
-mod rows;
+mod file;
+mod identity;
+mod live;
+mod metering;
 mod settings;
-mod store;
-mod unit;
-mod writer;
 
 use std::time::Duration;
+
+pub use delivery::{delivery_keys, presets};
+pub use file::{archive, blobs, files, folders, lineage, shares, storage, tus, uploads};
+pub use identity::{accounts, api_keys, credentials, idempotency, installation, sessions, users};
+pub use live::{broadcasts, live_connections, live_inputs, outputs, playback_keys, recordings};
+pub use metering::{deliveries, operations};
 
 pub use bootstrap::{Bootstrap, FirstCredentials, bootstrap, first_credentials_shown};
 pub use connection::{Connection, Reader, Tx};
@@ -68,6 +41,11 @@ pub use month::Month;
 pub use page::{Cursor, Listed, Page};
 pub use settings::StoreSettings;
 pub use store::{DiskSpace, Statistics, Store, Work, WriteFailure};
+
+use database::{connection, copy, migrate, page, rows, store, turns, unit, writer};
+use file::folder;
+use identity::bootstrap;
+use metering::month;
 
 /// The machine's clock: milliseconds since 1970 UTC, as the rows hold it.
 pub fn now_ms() -> i64 {

@@ -1,0 +1,4 @@
+//! Image delivery: keys and presets.
+
+pub mod delivery_keys;
+pub mod presets;

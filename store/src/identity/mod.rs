@@ -1,0 +1,10 @@
+//! Accounts and who may act for them: users, sessions, API keys, and the secrets that they show.
+
+pub mod accounts;
+pub mod api_keys;
+pub(crate) mod bootstrap;
+pub mod credentials;
+pub mod idempotency;
+pub mod installation;
+pub mod sessions;
+pub mod users;

@@ -1,0 +1,8 @@
+//! Live inputs: their broadcasts, connections, outputs, recordings, and the keys of playback.
+
+pub mod broadcasts;
+pub mod live_connections;
+pub mod live_inputs;
+pub mod outputs;
+pub mod playback_keys;
+pub mod recordings;

@@ -1,0 +1,5 @@
+//! Monthly meters: deliveries and media operations.
+
+pub mod deliveries;
+pub(crate) mod month;
+pub mod operations;
