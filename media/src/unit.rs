@@ -23,6 +23,17 @@ pub enum Unit {
     Audio(AudioUnit),
 }
 
+impl Unit {
+    /// Bytes of the payload; a configuration has none.
+    pub fn media_len(&self) -> u64 {
+        match self {
+            Self::VideoConfig(_) | Self::AudioConfig(_) => 0,
+            Self::Video(unit) => unit.data.len() as u64,
+            Self::Audio(unit) => unit.data.len() as u64,
+        }
+    }
+}
+
 /// One coded frame, in decode order.
 #[derive(Clone, Debug)]
 pub struct VideoUnit {

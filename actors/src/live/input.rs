@@ -14,7 +14,10 @@ use kameo::{
 };
 use sluice_ingest::publish::{Ended, PublishRequest, SessionReport};
 use sluice_media::{hls::Header, meter::Meter, unit::Unit};
-use sluice_store::live_inputs::{LiveInput as InputRow, RecordMode};
+use sluice_store::{
+    broadcasts::Totals,
+    live_inputs::{LiveInput as InputRow, RecordMode},
+};
 use tracing::{error, info, warn};
 
 use super::{
@@ -38,6 +41,8 @@ const FIRST_TARGET_DURATION_S: u32 = 4;
 const TICK: Duration = Duration::from_millis(500);
 /// Health is measured all the time and put into words this often.
 const HEALTH_EVERY_MS: i64 = 1_000;
+/// How often the totals of a broadcast are noted; what a killed process had not noted is lost.
+const TOTALS_EVERY_MS: i64 = 10_000;
 /// How long a stopping input waits for its last parts to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// An ended session whose end was not told counts as dropped after this long.
@@ -70,6 +75,9 @@ pub(super) struct LiveInput {
     conflicts: u64,
     conflict_addresses: Vec<String>,
     health_due_ms: i64,
+    /// Since they were last noted.
+    totals: Totals,
+    totals_due_ms: i64,
 }
 
 impl std::fmt::Debug for LiveInput {
@@ -99,6 +107,8 @@ impl Actor for LiveInput {
             conflicts: 0,
             conflict_addresses: Vec::new(),
             health_due_ms: 0,
+            totals: Totals::default(),
+            totals_due_ms: 0,
             args,
         };
         this.take_up_published();
@@ -243,6 +253,7 @@ impl LiveInput {
             self.end_broadcast(now_ms);
         } else {
             broadcast.note_session_end(now_ms);
+            self.note_totals(now_ms);
             self.wait_for_encoder(now_ms);
             self.publish();
         }
@@ -264,14 +275,32 @@ impl LiveInput {
         });
     }
 
+    fn note_totals(&mut self, now_ms: i64) {
+        let totals = std::mem::take(&mut self.totals);
+        self.totals_due_ms = now_ms + TOTALS_EVERY_MS;
+        if let Some(broadcast) = &self.broadcast {
+            let header = broadcast.header();
+            self.args.services.ledger.note(Entry::Totals {
+                broadcast: header.broadcast.clone(),
+                fence: header.fence as i64,
+                totals,
+                at_ms: broadcast.last_media_ms().unwrap_or(now_ms),
+            });
+        }
+    }
+
     fn end_broadcast(&mut self, now_ms: i64) {
         let Some(broadcast) = self.broadcast.as_mut() else {
             return;
         };
         let ended_ms = broadcast.last_media_ms().unwrap_or(now_ms);
         broadcast.end(ended_ms, now_ms);
-        let header = broadcast.header();
         let target_duration_s = broadcast.next_target_duration_s();
+        self.note_totals(now_ms);
+        let Some(broadcast) = &self.broadcast else {
+            return;
+        };
+        let header = broadcast.header();
         info!(input = %self.args.row.id, broadcast = header.broadcast, "broadcast ended");
         self.args.services.ledger.note(Entry::Ended {
             input_id: self.args.row.id,
@@ -330,7 +359,7 @@ impl LiveInput {
             .is_some_and(|session| session.ticket.generation == generation)
     }
 
-    fn publish_health(&self, now_ms: i64) {
+    fn publish_health(&mut self, now_ms: i64) {
         let Some(broadcast) = self
             .broadcast
             .as_ref()
@@ -341,11 +370,13 @@ impl LiveInput {
         };
         let trouble = self.args.services.store.write_failure();
         let is_counted = self.args.services.settings.count_viewers;
+        let viewers = is_counted.then(|| self.args.playback.viewers(now_ms));
+        self.totals.peak_viewers = self.totals.peak_viewers.max(viewers);
         self.args.playback.set_health(Some(Health::of(Facts {
             session: self.session.as_ref(),
             broadcast,
             measured: self.meter.snapshot(now_ms),
-            viewers: is_counted.then(|| self.args.playback.viewers(now_ms)),
+            viewers,
             sessions: self.sessions,
             conflicts: self.conflicts,
             conflict_addresses: &self.conflict_addresses,
@@ -421,6 +452,7 @@ impl Message<Deliver> for LiveInput {
         if let Some(broadcast) = &mut self.broadcast {
             for unit in deliver.units {
                 self.meter.observe(&unit, now_ms);
+                self.totals.bytes += unit.media_len();
                 broadcast.push(unit, now_ms);
             }
         }
@@ -580,6 +612,9 @@ impl Message<Tick> for LiveInput {
         if now_ms >= self.health_due_ms {
             self.publish_health(now_ms);
             self.health_due_ms = now_ms + HEALTH_EVERY_MS;
+        }
+        if now_ms >= self.totals_due_ms && self.session.is_some() {
+            self.note_totals(now_ms);
         }
     }
 }

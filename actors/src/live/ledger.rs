@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use sluice_store::{Error as StoreError, Store, Tx, broadcasts, live_inputs, recordings};
+use sluice_store::{
+    Error as StoreError, Store, Tx,
+    broadcasts::{self, Totals},
+    live_inputs, recordings,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -45,6 +49,13 @@ pub(super) enum Entry {
         input_id: Uuid,
         connection_id: Uuid,
         reason: Parting,
+    },
+    /// Adds to the totals of a broadcast.
+    Totals {
+        broadcast: String,
+        fence: i64,
+        totals: Totals,
+        at_ms: i64,
     },
     Ended {
         input_id: Uuid,
@@ -211,6 +222,12 @@ async fn apply(tx: &mut Tx<'_>, entry: &Entry) -> Result<(), StoreError> {
             }
             broadcasts::end(tx, broadcast, *fence, *at_ms).await?;
         }
+        Entry::Totals {
+            broadcast,
+            fence,
+            totals,
+            at_ms,
+        } => broadcasts::add_totals(tx, broadcast, *fence, *totals, *at_ms).await?,
         Entry::RecordingBegun {
             input_id,
             broadcast,

@@ -32,11 +32,16 @@ pub struct BroadcastRecord {
     id: String,
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
-    /// Null: on air, or waiting for its encoder. Of a broadcast that the service did not survive: when it started again.
+    /// Null: on air, or waiting for its encoder. Of a broadcast that the service did not survive: when it was last seen, to ten
+    /// seconds.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Time>,
     /// In seconds; until now while it is on air.
     duration: f64,
+    /// Media received, in bytes; up to ten seconds old while it is on air.
+    bytes: u64,
+    /// The most viewers at a time; null when viewers are not counted.
+    peak_viewers: Option<u64>,
     /// Null: it was not recorded.
     recording_id: Option<Uuid>,
 }
@@ -79,6 +84,8 @@ fn record(row: PastBroadcast, now_ms: i64) -> BroadcastRecord {
         started_at: Time(row.started_at),
         ended_at: row.ended_at.map(Time),
         duration: duration_ms.max(0) as f64 / 1_000.0,
+        bytes: row.bytes.unsigned_abs(),
+        peak_viewers: row.peak_viewers.map(i64::unsigned_abs),
         recording_id: row.recording_id,
     }
 }

@@ -1,7 +1,7 @@
 //! Sweeping of expired rows, in short turns of the writer so that other work is done between them.
 
 use crate::{
-    Error, Store, blobs, idempotency, jobs, sessions, shares,
+    Error, Store, blobs, broadcasts, idempotency, jobs, sessions, shares,
     turns::in_turns,
     tus, uploads, video,
     webhooks::{Retention, retention},
@@ -10,6 +10,8 @@ use crate::{
 
 /// Time for which the record of a job is kept after its end.
 const JOBS_KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+/// Time for which a broadcast stays in its input's history after its end; longer while it has a recording.
+const BROADCASTS_KEPT_MS: i64 = 400 * 24 * 60 * 60 * 1000;
 
 impl Store {
     /// Deletes expired rows and files, in turns of about 20 ms with other work between them; returns how many rows.
@@ -32,7 +34,7 @@ impl Store {
     }
 }
 
-/// Deletes expired sessions, shares and uploads, segments and folders that belong to no video stream, and blobs that
+/// Deletes expired sessions, shares, uploads and broadcasts, segments and folders that belong to no video stream, and blobs that
 /// nothing has named for long; returns how many rows.
 async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     store
@@ -48,7 +50,12 @@ async fn sweep(store: &Store, now_ms: i64) -> Result<u64, Error> {
     .await?;
     let jobs = sweep_jobs(store, now_ms).await?;
     let streams = video::sweep_segments(store).await? + video::sweep_folders(store).await?;
-    Ok(sessions + shares + jobs + streams + sweep_files(store, now_ms).await?)
+    let ended_before = now_ms - BROADCASTS_KEPT_MS;
+    let broadcasts = in_turns(store, move |tx, rows| {
+        Box::pin(broadcasts::delete_ended_before(tx, ended_before, rows))
+    })
+    .await?;
+    Ok(sessions + shares + jobs + streams + broadcasts + sweep_files(store, now_ms).await?)
 }
 
 /// Deletes unfinished uploads, and then the blobs that nothing names any more.

@@ -25,6 +25,20 @@ pub struct BroadcastRow {
     pub started_at: i64,
     pub ended_at: Option<i64>,
     pub fence: i64,
+    /// Media received so far.
+    pub bytes: i64,
+    /// The most viewers at a time; `None` while none were counted.
+    pub peak_viewers: Option<i64>,
+    /// The time up to which the totals count.
+    pub seen_at: Option<i64>,
+}
+
+/// Totals since the last note of a broadcast that is on air.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub bytes: u64,
+    /// `None`: viewers are not counted.
+    pub peak_viewers: Option<u64>,
 }
 
 /// Records a broadcast; repeating it (a repeated nudge) is fine. `Error::Conflict` when a newer owner has the input,
@@ -68,6 +82,45 @@ pub async fn end(
     Ok(ended)
 }
 
+/// Adds to the totals of a broadcast. Errors as [`begin`].
+pub async fn add_totals(
+    tx: &mut Tx<'_>,
+    id: &str,
+    fence: i64,
+    totals: Totals,
+    seen_at: i64,
+) -> Result<(), Error> {
+    let broadcast = get(tx, id).await?;
+    check_fence(tx, broadcast.input_id, fence).await?;
+    let peak = totals.peak_viewers.map(|viewers| viewers as i64);
+    query("UPDATE broadcasts SET bytes = bytes + $2, peak_viewers = max(coalesce(peak_viewers, $3), coalesce($3, peak_viewers)), seen_at = $4 WHERE id = $1")
+        .bind(id)
+        .bind(totals.bytes as i64)
+        .bind(peak)
+        .bind(seen_at)
+        .execute(tx.sqlite())
+        .await?;
+    Ok(())
+}
+
+/// Deletes broadcasts that ended before that time and whose recordings are gone; returns how many.
+pub async fn delete_ended_before(
+    tx: &mut Tx<'_>,
+    ended_before: i64,
+    limit: u32,
+) -> Result<u64, Error> {
+    let deleted = query(
+        "DELETE FROM broadcasts WHERE id IN (
+             SELECT b.id FROM broadcasts b WHERE b.ended_at < $1
+             AND NOT EXISTS (SELECT 1 FROM recordings r WHERE r.broadcast = b.id) LIMIT $2)",
+    )
+    .bind(ended_before)
+    .bind(limit)
+    .execute(tx.sqlite())
+    .await?;
+    Ok(deleted.rows_affected())
+}
+
 pub async fn get(db: &mut impl Connection, id: &str) -> Result<BroadcastRow, Error> {
     query_as("SELECT * FROM broadcasts WHERE id = $1")
         .bind(id)
@@ -83,6 +136,10 @@ pub struct PastBroadcast {
     pub started_at: i64,
     /// `None`: on air, or waiting for its encoder.
     pub ended_at: Option<i64>,
+    /// Media received so far.
+    pub bytes: i64,
+    /// The most viewers at a time; `None`: none were counted.
+    pub peak_viewers: Option<i64>,
     /// `None`: it was not recorded.
     pub recording_id: Option<Uuid>,
 }
@@ -95,7 +152,7 @@ pub async fn list(
     offset: u32,
 ) -> Result<Vec<PastBroadcast>, Error> {
     let broadcasts = query_as(
-        "SELECT b.id, b.started_at, b.ended_at, r.id AS recording_id
+        "SELECT b.id, b.started_at, b.ended_at, b.bytes, b.peak_viewers, r.id AS recording_id
          FROM broadcasts b LEFT JOIN recordings r ON r.broadcast = b.id
          WHERE b.input_id = $1 ORDER BY b.started_at DESC, b.id DESC LIMIT $2 OFFSET $3",
     )
@@ -126,12 +183,12 @@ pub async fn live(db: &mut impl Connection) -> Result<Vec<BroadcastRow>, Error> 
 }
 
 /// Ends broadcasts that are recorded as live and are not among `keep`: their process died, and nothing of them is
-/// left. For the start of the service, before anything is on air. `now_ms` replaces the unknown time of their last
-/// media. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
+/// left. For the start of the service, before anything is on air. They end when they were last seen on air, else at
+/// `now_ms`. Ends at most [`MOST_ENDED`] and returns how many: repeat until none is left.
 pub async fn end_lost(tx: &mut Tx<'_>, keep: &[String], now_ms: i64) -> Result<u64, Error> {
     let keep = serde_json::to_string(keep).expect("texts become JSON");
     let ended = query(
-        "UPDATE broadcasts SET state = 'ended', ended_at = max($1, started_at) WHERE id IN (
+        "UPDATE broadcasts SET state = 'ended', ended_at = max(coalesce(seen_at, $1), started_at) WHERE id IN (
              SELECT id FROM broadcasts WHERE state = 'live' AND ended_at IS NULL
              AND id NOT IN (SELECT value FROM json_each($2)) LIMIT $3)",
     )

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sluice_store::{
     Cursor, Error, Page, Secret, Store, broadcasts,
-    broadcasts::BroadcastState,
+    broadcasts::{BroadcastState, Totals},
     credentials,
     live_connections::{self, LiveConnection},
     live_inputs::{self, Latency, LiveInput, LiveInputPatch, NewLiveInput, RecordMode},
@@ -426,6 +426,43 @@ async fn broadcasts_that_no_one_continues_are_ended() {
     assert_eq!(count, bound + 7 + 2);
     drop(reader);
     assert_eq!(end_lost(&[]).await.unwrap(), 1, "nothing is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn totals_add_up_and_a_lost_broadcast_ends_when_it_was_last_seen() {
+    let (store, _folder) = store().await;
+    let account = add_account(&store, "here").await.unwrap();
+    let id = add_input(&store, account, NOW).await.0.id;
+    let add = |bytes, peak_viewers, at| {
+        let totals = Totals {
+            bytes,
+            peak_viewers,
+        };
+        store.write(move |tx| Box::pin(broadcasts::add_totals(tx, "b1", 0, totals, at)))
+    };
+    store
+        .write(move |tx| Box::pin(broadcasts::begin(tx, "b1", id, 0, NOW)))
+        .await
+        .unwrap();
+    add(10, None, NOW + 1).await.unwrap();
+    add(20, Some(3), NOW + 2).await.unwrap();
+    add(30, Some(2), NOW + 3).await.unwrap();
+    add(0, None, NOW + 4).await.unwrap();
+    store
+        .write(move |tx| Box::pin(broadcasts::end_lost(tx, &[], NOW + 99)))
+        .await
+        .unwrap();
+    let row = broadcasts::get(&mut store.read().await.unwrap(), "b1").await;
+    let row = row.unwrap();
+    assert_eq!((row.bytes, row.peak_viewers), (60, Some(3)));
+    assert_eq!(row.ended_at, Some(NOW + 4));
+
+    const KEPT_MS: i64 = 400 * 24 * 3_600 * 1_000;
+    for (now_ms, left) in [(NOW + 4 + KEPT_MS, 1), (NOW + 5 + KEPT_MS, 0)] {
+        store.sweep(now_ms).await.unwrap();
+        let mut reader = store.read().await.unwrap();
+        assert_eq!(broadcasts::count(&mut reader, id).await.unwrap(), left);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

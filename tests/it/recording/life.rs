@@ -53,6 +53,8 @@ async fn a_twice_interrupted_broadcast_is_one_clean_asset() -> Result<(), Failur
         (&recording["broadcastId"], &recording["id"])
     );
     assert!(broadcast["endedAt"].is_string() && broadcast["duration"].as_f64() > Some(0.0));
+    assert!(broadcast["bytes"].as_u64() > Some(10_000), "{broadcast}");
+    assert_eq!(broadcast["peakViewers"], 1, "{broadcast}");
 
     // The file holds exactly what viewers saw.
     let (bytes, streams) = file(&api, &recording, 0).await?;
