@@ -38,6 +38,8 @@ build: needs-build web ## the release program with the front end inside: target/
 	$(CARGO) build --release --locked
 	@! target/release/sluice worker --help | grep -E -e '--(faults|prove|attempt)' \
 		|| { echo "the release program has switches of tests (src/cli/worker.rs)" >&2; exit 1; }
+	@! grep -q 'like those of an old print' target/release/sluice \
+		|| { echo "the release program has the example operation (media/src/operation/fade.rs)" >&2; exit 1; }
 	@scripts/separate-debug.sh target/release/sluice
 
 deb: build ## the Debian package: target/deb/sluice_VERSION_ARCHITECTURE.deb

@@ -42,6 +42,7 @@ impl Modify for Shared {
                 ),
             ))),
         );
+        super::cdn::describe(document);
         super::tools::describe(document);
         super::webhooks::describe(document);
         super::workflows::describe(document);

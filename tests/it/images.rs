@@ -2,6 +2,7 @@
 
 mod colour;
 mod delivery;
+mod example;
 mod formats;
 mod tools;
 

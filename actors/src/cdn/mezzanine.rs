@@ -74,12 +74,35 @@ pub(super) fn from_mezzanine(
     facts: &ImageFacts,
     format: Format,
 ) -> Option<Render> {
-    let resize = wanted.resize?;
-    let is_plain = wanted.page == 1
-        && !wanted.trim
-        && wanted.crop.is_none()
-        && wanted.auto_orient
-        && !wanted.keep_metadata
+    // All fields by name: whether a new step gives the same from a reduced copy is decided here.
+    let &Render {
+        page,
+        auto_orient,
+        trim,
+        ref crop,
+        resize,
+        keep_metadata,
+        // Steps on the result, whatever it was made from.
+        rotate: _,
+        flip: _,
+        flop: _,
+        adjust: _,
+        watermark: _,
+        background: _,
+        output: _,
+        path: _,
+        // Replaced below.
+        source: _,
+        animate: _,
+        // Of an SVG without a resize; vectors have no mezzanine.
+        vector_long_edge: _,
+    } = wanted;
+    let resize = resize?;
+    let is_plain = page == 1
+        && !trim
+        && crop.is_none()
+        && auto_orient
+        && !keep_metadata
         && resize.fit != Fit::Contain;
     let (width, height) = facts.shown_size();
     let plan = geometry::plan(width, height, &resize, false);

@@ -6,6 +6,8 @@
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::payload::Payload;
+
 /// Entries of one list in an event.
 pub const MOST_ENTRIES: usize = 100;
 /// JSON bytes of the results in an event, and of its failures: with the rest of the event less than 64 KiB.
@@ -26,6 +28,12 @@ pub struct ConversionStarted {
     pub job_type: &'static str,
 }
 
+impl Payload for ConversionStarted {
+    fn resource(&self) -> String {
+        format!("job:{}", self.job_id)
+    }
+}
+
 /// `conversion.progress`: a file of a job is finished, whatever came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +51,12 @@ pub struct ConversionProgress {
     pub total: u32,
 }
 
+impl Payload for ConversionProgress {
+    fn resource(&self) -> String {
+        format!("job:{}", self.job_id)
+    }
+}
+
 /// `conversion.completed`: every file of a job came out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +66,12 @@ pub struct ConversionCompleted {
     pub job_type: &'static str,
     #[serde(flatten)]
     pub results: Results,
+}
+
+impl Payload for ConversionCompleted {
+    fn resource(&self) -> String {
+        format!("job:{}", self.job_id)
+    }
 }
 
 /// `conversion.failed`: a job ended, or was cancelled, and not all of its files came out.
@@ -69,6 +89,12 @@ pub struct ConversionFailed {
     pub failures: Failures,
 }
 
+impl Payload for ConversionFailed {
+    fn resource(&self) -> String {
+        format!("job:{}", self.job_id)
+    }
+}
+
 /// `media.tool.completed`: a tool has done what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,6 +104,12 @@ pub struct MediaToolCompleted {
     pub filename: String,
     #[serde(flatten)]
     pub results: Results,
+}
+
+impl Payload for MediaToolCompleted {
+    fn resource(&self) -> String {
+        format!("job:{}", self.job_id)
+    }
 }
 
 /// `media.tool.failed`: a tool could not, or its request was refused.
@@ -96,6 +128,15 @@ pub struct MediaToolFailed {
     pub results: Results,
     #[serde(flatten)]
     pub failures: Failures,
+}
+
+impl Payload for MediaToolFailed {
+    fn resource(&self) -> String {
+        match self.job_id {
+            Some(job_id) => format!("job:{job_id}"),
+            None => format!("rejection:{}", Uuid::now_v7()),
+        }
+    }
 }
 
 /// What came out of one file.

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::payload::Payload;
+
 /// `video.stream.started`, `.ready` and `.failed`: what has become of a stream asset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -15,4 +17,10 @@ pub struct VideoStream {
     pub manifest_url: Option<String>,
     /// Of a stream that failed.
     pub error: Option<String>,
+}
+
+impl Payload for VideoStream {
+    fn resource(&self) -> String {
+        format!("stream:{}", self.stream_id)
+    }
 }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::payload::Payload;
+
 /// `workflow.completed`: a run is complete and its webhook step has been done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +19,12 @@ pub struct WorkflowCompleted {
     pub outputs: Vec<RunOutput>,
 }
 
+impl Payload for WorkflowCompleted {
+    fn resource(&self) -> String {
+        format!("run:{}", self.run_id)
+    }
+}
+
 /// `workflow.failed`: a run failed or was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,6 +36,12 @@ pub struct WorkflowFailed {
     pub status: &'static str,
     pub error: String,
     pub outputs: Vec<RunOutput>,
+}
+
+impl Payload for WorkflowFailed {
+    fn resource(&self) -> String {
+        format!("run:{}", self.run_id)
+    }
 }
 
 /// A file that came out of a run, which has one for each of its at most 50 nodes.

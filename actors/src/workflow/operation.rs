@@ -4,7 +4,7 @@ use std::{fs::File, sync::Arc};
 
 use serde_json::Value;
 use sluice_media::{
-    operation::{Operation, OperationInput},
+    operation::{Inspect, Operation, OperationInput},
     task::{Done, Failure, FailureCode, Task},
     workflow::Node,
 };
@@ -80,7 +80,7 @@ pub(super) async fn inspect(
     buffer: &mut Buffer,
 ) -> Result<(Value, files::Facts), StepError> {
     let (source, file) = buffer.source(services).await?;
-    let task = Operation::Inspect.task(&[source])?;
+    let task = Operation::Inspect(Inspect).task(&[source])?;
     let done = task_done(services, run, task, vec![file], None, None).await?;
     let (width, height) = done.shown_size().unzip();
     let facts = files::Facts {
@@ -125,7 +125,7 @@ async fn mark_of(
     node: &Node,
     operation: &Operation,
 ) -> Result<Option<(OperationInput, Arc<File>)>, StepError> {
-    if !matches!(operation, Operation::Watermark(_)) {
+    if operation.row().field(MARK).is_none() {
         return Ok(None);
     }
     let Some((_, id)) = node.stored_files().find(|(field, _)| *field == MARK) else {

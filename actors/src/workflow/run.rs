@@ -249,7 +249,7 @@ impl RunTraversal<'_> {
                 self.rename(pattern).await?;
                 format!("named it {}", self.buffer.filename).into()
             }
-            Kind::Operation(Operation::Inspect) => {
+            Kind::Operation(Operation::Inspect(_)) => {
                 let facts = self.inspect().await?;
                 self.told(facts)
             }
@@ -469,5 +469,5 @@ fn step(position: u32, node: &Node, status: StepStatus, message: String) -> Step
 
 /// An inspection passes the file on.
 fn makes_buffer(operation: &Operation) -> bool {
-    *operation != Operation::Inspect
+    !matches!(operation, Operation::Inspect(_))
 }

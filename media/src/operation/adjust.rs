@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EDIT_QUALITY, Operation, field::Field, params::FieldError, reader::Reader, row::Row, timed,
-    writable,
+    EDIT_QUALITY, OperationInput, effect::Effect, field::Field, params::FieldError, reader::Reader,
+    row::Row, timed, values::Values, writable,
 };
 use crate::{
     av::{AudioWork, VideoWork},
@@ -38,11 +38,37 @@ pub(super) const ADJUST: Row = Row {
         fade("fadeIn", "of the audio, seconds from the beginning"),
         fade("fadeOut", "of the audio, seconds to the end"),
     ],
+    effects: &[
+        Effect {
+            parameter: "blur",
+            min: 0,
+            max: 100,
+            steps: 100,
+            summary: "Gaussian sigma in pixels of the result",
+            apply: |adjust, sigma| adjust.blur = sigma,
+        },
+        Effect {
+            parameter: "sharp",
+            min: 0,
+            max: 10,
+            steps: 100,
+            summary: "sigma of an unsharp mask",
+            apply: |adjust, sigma| adjust.sharpen = sigma,
+        },
+        change("bri", "brightness, per cent of change", |adjust, change| {
+            adjust.brightness *= factor_of(change)
+        }),
+        change("con", "contrast, per cent of change", |adjust, change| {
+            adjust.contrast *= factor_of(change)
+        }),
+        change("sat", "saturation, per cent of change", |adjust, change| {
+            adjust.saturation *= factor_of(change)
+        }),
+    ],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Video, Class::Audio],
     summary: "Changes light and colour of pictures, and the loudness of audio",
-    read: |fields| Adjusting::read(fields).map(Operation::Adjust),
 };
 
 const fn factor(name: &'static str, summary: &'static str) -> Field {
@@ -51,6 +77,25 @@ const fn factor(name: &'static str, summary: &'static str) -> Field {
 
 const fn fade(name: &'static str, summary: &'static str) -> Field {
     Field::number(name, 0.0, 600.0, Some("0"), summary)
+}
+
+const fn change(
+    parameter: &'static str,
+    summary: &'static str,
+    apply: fn(&mut Adjust, f32),
+) -> Effect {
+    Effect {
+        parameter,
+        min: -100,
+        max: 100,
+        steps: 1,
+        summary,
+        apply,
+    }
+}
+
+fn factor_of(per_cent: f32) -> f32 {
+    (100.0 + per_cent) / 100.0
 }
 
 const SEEN: &str = "brightness, saturation, contrast, hue, grayscale, invert or sharpen";
@@ -66,7 +111,7 @@ pub struct Adjusting {
     pub audio: AudioWork,
 }
 
-impl Adjusting {
+impl Values for Adjusting {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             adjust: Adjust {
@@ -89,7 +134,8 @@ impl Adjusting {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Result<Task, Failure> {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
         self.check(source)?;
         if source.class().is_timed() {
             let video = VideoWork {
@@ -104,6 +150,12 @@ impl Adjusting {
         })))
     }
 
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(writable(source))
+    }
+}
+
+impl Adjusting {
     /// Refuses what would be a copy that is paid for: all that is asked for concerns what such files do not have.
     fn check(&self, source: Format) -> Result<(), Failure> {
         let class = source.class();

@@ -3,18 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation,
+    OperationInput,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     row::Row,
     timed::{self, SOUND_TARGETS},
+    values::Values,
     writable,
 };
 use crate::{
     av::{AvTask, Concat, Waveform},
     format::{Class, Format},
-    task::{Colour, Encode, Task},
+    task::{Colour, Encode, Failure, Task},
 };
 
 const FORMAT: Field = Field::new(
@@ -30,22 +31,22 @@ pub(super) const AUDIO: Row = Row {
     tool: "audio",
     node: Some("audio"),
     fields: &[FORMAT, timed::BITRATE],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: SOUNDING,
     summary: "Converts audio, or the audio of a video, into another format",
-    read: |fields| AudioSettings::read(fields).map(Operation::Audio),
 };
 
 pub(super) const EXTRACT_AUDIO: Row = Row {
     tool: "extract-audio",
     node: Some("extract_audio"),
     fields: &[FORMAT, timed::BITRATE],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video, Class::Audio],
     summary: "Takes the audio out of a video",
-    read: |fields| AudioSettings::read(fields).map(Operation::ExtractAudio),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ pub struct AudioSettings {
     pub again: bool,
 }
 
-impl AudioSettings {
+impl Values for AudioSettings {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             format: fields.format("format")?,
@@ -65,12 +66,16 @@ impl AudioSettings {
         })
     }
 
-    pub(super) fn task(&self) -> Task {
-        timed::audio(
+    fn task(&self, _: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        Ok(timed::audio(
             self.format,
             timed::nearest_bitrate(self.bitrate_kbps),
             self.again,
-        )
+        ))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(self.format)
     }
 }
 
@@ -91,11 +96,11 @@ pub(super) const CONCAT_AUDIO: Row = Row {
             "milliseconds of silence between two files",
         ),
     ],
+    effects: &[],
     min_files: 2,
     max_files: 100,
     accepts: SOUNDING,
     summary: "Joins audio, or the audio of videos, in the order given",
-    read: |fields| ConcatAudio::read(fields).map(Operation::ConcatAudio),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +110,7 @@ pub struct ConcatAudio {
     pub gap_ms: u32,
 }
 
-impl ConcatAudio {
+impl Values for ConcatAudio {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             format: fields.format_if_given("format")?,
@@ -113,20 +118,30 @@ impl ConcatAudio {
         })
     }
 
-    pub(super) fn output_format(&self, first: Format) -> Format {
+    fn task(&self, first: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let format = self.output(first.format);
+        Ok(timed::task(AvTask::Concat(Concat {
+            format,
+            bitrate_kbps: (!timed::is_lossless(format)).then_some(timed::USUAL_KBPS),
+            gap_ms: self.gap_ms,
+        })))
+    }
+
+    fn output_format(&self, first: Format) -> Option<Format> {
+        Some(self.output(first))
+    }
+
+    fn joins(&self) -> bool {
+        true
+    }
+}
+
+impl ConcatAudio {
+    fn output(&self, first: Format) -> Format {
         self.format.unwrap_or(match first.class() {
             Class::Audio => writable(first),
             _ => Format::Mp3,
         })
-    }
-
-    pub(super) fn task(&self, first: Format) -> Task {
-        let format = self.output_format(first);
-        timed::task(AvTask::Concat(Concat {
-            format,
-            bitrate_kbps: (!timed::is_lossless(format)).then_some(timed::USUAL_KBPS),
-            gap_ms: self.gap_ms,
-        }))
     }
 }
 
@@ -146,11 +161,11 @@ pub(super) const WAVEFORM: Row = Row {
             )
         },
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: SOUNDING,
     summary: "Draws what audio, or the audio of a video, looks like, as a PNG",
-    read: |fields| DrawnWaveform::read(fields).map(Operation::Waveform),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,8 +176,10 @@ pub struct DrawnWaveform {
 }
 
 impl DrawnWaveform {
-    pub(super) const FORMAT: Format = Format::Png;
+    const FORMAT: Format = Format::Png;
+}
 
+impl Values for DrawnWaveform {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let text = fields.text_if_given("colour")?.unwrap_or_default();
         let colour = Colour::parse(text.trim()).ok_or_else(|| {
@@ -178,13 +195,17 @@ impl DrawnWaveform {
         })
     }
 
-    pub(super) fn task(&self) -> Task {
+    fn task(&self, _: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
         const QUALITY: u8 = 90;
-        timed::task(AvTask::Waveform(Waveform {
+        Ok(timed::task(AvTask::Waveform(Waveform {
             width: self.width,
             height: self.height,
             colour: self.colour,
             output: Encode::new(Self::FORMAT, QUALITY),
-        }))
+        })))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(Self::FORMAT)
     }
 }

@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation,
+    OperationInput,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     row::Row,
-    timed, writable,
+    timed,
+    values::Values,
+    writable,
 };
 use crate::{
     av::{Animation, AudioWork, AvTask, Range, Transcode},
     format::{Class, Format},
-    task::{Encode, Fit, Resize, Task},
+    task::{Encode, Failure, Fit, Resize, Task},
 };
 
 const START: Field = Field::seconds("start", "0", "seconds");
@@ -43,11 +45,11 @@ pub(super) const TRIM: Row = Row {
             "fast copies from the key frame before the start on, without encoding",
         ),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video, Class::Audio],
     summary: "Cuts a part out of a video or of audio",
-    read: |fields| Trim::read(fields).map(Operation::Trim),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,7 +62,7 @@ pub struct Trim {
     pub accurate: bool,
 }
 
-impl Trim {
+impl Values for Trim {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             start: fields.number("start")?,
@@ -70,21 +72,27 @@ impl Trim {
         })
     }
 
-    pub(super) fn output_format(&self, source: Format) -> Format {
-        self.format.unwrap_or_else(|| writable(source))
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(self.output(source))
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
-        let format = self.output_format(source);
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let format = self.output(source.format);
         let whole = timed::transcode(format, timed::edited(), AudioWork::default());
-        timed::task(AvTask::Transcode(Transcode {
+        Ok(timed::task(AvTask::Transcode(Transcode {
             range: Some(Range {
                 start_s: self.start,
                 duration_s: Some(self.duration),
                 accurate: self.accurate,
             }),
             ..whole
-        }))
+        })))
+    }
+}
+
+impl Trim {
+    fn output(&self, source: Format) -> Format {
+        self.format.unwrap_or_else(|| writable(source))
     }
 }
 
@@ -103,11 +111,11 @@ pub(super) const GIF: Row = Row {
         ),
         Field::number("fps", 1.0, 50.0, Some("12"), "pictures per second"),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video],
     summary: "Makes an animated GIF of a part of a video",
-    read: |fields| Gif::read(fields).map(Operation::Gif),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,7 +127,7 @@ pub struct Gif {
     pub pictures_per_second: f32,
 }
 
-impl Gif {
+impl Values for Gif {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             start: fields.number("start")?,
@@ -129,9 +137,9 @@ impl Gif {
         })
     }
 
-    pub(super) fn task(&self) -> Task {
+    fn task(&self, _: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
         const QUALITY: u8 = 86;
-        timed::task(AvTask::Animation(Animation {
+        Ok(timed::task(AvTask::Animation(Animation {
             range: Range {
                 start_s: self.start,
                 duration_s: Some(self.duration),
@@ -140,7 +148,11 @@ impl Gif {
             resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
             frames_per_second: self.pictures_per_second,
             output: Encode::new(Format::Gif, QUALITY),
-        }))
+        })))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(Format::Gif)
     }
 }
 

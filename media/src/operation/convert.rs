@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EDIT_QUALITY, Operation, clip,
+    EDIT_QUALITY, OperationInput, clip,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     row::Row,
     sizing::{self, Sizing},
-    timed, writable,
+    timed,
+    values::Values,
+    writable,
 };
 use crate::{
     av::{AudioWork, AvTask, Transcode, VideoWork},
@@ -66,6 +68,7 @@ pub(super) const CONVERT: Row = Row {
         ),
         Field::flag("mono", "false", "trace to SVG as a silhouette"),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[
@@ -76,7 +79,6 @@ pub(super) const CONVERT: Row = Row {
         Class::Audio,
     ],
     summary: "Converts a file into another format: of a video, gif and webp hold the first 30 s, other images the picture at 1 s",
-    read: |fields| Convert::read(fields).map(Operation::Convert),
 };
 
 /// `POST /api/convert`.
@@ -93,7 +95,7 @@ pub struct Convert {
     pub mono: bool,
 }
 
-impl Convert {
+impl Values for Convert {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             format: fields.format("format")?,
@@ -105,7 +107,8 @@ impl Convert {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Result<Task, Failure> {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
         if source.class().is_timed() {
             return self.of_clip(source);
         }
@@ -125,6 +128,20 @@ impl Convert {
         }
     }
 
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(self.format)
+    }
+
+    fn is_packing(&self) -> bool {
+        self.format == Format::Zip
+    }
+
+    fn opens_archives(&self) -> bool {
+        self.format.class() != Class::Archive
+    }
+}
+
+impl Convert {
     fn render(&self, source: Format) -> Render {
         self.sizing.apply(Render {
             auto_orient: self.auto_orient,
@@ -241,11 +258,11 @@ pub(super) const COMPRESS: Row = Row {
             "drop EXIF, XMP and IPTC, or the tags of video and audio",
         ),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Video, Class::Audio],
     summary: "Makes a file smaller and keeps its format; video and audio that cannot be written in theirs become mp4, m4a or mp3",
-    read: |fields| Compress::read(fields).map(Operation::Compress),
 };
 
 /// `POST /api/compress`.
@@ -258,7 +275,7 @@ pub struct Compress {
     pub strip_metadata: bool,
 }
 
-impl Compress {
+impl Values for Compress {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let target: Option<u64> = fields.integer_if_given("targetBytes")?;
         let target_bytes = match fields.choice_if_given("mode")? {
@@ -284,7 +301,8 @@ impl Compress {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Result<Task, Failure> {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
         if source.class().is_timed() {
             return self.of_clip(source);
         }
@@ -304,6 +322,17 @@ impl Compress {
             keep_metadata: !self.strip_metadata,
             ..Render::new(source, output)
         })))
+    }
+
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(match source.class().is_timed() {
+            true => writable(source),
+            false => source,
+        })
+    }
+
+    fn opens_archives(&self) -> bool {
+        true
     }
 }
 
@@ -374,11 +403,11 @@ pub(super) const RESIZE: Row = Row {
     tool: "resize",
     node: Some("resize"),
     fields: &[sizing::PRESET, sizing::WIDTH, sizing::HEIGHT],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
     summary: "Makes an image or a video smaller by a preset or to fit inside the sides given",
-    read: |fields| Resizing::read(fields).map(Operation::Resize),
 };
 
 /// Keeps the format where it can be written, else makes a PNG or an MP4.
@@ -387,7 +416,7 @@ pub struct Resizing {
     pub sizing: Sizing,
 }
 
-impl Resizing {
+impl Values for Resizing {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let sizing = Sizing::read(fields)?;
         if sizing == Sizing::Original && !fields.is_given("resizePreset") {
@@ -399,15 +428,20 @@ impl Resizing {
         Ok(Self { sizing })
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
         if source.class().is_timed() {
             let video = VideoWork {
                 resize: self.sizing.resize(),
                 ..timed::edited()
             };
-            return timed::same(source, video, AudioWork::default());
+            return Ok(timed::same(source, video, AudioWork::default()));
         }
         let render = Render::new(source, Encode::new(writable(source), EDIT_QUALITY));
-        Task::Render(Box::new(self.sizing.apply(render)))
+        Ok(Task::Render(Box::new(self.sizing.apply(render))))
+    }
+
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(writable(source))
     }
 }

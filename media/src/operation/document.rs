@@ -3,16 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation, OperationInput,
+    OperationInput,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     row::Row,
     transform::PREVIEW_FORMATS,
+    values::Values,
 };
 use crate::{
     format::{Class, Format},
-    task::{Encode, Fit, PageSize, Render, Resize, Task},
+    task::{Encode, Failure, Fit, PageSize, Render, Resize, Task},
 };
 
 pub(super) const PDF_PREVIEW: Row = Row {
@@ -32,11 +33,11 @@ pub(super) const PDF_PREVIEW: Row = Row {
         ),
         Field::integer("quality", 1, 100, Some("86"), "higher is better"),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Document],
     summary: "Draws one page of a PDF",
-    read: |fields| PdfPreview::read(fields).map(Operation::PdfPreview),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub struct PdfPreview {
     pub quality: u8,
 }
 
-impl PdfPreview {
+impl Values for PdfPreview {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             page: fields.integer("page")?,
@@ -57,15 +58,19 @@ impl PdfPreview {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
-        Task::Render(Box::new(Render {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        Ok(Task::Render(Box::new(Render {
             page: self.page,
             resize: Some(Resize {
                 enlarge: true,
                 ..Resize::new(Some(self.width), None, Fit::Inside)
             }),
-            ..Render::new(source, Encode::new(self.format, self.quality))
-        }))
+            ..Render::new(source.format, Encode::new(self.format, self.quality))
+        })))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(self.format)
     }
 }
 
@@ -78,11 +83,11 @@ pub(super) const IMAGE_TO_PDF: Row = Row {
         Some("auto"),
         "auto: each page has its image's size",
     )],
+    effects: &[],
     min_files: 1,
     max_files: 1000,
     accepts: &[Class::Raster, Class::Vector],
     summary: "Puts images into one PDF, one on each page",
-    read: |fields| ImageToPdf::read(fields).map(Operation::ImageToPdf),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,7 +95,7 @@ pub struct ImageToPdf {
     pub page_size: PageSize,
 }
 
-impl ImageToPdf {
+impl Values for ImageToPdf {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let page_size = match fields.choice("pageSize")? {
             "letter" => PageSize::Letter,
@@ -100,10 +105,19 @@ impl ImageToPdf {
         Ok(Self { page_size })
     }
 
-    pub(super) fn task(&self, sources: &[OperationInput]) -> Task {
-        Task::ImagesToPdf {
-            sources: sources.iter().map(|source| source.format).collect(),
+    fn task(&self, source: &OperationInput, others: &[OperationInput]) -> Result<Task, Failure> {
+        let sources = std::iter::once(source).chain(others);
+        Ok(Task::ImagesToPdf {
+            sources: sources.map(|source| source.format).collect(),
             page_size: self.page_size,
-        }
+        })
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(Format::Pdf)
+    }
+
+    fn joins(&self) -> bool {
+        true
     }
 }

@@ -1,6 +1,11 @@
 //! What is written inside a file besides what is seen and heard: telling it, dropping it.
 
-use super::{Operation, convert::check_written, row::Row, timed};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    OperationInput, convert::check_written, params::FieldError, reader::Reader, row::Row, timed,
+    values::Values,
+};
 use crate::{
     av::{AudioWork, AvTask, Transcode, VideoWork},
     format::{Class, Format},
@@ -11,17 +16,18 @@ pub(super) const STRIP_METADATA: Row = Row {
     tool: "strip-metadata",
     node: Some("strip_metadata"),
     fields: &[],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Video, Class::Audio],
     summary: "Drops EXIF, XMP and IPTC of an image, its orientation applied first, and the tags of video and audio, which are copied",
-    read: |_| Ok(Operation::StripMetadata),
 };
 
 pub(super) const INSPECT: Row = Row {
     tool: "inspect",
     node: Some("inspect"),
     fields: &[],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[
@@ -32,26 +38,54 @@ pub(super) const INSPECT: Row = Row {
         Class::Audio,
     ],
     summary: "Tells size, format, colour and metadata of an image, and container, tracks and duration of video and audio; a workflow passes the file on as it is",
-    read: |_| Ok(Operation::Inspect),
 };
 
-pub(super) fn inspection(source: Format) -> Task {
-    match source.class().is_timed() {
-        true => timed::task(AvTask::Probe),
-        false => Task::Inspect { format: source },
+/// No fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Inspect;
+
+impl Values for Inspect {
+    fn read(_: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self)
+    }
+
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let format = source.format;
+        Ok(match format.class().is_timed() {
+            true => timed::task(AvTask::Probe),
+            false => Task::Inspect { format },
+        })
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        None
     }
 }
 
 /// The same image, written again at a quality at which the loss is not seen; of video and audio a copy.
-pub(super) fn strip(source: Format) -> Result<Task, Failure> {
-    const QUALITY: u8 = 92;
-    check_written("strip-metadata", source)?;
-    if source.class().is_timed() {
-        return Ok(timed::task(AvTask::Transcode(Transcode {
-            keep_tags: false,
-            ..timed::transcode(source, VideoWork::default(), AudioWork::default())
-        })));
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StripMetadata;
+
+impl Values for StripMetadata {
+    fn read(_: &Reader<'_>) -> Result<Self, FieldError> {
+        Ok(Self)
     }
-    let render = Render::new(source, Encode::new(source, QUALITY));
-    Ok(Task::Render(Box::new(render)))
+
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        const QUALITY: u8 = 92;
+        let source = source.format;
+        check_written("strip-metadata", source)?;
+        if source.class().is_timed() {
+            return Ok(timed::task(AvTask::Transcode(Transcode {
+                keep_tags: false,
+                ..timed::transcode(source, VideoWork::default(), AudioWork::default())
+            })));
+        }
+        let render = Render::new(source, Encode::new(source, QUALITY));
+        Ok(Task::Render(Box::new(render)))
+    }
+
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(source)
+    }
 }

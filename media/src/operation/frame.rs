@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation, OperationInput, TextOutput,
+    OperationInput, TextOutput,
     field::{Field, Kind},
     filename::{renamed, with_extension},
     params::FieldError,
@@ -11,12 +11,13 @@ use super::{
     row::Row,
     timed,
     transform::PREVIEW_FORMATS,
+    values::Values,
 };
 use crate::{
     av::{AvTask, Sheet},
     format::{Class, Format},
     geometry::MAX_SIDE,
-    task::{Encode, Fit, Render, Resize, Task},
+    task::{Encode, Failure, Fit, Render, Resize, Task},
 };
 
 const FORMAT: Field = Field::new(
@@ -39,11 +40,11 @@ pub(super) const POSTER_FRAME: Row = Row {
         FORMAT,
         QUALITY,
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video],
     summary: "Takes one picture out of a video",
-    read: |fields| PosterFrame::read(fields).map(Operation::PosterFrame),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ pub struct PosterFrame {
     pub quality: u8,
 }
 
-impl PosterFrame {
+impl Values for PosterFrame {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             timestamp: fields.number("timestamp")?,
@@ -65,12 +66,17 @@ impl PosterFrame {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
         let render = Render {
             resize: Some(Resize::new(Some(self.width), None, Fit::Inside)),
             ..Render::new(source, Encode::new(self.format, self.quality))
         };
-        timed::picture(source, self.timestamp, render)
+        Ok(timed::picture(source, self.timestamp, render))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(self.format)
     }
 }
 
@@ -84,11 +90,11 @@ pub(super) const STORYBOARD: Row = Row {
         FORMAT,
         QUALITY,
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Video],
     summary: "Puts pictures of a whole video on one image, with a WebVTT map that says where each is",
-    read: |fields| Storyboard::read(fields).map(Operation::Storyboard),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,7 +108,7 @@ pub struct Storyboard {
     pub quality: u8,
 }
 
-impl Storyboard {
+impl Values for Storyboard {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         let frames = fields.integer("frames")?;
         let columns = fields.integer::<u32>("columns")?.min(frames);
@@ -125,22 +131,26 @@ impl Storyboard {
         })
     }
 
-    pub(super) fn task(&self, source: &OperationInput) -> Task {
-        timed::task(AvTask::Sheet(Sheet {
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        Ok(timed::task(AvTask::Sheet(Sheet {
             frames: self.frames,
             columns: self.columns,
             width: self.width,
             output: Encode::new(self.format, self.quality),
             image_name: reference(&renamed(&source.filename, self.format)),
-        }))
+        })))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(self.format)
     }
 
     /// The map.
-    pub(super) fn map(&self, source: &OperationInput) -> TextOutput {
-        TextOutput {
+    fn text_output(&self, source: &OperationInput) -> Option<TextOutput> {
+        Some(TextOutput {
             filename: with_extension(&source.filename, "vtt"),
             mime: "text/vtt",
-        }
+        })
     }
 }
 

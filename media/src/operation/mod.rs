@@ -1,14 +1,18 @@
 //! The operation table (decisions.md §3): one row is one operation, for HTTP tools, workflow nodes and agents alike.
 //!
 //! A [`Row`] names an operation's fields with ranges and defaults; [`parse`] reads them into an [`Operation`], and an
-//! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of operations: rows, values, tasks.
+//! operation becomes a worker's [`Task`] once the format of its source is known. Each file of this module holds a group of
+//! operations: rows, and types of their values, which say what becomes of a file. All else about operations is made from the table.
 
 mod adjust;
 mod audio;
 mod clip;
 mod convert;
 mod document;
+mod effect;
 mod facts;
+#[cfg(feature = "example-operation")]
+mod fade;
 mod field;
 mod filename;
 mod frame;
@@ -22,6 +26,7 @@ mod tests;
 mod timed;
 mod trace;
 mod transform;
+mod values;
 mod watermark;
 
 pub use adjust::Adjusting;
@@ -29,18 +34,18 @@ pub use audio::{AudioSettings, ConcatAudio, DrawnWaveform};
 pub use clip::{Gif, Trim};
 pub use convert::{Compress, Convert, Resizing};
 pub use document::{ImageToPdf, PdfPreview};
+pub use effect::Effect;
+pub use facts::{Inspect, StripMetadata};
 pub use field::{Field, Kind, POSITIONS};
 pub use filename::renamed;
 pub use frame::{PosterFrame, Storyboard};
 pub use params::{FieldError, Params};
 pub use row::Row;
 pub use sizing::Sizing;
-pub use table::{TABLE, row};
+pub use table::{Operation, TABLE, effects, row};
 pub use trace::Vectorize;
 pub use transform::{Thumbnail, Transform};
 pub use watermark::WatermarkImage;
-
-use serde::{Deserialize, Serialize};
 
 use crate::{
     format::{Class, Format},
@@ -49,32 +54,6 @@ use crate::{
 pub(crate) use convert::can_compress;
 pub(crate) use params::{camel_case, shorten};
 use reader::Reader;
-
-/// One operation with its values, checked. Job rows store it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "tool", rename_all = "kebab-case")]
-pub enum Operation {
-    Convert(Convert),
-    Compress(Compress),
-    Resize(Resizing),
-    Audio(AudioSettings),
-    Thumbnail(Thumbnail),
-    PosterFrame(PosterFrame),
-    Storyboard(Storyboard),
-    Gif(Gif),
-    Trim(Trim),
-    ExtractAudio(AudioSettings),
-    Transform(Transform),
-    Adjust(Adjusting),
-    Watermark(WatermarkImage),
-    StripMetadata,
-    Inspect,
-    PdfPreview(PdfPreview),
-    ImageToPdf(ImageToPdf),
-    Vectorize(Vectorize),
-    Waveform(DrawnWaveform),
-    ConcatAudio(ConcatAudio),
-}
 
 /// A second result, which is text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +82,7 @@ impl OperationInput {
 /// Reads the fields of a tool's row; unknown fields are ignored.
 pub fn parse(tool: &str, params: &Params) -> Result<Operation, FieldError> {
     let row = known(tool)?;
-    (row.read)(&Reader::new(row, params))
+    table::read(row, &Reader::new(row, params))
 }
 
 /// Reads one operation for each of `file_count` files: a list under a field's plural (`formats`, `qualities`) gives one
@@ -122,7 +101,7 @@ pub fn parse_each(
                 own.set(field.name, values[index].clone());
             }
         }
-        (row.read)(&Reader::new(row, &own))
+        table::read(row, &Reader::new(row, &own))
     };
     if lists.is_empty() {
         return Ok(vec![one(0)?; file_count]);
@@ -147,52 +126,22 @@ fn known(tool: &str) -> Result<&'static Row, FieldError> {
 impl Operation {
     /// The name of its row.
     pub fn tool(&self) -> &'static str {
-        match self {
-            Self::Convert(_) => "convert",
-            Self::Compress(_) => "compress",
-            Self::Resize(_) => "resize",
-            Self::Audio(_) => "audio",
-            Self::Thumbnail(_) => "thumbnail",
-            Self::PosterFrame(_) => "poster-frame",
-            Self::Storyboard(_) => "storyboard",
-            Self::Gif(_) => "gif",
-            Self::Trim(_) => "trim",
-            Self::ExtractAudio(_) => "extract-audio",
-            Self::Transform(_) => "transform",
-            Self::Adjust(_) => "adjust",
-            Self::Watermark(_) => "watermark",
-            Self::StripMetadata => "strip-metadata",
-            Self::Inspect => "inspect",
-            Self::PdfPreview(_) => "pdf-preview",
-            Self::ImageToPdf(_) => "image-to-pdf",
-            Self::Vectorize(_) => "vectorize",
-            Self::Waveform(_) => "waveform",
-            Self::ConcatAudio(_) => "concat-audio",
-        }
-    }
-
-    /// Its row.
-    pub fn row(&self) -> &'static Row {
-        row(self.tool()).expect("every operation has a row")
+        self.row().tool
     }
 
     /// Whether its result is an archive of the inputs as they are, which is packed by the service and no worker's task.
     pub fn is_packing(&self) -> bool {
-        matches!(self, Self::Convert(convert) if convert.format == Format::Zip)
+        self.values().is_packing()
     }
 
     /// Whether it makes one file of all inputs.
     pub fn joins(&self) -> bool {
-        self.is_packing() || matches!(self, Self::ImageToPdf(_) | Self::ConcatAudio(_))
+        self.values().joins()
     }
 
     /// Whether a ZIP as input means its members, each by itself.
     pub fn opens_archives(&self) -> bool {
-        match self {
-            Self::Convert(convert) => convert.format.class() != Class::Archive,
-            Self::Compress(_) => true,
-            _ => false,
-        }
+        self.values().opens_archives()
     }
 
     /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for an
@@ -201,62 +150,18 @@ impl Operation {
     /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it makes
     /// no sense on them, and with `Invalid` where none of its fields does.
     pub fn task(&self, sources: &[OperationInput]) -> Result<Task, Failure> {
-        let source = sources.first().ok_or_else(|| {
+        let (source, others) = sources.split_first().ok_or_else(|| {
             Failure::new(FailureCode::Internal, "an operation came without a file")
         })?;
-        let worked_on = match self {
-            Self::Watermark(_) => &sources[..1],
-            _ => sources,
-        };
-        for source in worked_on {
+        for source in self.values().worked_on(sources) {
             self.row().check(source.format)?;
         }
-        match self {
-            Self::Convert(convert) => convert.task(source.format),
-            Self::Compress(compress) => compress.task(source.format),
-            Self::Resize(resize) => Ok(resize.task(source.format)),
-            Self::Audio(audio) | Self::ExtractAudio(audio) => Ok(audio.task()),
-            Self::Thumbnail(thumbnail) => Ok(thumbnail.task(source.format)),
-            Self::PosterFrame(poster) => Ok(poster.task(source.format)),
-            Self::Storyboard(storyboard) => Ok(storyboard.task(source)),
-            Self::Gif(gif) => Ok(gif.task()),
-            Self::Trim(trim) => Ok(trim.task(source.format)),
-            Self::Transform(transform) => Ok(transform.task(source.format)),
-            Self::Adjust(adjust) => adjust.task(source.format),
-            Self::Watermark(watermark) => {
-                watermark.task(source.format, sources.get(1).map(|mark| mark.format))
-            }
-            Self::StripMetadata => facts::strip(source.format),
-            Self::Inspect => Ok(facts::inspection(source.format)),
-            Self::PdfPreview(preview) => Ok(preview.task(source.format)),
-            Self::ImageToPdf(images) => Ok(images.task(sources)),
-            Self::Vectorize(vectorize) => Ok(vectorize.task(source.format)),
-            Self::Waveform(waveform) => Ok(waveform.task()),
-            Self::ConcatAudio(concat) => Ok(concat.task(source.format)),
-        }
+        self.values().task(source, others)
     }
 
     /// The format of the result for a source of that format; `None` for an inspection, which has no file.
     pub fn output_format(&self, source: Format) -> Option<Format> {
-        Some(match self {
-            Self::Convert(convert) => convert.format,
-            Self::Compress(_) if source.class().is_timed() => writable(source),
-            Self::Compress(_) | Self::StripMetadata => source,
-            Self::Resize(_) | Self::Adjust(_) | Self::Watermark(_) => writable(source),
-            Self::Transform(transform) => transform.format.unwrap_or_else(|| writable(source)),
-            Self::Audio(audio) | Self::ExtractAudio(audio) => audio.format,
-            Self::Thumbnail(thumbnail) => thumbnail.format,
-            Self::PosterFrame(poster) => poster.format,
-            Self::Storyboard(storyboard) => storyboard.format,
-            Self::Gif(_) => Format::Gif,
-            Self::Trim(trim) => trim.output_format(source),
-            Self::Waveform(_) => DrawnWaveform::FORMAT,
-            Self::ConcatAudio(concat) => concat.output_format(source),
-            Self::PdfPreview(preview) => preview.format,
-            Self::ImageToPdf(_) => Format::Pdf,
-            Self::Vectorize(_) => Format::Svg,
-            Self::Inspect => return None,
-        })
+        self.values().output_format(source)
     }
 
     /// Name and format of the result: the source's name with the extension of the result's format.
@@ -267,10 +172,7 @@ impl Operation {
 
     /// The result beside [`Self::output`], which a worker writes to its second descriptor; `None` for most operations.
     pub fn text_output(&self, source: &OperationInput) -> Option<TextOutput> {
-        match self {
-            Self::Storyboard(storyboard) => Some(storyboard.map(source)),
-            _ => None,
-        }
+        self.values().text_output(source)
     }
 }
 

@@ -3,10 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    Operation,
+    effect::Effect,
     field::Field,
     params::{FieldError, Params},
-    reader::Reader,
 };
 use crate::{
     format::{Class, Format},
@@ -21,13 +20,14 @@ pub struct Row {
     /// Its kind as a workflow's node, with underscores; `None`: not one file in and one file out.
     pub node: Option<&'static str>,
     pub fields: &'static [Field],
+    /// What delivery URLs ask for in its place.
+    pub effects: &'static [Effect],
     /// How many files one operation takes, a watermark's own image counted.
     pub min_files: usize,
     pub max_files: usize,
-    /// What it can be done on. (An archive stands for its members, see [`Operation::opens_archives`].)
+    /// What it can be done on. (An archive stands for its members, see [`Operation::opens_archives`](super::Operation::opens_archives).)
     pub accepts: &'static [Class],
     pub summary: &'static str,
-    pub(super) read: fn(&Reader<'_>) -> Result<Operation, FieldError>,
 }
 
 impl Row {

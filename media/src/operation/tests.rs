@@ -500,6 +500,47 @@ fn operations_survive_being_stored() {
     }
 }
 
+/// An operation of each row, with as few fields as it takes.
+fn one_of_each() -> impl Iterator<Item = (&'static Row, Operation)> {
+    TABLE.iter().map(|row| {
+        let mut fields = json!({"resizePreset": "square", "text": "x"});
+        if let Some(Field {
+            default: None,
+            kind: Kind::Format(formats),
+            ..
+        }) = row.field("format")
+        {
+            fields["format"] = json!(formats[0].name());
+        }
+        (row, operation(row.tool, fields))
+    })
+}
+
+#[test]
+fn operations_are_stored_under_the_names_of_their_rows() {
+    for (row, operation) in one_of_each() {
+        assert_eq!(operation.tool(), row.tool);
+        let stored = serde_json::to_value(&operation).expect("plain data");
+        assert_eq!(stored["tool"], row.tool);
+        let read: Operation = serde_json::from_value(stored).expect("what was stored");
+        assert_eq!(read, operation);
+    }
+    // Of versions in which these two had no type of their own.
+    for tool in ["inspect", "strip-metadata"] {
+        let stored: Operation = serde_json::from_value(json!({"tool": tool})).expect("stored");
+        assert_eq!(stored, operation(tool, json!({})));
+    }
+}
+
+#[test]
+fn the_example_has_its_row_and_its_url() {
+    let faded = render("fade", json!({"amount": 100}), Format::Jpg);
+    assert_eq!((faded.adjust.saturation, faded.adjust.contrast), (0.0, 0.5));
+    let paper = operation("fade", json!({})).task(&[OperationInput::new(Format::Pdf, "a")]);
+    assert!(paper.is_err_and(|failure| failure.message.contains("fade takes")));
+    assert!(effects().any(|effect| effect.parameter == "fade"));
+}
+
 #[test]
 fn every_row_is_consistent() {
     for row in TABLE {

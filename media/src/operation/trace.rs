@@ -2,24 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, field::Field, row::Row};
+use super::{
+    OperationInput, field::Field, params::FieldError, reader::Reader, row::Row, values::Values,
+};
 use crate::{
     format::{Class, Format},
-    task::Task,
+    task::{Failure, Task},
 };
 
 pub(super) const VECTORIZE: Row = Row {
     tool: "vectorize",
     node: Some("vectorize"),
     fields: &[Field::flag("mono", "false", "a silhouette in one colour")],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster],
     summary: "Traces an image into an SVG",
-    read: |fields| {
-        let mono = fields.flag("mono")?;
-        Ok(Operation::Vectorize(Vectorize { mono }))
-    },
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,11 +26,20 @@ pub struct Vectorize {
     pub mono: bool,
 }
 
-impl Vectorize {
-    pub(super) fn task(&self, source: Format) -> Task {
-        Task::Vectorize {
-            source,
+impl Values for Vectorize {
+    fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
+        let mono = fields.flag("mono")?;
+        Ok(Self { mono })
+    }
+
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        Ok(Task::Vectorize {
+            source: source.format,
             mono: self.mono,
-        }
+        })
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(Format::Svg)
     }
 }

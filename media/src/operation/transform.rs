@@ -3,16 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Operation,
+    OperationInput,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     row::Row,
-    timed, writable,
+    timed,
+    values::Values,
+    writable,
 };
 use crate::{
     format::{Class, Format},
-    task::{Crop, Encode, Fit, Render, Resize, Task},
+    task::{Crop, Encode, Failure, Fit, Render, Resize, Task},
 };
 
 const IMAGES: &[Class] = &[Class::Raster, Class::Vector, Class::Document];
@@ -48,11 +50,11 @@ pub(super) const THUMBNAIL: Row = Row {
         Field::integer("quality", 1, 100, Some("82"), "higher is better"),
         timed::TIMESTAMP,
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: &[Class::Raster, Class::Vector, Class::Document, Class::Video],
     summary: "Makes a small picture of an image, of a document's first page or of a video",
-    read: |fields| Thumbnail::read(fields).map(Operation::Thumbnail),
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +69,7 @@ pub struct Thumbnail {
     pub timestamp: f64,
 }
 
-impl Thumbnail {
+impl Values for Thumbnail {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             width: fields.integer("width")?,
@@ -79,15 +81,20 @@ impl Thumbnail {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
-        timed::picture(
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
+        Ok(timed::picture(
             source,
             self.timestamp,
             Render {
                 resize: Some(Resize::new(Some(self.width), Some(self.height), self.fit)),
                 ..Render::new(source, Encode::new(self.format, self.quality))
             },
-        )
+        ))
+    }
+
+    fn output_format(&self, _: Format) -> Option<Format> {
+        Some(self.format)
     }
 }
 
@@ -139,11 +146,11 @@ pub(super) const TRANSFORM: Row = Row {
         Field::integer("cropWidth", 1, MAX, None, "pixels; with cropHeight"),
         Field::integer("cropHeight", 1, MAX, None, "pixels; with cropWidth"),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 1,
     accepts: IMAGES,
     summary: "Crops, resizes, turns and mirrors an image",
-    read: |fields| Transform::read(fields).map(Operation::Transform),
 };
 
 /// Offsets and sides of a crop count in the source, which may be larger than any result.
@@ -163,7 +170,7 @@ pub struct Transform {
     pub crop: Option<Crop>,
 }
 
-impl Transform {
+impl Values for Transform {
     fn read(fields: &Reader<'_>) -> Result<Self, FieldError> {
         Ok(Self {
             format: fields.format_if_given("format")?,
@@ -178,17 +185,28 @@ impl Transform {
         })
     }
 
-    pub(super) fn task(&self, source: Format) -> Task {
-        let format = self.format.unwrap_or_else(|| writable(source));
+    fn task(&self, source: &OperationInput, _: &[OperationInput]) -> Result<Task, Failure> {
+        let source = source.format;
+        let format = self.output(source);
         let is_sized = self.width.is_some() || self.height.is_some();
-        Task::Render(Box::new(Render {
+        Ok(Task::Render(Box::new(Render {
             crop: self.crop,
             resize: is_sized.then(|| Resize::new(self.width, self.height, self.fit)),
             rotate: self.rotate,
             flip: self.flip,
             flop: self.flop,
             ..Render::new(source, Encode::new(format, self.quality))
-        }))
+        })))
+    }
+
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(self.output(source))
+    }
+}
+
+impl Transform {
+    fn output(&self, source: Format) -> Format {
+        self.format.unwrap_or_else(|| writable(source))
     }
 }
 

@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EDIT_QUALITY, Operation,
+    EDIT_QUALITY, OperationInput,
     field::{Field, Kind},
     params::FieldError,
     reader::Reader,
     row::Row,
-    timed, writable,
+    timed,
+    values::Values,
+    writable,
 };
 use crate::{
     av::{AudioWork, VideoWork},
@@ -40,11 +42,11 @@ pub(super) const WATERMARK: Row = Row {
             "pixels; a fifth of the picture's width without it",
         ),
     ],
+    effects: &[],
     min_files: 1,
     max_files: 2,
     accepts: &[Class::Raster, Class::Vector, Class::Video],
     summary: "Lays a text or an image over an image or a video",
-    read: |fields| WatermarkImage::read(fields).map(Operation::Watermark),
 };
 
 /// Keeps the format where it can be written, else makes a PNG or an MP4.
@@ -57,7 +59,7 @@ pub struct WatermarkImage {
     pub width: Option<u32>,
 }
 
-impl WatermarkImage {
+impl Values for WatermarkImage {
     /// A request that came with a `watermarkFile` says so by any value of that field, see [`Params::set`].
     ///
     /// [`Params::set`]: super::Params::set
@@ -75,7 +77,8 @@ impl WatermarkImage {
         })
     }
 
-    pub(super) fn task(&self, source: Format, mark: Option<Format>) -> Result<Task, Failure> {
+    fn task(&self, source: &OperationInput, others: &[OperationInput]) -> Result<Task, Failure> {
+        let (source, mark) = (source.format, others.first().map(|mark| mark.format));
         if self.text.is_none() && mark.is_none() {
             return Err(Failure::new(
                 FailureCode::Impossible,
@@ -111,5 +114,14 @@ impl WatermarkImage {
             watermark,
             ..Render::new(source, Encode::new(writable(source), EDIT_QUALITY))
         })))
+    }
+
+    fn output_format(&self, source: Format) -> Option<Format> {
+        Some(writable(source))
+    }
+
+    /// All but the mark's own image.
+    fn worked_on<'a>(&self, sources: &'a [OperationInput]) -> &'a [OperationInput] {
+        &sources[..sources.len().min(1)]
     }
 }

@@ -3,19 +3,35 @@
 use std::fmt::{Display, Write};
 
 use super::{Anchor, Kind, VariantSpec};
-use crate::task::Placeholder;
+use crate::{operation, task::Placeholder};
 
 /// What differs from the defaults, as a query in a fixed order; it parses to the same request.
 pub(super) fn text(wanted: &VariantSpec) -> String {
+    // All fields by name: a new one has its place in the text, or two different images had one.
+    let &VariantSpec {
+        kind,
+        width,
+        height,
+        fit,
+        place,
+        enlarge,
+        quality,
+        rotate,
+        flip,
+        flop,
+        trim,
+        ref effects,
+        background,
+        page,
+        at_ms,
+        live,
+    } = wanted;
     let mut text = Text::default();
-    let plain = VariantSpec::plain(wanted.kind);
-    text.put_if("w", wanted.width);
-    text.put_if("h", wanted.height);
-    text.put_if(
-        "fit",
-        (wanted.fit != plain.fit).then_some(wanted.fit.name()),
-    );
-    match wanted.place {
+    let plain = VariantSpec::plain(kind);
+    text.put_if("w", width);
+    text.put_if("h", height);
+    text.put_if("fit", (fit != plain.fit).then_some(fit.name()));
+    match place {
         Some(Anchor::Smart) => text.put("gravity", "smart"),
         Some(Anchor::Point { x, y }) => {
             text.put(
@@ -25,33 +41,27 @@ pub(super) fn text(wanted: &VariantSpec) -> String {
         }
         None => {}
     }
-    text.put_if("enlarge", wanted.enlarge.then_some(1));
-    text.put_if("page", (wanted.page != plain.page).then_some(wanted.page));
+    text.put_if("enlarge", enlarge.then_some(1));
+    text.put_if("page", (page != plain.page).then_some(page));
     text.put_if(
         "t",
-        (wanted.at_ms != plain.at_ms).then(|| f64::from(wanted.at_ms) / 1000.0),
+        (at_ms != plain.at_ms).then(|| f64::from(at_ms) / 1000.0),
     );
-    text.put_if("frame", wanted.live.then_some("live"));
-    text.put_if("trim", wanted.trim.then_some(1));
-    text.put_if("rotate", (wanted.rotate != 0).then_some(wanted.rotate));
-    text.put_if("flip", wanted.flip.then_some(1));
-    text.put_if("flop", wanted.flop.then_some(1));
-    for (name, hundredths) in [("blur", wanted.blur), ("sharp", wanted.sharpen)] {
-        text.put_if(name, (hundredths != 0).then(|| decimal(hundredths, 100)));
+    text.put_if("frame", live.then_some("live"));
+    text.put_if("trim", trim.then_some(1));
+    text.put_if("rotate", (rotate != 0).then_some(rotate));
+    text.put_if("flip", flip.then_some(1));
+    text.put_if("flop", flop.then_some(1));
+    for effect in operation::effects() {
+        let steps = effects.get(effect.parameter);
+        text.put_if(
+            effect.parameter,
+            steps.map(|steps| decimal(*steps, effect.steps)),
+        );
     }
-    for (name, change) in [
-        ("bri", wanted.brightness),
-        ("con", wanted.contrast),
-        ("sat", wanted.saturation),
-    ] {
-        text.put_if(name, (change != 0).then_some(change));
-    }
-    text.put_if("bg", wanted.background);
-    text.put_if(
-        "q",
-        (wanted.quality != plain.quality).then_some(wanted.quality),
-    );
-    text.put_if("format", format(wanted.kind));
+    text.put_if("bg", background);
+    text.put_if("q", (quality != plain.quality).then_some(quality));
+    text.put_if("format", format(kind));
     text.0
 }
 

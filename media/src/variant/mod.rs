@@ -19,6 +19,8 @@ pub use resolve::{FRAME, Resolved, SourceFacts};
 
 pub use crate::operation::FieldError;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::{
@@ -74,13 +76,7 @@ struct VariantSpec {
     flip: bool,
     flop: bool,
     trim: bool,
-    /// Sigmas, in hundredths of a pixel.
-    blur: i32,
-    sharpen: i32,
-    /// Per cent of change, −100 to 100.
-    brightness: i32,
-    contrast: i32,
-    saturation: i32,
+    effects: Effects,
     background: Option<Colour>,
     page: u32,
     /// Milliseconds into a clip; images have none.
@@ -88,6 +84,9 @@ struct VariantSpec {
     /// The newest picture of a live input, whose id stands in place of a file's.
     live: bool,
 }
+
+/// The values of effects by their parameters, in steps; those that change nothing are left out.
+type Effects = BTreeMap<&'static str, i32>;
 
 /// Which part of the image is to stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +117,7 @@ impl VariantSpec {
             flip: false,
             flop: false,
             trim: false,
-            blur: 0,
-            sharpen: 0,
-            brightness: 0,
-            contrast: 0,
-            saturation: 0,
+            effects: Effects::new(),
             background: None,
             page: 1,
             at_ms: Self::AT_MS,

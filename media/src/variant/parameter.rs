@@ -1,27 +1,109 @@
 //! The parameters of a delivery URL: names, ranges, and what they mean beside each other.
 
-use super::{Anchor, FieldError, Kind, MAX_SIDE, VariantSettings, VariantSpec, quality::Quality};
+use super::{
+    Anchor, Effects, FieldError, Kind, MAX_SIDE, VariantSettings, VariantSpec, quality::Quality,
+};
 use crate::{
     format::Format,
-    operation::shorten,
+    operation::{self, Effect, shorten},
     task::{Colour, Fit, Placeholder},
 };
 
-/// One parameter, for the parser and for the API's description.
+/// One parameter, for the API's description.
 #[derive(Debug)]
 pub struct Parameter {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// What may stand in it, for messages: `a whole number from 1 to 100` …
-    pub allowed: &'static str,
+    /// As in JSON Schema: string, integer, number, boolean.
+    pub type_name: &'static str,
+    /// What may stand in it: `a whole number from 1 to 100` …
+    pub allowed: String,
     pub summary: &'static str,
+}
+
+/// Every parameter that has a meaning: those of this file, then the effects of the operation table.
+pub fn parameters() -> impl Iterator<Item = Parameter> {
+    let own = OWN.iter().map(Known::Own);
+    own.chain(operation::effects().map(Known::Effect))
+        .map(Known::describe)
+}
+
+/// A parameter that no effect is.
+struct OwnParameter {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    type_name: &'static str,
+    allowed: &'static str,
+    summary: &'static str,
     /// Takes the value; `None` refuses it.
     read: fn(&mut GivenValues, &str) -> Option<()>,
 }
 
-/// Every parameter that has a meaning.
-pub fn parameters() -> &'static [Parameter] {
-    PARAMETERS
+#[derive(Clone, Copy)]
+enum Known {
+    Own(&'static OwnParameter),
+    Effect(&'static Effect),
+}
+
+impl Known {
+    fn find(name: &str) -> Option<Self> {
+        let is_called = |own: &&OwnParameter| own.name == name || own.aliases.contains(&name);
+        let own = OWN.iter().find(is_called).map(Self::Own);
+        own.or_else(|| {
+            let mut effects = operation::effects();
+            effects
+                .find(|effect| effect.parameter == name)
+                .map(Self::Effect)
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Own(own) => own.name,
+            Self::Effect(effect) => effect.parameter,
+        }
+    }
+
+    fn allowed(self) -> String {
+        match self {
+            Self::Own(own) => own.allowed.to_owned(),
+            Self::Effect(effect) => effect.allowed(),
+        }
+    }
+
+    /// Takes the value; `None` refuses it.
+    fn read(self, asked: &mut GivenValues, text: &str) -> Option<()> {
+        match self {
+            Self::Own(own) => (own.read)(asked, text),
+            Self::Effect(effect) => {
+                let steps = steps_of(effect, text)?;
+                if steps != 0 {
+                    asked.effects.insert(effect.parameter, steps);
+                }
+                Some(())
+            }
+        }
+    }
+
+    fn describe(self) -> Parameter {
+        let (aliases, type_name, summary) = match self {
+            Self::Own(own) => (own.aliases, own.type_name, own.summary),
+            Self::Effect(effect) => {
+                let type_name = match effect.is_whole() {
+                    true => "integer",
+                    false => "number",
+                };
+                (Default::default(), type_name, effect.summary)
+            }
+        };
+        Parameter {
+            name: self.name(),
+            aliases,
+            type_name,
+            allowed: self.allowed(),
+            summary,
+        }
+    }
 }
 
 /// The values of a request as they were given.
@@ -41,11 +123,7 @@ pub(super) struct GivenValues {
     flip: bool,
     flop: bool,
     trim: bool,
-    blur: i32,
-    sharpen: i32,
-    brightness: i32,
-    contrast: i32,
-    saturation: i32,
+    effects: Effects,
     background: Option<Colour>,
     page: Option<u32>,
     /// Milliseconds.
@@ -55,138 +133,116 @@ pub(super) struct GivenValues {
 
 const SIDE: &str = "a whole number from 1 to 8192";
 const FLAG: &str = "1, 0, true or false";
-const CHANGE: &str = "a whole number from -100 to 100";
 
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
+const OWN: &[OwnParameter] = &[
+    OwnParameter {
         name: "w",
         aliases: &["width"],
+        type_name: "integer",
         allowed: SIDE,
-        summary: "width in CSS pixels",
+        summary: "width in CSS pixels; without it the source's",
         read: |asked, text| set(&mut asked.width, whole(text, 1..=MAX_SIDE)),
     },
-    Parameter {
+    OwnParameter {
         name: "h",
         aliases: &["height"],
+        type_name: "integer",
         allowed: SIDE,
-        summary: "height in CSS pixels",
+        summary: "height in CSS pixels; without it the source's",
         read: |asked, text| set(&mut asked.height, whole(text, 1..=MAX_SIDE)),
     },
-    Parameter {
+    OwnParameter {
         name: "dpr",
         aliases: &[],
+        type_name: "number",
         allowed: "a number from 1 to 4",
-        summary: "pixels per CSS pixel",
+        summary: "pixels per CSS pixel, 1 by default",
         read: |asked, text| set(&mut asked.density, scaled(text, 1.0..=4.0, 100.0)),
     },
-    Parameter {
+    OwnParameter {
         name: "q",
         aliases: &["quality"],
+        type_name: "string",
         allowed: "a whole number from 1 to 100, auto, auto:best, auto:good, auto:eco or auto:low",
         summary: "quality, 80 by default; auto is auto:good and depends on the format and the sides asked for",
         read: |asked, text| set(&mut asked.quality, quality(text)),
     },
-    Parameter {
+    OwnParameter {
         name: "format",
         aliases: &["f"],
+        type_name: "string",
         allowed: "one of auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash",
         summary: "auto suits the client; gif and webp keep animation; json tells facts",
         read: |asked, text| set(&mut asked.kind, kind(text)),
     },
-    Parameter {
+    OwnParameter {
         name: "fit",
         aliases: &[],
+        type_name: "string",
         allowed: "one of cover, contain, fill, inside, outside (also crop and min for cover, pad for contain, max, clip and scale-down for inside)",
         summary: "how the image meets a box of both sides, cover by default",
         read: |asked, text| set(&mut asked.fit, fit(text)),
     },
-    Parameter {
+    OwnParameter {
         name: "gravity",
         aliases: &["g"],
+        type_name: "string",
         allowed: "one of smart, auto, face, entropy, attention, center, north, northeast, east, southeast, south, southwest, west, northwest",
         summary: "which part stays; by default the file's focal point, else the centre; auto, face, entropy and attention mean smart",
         read: |asked, text| set(&mut asked.gravity, gravity(text)),
     },
-    Parameter {
+    OwnParameter {
         name: "fp",
         aliases: &[],
+        type_name: "string",
         allowed: "two numbers from 0 to 1, as in 0.5,0.3",
         summary: "the point that stays, as shares of width and height; goes before gravity",
         read: |asked, text| set(&mut asked.focal_point, point(text)),
     },
-    Parameter {
+    OwnParameter {
         name: "enlarge",
         aliases: &[],
+        type_name: "boolean",
         allowed: FLAG,
         summary: "whether the image may grow",
         read: |asked, text| flag(&mut asked.enlarge, text),
     },
-    Parameter {
+    OwnParameter {
         name: "rotate",
         aliases: &[],
+        type_name: "integer",
         allowed: "a whole number from -360 to 360",
         summary: "degrees clockwise",
         read: |asked, text| put(&mut asked.rotate, whole(text, -360..=360)),
     },
-    Parameter {
+    OwnParameter {
         name: "flip",
         aliases: &[],
+        type_name: "boolean",
         allowed: FLAG,
         summary: "upside down",
         read: |asked, text| flag(&mut asked.flip, text),
     },
-    Parameter {
+    OwnParameter {
         name: "flop",
         aliases: &[],
+        type_name: "boolean",
         allowed: FLAG,
         summary: "left to right",
         read: |asked, text| flag(&mut asked.flop, text),
     },
-    Parameter {
+    OwnParameter {
         name: "trim",
         aliases: &[],
+        type_name: "boolean",
         allowed: FLAG,
         summary: "cut away a border of even colour",
         read: |asked, text| flag(&mut asked.trim, text),
     },
-    Parameter {
-        name: "blur",
-        aliases: &[],
-        allowed: "a number from 0 to 100",
-        summary: "Gaussian sigma in pixels of the result",
-        read: |asked, text| put(&mut asked.blur, scaled(text, 0.0..=100.0, 100.0)),
-    },
-    Parameter {
-        name: "sharp",
-        aliases: &[],
-        allowed: "a number from 0 to 10",
-        summary: "sigma of an unsharp mask",
-        read: |asked, text| put(&mut asked.sharpen, scaled(text, 0.0..=10.0, 100.0)),
-    },
-    Parameter {
-        name: "bri",
-        aliases: &[],
-        allowed: CHANGE,
-        summary: "brightness, per cent of change",
-        read: |asked, text| put(&mut asked.brightness, whole(text, -100..=100)),
-    },
-    Parameter {
-        name: "con",
-        aliases: &[],
-        allowed: CHANGE,
-        summary: "contrast, per cent of change",
-        read: |asked, text| put(&mut asked.contrast, whole(text, -100..=100)),
-    },
-    Parameter {
-        name: "sat",
-        aliases: &[],
-        allowed: CHANGE,
-        summary: "saturation, per cent of change",
-        read: |asked, text| put(&mut asked.saturation, whole(text, -100..=100)),
-    },
-    Parameter {
+    OwnParameter {
         name: "bg",
         aliases: &["background"],
+        type_name: "string",
         allowed: "a colour as rrggbb or rgb, or transparent",
         summary: "what stands behind transparency and around a contained image",
         read: |asked, text| {
@@ -194,25 +250,28 @@ const PARAMETERS: &[Parameter] = &[
             Some(())
         },
     },
-    Parameter {
+    OwnParameter {
         name: "page",
         aliases: &[],
+        type_name: "integer",
         allowed: "a whole number from 1 to 100000",
-        summary: "page of a document, counted from 1",
+        summary: "page of a document, counted from 1, which is the default",
         read: |asked, text| set(&mut asked.page, whole(text, 1..=100_000)),
     },
-    Parameter {
+    OwnParameter {
         name: "t",
         aliases: &[],
+        type_name: "number",
         allowed: "a number from 0 to 86400",
-        summary: "seconds into a video, whose picture there is delivered; has no effect on images",
+        summary: "seconds into a video, whose picture there is delivered, 1 by default; behind the end the last one; has no effect on images",
         read: |asked, text| set(&mut asked.at, scaled(text, 0.0..=86_400.0, 1000.0)),
     },
-    Parameter {
+    OwnParameter {
         name: "frame",
         aliases: &[],
+        type_name: "string",
         allowed: "live, on a live input's id",
-        summary: "the newest picture of a live input",
+        summary: "the newest picture of a live input, good for 5 s",
         read: |asked, text| {
             asked.live = text == "live";
             asked.live.then_some(())
@@ -224,15 +283,21 @@ impl GivenValues {
     /// Reads known parameters; the others are ignored.
     pub(super) fn read(pairs: &[(String, String)]) -> Result<Self, FieldError> {
         let mut asked = Self::default();
-        let mut seen: [Option<&str>; PARAMETERS.len()] = [None; PARAMETERS.len()];
+        let mut seen: Vec<(&str, &str)> = Vec::new();
         for (name, text) in pairs {
-            let Some(index) = find(name) else { continue };
-            let parameter = &PARAMETERS[index];
-            match seen[index].replace(text) {
-                Some(earlier) if earlier != text => return Err(given_twice(name, earlier, text)),
+            let Some(parameter) = Known::find(name) else {
+                continue;
+            };
+            let earlier = seen.iter().find(|(seen, _)| *seen == parameter.name());
+            match earlier {
+                Some((_, earlier)) if *earlier != text => {
+                    return Err(given_twice(name, earlier, text));
+                }
                 Some(_) => {}
                 None => {
-                    (parameter.read)(&mut asked, text).ok_or_else(|| refused(parameter, text))?
+                    let read = parameter.read(&mut asked, text);
+                    read.ok_or_else(|| refused(parameter, text))?;
+                    seen.push((parameter.name(), text));
                 }
             }
         }
@@ -275,15 +340,12 @@ impl GivenValues {
             flip: self.flip,
             flop: self.flop,
             trim: self.trim,
-            blur: self.blur,
-            sharpen: self.sharpen,
-            brightness: self.brightness,
-            contrast: self.contrast,
-            saturation: self.saturation,
+            effects: self.effects,
             background: self.background.filter(|colour| is_seen(*colour, format)),
             page,
             at_ms,
-            ..plain
+            kind,
+            live: self.live,
         }
     }
 
@@ -303,14 +365,8 @@ fn is_seen(background: Colour, format: Option<Format>) -> bool {
     !(is_default && background == Colour::WHITE)
 }
 
-fn find(name: &str) -> Option<usize> {
-    PARAMETERS
-        .iter()
-        .position(|parameter| parameter.name == name || parameter.aliases.contains(&name))
-}
-
-fn refused(parameter: &Parameter, text: &str) -> FieldError {
-    let (name, allowed) = (parameter.name, parameter.allowed);
+fn refused(parameter: Known, text: &str) -> FieldError {
+    let (name, allowed) = (parameter.name(), parameter.allowed());
     FieldError::new(
         name,
         format!("{name} must be {allowed}, got `{}`", shorten(text)),
@@ -363,6 +419,15 @@ fn scaled(text: &str, range: std::ops::RangeInclusive<f64>, scale: f64) -> Optio
     range
         .contains(&number)
         .then(|| (number * scale).round() as i32)
+}
+
+/// The value of an effect in its steps.
+fn steps_of(effect: &Effect, text: &str) -> Option<i32> {
+    if effect.is_whole() {
+        return whole(text, effect.min..=effect.max);
+    }
+    let range = f64::from(effect.min)..=f64::from(effect.max);
+    scaled(text, range, f64::from(effect.steps))
 }
 
 fn kind(text: &str) -> Option<Kind> {

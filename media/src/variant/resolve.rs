@@ -4,6 +4,7 @@ use super::{AcceptClass, Anchor, Kind, VariantRequest, VariantSpec};
 use crate::{
     av::AvTask,
     format::{Class, Format},
+    operation,
     task::{Adjust, Effort, Encode, Failure, FailureCode, Gravity, Render, Resize, Task},
 };
 
@@ -120,20 +121,41 @@ impl VariantSpec {
     }
 
     fn render(&self, format: Format, source: &SourceFacts) -> Render {
-        let is_sized = self.width.is_some() || self.height.is_some();
+        // All fields by name: what a new one does is decided here.
+        let &Self {
+            kind: _,
+            width,
+            height,
+            // With `place` and `enlarge` in `resize`.
+            fit: _,
+            place: _,
+            enlarge: _,
+            quality,
+            rotate,
+            flip,
+            flop,
+            trim,
+            effects: _,
+            background,
+            page,
+            // Which picture of a clip or a live input is the source.
+            at_ms: _,
+            live: _,
+        } = self;
+        let is_sized = width.is_some() || height.is_some();
         let output = Encode {
             effort: Effort::Fast,
-            ..Encode::new(format, self.quality.of(format, self.longest_side()))
+            ..Encode::new(format, quality.of(format, self.longest_side()))
         };
         Render {
-            page: self.page,
-            trim: self.trim,
+            page,
+            trim,
             resize: is_sized.then(|| self.resize(source)),
-            rotate: self.rotate,
-            flip: self.flip,
-            flop: self.flop,
+            rotate,
+            flip,
+            flop,
             adjust: self.adjust(),
-            background: self.background,
+            background,
             ..Render::new(source.format, output)
         }
     }
@@ -162,15 +184,12 @@ impl VariantSpec {
     }
 
     fn adjust(&self) -> Adjust {
-        let hundredths = |value: i32| value as f32 / 100.0;
-        let factor = |change: i32| (100 + change) as f32 / 100.0;
-        Adjust {
-            blur: hundredths(self.blur),
-            sharpen: hundredths(self.sharpen),
-            brightness: factor(self.brightness),
-            contrast: factor(self.contrast),
-            saturation: factor(self.saturation),
-            ..Adjust::default()
+        let mut adjust = Adjust::default();
+        for effect in operation::effects() {
+            if let Some(steps) = self.effects.get(effect.parameter) {
+                (effect.apply)(&mut adjust, *steps as f32 / effect.steps as f32);
+            }
         }
+        adjust
     }
 }

@@ -4,7 +4,12 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::task::{Failure, FailureCode, Gravity, Render, Task};
+use proptest::string::string_regex;
+
+use crate::{
+    operation::effects,
+    task::{Adjust, Failure, FailureCode, Gravity, Render, Task},
+};
 
 const PLAIN: VariantSettings = VariantSettings {
     avif_in_auto: false,
@@ -287,6 +292,42 @@ fn effects_reach_the_task_in_its_units() {
 }
 
 #[test]
+fn every_effect_has_its_ends_its_text_and_a_result() {
+    for effect in effects() {
+        let name = effect.parameter;
+        let good = [effect.min, effect.max].map(|value| format!("{name}={value}"));
+        for query in good {
+            assert_eq!(
+                request(&query).canonical(),
+                query.trim_end_matches(&format!("{name}=0"))
+            );
+        }
+        for value in [effect.min - 1, effect.max + 1] {
+            let error = VariantRequest::parse(&format!("{name}={value}"), &PLAIN);
+            let error = error.expect_err("out of range").message;
+            let allowed = format!("{name} must be {}, got `{value}`", effect.allowed());
+            assert_eq!(error, allowed);
+        }
+        let changed = render(&format!("{name}={}", effect.max), PHOTO);
+        assert_ne!(changed.adjust, Adjust::default(), "{name}");
+    }
+    // In the order of the table, whatever the query's.
+    let both = "sat=1&blur=2";
+    assert_eq!(request(both).canonical(), "blur=2&sat=1");
+}
+
+#[test]
+fn the_guide_names_every_parameter() {
+    let guide = include_str!("../../../docs/guide/images.md");
+    // The example operation is in tests only.
+    for parameter in parameters().filter(|parameter| parameter.name != "fade") {
+        for name in parameter.aliases.iter().chain([&parameter.name]) {
+            assert!(guide.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_image_is_refused_and_facts_are_no_image() {
     let archive = SourceFacts {
         format: Format::Zip,
@@ -343,11 +384,13 @@ fn in_an_image_no_time_passes() {
 /// Values of each parameter, most of them good.
 fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {
     let number = prop_oneof!["[1-9][0-9]{0,3}", "0", "[0-3]\\.[0-9]{1,4}"];
+    let effects: Vec<&str> = effects().map(|effect| effect.parameter).collect();
+    let numbers = format!(
+        "w|h|width|height|q|quality|page|rotate|dpr|t|{}",
+        effects.join("|")
+    );
     let pair = prop_oneof![
-        (
-            "w|h|width|height|q|quality|page|rotate|blur|sharp|bri|con|sat|dpr|t",
-            number
-        ),
+        (string_regex(&numbers).expect("names"), number),
         ("enlarge|flip|flop|trim", "0|1|true|False"),
         ("q|quality", "auto|auto:(best|good|eco|low)|80|60"),
         ("fit", "cover|contain|fill|inside|outside|crop|max|pad"),

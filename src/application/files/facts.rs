@@ -5,7 +5,7 @@ use std::{fs::File, sync::Arc, time::Duration};
 use sluice_actors::compute::{Assignment, Follow, Lane, Output};
 use sluice_media::{
     format::Format,
-    operation::{Operation, OperationInput},
+    operation::{Inspect, Operation, OperationInput},
 };
 use sluice_store::files::Facts;
 use uuid::Uuid;
@@ -22,7 +22,7 @@ pub(crate) async fn find(state: &AppState, account_id: Uuid, mime_type: &str, fi
     let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {
         return Facts::default();
     };
-    let Ok(task) = Operation::Inspect.task(&[OperationInput::new(format, "")]) else {
+    let Ok(task) = Operation::Inspect(Inspect).task(&[OperationInput::new(format, "")]) else {
         return Facts::default();
     };
     let assignment = Assignment {

@@ -5,6 +5,7 @@
 
 mod address;
 mod answer;
+mod description;
 mod live;
 mod parsed;
 mod preview;
@@ -28,6 +29,7 @@ use sluice_actors::{
 use sluice_media::variant::AcceptClass;
 use uuid::Uuid;
 
+pub(super) use description::describe;
 pub(super) use live::{GOOD_FOR_S, poster};
 pub(super) use preview::preview;
 pub use purge::{__path_purge, purge};
@@ -56,28 +58,6 @@ const FOR_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300")
     params(
         ("deliveryKey" = String, Path, description = "A delivery key, or its alias"),
         ("fileId" = Uuid, Path, description = "A stored file"),
-        ("w" = Option<u32>, Query, description = "Width, 1 to 8192 CSS pixels; without it the source's"),
-        ("h" = Option<u32>, Query, description = "Height, 1 to 8192 CSS pixels; without it the source's"),
-        ("dpr" = Option<f32>, Query, description = "Pixels for each CSS pixel, 1 to 4 (1)"),
-        ("q" = Option<String>, Query, description = "Quality, 1 to 100 (80), or `auto`, `auto:best`, `auto:good`, `auto:eco`, `auto:low`: by format and size"),
-        ("format" = Option<String>, Query, description = "Or `f`: auto, webp, avif, jpg, png, jxl, gif, json, blurhash, thumbhash (auto)"),
-        ("fit" = Option<String>, Query, description = "cover, contain, fill, inside, outside (cover); also crop and min, pad, max, clip and scale-down"),
-        ("gravity" = Option<String>, Query, description = "Or `g`: smart (also auto, face, entropy, attention), center, north … northwest; without it the file's focal point, else center"),
-        ("fp" = Option<String>, Query, description = "The point that stays, as shares of width and height: `0.5,0.3`"),
-        ("enlarge" = Option<bool>, Query, description = "Whether the image may grow (false)"),
-        ("rotate" = Option<i32>, Query, description = "Degrees clockwise, -360 to 360 (0)"),
-        ("flip" = Option<bool>, Query, description = "Upside down (false)"),
-        ("flop" = Option<bool>, Query, description = "Left to right (false)"),
-        ("trim" = Option<bool>, Query, description = "Cut away a border of even colour (false)"),
-        ("blur" = Option<f32>, Query, description = "Sigma in pixels of the result, 0 to 100 (0)"),
-        ("sharp" = Option<f32>, Query, description = "Sigma of an unsharp mask, 0 to 10 (0)"),
-        ("bri" = Option<i32>, Query, description = "Brightness, -100 to 100 (0)"),
-        ("con" = Option<i32>, Query, description = "Contrast, -100 to 100 (0)"),
-        ("sat" = Option<i32>, Query, description = "Saturation, -100 to 100 (0)"),
-        ("bg" = Option<String>, Query, description = "What stands behind transparency and around `contain`: rrggbb, rgb or transparent"),
-        ("page" = Option<u32>, Query, description = "Of a PDF, from 1 (1)"),
-        ("t" = Option<f32>, Query, description = "Seconds into a video, whose picture there is delivered; behind the end the last one (1)"),
-        ("frame" = Option<String>, Query, description = "`live` with a live input's id in place of a file's: its newest picture, good for 5 s"),
         ("token" = Option<String>, Query, description = "With `frame=live`: a playback token, needed where the input requires signed playback"),
         ("v" = Option<String>, Query, description = "Anything: a fresh address for browsers"),
     ),

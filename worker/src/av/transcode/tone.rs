@@ -59,13 +59,24 @@ const UNCHANGED_CHROMA: [[f32; 2]; 2] = [[1.0, 0.0], [0.0, 1.0]];
 
 impl Tone {
     fn new(adjust: &Adjust, is_full: bool) -> Self {
+        let &Adjust {
+            blur,
+            sharpen,
+            // In `luma` and `chroma`.
+            brightness: _,
+            contrast: _,
+            saturation: _,
+            hue: _,
+            grayscale: _,
+            invert: _,
+        } = adjust;
         // Chroma has half the rows and columns.
-        let blur = Kernel::new(adjust.blur).zip(Kernel::new((adjust.blur / 2.0).max(0.2)));
+        let kernels = Kernel::new(blur).zip(Kernel::new((blur / 2.0).max(0.2)));
         Self {
-            blur: blur
-                .filter(|_| adjust.blur > 0.0)
+            blur: kernels
+                .filter(|_| blur > 0.0)
                 .map(|(luma, chroma)| [luma, chroma]),
-            sharpen: Kernel::new(adjust.sharpen).filter(|_| adjust.sharpen > 0.0),
+            sharpen: Kernel::new(sharpen).filter(|_| sharpen > 0.0),
             luma: luma(adjust, is_full),
             chroma: chroma(adjust),
             rows: Vec::new(),

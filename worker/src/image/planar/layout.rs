@@ -74,20 +74,39 @@ impl Layout {
 /// Whether the planar path draws that request for a JPEG with that head. Without effects, a canvas, or a search for what
 /// matters in the picture; the exact geometry is looked at later.
 pub fn can_render(render: &Render, head: &Head) -> bool {
-    let is_wanted = matches!(render.path, Path::Auto | Path::Planar);
-    let is_to_planes = matches!(
-        render.output.format,
-        Format::Jpg | Format::Webp | Format::Avif
-    );
-    let is_plainly_encoded = !render.output.lossless && render.output.target_bytes.is_none();
-    let is_without_effects =
-        !render.trim && render.adjust == Adjust::default() && render.watermark.is_none();
+    // All fields by name: this path would leave a new step out without a word.
+    let &Render {
+        source,
+        // Of documents and animations, which no JPEG is.
+        page: _,
+        animate: _,
+        vector_long_edge: _,
+        // Shape, which `Layout::of` looks at.
+        auto_orient: _,
+        crop: _,
+        resize: _,
+        rotate: _,
+        flip: _,
+        flop: _,
+        // A JPEG has no transparency, and what needs a canvas has no layout.
+        background: _,
+        trim,
+        ref adjust,
+        ref watermark,
+        keep_metadata,
+        output,
+        path,
+    } = render;
+    let is_wanted = matches!(path, Path::Auto | Path::Planar);
+    let is_to_planes = matches!(output.format, Format::Jpg | Format::Webp | Format::Avif);
+    let is_plainly_encoded = !output.lossless && output.target_bytes.is_none();
+    let is_without_effects = !trim && *adjust == Adjust::default() && watermark.is_none();
     is_wanted
-        && render.source == Format::Jpg
+        && source == Format::Jpg
         && is_to_planes
         && is_plainly_encoded
         && is_without_effects
-        && !render.keep_metadata
+        && !keep_metadata
         && head.is_ycc
         && head.is_srgb
 }

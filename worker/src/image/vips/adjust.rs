@@ -14,28 +14,34 @@ const MAX_SIGMA: f32 = 250.0;
 
 /// Blur, sharpen, brightness, contrast, saturation and hue, grey, inverse, in this order.
 pub fn apply<'a>(image: Image<'a>, adjust: &Adjust) -> Result<Image<'a>, Refused> {
+    let &Adjust {
+        blur,
+        sharpen,
+        brightness,
+        contrast,
+        saturation,
+        hue,
+        grayscale,
+        invert,
+    } = adjust;
     let mut image = image;
-    if adjust.blur > 0.0 {
-        image = blurred(image, adjust.blur)?;
+    if blur > 0.0 {
+        image = blurred(image, blur)?;
     }
-    if adjust.sharpen > 0.0 {
-        image = colour::on_colours(image, |colours| sharpened(&colours, adjust.sharpen))?;
+    if sharpen > 0.0 {
+        image = colour::on_colours(image, |colours| sharpened(&colours, sharpen))?;
     }
-    if adjust.brightness != 1.0 || adjust.contrast != 1.0 {
-        image = colour::on_colours(image, |colours| {
-            lightened(&colours, adjust.brightness, adjust.contrast)
-        })?;
+    if brightness != 1.0 || contrast != 1.0 {
+        image = colour::on_colours(image, |colours| lightened(&colours, brightness, contrast))?;
     }
     let has_colour = image.space() == Space::Srgb;
-    if has_colour && (adjust.saturation != 1.0 || adjust.hue % 360.0 != 0.0) {
-        image = colour::on_colours(image, |colours| {
-            coloured(&colours, adjust.saturation, adjust.hue)
-        })?;
+    if has_colour && (saturation != 1.0 || hue % 360.0 != 0.0) {
+        image = colour::on_colours(image, |colours| coloured(&colours, saturation, hue))?;
     }
-    if has_colour && adjust.grayscale {
+    if has_colour && grayscale {
         image = colour::on_colours(image, |colours| in_space(&colours, "b-w"))?;
     }
-    if adjust.invert {
+    if invert {
         image = colour::on_colours(image, |colours| Operation::on(c"invert", &colours).run())?;
     }
     Ok(image)

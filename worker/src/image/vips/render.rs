@@ -270,18 +270,42 @@ fn finish<'a>(
     cut: &PageCrop,
     mark: &Mark<'a>,
 ) -> Result<Image<'a>, Refused> {
+    // All fields by name: a new step is done here or before.
+    let &Render {
+        // What `cut` and the loading of the page were made from.
+        source: _,
+        page: _,
+        animate: _,
+        auto_orient: _,
+        trim: _,
+        crop: _,
+        resize: _,
+        vector_long_edge: _,
+        rotate,
+        flip,
+        flop,
+        ref adjust,
+        // In `mark`.
+        watermark: _,
+        // In `behind`.
+        background: _,
+        // For the encoder.
+        keep_metadata: _,
+        output: _,
+        path: _,
+    } = render;
     let behind = behind(render);
     // Colour changes are for the image: what is filled up before them stays transparent until they are done.
-    let fill = behind.filter(|_| render.adjust == Adjust::default());
+    let fill = behind.filter(|_| *adjust == Adjust::default());
     let mut image = frame::turned(image, cut.turn)?;
     if let Some(canvas) = cut.canvas {
         image = frame::on_canvas(image, canvas, fill)?;
     }
-    if render.rotate % 360 != 0 {
-        image = frame::rotated(image, render.rotate, fill)?.in_memory()?;
+    if rotate % 360 != 0 {
+        image = frame::rotated(image, rotate, fill)?.in_memory()?;
     }
-    image = frame::turned(image, Orientation::mirrored(render.flop, render.flip))?;
-    image = adjust::apply(image, &render.adjust)?;
+    image = frame::turned(image, Orientation::mirrored(flop, flip))?;
+    image = adjust::apply(image, adjust)?;
     image = mark.apply(image)?;
     if let Some(behind) = behind {
         image = colour::flatten(image, behind)?;

@@ -1,0 +1,9 @@
+//! What the table asks of a payload.
+
+use serde::Serialize;
+
+/// Implemented by the payload of a row of the table: a struct with text keys.
+pub(super) trait Payload: Serialize {
+    /// The resource that the event is about, as in `job:<uuid>`.
+    fn resource(&self) -> String;
+}
