@@ -50,14 +50,14 @@ use crate::{
     tls::{Certificates, TlsError},
 };
 
-/// How long the tree and the background work may take to stop.
+/// Longest time for the tree and the background work to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Workers are this same program, also when another one has taken its place on the disk since (proc_pid_exe(5)).
 const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Between two sweeps of expired rows.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// Why the service cannot start, or ended.
+/// Reason why the service cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -294,7 +294,7 @@ impl Service {
         self.addresses
     }
 
-    /// What a person wants to know at the terminal after a start.
+    /// Returns the addresses and first credentials, for the terminal after a start.
     pub fn greeting(&self) -> String {
         let base = &self.state.config.http.base_url;
         let scheme = if self.addresses.https {

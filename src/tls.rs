@@ -17,7 +17,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 
-/// Why a certificate cannot be used; names the file.
+/// Reason why a certificate cannot be used; names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("{what} {path} cannot be read: {reason}", path = path.display())]

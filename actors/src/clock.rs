@@ -13,7 +13,7 @@ use sluice_store::now_ms;
 #[derive(Debug)]
 pub struct SystemClock(Mutex<Reading>);
 
-/// What a clock showed last, and when.
+/// Last reading of a clock, and its time.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     shown_ms: i64,
@@ -66,7 +66,7 @@ mod tests {
         };
         for (seconds, wall_ms, shown_ms) in [
             (1, 1_001_000, 1_001_000),
-            // Set back by an hour: time goes on.
+            // Set back by an hour: time continues.
             (2, -2_600_000, 1_002_000),
             (2, i64::MIN, 1_002_000),
             // Set forward by an hour, and back again.

@@ -45,7 +45,7 @@ pub type Start = Arc<dyn Fn(ActorRef<Supervisor>) -> BoxFuture<'static, ()> + Se
 /// Waits until the component's actor has ended, its `on_stop` included: a supervisor ends before that.
 pub type WaitUntilStopped = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// One fixed branch below the root.
+/// A fixed branch below the root.
 #[derive(Clone)]
 pub struct Component {
     pub name: &'static str,
@@ -139,15 +139,15 @@ impl<A: Actor> fmt::Debug for ActorHandle<A> {
     }
 }
 
-/// What `/readyz` says of a component.
+/// Status of a component in `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
     pub name: &'static str,
     pub running: bool,
-    /// Why it is parked, in the words of its last panic.
+    /// Reason why it is parked: the text of its last panic.
     pub reason: Option<String>,
-    /// How often it has been parked since the service started.
+    /// Number of times that it has been parked since the service started.
     pub parked_times: u32,
 }
 
@@ -216,7 +216,7 @@ impl Actor for Supervisor {
     }
 }
 
-/// How long to stay parked: doubles from [`PARK_FIRST`] to [`PARK_LONGEST`].
+/// Returns how long to stay parked: doubles from [`PARK_FIRST`] to [`PARK_LONGEST`].
 pub(crate) fn park_for(times: u32) -> Duration {
     PARK_FIRST
         .saturating_mul(1 << times.saturating_sub(1).min(6))

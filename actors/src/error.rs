@@ -1,4 +1,4 @@
-//! What a caller of the tree can do about a failure.
+//! Errors of the tree, by what a caller can do about them.
 
 /// Errors of the handles this crate gives out.
 #[derive(Debug, thiserror::Error)]

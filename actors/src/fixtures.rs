@@ -1,4 +1,4 @@
-//! What tests of actors share.
+//! Parts that tests of actors share.
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +51,7 @@ pub(crate) async fn account(store: &Store) -> Uuid {
     made.unwrap().id
 }
 
-/// What a worker says of a plain picture of that size.
+/// Returns the facts of a plain picture of that size.
 pub(crate) fn picture(format: Format, width: u32, height: u32) -> ImageFacts {
     ImageFacts {
         format,
@@ -78,7 +78,7 @@ pub(crate) trait Performer: Send + Sync {
         assignment: Assignment,
     ) -> impl Future<Output = Result<Finished, Error>> + Send;
 
-    /// As of [`Workers::signs`].
+    /// See [`Workers::signs`].
     fn signs(&self) -> u64 {
         0
     }
@@ -106,7 +106,7 @@ impl<P: Performer> Workers for P {
     }
 }
 
-/// One task of faked workers, for as long as it runs.
+/// A task of faked workers, for as long as it runs.
 pub(crate) struct Running<'a>(&'a AtomicUsize);
 
 impl<'a> Running<'a> {

@@ -1,8 +1,8 @@
 //! `Looping`: an actor that is one loop.
 //!
-//! Survives a restart: what the loop is made of, which anyone who made the component keeps (its handles to the world, above all).
-//! May be lost: the loop's own state. Its one message tells that the loop panicked, which it passes on to its supervisor. A loop
-//! that ends by itself is over; one whose actor ends is aborted.
+//! Survives a restart: the parts of the loop, which the maker of the component keeps (its handles to the world, above
+//! all). May be lost: the loop's own state. Its one message says that the loop panicked, which it passes on to its
+//! supervisor. A loop that ends by itself is over; one whose actor ends is aborted.
 
 use std::{fmt, sync::Arc};
 
@@ -15,7 +15,7 @@ use kameo::{
 };
 use tokio::task::AbortHandle;
 
-/// What it is started with, again after each restart.
+/// Arguments of the actor, the same after each restart.
 #[derive(Clone)]
 pub(crate) struct Args {
     pub(crate) name: &'static str,

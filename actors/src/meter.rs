@@ -48,7 +48,7 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Flushes between two looks at an account's plan: often while its cap is reached, else seldom.
 const LOOK_WHEN_USED_UP: u64 = 5;
 const LOOK_ALWAYS: u64 = 30;
-/// How long a delivery waits for a block; not at all while the database is known to take no changes.
+/// Longest wait of a delivery for a block; none while the database is known to take no changes.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two nudges of one waiting delivery.
 const NUDGE_EVERY: Duration = Duration::from_millis(100);
@@ -71,7 +71,7 @@ struct Shared {
     uses: Mutex<HashMap<Uuid, i64>>,
 }
 
-/// Why a delivery was not counted.
+/// Reason why a delivery was not counted.
 #[derive(Debug)]
 pub enum Rejection {
     /// The month's cap is reached.
@@ -134,7 +134,7 @@ impl Meter {
         spent.unwrap_or(Err(Rejection::Busy))
     }
 
-    /// Where the account stands, without counting; `None` when the database does not answer.
+    /// Returns the account's quota without counting; `None` when the database does not answer.
     pub async fn quota(&self, account: &Arc<Account>) -> Option<Quota> {
         match account.quota(now_ms()) {
             Some(quota) => Some(quota),
@@ -142,7 +142,7 @@ impl Meter {
         }
     }
 
-    /// Where the account stands as far as is known without asking the store.
+    /// Returns the account's quota as far as it is known without asking the store.
     pub fn published(&self, account_id: Uuid) -> Option<Quota> {
         self.account(account_id).quota(now_ms())
     }
@@ -355,7 +355,7 @@ struct MeterWriter {
 #[derive(Debug)]
 struct Refill(Uuid);
 
-/// It is time to write.
+/// Time to write.
 #[derive(Debug)]
 struct Flush;
 

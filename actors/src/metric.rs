@@ -9,12 +9,12 @@ pub enum MetricUnit {
     Seconds,
 }
 
-/// One metric at the moment of a scrape.
+/// A metric at the moment of a scrape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// Name without the prefix `sluice_` and without the unit.
     pub name: &'static str,
-    /// One sentence without its full stop.
+    /// A sentence without its full stop.
     pub help: &'static str,
     pub unit: Option<MetricUnit>,
     pub value: MetricValue,
@@ -22,7 +22,7 @@ pub struct Metric {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricValue {
-    /// One sample for each set of labels.
+    /// A sample for each set of labels.
     Gauge(Vec<Sample>),
     Histogram(HistogramValue),
 }

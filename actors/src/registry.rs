@@ -39,14 +39,14 @@ use crate::{
 pub(crate) const MAILBOX: usize = 64;
 /// Between two looks for due rows that no nudge announced.
 pub(crate) const SCAN_EVERY: Duration = Duration::from_secs(1);
-/// One in so many children is kept for rows that someone waits for, where there are as many.
+/// One in so many children is kept for rows with a waiting caller, where there are as many.
 const KEPT_FREE_OF_BATCH: usize = 4;
 /// Heartbeats within one lease.
 const BEATS_PER_LEASE: u32 = 3;
 
-/// One kind of durable work, whose rows each get an actor of their own.
+/// A kind of durable work, whose rows each get an actor of their own.
 pub(crate) trait Entity: Clone + Send + Sync + 'static {
-    /// Of its rows in [`work`].
+    /// Kind of its rows in [`work`].
     const KIND: &'static str;
     /// Works on one row until it is ended or given back, then stops normally. It writes with its lease only.
     type Owner: Actor;
@@ -61,7 +61,7 @@ pub(crate) trait Entity: Clone + Send + Sync + 'static {
     fn give_up<'t>(&self, tx: &'t mut Tx<'_>, id: Uuid, now_ms: i64) -> Work<'t, ()>;
 }
 
-/// What a registry is started with, again after each restart.
+/// Arguments of a registry, the same after each restart.
 #[derive(Clone)]
 pub(crate) struct Args<E> {
     pub entity: E,
@@ -276,7 +276,8 @@ impl<E: Entity> ActorHandle<Registry<E>> {
         }
     }
 
-    /// The row was taken out of `work`. May be lost: its owner hears of it with its next heartbeat or change.
+    /// Removes the owner of a row that was taken out of `work`. May be lost: the owner learns it with its next
+    /// heartbeat or change.
     pub(crate) fn withdraw(&self, row: Uuid) {
         if let Some(registry) = self.get() {
             let _ = registry.tell(Withdrawn(row)).try_send();
@@ -310,7 +311,7 @@ impl<E: Entity> Message<Withdrawn> for Registry<E> {
     }
 }
 
-/// What a claim found; it may be one of a registry that fell meanwhile.
+/// Result of a claim; it may be one of a registry that fell meanwhile.
 struct ClaimFinished {
     claimed: Result<Claimed, Error>,
     /// The predecessor's leases were freed before it.

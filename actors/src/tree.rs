@@ -19,10 +19,10 @@ use tracing::{error, info, warn};
 use crate::component::{Component, ComponentStatuses, Supervisor, park_for};
 
 const MAILBOX: usize = 64;
-/// How long the end of the service waits for the ends of its components; longer than each of them takes at most.
+/// Longest wait of the service's end for the ends of its components; longer than each of them takes at most.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the root is started with.
+/// Arguments of the root.
 #[derive(Clone, Debug)]
 pub struct Args {
     pub components: Vec<Component>,

@@ -1,4 +1,4 @@
-//! Where clients reach the service: public addresses in answers, and the address of the client itself.
+//! Public addresses in answers, and the address of the client itself.
 //!
 //! Pure: [`Seen`] holds what one request showed, and `X-Forwarded-*` counts only when its peer is a trusted proxy
 //! (decisions.md §2 "Reaching it").
@@ -9,11 +9,11 @@ use url::Url;
 
 use crate::config::Cidr;
 
-/// What one request shows of its way here.
+/// Connection and headers of a request that tell how it reached the service.
 #[derive(Clone, Debug, Default)]
 pub struct Seen<'a> {
     pub peer: Option<IpAddr>,
-    /// Whether this connection is TLS.
+    /// True when this connection is TLS.
     pub tls: bool,
     /// `Host`, or HTTP/2's `:authority`.
     pub host: Option<&'a str>,
@@ -41,7 +41,7 @@ impl Seen<'static> {
 pub struct PublicAddress {
     /// Without a slash at its end; may have a path when `http.base_url` has one.
     pub base: String,
-    /// Host as it stands in an address: IPv6 in brackets, no port.
+    /// Host as it is written in an address: IPv6 in brackets, no port.
     pub host: String,
 }
 
@@ -126,12 +126,12 @@ pub fn client(seen: &Seen<'_>, trusted: &[Cidr]) -> Option<IpAddr> {
     Some(client.to_canonical())
 }
 
-/// What the nearest proxy wrote; earlier entries may be the client's own.
+/// The entry that the nearest proxy wrote; earlier entries may be the client's own.
 fn last_of(list: Option<&str>) -> Option<&str> {
     list?.rsplit(',').next().map(str::trim)
 }
 
-/// Whether a proxy at this address is one of the operator's own.
+/// Returns whether a proxy at this address is one of the operator's own.
 pub fn is_trusted(address: IpAddr, trusted: &[Cidr]) -> bool {
     trusted.iter().any(|network| network.contains(address))
 }

@@ -86,8 +86,9 @@ impl Calls {
         })
     }
 
-    /// A client no longer waits for the answer to its `request`. Without sessions, two programs of one machine that share
-    /// a key and number their requests alike cannot be told apart: then both waits end, and both runs go on.
+    /// Ends the call whose client no longer waits for the answer to its `request`. Without sessions, two programs of
+    /// one machine that share a key and number their requests alike cannot be distinguished: then both waits end, and
+    /// both runs continue.
     pub fn give_up(&self, client: Client, request: &RequestId) {
         let taken = self.taken.lock().expect("no panic under this lock");
         let meant = |call: &&Listed| call.client == client && call.request == *request;

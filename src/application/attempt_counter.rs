@@ -25,7 +25,7 @@ pub(crate) struct AttemptCounter<K> {
 struct Count {
     since: Instant,
     failed_tokens: u32,
-    /// The failed_tokens that are told apart; empty where each one counts.
+    /// Hashes of the failed tokens that count once each; empty where every attempt counts.
     marks: Vec<u64>,
 }
 

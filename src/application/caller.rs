@@ -36,7 +36,7 @@ pub struct Identity {
     pub credential: Credential,
 }
 
-/// What the caller showed.
+/// The credential that the caller showed.
 #[derive(Debug)]
 pub enum Credential {
     /// The id of an API key.
@@ -66,13 +66,13 @@ impl Identity {
     }
 }
 
-/// What the admission middleware found out.
+/// Result of the admission middleware.
 #[derive(Clone, Debug)]
 pub enum Authentication {
     Known(Arc<Identity>),
     /// No credential came with the request.
     Missing,
-    /// One came that is unknown, revoked, expired or of another kind.
+    /// A credential that is unknown, revoked, expired or of another kind.
     Wrong,
 }
 
@@ -88,7 +88,7 @@ pub struct Write;
 #[derive(Debug)]
 pub struct Admin;
 
-/// The scope that a marker type stands for.
+/// The scope of a marker type.
 pub trait Needs {
     const SCOPE: Scope;
 }
@@ -128,17 +128,17 @@ impl<S> Caller<S> {
         self.identity.account_id
     }
 
-    /// What the account's plan allows.
+    /// Limits of the account's plan.
     pub fn plan(&self, state: &AppState) -> Plan {
         state.config.plan(&self.identity.plan)
     }
 
-    /// Whether it is a person at the dashboard rather than a program with an API key.
+    /// Returns whether it is a person at the dashboard rather than a program with an API key.
     pub fn is_session(&self) -> bool {
         self.identity.session().is_some()
     }
 
-    /// Whether the credential still is what it was when the request came: for answers that go on for long.
+    /// Returns whether the credential is still valid: for answers that take long.
     pub async fn is_still_admitted(&self, db: &mut impl Connection) -> Result<bool, ApiError> {
         if accounts::get(db, self.account_id()).await?.is_suspended() {
             return Ok(false);

@@ -37,10 +37,10 @@ use super::{
 };
 use crate::{config::Config, metrics::Metrics};
 
-/// What GStreamer knows of its plug-ins, in the data folder.
+/// File name of GStreamer's registry of plug-ins, in the data folder.
 const PLUGIN_REGISTRY: &str = "gstreamer-registry.bin";
 
-/// Where the service is in its life, as `/readyz` says it.
+/// Stage of the service's life, as `/readyz` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stage {
@@ -49,7 +49,7 @@ pub enum Stage {
     Draining,
 }
 
-/// The handles of everything that works on files, and of what tells others of it.
+/// The handles of everything that works on files, and of what reports on it.
 #[derive(Clone, Debug)]
 pub struct MediaHandles {
     pub compute: Compute,
@@ -143,7 +143,7 @@ impl MediaHandles {
     }
 }
 
-/// What people are told of SRT.
+/// The SRT port and the source of its passphrases, as records show them.
 #[derive(Clone, Debug)]
 pub struct SrtAccess {
     /// The UDP port that is listened on.
@@ -177,9 +177,9 @@ pub struct AppState {
     pub metrics: Metrics,
     /// The API's description with this configuration's plans, made when first asked for.
     pub(crate) description: OnceLock<Bytes>,
-    /// The keys of playback tokens, read when the first one is met.
+    /// The keys of playback tokens, read at the first token.
     pub(crate) playback_keys: OnceCell<TokenKeys>,
-    /// Held from a change's commit until live inputs know it, so that they hear of changes in the order of commits.
+    /// Held from a change's commit until live inputs have it, so that they receive changes in the order of commits.
     pub(crate) live_changes: Mutex<()>,
     /// Places for archives that are sent.
     pub(crate) archives: ArchiveLimiter,
@@ -191,13 +191,13 @@ pub struct AppState {
     pub(crate) calls: Calls,
     /// Permits for requests that receive files.
     pub(crate) uploading: Arc<Semaphore>,
-    /// Who works on which resumable upload.
+    /// The request that works on each resumable upload.
     pub(crate) turns: Arc<Turns>,
     /// Cancelled when the service stops: viewers that wait are answered at once.
     pub closing: CancellationToken,
     pub(crate) rate_limit: RateLimit,
     pub(crate) attempts: Attempts,
-    /// What handlers of links have in common.
+    /// State that the handlers of share links have in common.
     pub(crate) shares: Shares,
     pub(crate) password_checks: PasswordChecks,
     stage: AtomicU8,

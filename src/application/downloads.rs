@@ -11,7 +11,7 @@ use crate::application::{
 /// Kind, id and expiry.
 pub(crate) const MESSAGE_BYTES: usize = 1 + 16 + 8;
 
-/// What can be downloaded.
+/// A resource that can be downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Downloadable {
     /// A stored file.

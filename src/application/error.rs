@@ -11,9 +11,9 @@ use crate::causes::WithCauses;
 #[serde(rename_all = "camelCase")]
 #[schema(as = Error)]
 pub struct ErrorBody {
-    /// One sentence for a person: what was expected and what came.
+    /// One sentence for a person: the expectation and the value that came.
     pub error: String,
-    /// A stable word for programs, where the status alone does not tell.
+    /// A stable word for programs, where the status alone does not say enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// All problems of a refused definition, as lint answers them.
@@ -23,7 +23,7 @@ pub struct ErrorBody {
     /// The present version of what another save has changed (409).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// Where a larger plan can be had.
+    /// Address at which a larger plan can be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrade_url: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(crate) const STORAGE_RETRY_AFTER_S: u64 = 10;
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// What went wrong, by what the client can do about it.
+/// Kinds of errors, by what the client can do about them.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A field, parameter or body is wrong; the text names field, value and range.
@@ -61,7 +61,7 @@ pub enum ApiError {
         code: &'static str,
         message: &'static str,
     },
-    /// As many downloads have begun as the link allows (410).
+    /// The link has served as many downloads as it allows (410).
     #[error("as many downloads have begun as this link allows: ask its owner for another one")]
     ShareUsedUp,
     #[error("{0} not found")]
@@ -69,7 +69,7 @@ pub enum ApiError {
     /// A field of a request for something else names no stored file (404).
     #[error("{field} names no stored file of yours: upload it first, and give its id")]
     NoSuchFile { field: String },
-    /// It is there as soon as it has been made (404).
+    /// The resource exists as soon as it has been made (404).
     #[error(
         "{what} is not there yet, the stream is still processing; try again in {retry_after_s} s"
     )]
@@ -107,10 +107,10 @@ pub enum ApiError {
     /// Another is at work on it (423).
     #[error("{0}; try again")]
     Locked(&'static str),
-    /// It was there, and is not kept any longer (410).
+    /// The resource existed and is not kept any longer (410).
     #[error("{0}")]
     Gone(&'static str),
-    /// What follows a client's cursor is gone (410).
+    /// The events after a client's cursor are gone (410).
     #[error("the events after this cursor are no longer kept: begin again without a cursor")]
     CursorExpired,
     #[error("{0}")]
@@ -208,7 +208,7 @@ impl ApiError {
         self
     }
 
-    /// Of a look at a stored file that a field names: a missing one is told by that field.
+    /// Names the field of a stored file that is missing.
     pub(crate) fn of_file_in(self, field: impl Into<String>) -> Self {
         match self {
             Self::NotFound(_) => Self::NoSuchFile {
@@ -218,7 +218,7 @@ impl ApiError {
         }
     }
 
-    /// The stable word for programs, where the status alone does not tell.
+    /// The stable word for programs, where the status alone does not say enough.
     pub(crate) fn code(&self) -> Option<&'static str> {
         match self {
             Self::TooMany { .. } => Some("rate_limited"),

@@ -69,7 +69,7 @@ pub fn description(
     }
 }
 
-/// One of `allowed`, as `parse` understands it.
+/// Reads one of `allowed` by `parse`.
 pub fn choice<T>(
     field: &str,
     given: Option<&str>,
@@ -157,7 +157,7 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// What a message repeats of foreign text.
+/// Foreign text, shortened for a message.
 pub(crate) fn shorten(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }

@@ -11,7 +11,7 @@ use crate::application::error::ApiError;
 const MAX_BYTES: usize = 255;
 /// The longest extension that a shortened name keeps.
 const MAX_EXTENSION_BYTES: usize = 16;
-/// What a file is called when nothing is left of its name.
+/// Name of a file when nothing is left of its own.
 const NAMELESS: &str = "file";
 
 /// A safe name out of any text: the last component of a path, in NFC, without control and bidirectional formatting

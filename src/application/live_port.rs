@@ -1,4 +1,4 @@
-//! What the façade asks of live inputs: a port, so that the façade's tests need no actor tree.
+//! The port of live inputs, so that tests of the façade need no actor tree.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub trait LivePort: Subsystem {
     /// Newer than the row's.
     fn times(&self, input_id: Uuid) -> Times;
     fn health(&self, input_id: Uuid) -> Option<Arc<Health>>;
-    /// Who watches now.
+    /// Number of viewers now.
     fn viewers(&self, input_id: Uuid) -> u64;
     fn playback(&self, playback_id: &str) -> Option<Arc<Playback>>;
     /// By the input's own id.

@@ -21,7 +21,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     from_object(object)
 }
 
-/// Reads an object, whose fields may stand in either spelling; the error names the field that is wrong.
+/// Reads an object with fields in either spelling; the error names the wrong field.
 pub(crate) fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, ApiError> {
     for (name, value) in &object {
         let is_given = !value.is_null() && value.as_str() != Some("");

@@ -63,12 +63,12 @@ pub fn next_cursor<T>(rows: &[T], page: Page, position: impl Fn(&T) -> Cursor) -
     Some(cursor_text(position(last)))
 }
 
-/// What [`read_cursor`] reads.
+/// Writes a cursor for [`read_cursor`].
 pub(crate) fn cursor_text(Cursor { created_at, id }: Cursor) -> String {
     format!("{created_at:x}-{}", id.simple())
 }
 
-/// Where a page lies in its list, for lists that can be counted.
+/// Position of a page in its list, for lists that can be counted.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
@@ -90,7 +90,7 @@ impl Pagination {
         }
     }
 
-    /// The page to read from the store for one that a client wants: one row more, which tells whether another follows.
+    /// Returns the page to read from the store for a wanted page: one row more, which shows whether another follows.
     pub(crate) fn reading(wanted: Page) -> Page {
         Page {
             limit: wanted.limit + 1,
@@ -98,7 +98,7 @@ impl Pagination {
         }
     }
 
-    /// Of what was read, which is cut to the page; with the cursor of the next one, if there is one.
+    /// Cuts the rows that were read to the page, with the cursor of the next one, if there is one.
     pub(crate) fn of<T>(
         rows: &mut Vec<T>,
         page: Page,

@@ -5,16 +5,16 @@ use sluice_store::blob::Spool;
 
 use crate::{application::error::ApiError, config::Plan};
 
-/// How large a file may be.
+/// The largest size of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimit {
     pub bytes: u64,
-    /// Where `bytes` comes from, for the rejection, such as `uploads.max_file`.
+    /// Source of `bytes` for the rejection, such as `uploads.max_file`.
     pub named: &'static str,
 }
 
 impl SizeLimit {
-    /// Of an image that an operation takes.
+    /// Limit of an image that an operation takes.
     fn of_images(plan: &Plan) -> Self {
         Self {
             bytes: plan.image_upload.as_u64(),
@@ -45,17 +45,17 @@ impl SizeLimit {
     }
 }
 
-/// How large a file may be by what it is, which its first bytes tell.
+/// The largest size of a file by its kind, which its first bytes show.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimits {
-    /// Of images, and of what is of no known type.
+    /// For images and unknown types.
     image: SizeLimit,
-    /// Of audio and video.
+    /// For audio and video.
     video: SizeLimit,
 }
 
 impl SizeLimits {
-    /// Of the files that an operation takes.
+    /// Limits of the files that an operation takes.
     pub fn of(plan: &Plan) -> Self {
         Self {
             image: SizeLimit::of_images(plan),
@@ -70,7 +70,7 @@ impl SizeLimits {
         }
     }
 
-    /// What no file may exceed.
+    /// The limit of every file.
     pub fn largest(self) -> SizeLimit {
         match self.image.bytes > self.video.bytes {
             true => self.image,
@@ -106,6 +106,6 @@ pub struct Part {
     pub field: String,
     /// Safe, see [`filename::clean`].
     pub filename: String,
-    /// What the client declares of the type is not kept: bytes decide.
+    /// The stored bytes; the media type that the client declares is not kept.
     pub spool: Spool,
 }

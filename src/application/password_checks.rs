@@ -19,10 +19,10 @@ use crate::application::error::ApiError;
 
 /// Passwords of links that are hashed at a time: sign-in must not wait behind strangers' failed_tokens.
 const CONCURRENT_LINK_HASHES: usize = 1;
-/// How long a request waits for its turn.
+/// Longest wait of a request for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a password is for.
+/// Use of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PasswordUse {
     /// Sign-in, and setting a password.

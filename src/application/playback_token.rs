@@ -24,14 +24,14 @@ use crate::application::{
 
 /// Longer texts are no tokens; more than 25 short hosts in `dom` fit.
 const MAX_CHARACTERS: usize = 4096;
-/// Of the tokens that the service issues.
+/// Header of the tokens that the service issues.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
 const ALGORITHM: &str = "HS256";
 const TYPE: &str = "JWT";
-/// What signing keys begin with.
+/// Prefix of signing keys.
 const SECRET_PREFIX: &str = "svc_play_";
 
-/// What a token permits.
+/// Permission that a token gives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlaybackGrant {
     /// The playback id.
@@ -47,18 +47,18 @@ pub(crate) struct PlaybackGrant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VerifiedClaims {
     pub grant: PlaybackGrant,
-    /// Whose signing key it was minted with; `None`: the service issued it.
+    /// Owner of the signing key that minted it; `None`: the service issued it.
     minter: Option<Uuid>,
 }
 
 impl VerifiedClaims {
-    /// Whether it is for what has this playback id and belongs to this account.
+    /// Returns whether it is for the resource with this playback id in this account.
     pub fn is_for(&self, playback_id: &str, account_id: Uuid) -> bool {
         self.grant.sub == playback_id && self.minter.is_none_or(|minter| minter == account_id)
     }
 }
 
-/// Why a token permits nothing.
+/// Reason why a token permits nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
     /// Not made here nor with a known key, or bent.
@@ -159,7 +159,7 @@ impl TokenKeys {
         format!("{signed}.{}", signing::encode(&signature))
     }
 
-    /// What a token permits at `now_s`, in seconds since 1970.
+    /// Verifies a token and returns its permission at `now_s`, in seconds since 1970.
     pub(crate) fn read(&self, token: &str, now_s: i64) -> Result<VerifiedClaims, Rejection> {
         let claims = self.opened(token, now_s).ok_or(Rejection::Wrong)?;
         match now_s < claims.grant.exp {
@@ -281,8 +281,8 @@ pub(crate) async fn issue(
     })
 }
 
-/// Whether a text that is no playback id is meant as a token, and so refused rather than not found: of base64url, which some
-/// pad, and dots alone (RFC 7515 §3.1).
+/// Returns whether a text that is no playback id is meant as a token, and so refused rather than not found: base64url,
+/// perhaps padded, and dots alone (RFC 7515 §3.1).
 pub(crate) fn looks_like_token(text: &str) -> bool {
     let is_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
     (text.contains('.') || text.starts_with("eyJ")) && text.chars().all(is_of_token)
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// As any JWT library writes it.
+    /// Mints a token in the form of any JWT library.
     fn minted_by(secret: &[u8], header: &str, claims: &str) -> String {
         let signed = format!(
             "{}.{}",

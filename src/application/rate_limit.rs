@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Where an account stands in the current minute.
+/// State of an account in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitState {
     /// Requests a minute; 0: no bound.

@@ -29,7 +29,7 @@ impl Attempts {
         }
     }
 
-    /// Whether a password may be tried. `Err` holds the seconds to wait. Counts nothing.
+    /// Checks whether a password may be tried. `Err` holds the seconds to wait. Counts nothing.
     pub fn check(&self, name: &str, client: Option<IpAddr>, now: Instant) -> Result<(), u64> {
         let pair = pair(name, client);
         let by_network = self.by_network.locked_out(&pair.1, now);

@@ -10,7 +10,7 @@ use crate::application::error::ApiError;
 /// Bytes of a signature: HMAC-SHA256, whole.
 pub(crate) const SIGNATURE_BYTES: usize = 32;
 
-/// What an address permits; a signature for one purpose is worth nothing for another.
+/// Permission of an address; a signature for one purpose is invalid for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Download,
@@ -21,7 +21,7 @@ pub(crate) enum Purpose {
     PlaybackSigningKey,
     /// The token of a folder's link.
     Share,
-    /// That the password of a link was shown.
+    /// The password of a link was shown.
     ShareUnlock,
 }
 
@@ -72,7 +72,7 @@ impl Signer {
     }
 }
 
-/// base64url without padding, as tokens stand in addresses.
+/// Encodes base64url without padding, as tokens appear in addresses.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

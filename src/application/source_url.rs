@@ -70,10 +70,10 @@ fn list(value: &Value) -> Result<Vec<Value>, ApiError> {
     })
 }
 
-/// Fetches the files one after the other, all of them within `outbound.fetch_timeout`. Nothing is left of any when one
-/// cannot be had or when this is dropped, as it is when the client's connection breaks. (A connection that was merely closed
-/// is found out by HTTP/1.1 at the answer: the request is carried out, as one is that came with its files.) Refusals name
-/// `field`, in which the addresses stood.
+/// Fetches the files one after the other, all of them within `outbound.fetch_timeout`. None is kept when one fails or
+/// when this is dropped, as it is when the client's connection breaks. (HTTP/1.1 notices a connection that was merely
+/// closed at the answer: the request is carried out, like one that came with its files.) Rejections name `field`, which
+/// held the addresses.
 ///
 /// 400 for an address that is none or that is refused, 413 for a file beyond its bound, 422 `source_failed` for what the
 /// other side did, 503 when too many files are being fetched or the service stops, 507 for a full disk.
@@ -149,15 +149,15 @@ async fn fetch_one(
     })
 }
 
-/// Where a fetch writes to.
+/// Target of a fetch.
 struct Spooling<'s> {
     blobs: &'s Blobs,
-    /// What the file is called in a rejection.
+    /// Name of the file in a rejection.
     name: String,
     limits: SizeLimits,
     /// Made for the first piece: who waits for a place or is refused needs none.
     spool: Option<Spool>,
-    /// Why nothing more is taken: the connector only knows that it is so.
+    /// Reason why nothing more is taken: the connector only knows that it stopped.
     failure: Option<ApiError>,
 }
 
@@ -182,7 +182,7 @@ impl outbound::Sink for Spooling<'_> {
     }
 }
 
-/// A safe name; one without an extension gets that of its bytes, where they tell.
+/// Returns a safe name; one without an extension gets that of its bytes, where they are known.
 fn named_by_bytes(given: Option<&str>, head: &[u8]) -> String {
     let name = filename::clean(given.unwrap_or_default());
     if has_extension(&name) {
@@ -199,7 +199,8 @@ fn has_extension(name: &str) -> bool {
         .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
 }
 
-/// What the client can do about it. Messages of the connector name hosts and states, never paths and queries.
+/// Maps an error of the connector to one that the client can act on. Messages name hosts and states, never paths and
+/// queries.
 fn rejection(error: outbound::Error, which: &str, limit: SizeLimit) -> ApiError {
     use outbound::Error as Outbound;
     match error {

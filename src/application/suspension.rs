@@ -61,7 +61,7 @@ pub async fn follow(state: Arc<AppState>, mut applied: HashSet<Uuid>, stop: Canc
     }
 }
 
-/// What could not be applied is tried again by the next look.
+/// Applies suspensions; what fails is tried again by the next look.
 async fn look(state: &AppState, applied: &mut HashSet<Uuid>) -> Result<(), sluice_actors::Error> {
     let found = accounts::suspended(&mut state.store.read().await?).await?;
     let suspended: HashSet<Uuid> = found.into_iter().collect();

@@ -29,7 +29,7 @@ pub struct NewUploadRequest {
     filename: String,
     /// Exactly so many bytes must be put.
     size_bytes: u64,
-    /// As the client thinks; the file's type is decided by its bytes.
+    /// Media type that the client declares; the bytes decide it.
     content_type: Option<String>,
     /// Null: at the top.
     folder_id: Option<Uuid>,
@@ -45,14 +45,14 @@ pub struct UploadMade {
 #[serde(rename_all = "camelCase")]
 pub struct UploadAddress {
     id: Uuid,
-    /// Where the bytes go, without a credential.
+    /// Address for the bytes, without a credential.
     pub(crate) signed_url: String,
     /// `PUT`
     method: &'static str,
     pub(crate) expires_in_seconds: u64,
 }
 
-/// What to post, and where, once the bytes are there.
+/// The request that completes the upload once the bytes are there.
 #[derive(Serialize, ToSchema)]
 pub struct Completion {
     url: String,
@@ -145,7 +145,7 @@ pub(crate) async fn facts_of(state: &AppState, upload: &Upload) -> Result<Facts,
     Ok(facts::find(state, upload.account_id, mime_type, file).await)
 }
 
-/// What the signature covers.
+/// Bytes that the signature covers.
 pub(crate) fn message(id: Uuid, expires_at: i64) -> [u8; 24] {
     let mut message = [0; 24];
     message[..16].copy_from_slice(id.as_bytes());

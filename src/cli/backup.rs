@@ -1,4 +1,4 @@
-//! `sluice backup DIR`: a copy of database and files that is consistent although the service goes on writing.
+//! `sluice backup DIR`: a consistent copy of database and files while the service writes.
 
 use std::{
     path::{Path, PathBuf},

@@ -6,7 +6,7 @@
 #[error("an event has more than {0} bytes")]
 pub(crate) struct TooLarge(usize);
 
-/// What has come so far of a stream.
+/// The part of a stream that has come so far.
 #[derive(Debug)]
 pub(crate) struct Reader {
     max_event_bytes: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Reader {
     /// The last line ended in a carriage return: a line feed right after it belongs to that end.
     after_return: bool,
     data: Vec<u8>,
-    /// As the fields say; it counts from the end of their event on, so that one that breaks off is asked for again.
+    /// Value of `id` fields; it counts from the end of their event on, so that one that breaks off is requested again.
     id: Option<String>,
     last_id: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Reader {
         Ok(complete)
     }
 
-    /// The id that the stream gave last: where to go on after a break.
+    /// Returns the id that the stream gave last, to continue after a break.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
@@ -96,7 +96,7 @@ mod tests {
 
     const MAX: usize = 8 << 20;
 
-    /// What a reader makes of these pieces: the data of each event, and the last id.
+    /// Reads these pieces: the data of each event, and the last id.
     fn read(pieces: &[&[u8]]) -> (Vec<String>, Option<String>) {
         let mut reader = Reader::new(MAX);
         let mut events = Vec::new();

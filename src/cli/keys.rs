@@ -36,7 +36,7 @@ enum Command {
     Add {
         #[command(flatten)]
         account: AccountOption,
-        /// What the key may do; each scope includes the ones before it
+        /// Scope of the key; each one includes the ones before it
         #[arg(long, value_enum, default_value_t = ScopeName::Write)]
         scope: ScopeName,
         /// By which the key is known in lists

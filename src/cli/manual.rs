@@ -13,7 +13,7 @@ use super::Error;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where man1/ and completions/ are made
+    /// Folder in which man1/ and completions/ are made
     folder: PathBuf,
 }
 

@@ -1,9 +1,9 @@
 //! The sub-commands with which an operator looks after an installation: `accounts`, `users`, `keys`, `backup`, `restore`, `doctor`, `config`;
 //! `webhooks`, for those who write receivers; and `mcp`, for agents.
 //!
-//! Each reads the same settings as `serve`. What is decided stands in pure functions; printing happens in the commands
-//! themselves. Passwords come from standard input or are made up and shown once; they are never arguments, which other
-//! users of the machine can see.
+//! Each reads the same settings as `serve`. Decisions are pure functions; printing happens in the commands themselves.
+//! Passwords come from standard input or are generated and shown once; they are never arguments, which other users of
+//! the machine can see.
 #![allow(
     clippy::print_stdout,
     reason = "what these commands print is their result"
@@ -72,7 +72,7 @@ pub enum Command {
     Manual(manual::Arguments),
 }
 
-/// Why a command did not do what it was asked.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]

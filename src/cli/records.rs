@@ -1,4 +1,4 @@
-//! What the commands for accounts, users and API keys have in common: opening the database, naming an account, and tables.
+//! Parts that the commands for accounts, users and API keys share: opening the database, naming an account, and tables.
 
 use sluice_store::{
     Connection, Error as StoreError, Store, StoreSettings, accounts, accounts::Account,
@@ -72,7 +72,7 @@ pub(super) async fn open_to_change(settings: &StoreSettings) -> Result<Store, Er
     Ok(Store::open_beside(settings).await?)
 }
 
-/// One line for each row under a heading, in columns.
+/// Formats a line for each row under a heading, in columns.
 pub(super) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let heading = heading.map(str::to_owned);
     let rows: Vec<[String; N]> = std::iter::once(&heading)

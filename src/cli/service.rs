@@ -12,7 +12,7 @@ use sluice_store::Secret;
 use super::{Error, shown};
 use crate::config::Config;
 
-/// Where a service listens unless it was told otherwise.
+/// Default address of a service.
 const USUAL: &str = "http://127.0.0.1:8080";
 /// The most that is read of a rejection.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
@@ -86,7 +86,7 @@ pub(super) async fn told(answer: &mut Stream) -> Option<String> {
     sentence(&body)
 }
 
-/// What an error body of the service says (decisions.md §2).
+/// Returns the message of an error body of the service.
 pub(super) fn sentence(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Rejection {
@@ -124,7 +124,7 @@ fn local_url(config: &Config) -> String {
         .unwrap_or_else(|| USUAL.to_owned())
 }
 
-/// What a service writes about itself at its start.
+/// The addresses that a service writes at its start.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Announced {
     http: SocketAddr,
@@ -137,7 +137,7 @@ fn announced(data_dir: &Path) -> Option<Announced> {
 }
 
 impl Announced {
-    /// Over HTTPS it is the name in the certificate that counts, which only `http.base_url` tells.
+    /// Returns its URL. Over HTTPS the name in the certificate counts, which only `http.base_url` knows.
     fn url(mut self, base_url: &str) -> String {
         if self.https && base_url.starts_with("https://") {
             return base_url.to_owned();

@@ -1,4 +1,4 @@
-//! What `backup` and `restore` show of the files they bring: how far it is, and which could not be brought.
+//! Progress of `backup` and `restore`, and the files that could not be copied.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -11,7 +11,7 @@ use sluice_store::backup::{BackupProgress, Carried, CarriedStreams, Transfer};
 
 /// Between two updates of the line; a terminal far away is slow.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
-/// Over the end of what stood there, and to the line's beginning.
+/// Returns to the beginning of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
 /// A transfer that shows how far it is where a person looks on: on standard error, when that is a terminal.

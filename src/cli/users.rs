@@ -220,7 +220,7 @@ async fn reset(
     Ok(changed?)
 }
 
-/// One line for each user under a heading.
+/// Formats a line for each user under a heading.
 fn table(users: &[User], accounts: &HashMap<Uuid, String>) -> String {
     let row = |user: &User| {
         [

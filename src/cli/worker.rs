@@ -38,11 +38,11 @@ pub struct Arguments {
     #[cfg(debug_assertions)]
     #[arg(long, value_name = "LAYERS", requires = "attempt")]
     prove: Option<String>,
-    /// What is tried
+    /// Attempt to make
     #[cfg(debug_assertions)]
     #[arg(long, value_name = "NAME")]
     attempt: Option<String>,
-    /// Where it is tried
+    /// Folder in which it is made
     #[cfg(debug_assertions)]
     #[arg(long, value_name = "FOLDER", default_value = "/tmp")]
     folder: PathBuf,

@@ -9,9 +9,9 @@ use sluice_store::accounts;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Account {
-    /// Of the first account, and of accounts that are made without one.
+    /// Plan of the first account, and of accounts that are made without one.
     pub plan: String,
-    /// How often the service looks for accounts that were suspended or resumed by the command line.
+    /// Interval at which the service looks for accounts that were suspended or resumed by the command line.
     #[serde(with = "duration")]
     pub look_every: Duration,
 }

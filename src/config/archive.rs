@@ -20,7 +20,7 @@ pub struct Archive {
     /// For the lists of all archives that are sent, about 40 bytes and the name for each file.
     #[serde(with = "size")]
     pub memory: ByteSize,
-    /// How long what an archive holds is kept while its reader takes nothing.
+    /// Time for which an archive keeps its resources while its reader takes nothing.
     #[serde(with = "duration")]
     pub stall_timeout: Duration,
 }

@@ -112,7 +112,7 @@ impl Default for Config {
     }
 }
 
-/// What [`Config::load`] found.
+/// Result of [`Config::load`].
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
@@ -120,7 +120,7 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// Why the settings cannot be used. Messages name the key, where it stands and what is allowed.
+/// Reason why the settings cannot be used. Messages name the key, its source and what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the settings file {path}: {source}", path = path.display())]
@@ -228,7 +228,7 @@ impl Config {
         self.plans.get(name).cloned().unwrap_or_default()
     }
 
-    /// That there is a plan of that name; the message names those there are.
+    /// Checks that there is a plan of that name; the message names the existing ones.
     pub fn check_plan(&self, name: &str) -> Result<(), String> {
         if self.plans.contains_key(name) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What an account's plan allows: data, so that an operator can change or add plans (decisions.md §2).
+//! Limits of an account's plan: data, so that an operator can change or add plans.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// What is written down with work of the account; images are what its operations take.
+    /// Returns the limits that are stored with work of the account; images have the limits of its operations.
     pub fn allowance(&self) -> Allowance {
         Allowance {
             files: u64::from(self.files_per_batch),

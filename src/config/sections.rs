@@ -1,4 +1,4 @@
-//! The sections that the façade and the process themselves use; the others stand beside the code that uses them.
+//! Sections that the façade and the process themselves use; the others are beside the code that uses them.
 
 use std::{
     fmt,
@@ -24,7 +24,7 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Empty: public addresses follow each request's own scheme and Host.
     pub base_url: String,
-    /// Where a larger plan can be had; empty: `/plans`, the service's own page of plans.
+    /// Address at which a larger plan can be had; empty: `/plans`, the service's own page of plans.
     pub upgrade_url: String,
     /// PEM files; both empty: plain HTTP.
     pub tls_cert: PathBuf,
@@ -38,7 +38,7 @@ pub struct Http {
     pub max_connections: usize,
     /// Open streams of an HTTP/2 connection.
     pub max_streams: u32,
-    /// Of an HTTP/2 request, counted as RFC 9113 §6.5.2 does.
+    /// Of an HTTP/2 request, counted as in RFC 9113 §6.5.2.
     #[serde(with = "size")]
     pub max_header_list: ByteSize,
     /// TLS handshakes of one client network that are under way at a time; a further connection is closed.
@@ -146,7 +146,7 @@ pub struct Uploads {
     /// All text fields of a form together.
     #[serde(with = "size")]
     pub max_text: ByteSize,
-    /// How long a direct upload may take from its making to its completion.
+    /// Longest time of a direct upload from its creation to its completion.
     #[serde(with = "duration")]
     pub keep_unfinished: Duration,
     /// Unfinished resumable uploads of an account.
@@ -154,7 +154,7 @@ pub struct Uploads {
     /// Bytes of a resumable upload that a crash may cost: so many arrive before they are brought to the disk.
     #[serde(with = "size")]
     pub checkpoint: ByteSize,
-    /// How long the `download_url` of a stored file works.
+    /// Lifetime of the `download_url` of a stored file.
     #[serde(with = "duration")]
     pub link_lifetime: Duration,
 }
@@ -277,7 +277,7 @@ pub struct Log {
     pub filter: String,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -339,13 +339,13 @@ pub(super) fn check_url(key: &str, text: &str, schemes: &[&str]) -> Result<(), S
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mcp {
-    /// Whether `/mcp` answers.
+    /// True when `/mcp` answers.
     pub enabled: bool,
     /// Names, beside those that the service knows of itself, under which `/mcp` may be reached (`Host`).
     pub allowed_hosts: Vec<String>,
     /// Origins of pages, beside the service's own, that may call `/mcp`.
     pub allowed_origins: Vec<String>,
-    /// A call that takes longer returns the id of its run, which goes on.
+    /// A call that takes longer returns the id of its run, which continues.
     #[serde(with = "duration")]
     pub wait: Duration,
     /// Calls under way at a time; one account has at most three quarters of them.
@@ -357,10 +357,10 @@ pub struct Mcp {
     /// The longest message that `sluice mcp` takes from its client or from the service.
     #[serde(with = "size")]
     pub stdio_message: ByteSize,
-    /// How long `sluice mcp` waits for an answer, and for each further piece of one.
+    /// Longest wait of `sluice mcp` for an answer, and for each further piece of one.
     #[serde(with = "duration")]
     pub stdio_patience: Duration,
-    /// How long `sluice mcp` waits for answers under way once its input has ended.
+    /// Longest wait of `sluice mcp` for open answers once its input has ended.
     #[serde(with = "duration")]
     pub stdio_linger: Duration,
 }

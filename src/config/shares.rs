@@ -18,7 +18,7 @@ pub struct Shares {
     pub network_password_attempts: u32,
     #[serde(with = "duration")]
     pub password_window: Duration,
-    /// How long a cookie stands for the password.
+    /// Lifetime of the cookie that replaces the password.
     #[serde(with = "duration")]
     pub unlock_lifetime: Duration,
     /// Files that are added up for the size of a folder.

@@ -33,7 +33,7 @@ fn leaves(table: &toml::Table, prefix: &str) -> HashSet<String> {
         .collect()
 }
 
-/// A comment stands above each key, or above the key before it; the plans after the first repeat its keys.
+/// A comment is above each key, or above the key before it; the plans after the first repeat its keys.
 #[test]
 fn every_setting_is_documented() {
     let mut documented = false;

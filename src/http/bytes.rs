@@ -43,7 +43,7 @@ pub(super) async fn respond(
     respond_as(request, state, bytes, cache, shown_as).await
 }
 
-/// What a browser does with bytes that it follows a link to.
+/// Presentation of bytes that a browser follows a link to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownAs {
     /// For what [`is_shown`] only.
@@ -93,7 +93,8 @@ pub(super) async fn respond_as(
     Ok(response.body(SizedStream::new(len, pieces_of(file, start, len))))
 }
 
-/// Whether it may be shown in place: SVG can carry script, and so can everything that is a document to a browser.
+/// Returns whether it may be shown in place: SVG can carry script, and so can everything that is a document to a
+/// browser.
 pub(super) fn is_shown(mime_type: &str) -> bool {
     match mime_type.split_once('/') {
         Some(("image", kind)) => !kind.starts_with("svg"),
@@ -111,7 +112,7 @@ pub(super) fn is_unchanged(request: &HttpRequest, tag: &str, modified: HttpDate)
     })
 }
 
-/// Whether the client has what the entity tag names; `None` when it does not say what it has.
+/// Returns whether the client has the representation of the entity tag; `None` when it does not say what it has.
 pub(super) fn is_known(request: &HttpRequest, tag: &str) -> Option<bool> {
     let mut lines = request.headers().get_all(header::IF_NONE_MATCH).peekable();
     lines.peek()?;

@@ -21,7 +21,8 @@ use crate::application::{
 #[schema(rename_all = "camelCase")]
 #[allow(dead_code, reason = "describes the form for the OpenAPI document")]
 pub struct ConvertForm {
-    /// One or more; `files[]`, `files[0]` and `file` are accepted too. A ZIP stands for its members, unless the format is zip.
+    /// One or more; `files[]`, `files[0]` and `file` are accepted too. A ZIP means its members, unless the format is
+    /// zip.
     #[schema(value_type = Option<Vec<String>>, format = Binary)]
     files: Option<Vec<u8>>,
     /// The address of a file (http or https), in place of `files` or after them; may be repeated. The service fetches it.
@@ -60,9 +61,9 @@ pub struct CompressForm {
     mode: Option<String>,
     /// 1 to 100; 82 without one.
     quality: Option<u8>,
-    /// Of an image: the best quality whose file is not larger.
+    /// For an image: the best quality whose file is not larger.
     target_bytes: Option<u64>,
-    /// Of an image.
+    /// For an image.
     lossless: Option<bool>,
     /// Drop EXIF, XMP and IPTC, or the tags of video and audio.
     strip_metadata: Option<bool>,
@@ -74,8 +75,8 @@ pub struct CompressForm {
 /// Convert files
 ///
 /// One file is answered with its result or with the status of its failure. Of several, 200 comes when at least one was
-/// done, with `errors` for the others, and 422 when none was. What takes longer than `convert.inline_wait` is answered
-/// 202 and goes on as a job; a client that leaves finds it under `/api/jobs`.
+/// done, with `errors` for the others, and 422 when none was. A conversion longer than `convert.inline_wait` is
+/// answered 202 and continues as a job; a client that leaves finds it under `/api/jobs`.
 #[utoipa::path(post, path = "/api/convert", tag = "convert",
     request_body(content = ConvertForm, content_type = "multipart/form-data"),
     responses(

@@ -1,4 +1,4 @@
-//! Which pages of other origins may read an answer of the API: those of `http.cors_origins`, where they bring bytes.
+//! CORS: pages of `http.cors_origins` may read answers of the API on routes that take bytes.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -7,7 +7,7 @@ use actix_web::{
 
 use crate::application::context::AppState;
 
-/// Whether the page that asks is of `http.cors_origins`; the answer says so to its browser.
+/// Returns whether the asking page is of `http.cors_origins`, and says so to its browser.
 pub(super) fn allow_origin(
     request: &HttpRequest,
     state: &AppState,

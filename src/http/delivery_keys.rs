@@ -28,13 +28,13 @@ use crate::application::{
 pub struct NewDeliveryKeyRequest {
     /// 1 to 120 characters; `Delivery key` without one.
     name: Option<String>,
-    /// 3 to 63 of `a-z 0-9 _ -`, free in the whole installation: stands in addresses in place of the key.
+    /// 3 to 63 of `a-z 0-9 _ -`, free in the whole installation: used in addresses in place of the key.
     alias: Option<String>,
-    /// Whether the key delivers presets and nothing else (false).
+    /// True when the key delivers presets and nothing else (false).
     presets_only: Option<bool>,
 }
 
-/// What is known of a key.
+/// A delivery key without its secret.
 #[derive(Serialize, ToSchema)]
 pub struct DeliveryKeyRecord {
     id: Uuid,
@@ -100,7 +100,7 @@ pub async fn list(
 
 /// Make a delivery key
 ///
-/// It may stand in public pages: it reads images and nothing else.
+/// It may be used in public pages: it reads images and nothing else.
 #[utoipa::path(post, path = "/api/delivery-keys", tag = "delivery_keys", request_body = NewDeliveryKeyRequest, responses(
     (status = 201, description = "The key, shown once", body = DeliveryKeyMade),
     (status = 409, description = "The alias is taken", body = crate::application::error::ErrorBody),

@@ -13,7 +13,7 @@ use crate::application::{
     context::AppState, error::ApiError, playback_token::looks_like_token, reached::Reached,
 };
 
-/// What `make` built from `web/`; `build.rs` puts placeholders where it has not.
+/// Files that `make` built from `web/`; `build.rs` puts placeholders where it has not.
 #[derive(RustEmbed)]
 #[folder = "web/dist"]
 struct Front;
@@ -24,7 +24,7 @@ const CSP: HeaderName = header::CONTENT_SECURITY_POLICY;
 const PLAYER_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
      media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self'; base-uri 'none'; form-action 'none'";
 
-/// As the player's, and not inside other sites' frames.
+/// Content security policy: as the player's, and not inside other sites' frames.
 pub(super) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -58,7 +58,7 @@ pub async fn fetch(
 /// The bytes of an account.
 type Owned = (Uuid, StoredBytes);
 
-/// What the grant is for, as it is now; one rejection for everything that is not there.
+/// Finds the resource of a grant as it is now; the rejection is the same for everything that does not exist.
 async fn find(db: &mut Reader, what: Downloadable) -> Result<Owned, ApiError> {
     let found = match what {
         Downloadable::File(id) => files::by_id(db, id)
@@ -72,7 +72,7 @@ async fn find(db: &mut Reader, what: Downloadable) -> Result<Owned, ApiError> {
     found.ok_or(ApiError::NotFound("download"))
 }
 
-/// What an inspection found, as a file of JSON; `None` for a result that is a file itself.
+/// Returns the facts of an inspection as a file of JSON; `None` for a result that is a file itself.
 async fn facts_of(db: &mut Reader, id: Uuid) -> Result<Option<HttpResponse>, ApiError> {
     let found = item(db, id).await?;
     let Some((facts, name)) = found.and_then(|(item, _)| Some((item.facts?, item.original_name)))

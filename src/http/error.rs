@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// As `code` in the errors of a batch, so that one table serves a client for both.
+    /// The code is that of the errors of a batch, so that one table serves a client for both.
     #[test]
     fn a_failed_file_has_its_code() {
         use sluice_media::task::{Failure, FailureCode as Code};

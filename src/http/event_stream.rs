@@ -31,7 +31,7 @@ use crate::application::{
 /// Proxies close what is silent for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A comment: keeps the connection open and tells the client nothing.
+/// A comment, which keeps the connection open and has no meaning for the client.
 pub(super) const STILL_HERE: &str = ": still here\n\n";
 
 /// A source of pieces, each one or several whole events.
@@ -40,7 +40,7 @@ pub(super) trait Pieces: Sized {
     async fn next(self) -> Option<(String, Option<Self>)>;
 }
 
-/// What a stream that waited has to do now.
+/// Next action of a stream that waited.
 pub(super) enum Waited<T> {
     Happened(T),
     /// It has been silent for long: send something.
@@ -58,19 +58,19 @@ pub(super) async fn wait<T>(state: &AppState, happening: impl Future<Output = T>
     }
 }
 
-/// Work that goes on without its request, such as a job or a run.
+/// Work that continues without its request, such as a job or a run.
 pub(super) trait Work: Sized {
     /// The work with this id, followed from now on; 404 when it is none of the account's.
     async fn follow(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Self, ApiError>;
 
-    /// How far it is at first, then at every change; whatever is waited for may be given up and asked for again.
+    /// Returns the state at first, then at every change; dropping the future and calling again is fine.
     async fn next(&mut self) -> Result<StreamedState, ApiError>;
 
-    /// What it has come to in the end.
+    /// Returns the final record.
     async fn end(&self, state: &AppState, reached: &Reached) -> Result<Value, ApiError>;
 }
 
-/// How far a piece of [`Work`] is.
+/// State of a piece of [`Work`].
 pub(super) struct StreamedState {
     pub progress: Value,
     pub has_ended: bool,
@@ -120,7 +120,7 @@ impl FollowRequest {
     }
 }
 
-/// One client that follows a piece of work.
+/// A client that follows a piece of work.
 struct Followed<W> {
     work: W,
     state: Data<AppState>,
@@ -148,7 +148,7 @@ impl<W: Work> Pieces for Followed<W> {
     }
 }
 
-/// Whether the credential that opened a stream still counts; not when that cannot be known.
+/// Returns whether the credential that opened a stream is still valid; false when that cannot be determined.
 pub(super) async fn is_still_admitted<S>(state: &AppState, caller: &Caller<S>) -> bool {
     let Ok(mut db) = state.store.read().await else {
         return false;
@@ -177,8 +177,8 @@ pub(super) fn event(name: &str, data: impl Display) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// Has the client ask for what follows `id` when it connects again (`Last-Event-ID`). Before an event it is the event's id,
-/// alone it tells the client how far it is.
+/// Makes the client ask for the events after `id` when it connects again (`Last-Event-ID`). Before an event it is the
+/// event's id, alone it moves the client's position.
 pub(super) fn id(id: impl Display) -> String {
     format!("id: {id}\n")
 }

@@ -19,8 +19,8 @@ pub struct Alive {
     status: &'static str,
 }
 
-/// The service is ready when it admits encoders and viewers. A problem that viewers do not notice makes it `degraded`, which
-/// is ready: taking the traffic away would end streams that go on.
+/// The service is ready when it admits encoders and viewers. A problem that viewers do not notice makes it `degraded`,
+/// which is ready: taking the traffic away would end running streams.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Readiness {
     /// `ready`, `degraded` or `unready`.
@@ -31,11 +31,11 @@ pub struct Readiness {
 
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub struct Reason {
-    /// What it is about: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
+    /// Subject: `service`, `database`, `disk`, `image workers`, `video`, or a component of the tree.
     name: String,
     /// In plain words.
     reason: String,
-    /// Whether this makes the service unready.
+    /// True when it makes the service unready.
     blocking: bool,
 }
 

@@ -34,7 +34,7 @@ const HTTP_2: &[u8] = b"h2";
 /// Body bytes that one HTTP/2 connection may send before they are read. With the heads of its requests and what waits to be
 /// sent, a connection takes at most 2 MiB (docs/decisions/0034-http2-limits.md).
 const HTTP2_WINDOW_BYTES: u32 = 1 << 20;
-/// How long the end of a TLS connection may take, as in actix-web.
+/// Longest time for the end of a TLS connection, as in actix-web.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server that does what actix-web's `HttpServer` does, behind an [`Acceptor`].

@@ -29,7 +29,7 @@ pub struct NewKey {
     scope: Option<String>,
 }
 
-/// What is known of a key.
+/// An API key without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyRecord {

@@ -30,12 +30,12 @@ use crate::application::{
 /// The longest name of a field, in bytes.
 const MAX_FIELD_NAME: usize = 128;
 
-/// What a form may hold.
+/// Limits of a form.
 #[derive(Clone, Copy, Debug)]
 pub struct FormLimits {
     /// Files at most.
     pub files: usize,
-    /// Of each file.
+    /// Limits of each file.
     pub size: SizeLimits,
 }
 
@@ -78,7 +78,7 @@ impl Form {
             .map(|(_, text)| text.as_str())
     }
 
-    /// The addresses of files that stand in place of files, see [`source_url::named`].
+    /// Returns the addresses that were given in place of files, see [`source_url::named`].
     pub fn sources(&self) -> Result<Vec<String>, ApiError> {
         let fields = self.fields.iter();
         source_url::named(fields.map(|(name, text)| (name.as_str(), Value::from(text.as_str()))))
@@ -140,7 +140,7 @@ fn is_form(request: &HttpRequest) -> bool {
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case("multipart/form-data"))
 }
 
-/// One form being read.
+/// A form that is read.
 struct Reader<'a> {
     state: &'a AppState,
     limits: FormLimits,
@@ -273,7 +273,7 @@ fn unescaped(name: &str) -> String {
         .replace("%0A", "\n")
 }
 
-/// What the client can do about a form that the parser refuses.
+/// Maps an error of the form parser to one that the client can act on.
 fn rejection(error: MultipartError) -> ApiError {
     let message = match &error {
         MultipartError::Incomplete | MultipartError::Payload(PayloadError::Incomplete(_)) => {

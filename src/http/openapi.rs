@@ -1,4 +1,4 @@
-//! What the operations of the API's description share: credentials, and the errors that any of them may answer.
+//! Parts that the operations of the API's description share: credentials, and the errors that any of them may answer.
 
 use utoipa::{
     Modify,
@@ -68,8 +68,8 @@ impl Modify for Shared {
     }
 }
 
-/// A field that may be left out has no default in the description. `null` stands there where a request type has one
-/// ([`serde`]'s `default`), and is none of the values that a required field may have.
+/// Removes `null` as a default of optional fields. [`serde`]'s `default` of a request type writes it, and it is no
+/// value that a required field may have.
 fn drop_null_defaults(schema: &mut RefOr<Schema>) {
     let RefOr::T(Schema::Object(object)) = schema else {
         return;
@@ -133,7 +133,7 @@ fn tags() -> Vec<Tag> {
     TAGS.iter().map(tag).collect()
 }
 
-/// What a session must send with a change; keys need none.
+/// The header that a session sends with a change; keys need none.
 fn csrf_header() -> RefOr<Parameter> {
     let header = ParameterBuilder::new()
         .name("X-CSRF-Token")
@@ -149,7 +149,7 @@ fn csrf_header() -> RefOr<Parameter> {
     RefOr::T(header)
 }
 
-/// Whether a session's cookie may stand for a key.
+/// Returns whether a session's cookie may be used in place of a key.
 fn takes_session(operation: &Operation) -> bool {
     let session = SecurityRequirement::new(SESSION, [""; 0]);
     let accepted = operation.security.iter().flatten();

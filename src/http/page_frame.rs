@@ -13,7 +13,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// As `web/pages` has it.
+    /// Loads the page of that name in `web/pages`.
     pub fn named(name: &str) -> Result<Self, ApiError> {
         docs::frame(name)
             .filter(|page| page.contains(TITLE) && page.contains(MAIN))

@@ -105,7 +105,7 @@ fn count(count: u64) -> String {
     grouped
 }
 
-/// As the settings write it; 0 is no bound but the disk.
+/// Writes a size as the settings do; 0 is no bound but the disk.
 fn size(size: ByteSize) -> String {
     match size.as_u64() {
         0 => "unlimited".to_owned(),

@@ -1,5 +1,5 @@
-//! What viewers fetch: playlists, segments, parts and init sections of a live input, its poster, and the state a page waits
-//! on; below `/live/v1/{playbackId or token}`.
+//! Addresses that viewers fetch: playlists, segments, parts and init sections of a live input, its poster, and the
+//! state that a page waits for; below `/live/v1/{playbackId or token}`.
 //!
 //! One function admits ([`playback_access::admit`]), for every address here.
 //! Nothing here sends an actor message: every answer is read from the published state of a [`Playback`], and a
@@ -110,7 +110,7 @@ pub async fn multivariant(request: HttpRequest, playback_id: web::Path<String>) 
     .await
 }
 
-/// What a client may ask of a media playlist (RFC 8216bis §6.2.5).
+/// Delivery directives of a media playlist (RFC 8216bis §6.2.5).
 #[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Directives {
@@ -123,7 +123,7 @@ pub struct Directives {
     /// `YES` or `v2`: a delta update.
     #[param(rename = "_HLS_skip")]
     skip: Option<String>,
-    /// As the multivariant playlist gave it out: players are counted by it.
+    /// Play id that the multivariant playlist handed out: players are counted by it.
     #[param(value_type = Option<String>)]
     play: Option<PlayId>,
     /// `1`: the broadcast since its beginning, as an event playlist; 404 when it is not recorded. Without blocking reload.
@@ -292,7 +292,7 @@ async fn whep_preflight(request: HttpRequest) -> HttpResponse {
     response
 }
 
-/// How a page asks for the state.
+/// Query of a page for the state.
 #[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct StateQuery {
@@ -316,7 +316,7 @@ impl StateQuery {
     }
 }
 
-/// What a player page waits for.
+/// State that a player page waits for.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybackState {
@@ -370,7 +370,7 @@ pub async fn state(request: HttpRequest, playback_id: web::Path<String>) -> Http
     .await
 }
 
-/// A state that pages can tell apart, stable over a restart of the service.
+/// Names a state so that pages can distinguish it, stable over a restart of the service.
 fn version(now: &Published) -> String {
     let broadcast = now
         .view

@@ -1,5 +1,6 @@
-//! Who may watch: anyone who knows a playback id, or has a token where one is needed; from its pages only, where its owner says
-//! which. The one place where that is decided, for every address of a live input, of a video stream and of their pictures.
+//! Playback authorization: by a playback id, or a token where one is needed; from listed pages only, where the owner
+//! lists some. The one place that decides it, for every address of a live input, of a video stream and of their
+//! pictures.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::application::{
     playback_token::{Rejection, TokenKeys, VerifiedClaims, looks_like_token},
 };
 
-/// What an owner says of who may watch.
+/// Terms of access that an owner sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AccessTerms<'a> {
     pub playback_id: &'a str,
@@ -29,7 +30,7 @@ pub(super) struct AccessTerms<'a> {
     pub allowed_domains: &'a [String],
 }
 
-/// What can be watched.
+/// A resource that can be watched.
 pub(super) trait Watched {
     fn terms(&self) -> AccessTerms<'_>;
 }
@@ -78,7 +79,7 @@ pub(super) struct Viewer<W> {
     left_s: Option<i64>,
 }
 
-/// How long an answer is good for.
+/// Time for which an answer may be cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheLifetime {
     /// Its bytes never change.
@@ -88,7 +89,7 @@ pub(super) enum CacheLifetime {
     Settled,
     Minute,
     Seconds(u32),
-    /// It grows.
+    /// It grows: revalidated at once.
     Moment,
     /// It is made for this viewer alone.
     Never,
@@ -177,7 +178,7 @@ fn decide<W: Watched>(
     (cors, viewer)
 }
 
-/// What a token permits, if it holds.
+/// Returns the permission of a token, if it is valid.
 async fn read(state: &AppState, token: &str) -> Result<VerifiedClaims, ApiError> {
     let read = TokenKeys::of(state).await?.read(token, now_s());
     read.map_err(|rejection| match rejection {

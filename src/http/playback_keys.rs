@@ -27,7 +27,7 @@ pub struct NewPlaybackKey {
     name: Option<String>,
 }
 
-/// What is known of a playback key.
+/// A playback key without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybackKeyRecord {

@@ -14,7 +14,7 @@ use crate::application::error::ApiError;
 /// Bytes read from a file at a time.
 const PIECE: u64 = 256 * 1024;
 
-/// What a request wants of a resource.
+/// The requested part of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeRequest {
     Whole,
@@ -53,7 +53,7 @@ impl RangeRequest {
     }
 }
 
-/// One byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
+/// Parses one byte range; several, or a malformed one, mean the whole (RFC 9110 §14.2).
 pub(super) fn parse(range: &str, total: u64) -> RangeRequest {
     let Some((first, last)) = range
         .strip_prefix("bytes=")

@@ -24,7 +24,7 @@ use crate::{
 const BIND_PATIENCE: Duration = Duration::from_secs(3);
 const BIND_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why HTTP cannot be served.
+/// Reason why HTTP cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("http.listen: {address} cannot be used: {source}")]

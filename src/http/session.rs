@@ -37,14 +37,14 @@ pub fn cookie_name(reached: &Reached) -> &'static str {
     }
 }
 
-/// What a user types in.
+/// Credentials that a user types.
 #[derive(Deserialize, ToSchema)]
 pub struct SignIn {
     username: String,
     password: String,
 }
 
-/// Who is signed in.
+/// The signed-in user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionAnswer {
@@ -115,7 +115,7 @@ pub async fn create(
         .json(answer(&user, &token)))
 }
 
-/// The user when the password is his. An unknown user costs the same work, so that time does not tell.
+/// Returns the user when the password matches. An unknown user costs the same work, so that the time reveals nothing.
 fn verified(user: Option<User>, password: &Secret) -> Option<User> {
     let Some(user) = user else {
         credentials::verify_no_one(password);
@@ -126,7 +126,7 @@ fn verified(user: Option<User>, password: &Secret) -> Option<User> {
 
 /// Show the session
 ///
-/// Who is signed in; a session that is used goes on.
+/// Returns the signed-in user; using a session extends it.
 #[utoipa::path(get, path = "/api/session", tag = "session", security(("session" = [])), responses(
     (status = 200, description = "Signed in", body = SessionAnswer),
 ))]

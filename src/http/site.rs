@@ -1,5 +1,5 @@
-//! Which sites may show a stream, and what browsers of other sites may read of the answers (decisions.md §6
-//! `allowedDomains`): shared by all that viewers play.
+//! Sites that may show a stream, and CORS headers of the answers (`allowedDomains`, `docs/guide/cors.md`): shared
+//! by everything that viewers play.
 
 use actix_web::{
     HttpRequest, HttpResponse, ResponseError,
@@ -42,8 +42,9 @@ fn vary(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Origin, Referer"));
 }
 
-/// Whether the viewer's site is one of `allowed_domains`, and what its browser may read of the answer. An empty list allows
-/// everyone; otherwise the host of `Origin` decides, without one that of `Referer`, and without both no one is allowed.
+/// Checks that the viewer's site is one of `allowed_domains`, and sets what its browser may read of the answer. An
+/// empty list allows all; otherwise the host of `Origin` decides, without one that of `Referer`, and without both the
+/// answer is a rejection.
 pub(super) fn check(
     request: &HttpRequest,
     allowed_domains: &[String],

@@ -1,4 +1,4 @@
-//! What a line of the route table becomes: a resource, its methods, and its place in the OpenAPI document.
+//! A line of the route table as a resource, its methods, and its place in the OpenAPI document.
 
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, guard, http::Method, web};
 

@@ -42,7 +42,7 @@ pub struct ToolForm {
     file: Option<Vec<u8>>,
     /// The address of a file, in place of `file` or after it.
     source_url: Option<String>,
-    /// Of `watermark`.
+    /// For `watermark`.
     #[schema(value_type = Option<String>, format = Binary)]
     watermark_file: Option<Vec<u8>>,
     /// Answer 202 at once; false without one.
@@ -170,7 +170,7 @@ pub async fn on_file(
     answer(&state, &reached, submitted).await
 }
 
-/// A job that was made, whose events tell from now on what becomes of it.
+/// A new job, whose events report its progress.
 struct ToolJob {
     job: Job,
     is_waited_for: bool,

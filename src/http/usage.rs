@@ -27,7 +27,7 @@ pub struct Usage {
     deliveries: Meter,
     storage: Stored,
     limits: PlanLimits,
-    /// Where a larger plan can be had.
+    /// Address at which a larger plan can be had.
     upgrade_url: String,
 }
 
@@ -53,7 +53,7 @@ pub struct Stored {
     limit_bytes: Option<u64>,
 }
 
-/// What the plan allows at a time.
+/// Limits of the plan at a time.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanLimits {

@@ -1,4 +1,4 @@
-//! Who calls a tool, as a tool needs it: the same caller, state and address that a handler of REST would be given.
+//! The caller of a tool: the same caller, state and address that a handler of REST gets.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Agent {
         })
     }
 
-    /// As the transport hands it to the server.
+    /// Reads the caller that the transport hands to the server.
     pub fn behind(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
         on_request_extensions(&context.extensions)
             .and_then(|extensions| extensions.get::<Self>())

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 use super::tools::{CallError, Tool};
 use crate::application::{field, object};
 
-/// What a client sent for a tool, checked against the tool's own schema for names alone; values are checked as they are
-/// read.
+/// Arguments of a tool, checked against the tool's own schema for names alone; values are checked as they are read.
 #[derive(Debug)]
 pub struct Arguments(Map<String, Value>);
 

@@ -1,4 +1,5 @@
-//! What a body is before the transport sees it: one message of JSON-RPC 2.0, or the error that says what is wrong with it.
+//! Check of a body before the transport sees it: one message of JSON-RPC 2.0, or the error that says what is wrong with
+//! it.
 //!
 //! Pure. Batches went with MCP 2025-06-18; an `id` is a text or a whole number, never null. What is sent back with every
 //! answer and every report of progress is bounded.
@@ -9,7 +10,8 @@ use rmcp::{
 };
 use serde_json::Value;
 
-/// Of an `id` that is a text, and of a progress token: both are kept while a call lasts and go out with each event of it.
+/// Longest `id` that is a text, and longest progress token: both are kept while a call lasts and are sent with each
+/// event of it.
 const MAX_LABEL_BYTES: usize = 256;
 
 /// A message, as far as the gate must know it.
@@ -22,7 +24,7 @@ pub enum Message {
     Other,
 }
 
-/// The error for bytes that are no message; its `id` is the message's own where that can be told.
+/// The error for bytes that are no message; its `id` is the message's own where that is known.
 pub type Rejection = Box<JsonRpcError>;
 
 /// Reads one message.

@@ -70,7 +70,7 @@ impl Names<'_> {
         }
     }
 
-    /// Whether the page is of another origin that may call.
+    /// Returns whether the page's origin may call.
     pub fn lists(&self, origin: &str) -> bool {
         self.allowed_origins
             .iter()

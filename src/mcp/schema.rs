@@ -40,7 +40,7 @@ pub fn integer(description: &str, least: u64, most: Option<u64>) -> Value {
     schema
 }
 
-/// One of some words.
+/// Schema of a string with a fixed set of values.
 pub fn word(description: &str, words: &[&str]) -> Value {
     json!({"type": "string", "enum": words, "description": description})
 }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::application::{agent_calls::CallPermit, error::ErrorBody};
 
-/// What a model reads before it sees the tools.
+/// Instructions that a model reads before it sees the tools.
 const INSTRUCTIONS: &str = "\
 Media workflows: convert, resize, compress and inspect files, branch on their facts, store results, call webhooks. \
 To process a file of yours: create_upload_url, PUT the bytes to its uploadUrl (never send file bytes through a tool), then \
@@ -29,7 +29,7 @@ For a file that is stored already (list_files) pass its fileId instead. list_ope
 lint_workflow checks a definition without saving it. A run that takes long comes back with status `processing`: look after \
 it with get_workflow_run.";
 
-/// One call, and who makes it.
+/// A call and its caller.
 pub struct Call {
     pub agent: Agent,
     pub context: RequestContext<RoleServer>,
@@ -107,7 +107,7 @@ impl ServerHandler for Server {
         }
     }
 
-    /// What the transport could not read as a request that it knows, by its method.
+    /// Answers a request whose method the transport does not know.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

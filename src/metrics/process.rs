@@ -1,4 +1,4 @@
-//! What this process takes of the machine, from `/proc/self`.
+//! Resources that this process uses, from `/proc/self`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What every delivery needs to know, in memory: keys and aliases, and presets. Loaded at the start, changed by commits.
+//! Keys with their aliases and presets, in memory, for every delivery. Loaded at the start, changed by commits.
 
 use std::{
     collections::HashMap,

@@ -25,7 +25,7 @@ use super::{entry::Entry, source::ImageSource};
 /// A variant larger than this share of the tier is not kept: one in so many.
 const LARGEST_SHARE: u64 = 8;
 
-/// What the cache calls a variant: 128 bits of a hash of its file and request.
+/// Name of a variant in the cache: 128 bits of a hash of its file and request.
 pub(super) type Name = [u8; 16];
 
 pub(super) fn name_of(file_id: Uuid, request: &str) -> Name {
@@ -96,7 +96,7 @@ impl Disk {
         Ok(files)
     }
 
-    /// Whether the tier has the variant, as far as is known without looking. Does not block.
+    /// Returns whether the tier has the variant, by its index alone. Does not block.
     pub(super) fn holds(&self, name: &Name) -> bool {
         self.locked().holds(name)
     }

@@ -7,10 +7,10 @@ use jiff::{Timestamp, fmt::rfc2822, tz::TimeZone};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// What an entry costs beside its body, in bytes, about.
+/// Cost of an entry beside its body, in bytes, about.
 const OVERHEAD: usize = 512;
 
-/// One variant. Header values are made once and shared by all answers.
+/// A variant. Header values are made once and shared by all answers.
 #[derive(Debug)]
 pub struct Entry {
     pub file_id: Uuid,
@@ -48,7 +48,7 @@ impl Entry {
         }
     }
 
-    /// Of `last_modified`, in Unix milliseconds.
+    /// Returns `last_modified` in Unix milliseconds.
     pub fn modified_ms(&self) -> i64 {
         self.modified_ms
     }
@@ -66,7 +66,7 @@ impl Entry {
         }
     }
 
-    /// Whether it was used since the clock's hand last passed.
+    /// Returns whether it was used since the clock's hand last passed.
     pub(super) fn pass(&self) -> bool {
         self.used.swap(false, Relaxed)
     }

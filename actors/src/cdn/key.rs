@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::meter::Account;
 
-/// How exact a key's last use is.
+/// Precision of a key's last use.
 const USE_GRAIN_MS: i64 = 5 * 60 * 1000;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -22,7 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub struct Key {
     pub id: Uuid,
     pub account: Arc<Account>,
-    /// Whether it delivers presets and nothing else.
+    /// True when it delivers presets and nothing else.
     pub presets_only: bool,
     last_used_ms: AtomicI64,
     known_since: Instant,
@@ -42,7 +42,7 @@ impl Key {
         }
     }
 
-    /// Whether this use is worth a note; true once in five minutes.
+    /// Returns whether this use has to be noted; true once in five minutes.
     pub(super) fn is_due_to_note(&self, now_ms: i64) -> bool {
         let last = self.last_used_ms.load(Relaxed);
         now_ms - last >= USE_GRAIN_MS

@@ -33,7 +33,7 @@ const FORGET_AFTER_MS: i64 = 60_000;
 /// Offset and length.
 type Range = (u64, u64);
 
-/// Why there is no frame.
+/// Reason why there is no frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFrame {
     #[error("nothing is on air")]
@@ -51,7 +51,7 @@ pub(super) struct LiveFrames {
     slots: Mutex<HashMap<Uuid, Arc<Slot>>>,
 }
 
-/// What is known of one input.
+/// State of an input's frame.
 #[derive(Debug)]
 struct Slot {
     since_ms: i64,
@@ -140,7 +140,7 @@ impl Slot {
         self.kept().map_or(self.since_ms, |kept| kept.made_ms)
     }
 
-    /// What is kept, unless it is older than `most_ms` and there is a newer key frame.
+    /// Returns the kept frame, unless it is older than `most_ms` and there is a newer key frame.
     fn within(&self, newest: &KeyFrame, now_ms: i64, most_ms: i64) -> Option<Kept> {
         self.kept()
             .filter(|kept| kept.of == *newest || now_ms - kept.made_ms < most_ms)

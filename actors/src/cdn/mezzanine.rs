@@ -41,7 +41,7 @@ pub(super) fn format_for(facts: &ImageFacts) -> Option<Format> {
     })
 }
 
-/// What makes the mezzanine.
+/// Returns the render that makes the mezzanine.
 pub(super) fn rendition(source: Format, format: Format) -> Render {
     reduced(source, format, LONG_SIDE)
 }
@@ -51,7 +51,7 @@ pub(super) fn frame_request(at_ms: u32) -> String {
     format!("frame@{at_ms}")
 }
 
-/// What makes it, as a [`FRAME`].
+/// Returns the task that makes a [`FRAME`].
 pub(super) fn frame(at_ms: u32) -> Task {
     Task::Av(Box::new(AvTask::Still(Still {
         at_s: f64::from(at_ms) / 1000.0,

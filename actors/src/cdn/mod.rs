@@ -63,7 +63,7 @@ use crate::{
     subsystem::Subsystem,
 };
 
-/// One restarts without the others noticing.
+/// Each restarts without the others.
 const SHARDS: [&str; 8] = [
     "image cache 1",
     "image cache 2",
@@ -74,7 +74,7 @@ const SHARDS: [&str; 8] = [
     "image cache 7",
     "image cache 8",
 ];
-/// How long the start waits for a look at the disk tier, which then goes on beside the service.
+/// Longest wait of the start for the scan of the disk tier, which then continues beside the service.
 const SCAN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The handle of image delivery for the façade. Clones share it; it exists before the actors run.
@@ -86,7 +86,7 @@ pub struct Images {
     shards: Arc<Vec<ActorHandle<CdnCache>>>,
 }
 
-/// What the shards share, and what survives them.
+/// State that the shards share, and that survives them.
 pub(crate) struct ImageServices {
     settings: CdnSettings,
     store: Store,
@@ -106,7 +106,7 @@ struct Counters {
     failures: AtomicU64,
 }
 
-/// What delivery has done since the start, and what it holds.
+/// Counts of image delivery since the start, and the size of its caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CdnStatistics {
     /// Variants that were rendered.

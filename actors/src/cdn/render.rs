@@ -1,4 +1,4 @@
-//! How a variant is made: look at the source, settle what is wanted, render it in a worker, and keep it.
+//! Rendering of a variant: inspect the source, resolve the request, render it in a worker, and keep it.
 
 use std::{fs::File, io::Write as _, sync::Arc};
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::compute::{self, Assignment, Compute, Finished, Follow, Lane, Output};
 
-/// Where tasks are performed: the compute pool, or a stand-in in tests.
+/// Performs tasks: the compute pool, or a substitute in tests.
 pub trait Renderer: Send + Sync + 'static {
     fn run(
         &self,
@@ -47,7 +47,7 @@ impl Renderer for Compute {
     }
 }
 
-/// One request for a variant, as far as it determines the variant.
+/// A request for a variant, as far as it determines the variant.
 #[derive(Clone, Debug)]
 pub struct VariantJob {
     pub source: Arc<ImageSource>,
@@ -57,7 +57,7 @@ pub struct VariantJob {
     pub cache_key: Arc<str>,
 }
 
-/// Why there is no variant.
+/// Reason why there is no variant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The file or the request; remembered for a while.
@@ -133,7 +133,7 @@ fn entry(source: &ImageSource, content_type: &str, body: Bytes) -> Entry {
     )
 }
 
-/// What the request must know of the source. A JPEG has neither alpha nor frames; others are looked at, once.
+/// Returns the facts of the source. A JPEG has neither alpha nor frames; others are inspected once.
 async fn facts(
     services: &ImageServices,
     source: &ImageSource,

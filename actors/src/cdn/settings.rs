@@ -22,10 +22,10 @@ pub struct CdnSettings {
     pub avif_in_auto: bool,
     /// Files whose facts are kept in memory.
     pub known_files: usize,
-    /// How long a failure is remembered.
+    /// Time for which a failure is remembered.
     #[serde(with = "duration")]
     pub remember_failures: Duration,
-    /// How long a miss waits for its render before 503.
+    /// Longest wait of a miss for its render, before 503.
     #[serde(with = "duration")]
     pub render_wait: Duration,
 }
@@ -45,7 +45,7 @@ impl Default for CdnSettings {
 }
 
 impl CdnSettings {
-    /// What requests are read with.
+    /// Returns the settings by which requests are read.
     pub fn variants(&self) -> VariantSettings {
         VariantSettings {
             avif_in_auto: self.avif_in_auto,

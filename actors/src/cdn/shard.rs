@@ -1,8 +1,9 @@
 //! `CdnCache`: one of the shards that make variants. A file belongs to one shard, by its id.
 //!
-//! Equal requests that come while a variant is made wait for that one; anyone who leaves cancels no other. Failures are
-//! remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`ImageServices`]). May be lost: those who wait,
-//! who are told to come again, and the remembered failures. Mailbox 1024; when it is full, 503 with Retry-After.
+//! Equal requests that come while a variant is made wait for that one; a client that leaves cancels no other. Failures
+//! are remembered for `cdn.remember_failures`. Survives a restart: both tiers (in [`ImageServices`]). May be lost:
+//! waiting requests, which are answered to come again, and the remembered failures. Mailbox 1024; when it is full, 503
+//! with Retry-After.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -70,7 +71,7 @@ impl PendingRender {
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) wanted: VariantJob,
-    /// `None`: the request stands under no limit of new variants.
+    /// `None`: no limit of new variants applies.
     pub(super) key: Option<Arc<Key>>,
     pub(super) answer: oneshot::Sender<Outcome>,
 }
@@ -126,7 +127,7 @@ impl Message<Fetch> for CdnCache {
 }
 
 impl CdnCache {
-    /// What needs no flight.
+    /// Returns the answer that needs no flight.
     fn known(&mut self, variant: &VariantKey, wanted: &VariantJob) -> Option<Outcome> {
         if !wanted.source.is_current() {
             return Some(Err(Problem::Stale));
@@ -145,7 +146,7 @@ impl CdnCache {
         None
     }
 
-    /// What is on disk is not new, and neither is what a live input gave before.
+    /// Admits a new variant. Variants on disk are not new, and neither are repeated frames of a live input.
     fn admit(&self, wanted: &VariantJob, key: Option<&Key>) -> Result<(), Problem> {
         let Some(key) = key else { return Ok(()) };
         if let Material::Live(frame) = &wanted.source.material

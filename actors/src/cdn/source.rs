@@ -26,7 +26,7 @@ use sluice_store::{
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-/// Where the bytes of a source are.
+/// Place of the bytes of a source.
 #[derive(Clone, Debug)]
 pub(super) enum Material {
     Stored(BlobHash),
@@ -49,7 +49,7 @@ impl KnownLiveVariants {
     /// So many are known of an input; further ones count as new each time.
     const MOST: usize = 64;
 
-    /// Whether it was asked for before. If not, it is known_variants from now on.
+    /// Returns whether it was requested before; from now on it counts as known.
     pub(super) fn knows(&self, request: &Arc<str>) -> bool {
         let mut known = self.0.lock().expect("no panic under this lock");
         if known.contains(request) {
@@ -75,7 +75,7 @@ pub struct ImageSource {
     pub(super) focal_point: Option<(f64, f64)>,
     /// Unix milliseconds.
     pub(super) changed_at: i64,
-    /// What a worker saw in the bytes; asked once, by the first request that needs it.
+    /// Facts that a worker found in the bytes; inspected once, for the first request that needs it.
     pub(super) inspected: OnceCell<ImageFacts>,
     /// Anyone who makes a mezzanine has it.
     pub(super) mezzanine_turn: tokio::sync::Mutex<()>,
@@ -122,7 +122,7 @@ impl ImageSource {
         }
     }
 
-    /// Whether its variants are kept in memory alone.
+    /// Returns whether its variants are kept in memory alone.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.material, Material::Live(_))
     }
@@ -132,12 +132,12 @@ impl ImageSource {
         self.stale.store(true, SeqCst);
     }
 
-    /// Whether the file is still as this says.
+    /// Returns whether the file is unchanged.
     pub fn is_current(&self) -> bool {
         !self.stale.load(SeqCst)
     }
 
-    /// Whether pictures follow each other in it, so that a request's time matters.
+    /// Returns whether it has frames over time, so that a request's time matters.
     pub fn is_video(&self) -> bool {
         self.format.map(Format::class) == Some(Class::Video)
     }

@@ -1,4 +1,4 @@
-//! Delivery over a real store, with a stand-in for the compute pool.
+//! Delivery over a real store, with a substitute for the compute pool.
 
 use std::{
     collections::BTreeMap,
@@ -109,12 +109,12 @@ impl Renderer for Fake {
     }
 }
 
-/// What the stand-in sees in every file.
+/// Facts that the substitute returns of every file.
 fn photo() -> ImageFacts {
     picture(Format::Heif, 4032, 3024)
 }
 
-/// What it sees in every clip: a film on a telephone, held upright.
+/// Facts that it returns of every clip: a portrait video of a telephone.
 fn clip() -> MediaFacts {
     let picture = VideoTrack {
         codec: "h264".into(),

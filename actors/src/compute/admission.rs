@@ -30,14 +30,14 @@ use super::{
     settings::ComputeSettings,
 };
 
-/// How long an account is a suspect after a task that ran very long.
+/// Time for which an account is a suspect after a task that ran very long.
 const SUSPECT_FOR: Duration = Duration::from_secs(60);
 
 /// The admission queue. Clones share it.
 #[derive(Clone)]
 pub(super) struct AdmissionQueue(Arc<Mutex<Queue>>);
 
-/// What a task is to the queue.
+/// A task in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     account_id: Uuid,
@@ -46,7 +46,7 @@ pub(super) struct Ticket {
     is_long: bool,
 }
 
-/// How soon a worker is free again that a task has.
+/// Class of a task by its duration: how soon its worker is free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WorkClass {
     Fast,
@@ -67,7 +67,7 @@ struct Waiter {
     turn: oneshot::Sender<Permit>,
 }
 
-/// What an account has of the workers, by pace. Forgotten when it has nothing running and nothing waiting.
+/// Share of an account in the workers, by pace. Forgotten when it has nothing running and nothing waiting.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     running: usize,
@@ -385,7 +385,7 @@ mod tests {
             self.0.push((name, entering));
         }
 
-        /// Those whose turn it is.
+        /// Returns the tasks that are admitted now.
         fn admitted(&mut self) -> Vec<(&'static str, Permit)> {
             let mut admitted = Vec::new();
             self.0

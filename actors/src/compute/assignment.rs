@@ -1,4 +1,4 @@
-//! What the pool is asked, and what it answers.
+//! Assignments to the pool, and their results.
 
 use std::{fmt, fs::File, sync::Arc};
 
@@ -9,7 +9,7 @@ use sluice_media::{
 };
 use uuid::Uuid;
 
-/// Who waits for the work, in the order in which they go.
+/// Lane of the work, in the order of priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Someone looks at a spinner: requests with one file. May use every worker and goes first.
@@ -21,7 +21,7 @@ pub enum Lane {
     Batch,
 }
 
-/// One task with the files it reads and writes.
+/// A task with the files it reads and writes.
 #[derive(Debug)]
 pub struct Assignment {
     /// The account that the work is for; accounts take turns at the image workers.
@@ -31,13 +31,13 @@ pub struct Assignment {
     pub inputs: Vec<Arc<File>>,
     pub output: Output,
     pub limits: Limits,
-    /// Who hears how far it is; only work on video and audio tells.
+    /// Receiver of progress; only work on video and audio reports it.
     pub follow: Follow,
     /// Pixels of one picture of input 0, where they are known: by them the memory is estimated that work on video takes.
     pub pixels: Option<u64>,
 }
 
-/// Who hears of the reports of a task, one after the other, each on a thread that may wait; [`Default`]: no one.
+/// Receiver of the reports of a task, one after the other, each on a thread that may wait; [`Default`]: none.
 #[derive(Clone, Default)]
 pub struct Follow {
     hear: Option<Arc<dyn Fn(Report) + Send + Sync>>,
@@ -98,7 +98,7 @@ impl fmt::Debug for Follow {
     }
 }
 
-/// Where results go.
+/// Target of results.
 #[derive(Debug)]
 pub enum Output {
     /// Into [`Finished::bytes`].
@@ -112,17 +112,17 @@ pub enum Output {
 #[derive(Clone, Debug)]
 pub struct Finished {
     pub done: Done,
-    /// One for each output of [`Output::Memory`]; empty with [`Output::Files`].
+    /// Bytes of each output of [`Output::Memory`]; empty with [`Output::Files`].
     pub bytes: Vec<Bytes>,
 }
 
-/// Why a task was not done.
+/// Reason why a task was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The task itself; trying again gives the same.
     #[error(transparent)]
     Failed(#[from] Failure),
-    /// As many tasks wait as may (`image_workers.queue`, `av_workers.queue`); come again in a moment.
+    /// The queue is full (`image_workers.queue`, `av_workers.queue`); try again in a moment.
     #[error("all workers are busy")]
     Busy,
     /// No worker may or can run; the text is for the operator and names what to change.

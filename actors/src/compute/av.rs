@@ -131,7 +131,7 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// How the ring starts its processes; `sluice doctor` starts one the same way.
+/// Returns how the ring starts its processes; `sluice doctor` starts one the same way.
 pub fn launch(settings: &VideoSettings, program: PathBuf, registry: PathBuf) -> Launch {
     Launch {
         program,

@@ -1,4 +1,4 @@
-//! Whether someone still waits: the caller's future, as the blocked thread of a worker can watch it.
+//! Whether the caller still waits: its future, as the blocked thread of a worker can watch it.
 
 use std::{
     io,

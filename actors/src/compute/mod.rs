@@ -104,8 +104,8 @@ impl Compute {
     /// Performs a task in a worker. Dropping the future cancels it: what waits is skipped, what runs is killed.
     ///
     /// A task whose worker dies without an explanation is tried once more; after a second death it fails with
-    /// [`DecodeFailed`](sluice_media::task::FailureCode::DecodeFailed). A ladder fails so after the first: its owner knows from
-    /// where to go on.
+    /// [`DecodeFailed`](sluice_media::task::FailureCode::DecodeFailed). A ladder fails so after the first: its owner
+    /// knows where to continue.
     pub async fn run(&self, lane: Lane, assignment: Assignment) -> Result<Finished, Error> {
         if let Task::Av(_) = assignment.task {
             return self.av.run(lane, assignment).await;
@@ -126,7 +126,7 @@ impl Compute {
         answer.await.map_err(|_| gone())?
     }
 
-    /// What a task may take, by the settings.
+    /// Returns the limits of a task, by the settings.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -181,7 +181,7 @@ impl fmt::Debug for Compute {
     }
 }
 
-/// How the pool starts its workers; `sluice doctor` starts one the same way.
+/// Returns how the pool starts its workers; `sluice doctor` starts one the same way.
 pub fn launch(settings: &ComputeSettings, program: PathBuf) -> Launch {
     Launch {
         program,

@@ -28,7 +28,7 @@ pub(crate) fn count(task: &Task) -> usize {
     }
 }
 
-/// Where one attempt writes to.
+/// Target of an attempt's output.
 #[derive(Debug)]
 pub(super) enum Target<'a> {
     Memory(Vec<File>),

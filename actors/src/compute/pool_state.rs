@@ -1,4 +1,4 @@
-//! What the pool's threads publish, and everybody reads without a message.
+//! State that the pool's threads publish, read without a message.
 
 use std::sync::{
     RwLock,
@@ -25,7 +25,7 @@ struct FailureReasons {
     layers: Layers,
     /// For good: the kernel will not change while the service runs.
     refused: Option<String>,
-    /// Why the last start failed, until one succeeds.
+    /// Reason why the last start failed, until one succeeds.
     start_failure: Option<String>,
     last_death: String,
 }
@@ -69,7 +69,7 @@ impl PoolState {
         self.words().layers
     }
 
-    /// Why no work is done, or why it keeps failing.
+    /// Returns why no work is done, or why it keeps failing.
     pub(super) fn failure_reason(&self) -> Option<String> {
         let words = self.words();
         let deaths = self.deaths_in_a_row.load(Relaxed);

@@ -1,4 +1,4 @@
-//! What both rings make of their processes' troubles: one more try after a death without a known cause, none after a
+//! Recovery of both rings from failed processes: one more attempt after a death without a known cause, none after a
 //! limit, and a pause after a start that failed.
 
 use std::{
@@ -23,14 +23,14 @@ use crate::component::park_for;
 /// A task is tried so often, when its worker dies and the cause is unknown.
 pub(super) const ATTEMPTS: u32 = 2;
 
-/// What follows a error.
+/// Consequence of an error.
 pub(super) enum AfterFailure {
     TryAgain,
     Give(Error),
 }
 
-/// Judges a error and notes it. `ring`: whose process it was, for the log; `overtime`: what a task is told that took too
-/// long.
+/// Judges an error and notes it. `ring`: the ring of the process, for the log; `overtime`: the message for a task that
+/// took too long.
 pub(super) fn judge(
     error: JobError,
     board: &PoolState,
@@ -89,7 +89,7 @@ pub(super) fn abandoned() -> Error {
     Error::Unavailable("no caller waits any more".into())
 }
 
-/// Why nothing may be decoded, if so.
+/// Returns why nothing may be decoded, if so.
 pub(super) fn rejection(sandbox: Sandbox, layers: &Layers) -> Option<String> {
     match sandbox {
         Sandbox::Required => layers.rejection(),
@@ -128,7 +128,7 @@ impl ProcessUnavailable {
         }
     }
 
-    /// How long until a start may be tried; `None`: never.
+    /// Returns the time until the next start may be tried; `None`: never.
     pub(super) fn left(&self) -> Option<Duration> {
         self.until
             .map(|until| until.saturating_duration_since(Instant::now()))

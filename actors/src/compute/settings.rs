@@ -23,7 +23,7 @@ pub struct ComputeSettings {
     pub sandbox: Sandbox,
     /// Tasks that may wait, over both lanes; one more is refused as busy.
     pub queue: usize,
-    /// Of them, those of one account.
+    /// Waiting tasks of one account.
     pub queue_per_account: usize,
     #[serde(with = "duration")]
     pub timeout: Duration,
@@ -43,14 +43,14 @@ pub struct ComputeSettings {
     pub max_members: u32,
 }
 
-/// What happens on a machine whose kernel lacks a layer of the sandbox.
+/// Policy for a kernel that lacks a layer of the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
     /// Decoding is refused.
     #[default]
     Required,
-    /// Decoding goes on with the layers that are there.
+    /// Decodes with the layers that exist.
     BestEffort,
 }
 
@@ -76,7 +76,7 @@ impl Default for ComputeSettings {
 }
 
 impl ComputeSettings {
-    /// What a task may take.
+    /// Returns the limits of a task.
     pub fn limits(&self) -> Limits {
         Limits {
             max_pixels: u64::from(self.max_megapixels) * 1_000_000,
@@ -90,7 +90,8 @@ impl ComputeSettings {
         }
     }
 
-    /// As many as set; else one more than the machine has cores, since one account never has all of them.
+    /// Returns the configured number; else one more than the machine has cores, since one account never has all of
+    /// them.
     pub fn worker_count(&self) -> usize {
         let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
         match self.workers {

@@ -1,4 +1,4 @@
-//! What `/readyz`, `/metrics` and `sluice doctor` say of the rings.
+//! State of the rings for `/readyz`, `/metrics` and `sluice doctor`.
 
 use sluice_worker::protocol::Layers;
 
@@ -21,7 +21,7 @@ pub struct PoolStatus {
     pub killed: u64,
     /// The sandbox of the workers; nothing before the first is up.
     pub layers: Layers,
-    /// Why no work is done, or why it keeps failing, in words for the operator.
+    /// Reason why no work is done, or why it keeps failing, in words for the operator.
     pub refused: Option<String>,
     pub video: VideoStatus,
 }
@@ -102,11 +102,11 @@ pub struct VideoStatus {
     pub killed: u64,
     /// The sandbox of the processes; nothing before the first was up.
     pub layers: Layers,
-    /// Why no work is done, or why it keeps failing, in words for the operator.
+    /// Reason why no work is done, or why it keeps failing, in words for the operator.
     pub refused: Option<String>,
 }
 
-/// One of the two queues.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatus {
     pub running: usize,

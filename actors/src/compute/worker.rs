@@ -1,4 +1,4 @@
-//! One thread of the pool: owns a worker process, blocks on it, and replaces it.
+//! A thread of the pool: owns a worker process, blocks on it, and replaces it.
 //!
 //! Nothing survives a restart of the thread's actor but the terms; the process ends with it. The mailbox is the arbiter's
 //! own, without a bound: the [admission](super::admission) lets in one task for each worker.
@@ -29,10 +29,10 @@ use super::{
 
 /// Its name in the log.
 const RING: &str = "image";
-/// How long a task waits for a worker that could not be started, while others of the pool are up.
+/// Longest wait of a task for a worker that could not be started, while others of the pool are up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What all threads of a pool agree on.
+/// State that all threads of a pool share.
 #[derive(Debug)]
 pub(super) struct ImageRing {
     pub(super) launch: Launch,
@@ -45,7 +45,7 @@ pub(super) struct ImageRing {
 }
 
 impl ImageRing {
-    /// How long a task may last, and the setting that says so.
+    /// Returns the longest time of a task, and the setting that says so.
     fn timeout_of(&self, task: &Task) -> (&'static str, Duration) {
         match task.reads_document() && self.document_timeout < self.timeout {
             true => ("image_workers.document_timeout", self.document_timeout),
@@ -54,7 +54,7 @@ impl ImageRing {
     }
 }
 
-/// One task and callers that wait for it.
+/// A task and the callers that wait for it.
 pub(super) struct Perform {
     pub(super) assignment: Assignment,
     pub(super) watch: Watch,
@@ -192,7 +192,7 @@ impl ImageWorker {
         })
     }
 
-    /// An earlier document may have spoiled this process for text; a fresh one tells.
+    /// Judges a failure of text: an earlier document may have spoiled this process for text, which a fresh one shows.
     fn doubt(&mut self, failure: Failure) -> AfterFailure {
         let was_fresh = self.process.as_ref().is_some_and(|it| it.jobs() == 1);
         debug!(

@@ -1,4 +1,4 @@
-//! Archives of a job: one that comes in stands for its members, results and files go out in a stored one.
+//! Archives of a job: an incoming one is replaced by its members, results and files go out in a stored one.
 //!
 //! What comes in is read in a worker; what goes out is packed by [`pack`](super::pack).
 
@@ -65,7 +65,7 @@ pub(super) async fn open(
     }
 }
 
-/// One item for each member; `None` when the item is no archive to be opened.
+/// Makes an item of each member; `None` when the item is no archive to be opened.
 async fn members_of(
     services: &ConversionServices,
     job: &Job,

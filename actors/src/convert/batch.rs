@@ -1,8 +1,8 @@
 //! `ConversionBatch`: one job, from its first unfinished file to its end.
 //!
-//! Nothing survives a restart but the row: a batch that is begun again goes on with the files that have no result yet.
-//! Each result is recorded in one transaction with its blob, its file, its lineage and the lease that it was made under,
-//! so that a kill at any moment neither loses nor doubles one. The actor only holds the work's task
+//! Nothing survives a restart but the row: a batch that begins again continues with the files that have no result yet.
+//! Each result is recorded in one transaction with its blob, its file, its lineage and the lease that it was made
+//! under, so that a kill at any moment neither loses nor doubles one. The actor only holds the work's task
 //! ([`crate::durable::owner`]).
 
 use std::sync::Arc;
@@ -180,7 +180,7 @@ async fn finish(services: &ConversionServices, lease: &Lease) -> Result<(), Owne
     Ok(())
 }
 
-/// Ends the job and tells it.
+/// Ends the job and emits its event.
 async fn end(
     tx: &mut Tx<'_>,
     lease: &Lease,

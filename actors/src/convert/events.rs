@@ -1,6 +1,6 @@
-//! What a job's changes are told as: each function writes the events of one change, in the transaction of the change.
+//! Events of a job's changes: each function writes the events of one change, in the transaction of the change.
 //!
-//! Conversions and compressions tell their beginning, each file and their end; a media tool its end alone.
+//! Conversions and compressions emit their beginning, each file and their end; a media tool its end alone.
 
 use sluice_store::{
     Error, Tx,
@@ -122,7 +122,7 @@ async fn results(tx: &mut Tx<'_>, job: &Job) -> Result<Results, Error> {
     Ok(Results::new(files, u64::from(job.completed_files)))
 }
 
-/// Why a job did not do all it was asked to.
+/// Reason why a job did not complete.
 struct Cause {
     error: String,
     code: Option<String>,

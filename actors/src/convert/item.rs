@@ -1,4 +1,4 @@
-//! One file of a job: its inputs as descriptors, its operation as a worker's task, its result as a sealed blob.
+//! A file of a job: its inputs as descriptors, its operation as a worker's task, its result as a sealed blob.
 
 use std::{fs::File, slice, sync::Arc};
 
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// What became of a file.
+/// Result of a file.
 #[derive(Debug)]
 pub(super) enum ItemOutcome {
     Made {
@@ -153,7 +153,7 @@ pub(super) fn operation_of(item: &Item) -> Result<Operation, Failure> {
     })
 }
 
-/// What an item reads.
+/// Opens the inputs of an item.
 pub(super) async fn inputs_of(
     services: &ConversionServices,
     item: &Item,
@@ -225,7 +225,7 @@ impl ItemOutcome {
         }
     }
 
-    /// What a failure says to people.
+    /// Returns the message of a failure for people.
     pub(super) fn message(&self) -> Option<&str> {
         match self {
             Self::Failed { message, .. } => Some(message),

@@ -1,7 +1,7 @@
 //! Conversion jobs: one actor per job under a registry, rows and leases as the truth.
 //!
-//! A job is committed first, with its charge, and then announced; callers that wait for it waits for its row, and only hears
-//! of changes sooner through what the batch publishes. A client that goes away does not lose the job.
+//! A job is committed first, with its charge, and then announced; a caller that waits for it waits for its row, and
+//! learns of changes sooner through the batch's progress. A client that goes away does not lose the job.
 
 mod archive;
 mod batch;
@@ -57,7 +57,7 @@ pub struct Conversions {
     registry: RegistryHandle<Conversion>,
 }
 
-/// What all batches share.
+/// State that all batches share.
 struct ConversionServices {
     settings: ConvertSettings,
     store: Store,
@@ -165,17 +165,17 @@ impl Conversions {
         self.services.followers.follow(id)
     }
 
-    /// How far a job is: as its row has it, and what its running files add.
+    /// Returns the progress of a job: its row, and its running files.
     pub fn progress(&self, job: &Job) -> JobProgress {
         self.services.followers.seen(job.id, JobProgress::of(job))
     }
 
-    /// Why no job would get anywhere at present, in words for the operator.
+    /// Returns why no job would make progress at present, in words for the operator.
     pub fn refused(&self) -> Option<String> {
         self.services.workers.refused()
     }
 
-    /// What has come of files since the start.
+    /// Returns the counts of files since the start.
     pub fn counts(&self) -> JobTotals {
         self.services.counters.now()
     }

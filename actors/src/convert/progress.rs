@@ -1,4 +1,4 @@
-//! How far jobs are, for those who wait or follow, and what has come of them, for metrics.
+//! Progress of jobs, for callers that wait or follow, and their results, for metrics.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::durable::{
     progress_channels::Report,
 };
 
-/// What is told of a job that has not ended, at most.
+/// Largest percentage of a job that has not ended.
 const NEARLY_ALL: u8 = 99;
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
     pub state: JobState,
@@ -29,7 +29,7 @@ pub struct JobProgress {
 }
 
 impl JobProgress {
-    /// As the row has it.
+    /// Returns the progress in the row.
     pub fn of(job: &Job) -> Self {
         let progress = Self {
             state: job.state,
@@ -74,7 +74,7 @@ impl Report for JobProgress {
         self.state.has_ended()
     }
 
-    /// An ended job stays so, and files that are done do: files are recorded side by side, and told in any order.
+    /// An ended job stays ended, and so do finished files: files are recorded side by side, and reported in any order.
     fn is_before(&self, other: &Self) -> bool {
         let rank = |it: &Self| {
             let files = it.completed_files + it.failed_files;
@@ -83,7 +83,7 @@ impl Report for JobProgress {
         rank(self) < rank(other)
     }
 
-    /// It never falls, although a file that is tried again begins again.
+    /// Adds the shares of running tasks. The sum never falls, although a file that is tried again starts at zero.
     fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
         if self.state.has_ended() {
             return self;

@@ -9,15 +9,15 @@ use sluice_media::setting::duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConvertSettings {
-    /// After this a waiting request is answered 202 and the job goes on.
+    /// After this a waiting request is answered 202 and the job continues.
     #[serde(with = "duration")]
     pub inline_wait: Duration,
     /// Jobs that run at a time; others wait as rows.
     pub max_active: usize,
-    /// How long a lease lasts without a heartbeat.
+    /// Time for which a lease lasts without a heartbeat.
     #[serde(with = "duration")]
     pub lease: Duration,
-    /// How long a result can be downloaded.
+    /// Time for which a result can be downloaded.
     #[serde(with = "duration")]
     pub keep_results: Duration,
     /// Clients that may follow jobs (SSE) at a time.

@@ -1,4 +1,4 @@
-//! Batches over a real store and faked workers: whatever is interrupted goes on, and nothing is doubled.
+//! Batches over a real store and faked workers: interrupted work continues, and nothing is doubled.
 
 mod clips;
 mod events;

@@ -1,7 +1,8 @@
-//! How far running tasks are, beside what rows say: in memory only, for the rows that are worked on, and lost with the process.
+//! Progress of running tasks beside their rows: in memory only, for the rows that are worked on, and lost with the
+//! process.
 //!
-//! Workers tell the share of a task some four times a second; rows only change when a task is done. What is told of a row is
-//! its last known state [with](Report::beside) the shares of its tasks.
+//! Workers report the share of a task some four times a second; rows only change when a task is done. The reported
+//! progress of a row is its last known state [with](Report::beside) the shares of its tasks.
 
 use std::{
     collections::HashMap,
@@ -14,12 +15,12 @@ use uuid::Uuid;
 
 use super::progress_channels::Report;
 
-/// What a whole task counts.
+/// Share of a whole task.
 pub(crate) const WHOLE: u32 = 1_000;
 /// Between two words about one row, unless a task comes to another place in the queue.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
-/// What the running tasks of a row have come to.
+/// Shares of the running tasks of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskShares {
     /// In thousandths of a task, all of them together.
@@ -36,14 +37,14 @@ pub(super) struct InFlight<R>(Arc<Mutex<HashMap<Uuid, Row<R>>>>);
 struct Row<R> {
     /// Owners that work on it: one, or for a moment the next one too.
     owners: u32,
-    /// As the row itself has it.
+    /// State in the row.
     known: Option<R>,
     told: Option<R>,
     published_at: Option<Instant>,
     tasks: HashMap<Uuid, TaskState>,
 }
 
-/// Where a task is.
+/// State of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskState {
     Waiting { place: u32 },
@@ -109,7 +110,7 @@ impl<R> InFlight<R> {
 }
 
 impl<R: Report> InFlight<R> {
-    /// The row has come to that; what is to be told of it.
+    /// Notes the state of the row; returns the progress to report.
     pub(super) fn know(&self, id: Uuid, known: R) -> R {
         match self.rows().get_mut(&id) {
             Some(row) => {
@@ -120,7 +121,7 @@ impl<R: Report> InFlight<R> {
         }
     }
 
-    /// What is to be told of a row that was just read.
+    /// Returns the progress to report of a row that was just read.
     pub(super) fn seen(&self, id: Uuid, seen: R) -> R {
         match self.rows().get_mut(&id) {
             Some(row) => row.tell(seen),
@@ -128,7 +129,7 @@ impl<R: Report> InFlight<R> {
         }
     }
 
-    /// A task has reported; what is to be told of its row, if it is time for it.
+    /// Notes the report of a task; returns the progress to report of its row, if it is time for it.
     pub(super) fn hear(&self, id: Uuid, task: Uuid, report: &av::Report) -> Option<R> {
         let stand = TaskState::of(report)?;
         let mut rows = self.rows();
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// What was told of a row: its own number, and the shares.
+    /// Reported progress of a row: its own number, and the shares.
     #[derive(Clone, Debug, PartialEq)]
     struct PublishedProgress(u32, TaskShares);
 

@@ -1,4 +1,4 @@
-//! What the kinds of durable work share: conversions, workflow runs and video streams are made of these parts.
+//! Parts that the kinds of durable work share: conversions, workflow runs, video streams and recordings.
 //!
 //! - [`owner`]: the actor that holds one row's task, and gives the row back when the task stops before its end;
 //! - [`progress_channels`]: progress for those who wait or follow, with [what running tasks tell](in_flight);

@@ -1,4 +1,4 @@
-//! What work has come to since the start of the process, for metrics.
+//! Outcomes of work since the start of the process, for metrics.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ impl<C: Clone> OutcomeCounters<C> {
     }
 }
 
-/// How much has failed, by error code.
+/// Counts a failure under its error code.
 pub(crate) fn count_failure(failed: &mut BTreeMap<String, u64>, code: &str) {
     *failed.entry(code.to_owned()).or_default() += 1;
 }

@@ -23,14 +23,14 @@ use tracing::{debug, warn};
 
 use super::step_error::OwnerError;
 
-/// The work on one row, from where it stands to its end.
+/// The work on a row, from its present state to its end.
 pub(crate) trait RowTask: Send + Sync + 'static {
     fn store(&self) -> &Store;
 
     /// The right to work on the row, by which every write goes.
     fn lease(&self) -> &Lease;
 
-    /// Works until the row has ended, or tells why it has not.
+    /// Works until the row has ended, or returns why it has not.
     fn work(&self) -> impl Future<Output = Result<(), OwnerError>> + Send;
 }
 
@@ -74,7 +74,7 @@ impl<T: RowTask> Message<Ended> for RowOwner<T> {
 }
 
 tokio::task_local! {
-    /// Of the row whose task this is.
+    /// Beginning of the row whose task this is.
     static BEGINNING: Beginning;
 }
 
@@ -96,7 +96,7 @@ impl Beginning {
         }
     }
 
-    /// That of the row on whose task the caller runs; `None` outside of one.
+    /// Returns that of the row on whose task the caller runs; `None` outside of one.
     pub(crate) fn current() -> Option<Self> {
         BEGINNING.try_with(Clone::clone).ok()
     }
@@ -128,7 +128,7 @@ pub(crate) async fn begin() -> Result<(), StoreError> {
     }
 }
 
-/// How a row is given back.
+/// Ways to give a row back.
 #[derive(Clone, Copy)]
 enum Return {
     /// As if it had not been claimed.

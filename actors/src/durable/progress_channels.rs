@@ -1,4 +1,4 @@
-//! How far rows are, published for those who wait or follow. Nothing here is the truth: the rows are.
+//! Progress of rows, published for callers that wait or follow. The rows are the truth, nothing here.
 
 use std::{
     collections::HashMap,
@@ -19,30 +19,30 @@ use crate::{Error, compute::Follow};
 /// A row is looked at again after this, whatever was published: its owner may be gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// How far a row is.
+/// Progress of a row.
 pub trait Report: Clone + PartialEq + Send + Sync + 'static {
     /// From the row itself.
     fn look(store: &Store, id: Uuid) -> impl Future<Output = Result<Self, StoreError>> + Send;
 
     fn has_ended(&self) -> bool;
 
-    /// Whether a row never comes to this after the other, so that it is old news beside it.
+    /// Returns whether a row never has this progress after the other, so that it is outdated beside it.
     fn is_before(&self, other: &Self) -> bool;
 
-    /// The same with what running tasks have come to. `before`: what was told last.
+    /// Adds the shares of running tasks. `before`: the last published progress.
     fn beside(self, shares: TaskShares, before: Option<&Self>) -> Self {
         let _ = (shares, before);
         self
     }
 }
 
-/// Those who follow rows of one kind, and what they are told.
+/// Followers of rows of one kind, and their channels.
 pub(crate) struct Followers<R> {
     store: Store,
     board: ProgressChannels<R>,
     in_flight: InFlight<R>,
     permits: Arc<Semaphore>,
-    /// What to say to one more than there may be.
+    /// Message for a follower beyond the bound.
     full: &'static str,
 }
 
@@ -57,7 +57,7 @@ impl<R: Report> Followers<R> {
         }
     }
 
-    /// Tells those who follow. Changes may be told in any order: what is older than the last word is left out.
+    /// Publishes to followers. Changes may come in any order: one older than the last is left out.
     pub(crate) fn publish(&self, id: Uuid, report: R) {
         let report = self.in_flight.know(id, report);
         self.board.publish(id, report);
@@ -68,7 +68,7 @@ impl<R: Report> Followers<R> {
         self.in_flight.attend(id)
     }
 
-    /// A task of a row, and who hears of its reports and tells those who follow the row.
+    /// Returns a task of a row, and the receiver of its reports, which publishes them to the row's followers.
     pub(crate) fn task(&self, row: Uuid, task: Uuid) -> (RunningTask<R>, Follow) {
         let (board, in_flight) = (self.board.clone(), self.in_flight.clone());
         let follow = Follow::new(move |report| {
@@ -79,7 +79,7 @@ impl<R: Report> Followers<R> {
         (self.in_flight.task(row, task), follow)
     }
 
-    /// What is to be told of a row that was just read.
+    /// Returns the progress to report of a row that was just read.
     pub(crate) fn seen(&self, id: Uuid, seen: R) -> R {
         self.in_flight.seen(id, seen)
     }
@@ -212,7 +212,7 @@ impl<R: Report> ProgressChannels<R> {
     }
 }
 
-/// One follower of a row; the row leaves the board with its last one.
+/// A follower of a row; the row's channel is dropped with its last one.
 #[derive(Debug)]
 struct Following<R> {
     board: ProgressChannels<R>,

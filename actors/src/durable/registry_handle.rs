@@ -51,12 +51,12 @@ impl<E: Entity> RegistryHandle<E> {
         registry.ask(registry::Owners).await.expect("it answers")
     }
 
-    /// As [`ActorHandle::nudge`].
+    /// See [`ActorHandle::nudge`].
     pub(crate) fn nudge(&self) {
         self.handle.nudge();
     }
 
-    /// As [`ActorHandle::withdraw`].
+    /// See [`ActorHandle::withdraw`].
     pub(crate) fn withdraw(&self, row: Uuid) {
         self.handle.withdraw(row);
     }

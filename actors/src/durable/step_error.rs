@@ -1,4 +1,4 @@
-//! Why work on a row does not go on, sorted by what becomes of the row.
+//! Reasons why work on a row stops, by what happens to the row.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sluice_store::Error as StoreError;
 const WRITE_TRIES: u32 = 5;
 const WRITE_PAUSE: Duration = Duration::from_millis(200);
 
-/// Why an owner ends before its row does.
+/// Reason why an owner ends before its row does.
 #[derive(Debug)]
 pub(crate) enum OwnerError {
     /// The row is another's, or has ended.
@@ -38,7 +38,7 @@ impl From<StoreError> for OwnerError {
     }
 }
 
-/// Whether it is the state of the machine: descriptors or memory have run out, or the disk is read-only.
+/// Returns whether the state of the machine is the cause: descriptors or memory have run out, or the disk is read-only.
 fn passes(error: &std::io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -46,11 +46,11 @@ fn passes(error: &std::io::Error) -> bool {
     )
 }
 
-/// Why a piece of the work was not done.
+/// Reason why a piece of the work was not done.
 pub(crate) enum StepError {
-    /// It cannot be done; trying again gives the same.
+    /// It cannot be done; another attempt gives the same.
     Failed(Failure),
-    /// The work cannot go on now.
+    /// The work cannot continue now.
     Stop(OwnerError),
 }
 

@@ -20,12 +20,12 @@ pub(crate) struct UnstoredResult {
     /// Bytes that the account may store in all; 0: no limit.
     pub(crate) limit_bytes: u64,
     pub(crate) source_file_id: Option<Uuid>,
-    /// What made it, as the operation table serialises it.
+    /// Operation that made it, as the operation table serialises it.
     pub(crate) operation: serde_json::Value,
 }
 
-/// Makes a file of a result, in the folder asked for or, when that is gone, at the top, and tells it. `Error::OverQuota`
-/// when the account's storage is full.
+/// Makes a file of a result, in the folder asked for or, when that is gone, at the top, and emits its event.
+/// `Error::OverQuota` when the account's storage is full.
 pub(crate) async fn keep(
     tx: &mut Tx<'_>,
     keeping: UnstoredResult,

@@ -16,21 +16,21 @@ use crate::compute::{Assignment, Compute, Error, Finished, Follow, Lane, Output}
 /// While all workers are busy the next try comes after this.
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Who performs tasks. Dropping a future of [`Workers::run`] cancels its task.
+/// Performs tasks. Dropping a future of [`Workers::run`] cancels its task.
 pub trait Workers: Send + Sync {
     fn run(&self, lane: Lane, assignment: Assignment) -> BoxFuture<'_, Result<Finished, Error>>;
 
-    /// What a task may take.
+    /// Returns the limits of a task.
     fn limits(&self) -> Limits;
 
     /// Tasks that make sense at a time.
     fn width(&self) -> usize;
 
-    /// Signs that work goes on, counted since the start: tasks that have ended in any way, and reports of others. Who waits
-    /// for a turn sees by it that others have theirs.
+    /// Returns the signs of progress since the start: tasks that have ended in any way, and reports of others. A task
+    /// that waits for its turn sees by it that others make progress.
     fn signs(&self) -> u64;
 
-    /// Why nothing is performed at present, in words for the operator.
+    /// Returns why nothing is performed at present, in words for the operator.
     fn refused(&self) -> Option<String>;
 }
 
@@ -43,7 +43,7 @@ impl Workers for Compute {
         self.limits()
     }
 
-    /// One more than there are workers: while a result is hashed and flushed, its worker has the next task.
+    /// Returns one more than there are workers: while a result is hashed and flushed, its worker has the next task.
     fn width(&self) -> usize {
         self.status().workers.max(1) + 1
     }
@@ -64,10 +64,10 @@ pub(crate) struct TaskRequest {
     pub(crate) account_id: Uuid,
     pub(crate) task: Task,
     pub(crate) inputs: Vec<Arc<File>>,
-    /// As many as the task has results.
+    /// One file for each result of the task.
     pub(crate) outputs: Vec<File>,
     pub(crate) follow: Follow,
-    /// As of [`Assignment::pixels`].
+    /// See [`Assignment::pixels`].
     pub(crate) pixels: Option<u64>,
 }
 

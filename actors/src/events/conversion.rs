@@ -21,7 +21,7 @@ const ERROR_CHARS: usize = 300;
 #[serde(rename_all = "camelCase")]
 pub struct ConversionStarted {
     pub job_id: Uuid,
-    /// Of the job: its first file's.
+    /// Name of the job's first file.
     pub filename: String,
     pub file_count: u32,
     /// `convert` or `compress`.
@@ -39,9 +39,9 @@ impl Payload for ConversionStarted {
 #[serde(rename_all = "camelCase")]
 pub struct ConversionProgress {
     pub job_id: Uuid,
-    /// Of the file that is finished.
+    /// Name of the finished file.
     pub filename: String,
-    /// Of the file among the job's, from 0.
+    /// Index of the file among the job's, from 0.
     pub index: u64,
     /// `completed` or `failed`.
     pub status: &'static str,
@@ -139,7 +139,7 @@ impl Payload for MediaToolFailed {
     }
 }
 
-/// What came out of one file.
+/// Result of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultFile {
@@ -148,11 +148,11 @@ pub struct ResultFile {
     pub size_bytes: u64,
     pub width: Option<u32>,
     pub height: Option<u32>,
-    /// When the result was saved to storage.
+    /// Present when the result was saved to storage.
     pub stored_file_id: Option<Uuid>,
 }
 
-/// Why a file failed.
+/// Reason why a file failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedFile {
@@ -202,7 +202,7 @@ pub fn error_text(text: &str) -> String {
     text.chars().take(ERROR_CHARS).collect()
 }
 
-/// As many of the first entries as fit.
+/// Keeps as many of the first entries as fit.
 fn bounded<T: Serialize>(first: impl IntoIterator<Item = T>, most_bytes: usize) -> Vec<T> {
     let mut left = most_bytes;
     let mut kept = Vec::new();

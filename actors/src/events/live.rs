@@ -13,7 +13,7 @@ pub struct LiveInputConnected {
     pub live_input_id: Uuid,
     pub name: String,
     pub playback_id: String,
-    /// The broadcast that it begins or goes on with.
+    /// The broadcast that it begins or continues.
     pub broadcast_id: String,
     /// `rtmp`, `rtmps`, `srt` or `rtsp`.
     pub protocol: String,
@@ -52,7 +52,7 @@ impl LiveInputDisconnected {
     }
 }
 
-/// Why a publisher is gone.
+/// Reason why a publisher is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parting {
@@ -60,7 +60,7 @@ pub enum Parting {
     Ended,
     /// The connection was lost or cut.
     Dropped,
-    /// A newer publisher with the right key goes on.
+    /// A newer publisher with the right key continues.
     TakenOver,
     /// The service closed it: the input was disabled, its key changed, or the service stopped.
     Closed,

@@ -1,4 +1,4 @@
-//! What the table asks of a payload.
+//! Requirements of the event table on a payload.
 
 use serde::Serialize;
 

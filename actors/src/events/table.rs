@@ -14,7 +14,7 @@ pub struct EventType {
     pub name: &'static str,
     /// Sent to those endpoints only that name it; `*` does not.
     pub is_opt_in: bool,
-    /// When it is sent, in a sentence without a full stop.
+    /// Occasion of the event, in a sentence without a full stop.
     pub summary: &'static str,
 }
 
@@ -38,8 +38,8 @@ const fn opt_in(name: &'static str, summary: &'static str) -> EventType {
 /// [`known_types`]. The place is among the events about one resource.
 macro_rules! events {
     ($($name:ident($payload:ty) = $type:expr, $place:expr;)*) => {
-        /// What happened. `webhook.test` is not among these: an endpoint's owner asks for it, and the store writes it
-        /// down ([`sluice_store::webhooks::test`]).
+        /// An event of the service. `webhook.test` is not among these: an endpoint's owner asks for it, and the store
+        /// writes it ([`sluice_store::webhooks::test`]).
         #[derive(Clone, Debug, PartialEq)]
         pub enum Event {
             $($name($payload),)*
@@ -139,7 +139,7 @@ impl Event {
         self.row().name
     }
 
-    /// Whether endpoints must name it to get it.
+    /// Returns whether endpoints must name it to get it.
     pub fn is_opt_in(&self) -> bool {
         self.row().is_opt_in
     }

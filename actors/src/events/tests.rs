@@ -67,7 +67,7 @@ fn bad_file() -> FailedFile {
     }
 }
 
-/// One of each, with the values of the reference's examples.
+/// Returns one of each, with the values of the reference's examples.
 fn samples() -> Vec<Event> {
     let photo = || "mountain lake.jpg".to_owned();
     let webp = ResultFile {
@@ -362,7 +362,7 @@ async fn what_is_undone_is_not_told_and_takes_no_number() {
     assert_eq!(numbers, [1, 2]);
 }
 
-/// Which types each endpoint gets when one of each happens, and what a test of it looks like.
+/// Checks the types that each endpoint gets when one of each happens, and a test of the endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn opt_in_types_go_to_those_only_that_name_them() {
     let (store, account_id, _folder) = open_store().await;

@@ -13,9 +13,9 @@ pub struct VideoStream {
     pub playback_id: String,
     /// `processing`, `ready` or `failed`.
     pub status: &'static str,
-    /// Of a stream that is ready.
+    /// Set when the stream is ready.
     pub manifest_url: Option<String>,
-    /// Of a stream that failed.
+    /// Set when the stream failed.
     pub error: Option<String>,
 }
 

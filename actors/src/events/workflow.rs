@@ -11,11 +11,11 @@ use super::payload::Payload;
 pub struct WorkflowCompleted {
     pub workflow_id: Uuid,
     pub run_id: Uuid,
-    /// Of the workflow.
+    /// Name of the workflow.
     pub name: String,
     /// `completed`.
     pub status: &'static str,
-    /// What the run's storage steps stored, or its last output.
+    /// Files that the run's storage steps stored, or its last output.
     pub outputs: Vec<RunOutput>,
 }
 

@@ -4,7 +4,7 @@ use url::Url;
 
 /// The longest address.
 pub(super) const MAX_BYTES: usize = 2048;
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 pub const MASK: &str = "••••";
 
 /// An address that no parser is asked about.

@@ -1,4 +1,4 @@
-//! Who may publish next: a pure decision (decisions.md §6 "Two encoders on one key").
+//! Admission of publishers: a pure decision on two encoders with one key.
 //!
 //! The newest publisher with the right key takes over. Only an encoder that was itself displaced a moment ago, and
 //! that comes back while its successor is sending, is refused: else two encoders on one key would flap for ever.
@@ -10,7 +10,7 @@ use sluice_ingest::publish::{Protocol, PublishRequest};
 /// Displaced publishers remembered per input.
 const REMEMBERED: usize = 8;
 
-/// What makes a publisher the same one when it comes back.
+/// Identity by which a returning publisher is the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     address: IpAddr,
@@ -42,7 +42,7 @@ impl Displaced {
         self.0.push_back((identity, now_ms));
     }
 
-    /// Where publishers of this protocol were displaced from less than `within` ago.
+    /// Returns the addresses from which publishers of this protocol were displaced less than `within` ago.
     pub fn addresses(&self, protocol: Protocol, now_ms: i64, within: Duration) -> Vec<IpAddr> {
         self.0
             .iter()
@@ -53,7 +53,7 @@ impl Displaced {
             .collect()
     }
 
-    /// Whether this publisher was displaced less than `within` ago.
+    /// Returns whether this publisher was displaced less than `within` ago.
     pub fn contains(&self, identity: &Identity, now_ms: i64, within: Duration) -> bool {
         self.0
             .iter()
@@ -68,7 +68,7 @@ pub(super) struct CurrentPublisher {
     pub media_age_ms: Option<i64>,
 }
 
-/// Whether a publisher is refused because it would flap with the current.
+/// Returns whether a publisher is refused because it would take turns with the current one without end.
 pub(super) fn would_flap(
     displaced: &Displaced,
     identity: &Identity,

@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-/// Where all beats are counted from.
+/// Start of the read intervals, common to all connections.
 static FIRST_BEAT: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// A peer that does not take what is written is tried again after this long.
 const WRITE_AGAIN: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! One broadcast of an input: packager, window, bytes and disk, without actor or task.
+//! A broadcast of an input: packager, window, bytes and disk, without actor or task.
 //!
 //! ```text
 //! units ─▶ Packager ─▶ outputs ─▶ disk job ─┬─ persisted, or overdue ─▶ segment_store ─▶ a new View to publish
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A part is published once it is written (so that a listed part survives `kill -9`), or when the disk fails or does
-//! not answer within `live.persist_wait`: then the window goes on from memory, and the folder is rebuilt once it can be.
+//! not answer within `live.persist_wait`: then the window continues from memory, and the folder is rebuilt once that is
+//! possible.
 
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
@@ -52,7 +53,7 @@ pub(super) struct Broadcast {
     last_media_ms: Option<i64>,
 }
 
-/// What waits for the disk before viewers may see it.
+/// Parts that wait for the disk before viewers may see them.
 #[derive(Debug)]
 struct PendingParts {
     job: u64,
@@ -105,7 +106,7 @@ impl Broadcast {
         broadcast
     }
 
-    /// What viewers may see of a broadcast that nothing has been added to.
+    /// Returns the view of a broadcast that has not changed.
     pub fn view(&self) -> View {
         View::new(self.window.clone(), self.segment_store.clone())
     }
@@ -242,7 +243,7 @@ impl Broadcast {
         });
     }
 
-    /// What viewers may see now, if it is more than before.
+    /// Returns the view for viewers, if it is newer than the last one.
     pub fn advance(&mut self, now_ms: i64) -> Option<View> {
         let overdue_ms = now_ms - self.settings.persist_wait.as_millis() as i64;
         if self.disk().is_healthy()
@@ -311,7 +312,7 @@ impl Broadcast {
         }
     }
 
-    /// What is recorded of it.
+    /// Returns the writer of its recording.
     pub fn recording_writer(&self) -> Option<&RecordingWriter> {
         self.segment_store.recording_writer().map(Arc::as_ref)
     }

@@ -1,8 +1,8 @@
 //! Beginning and end of publisher connections, as events. Written by the ledger, never on the live path.
 //!
-//! A connection whose beginning was told stands in the store until its end is told, so that each gets exactly one: what
-//! this process cannot tell any more, because it was killed, the next one does, when the input's next connection begins
-//! or its broadcast ends.
+//! A connection whose begin event was sent is in the store until its end event, so that each has exactly one: an end
+//! that a killed process could not report is reported by the next one, when the input's next connection begins or its
+//! broadcast ends.
 
 use std::net::IpAddr;
 
@@ -58,7 +58,7 @@ pub(super) async fn tell_connected(
     Ok(())
 }
 
-/// Tells that a publisher is gone; nothing when its beginning was never told, or its end was already.
+/// Emits that a publisher is gone; nothing when its beginning was never reported, or its end was already.
 pub(super) async fn tell_disconnected(
     tx: &mut Tx<'_>,
     input_id: Uuid,

@@ -48,7 +48,7 @@ struct Shared {
     nudge: Mutex<Option<Nudge>>,
 }
 
-/// What the thread does next.
+/// A task of the thread.
 pub(super) enum Job {
     /// Appends a part to its segment's file, then its line to the journal. The first part of a segment begins the file
     /// again: an earlier process may have left bytes in it that its journal never named.
@@ -115,7 +115,7 @@ impl Disk {
         Ok(Self { jobs, shared })
     }
 
-    /// Whom to tell of progress from now on.
+    /// Sets the callback on progress.
     pub fn set_nudge(&self, nudge: impl Fn() + Send + 'static) {
         *self.shared.nudge.lock().expect("no panic under this lock") = Some(Box::new(nudge));
     }
@@ -160,7 +160,7 @@ impl Disk {
         self.shared.healthy.load(Ordering::Acquire)
     }
 
-    /// What failed last, in the system's words.
+    /// Returns the last failure, in the system's words.
     pub fn error(&self) -> Option<String> {
         self.shared
             .error
@@ -320,7 +320,7 @@ impl Writer {
     }
 }
 
-/// Whether a file of this length stands there already.
+/// Returns whether a file of this length exists already.
 fn is_whole(path: &Path, len: u64) -> bool {
     fs::metadata(path).is_ok_and(|file| file.len() == len)
 }

@@ -1,4 +1,4 @@
-//! What is said of a stream on air: measurements, troubles and advice.
+//! Health of a stream on air: measurements, problems and advice.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use sluice_media::meter::{AdviceContext, LineFacts, Measured, advice};
 
 use super::{broadcast::Broadcast, publisher::Publisher};
 
-/// What an input does now, as shown in its record.
+/// Status of an input, as shown in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputStatus {
@@ -20,13 +20,13 @@ pub enum InputStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthIssue {
-    /// Why the broadcast is recorded no further.
+    /// Reason why the broadcast is not recorded any further.
     pub recording: Option<String>,
-    /// Why segments stay in memory only.
+    /// Reason why segments stay in memory only.
     pub disk: Option<String>,
-    /// Why rows are written late.
+    /// Reason why rows are written late.
     pub database: Option<String>,
-    /// Why the source of `pullUrl` does not send at the moment.
+    /// Reason why the source of `pullUrl` does not send at the moment.
     pub pull: Option<String>,
 }
 
@@ -54,9 +54,9 @@ pub struct Health {
     /// Packets that arrived and were thrown away because the service did not keep up.
     pub discarded_packets: Option<u64>,
     pub round_trip_ms: Option<f64>,
-    /// How long a lost packet may take to come again, as both sides agreed.
+    /// Time in which a lost packet may be sent again, as both sides agreed.
     pub line_latency_ms: Option<u32>,
-    /// What waits in the receive buffer, by time.
+    /// Length of the receive buffer in time.
     pub receive_buffer_ms: Option<u32>,
     /// Players that asked for the media playlist within the last three target durations; `null` when they are not counted.
     pub viewers: Option<u64>,
@@ -72,7 +72,7 @@ pub struct Health {
     pub advice: Vec<String>,
 }
 
-/// What a live input knows of itself.
+/// Facts from which health is derived.
 pub(super) struct Facts<'a> {
     pub session: Option<&'a Publisher>,
     pub broadcast: &'a Broadcast,

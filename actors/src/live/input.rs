@@ -1,7 +1,7 @@
 //! `LiveInput`: one stream on air, or inside its reconnect window, or just ended.
 //!
-//! Owns the input's timeline: publisher sessions come and go, the broadcast goes on. Survives a restart: the published
-//! view (window, bytes, folder). May be lost: the running session, whose encoder reconnects. Mailbox
+//! Owns the input's timeline: publisher sessions come and go, the broadcast continues. Survives a restart: the
+//! published view (window, bytes, folder). May be lost: the running session, whose encoder reconnects. Mailbox
 //! [`MAILBOX`] deliveries, each of one socket read; when it is full the session does not read its socket.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -37,20 +37,20 @@ use crate::events::Parting;
 pub(super) const MAILBOX: usize = 64;
 /// An input's first broadcast has this target duration, in seconds (decisions.md §6).
 const FIRST_TARGET_DURATION_S: u32 = 4;
-/// How often deadlines are looked at.
+/// Interval at which deadlines are checked.
 const TICK: Duration = Duration::from_millis(500);
 /// Health is measured all the time and put into words this often.
 const HEALTH_EVERY_MS: i64 = 1_000;
-/// How often the totals of a broadcast are noted; what a killed process had not noted is lost.
+/// Interval at which the totals of a broadcast are noted; a killed process loses the rest.
 const TOTALS_EVERY_MS: i64 = 10_000;
-/// How long a stopping input waits for its last parts to be written.
+/// Longest wait of a stopping input for its last parts to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// An ended session whose end was not told counts as dropped after this long.
+/// An ended session whose end was not reported counts as dropped after this long.
 const LOST_END_MS: i64 = 3_000;
 /// Addresses of refused encoders shown in advice.
 const SHOWN_CONFLICTS: usize = 3;
 
-/// What a live input is started with.
+/// Arguments of a live input.
 pub(super) struct Args {
     pub services: Arc<LiveServices>,
     pub row: Arc<InputRow>,
@@ -69,7 +69,7 @@ pub(super) struct LiveInput {
     deadline_ms: Option<i64>,
     session: Option<Publisher>,
     meter: Meter,
-    /// Of the newest session, running or not.
+    /// Generation of the newest session, running or not.
     generation: u64,
     sessions: u64,
     conflicts: u64,
@@ -394,8 +394,8 @@ pub(super) struct Begin {
 impl Message<Begin> for LiveInput {
     type Reply = ();
 
-    /// A ticket that was closed meanwhile begins all the same: what its publisher sent before stands behind this
-    /// message, and belongs to the broadcast.
+    /// A ticket that was closed meanwhile begins all the same: the units that its publisher sent before are queued
+    /// behind this message, and belong to the broadcast.
     async fn handle(&mut self, begin: Begin, _: &mut Context<Self, ()>) {
         if begin.ticket.generation < self.generation {
             return;
@@ -460,7 +460,7 @@ impl Message<Deliver> for LiveInput {
     }
 }
 
-/// What the protocol layer learned beside the media.
+/// Facts that the protocol layer learned beside the media.
 pub(super) struct Report {
     pub generation: u64,
     pub report: SessionReport,
@@ -620,7 +620,8 @@ impl Message<Tick> for LiveInput {
 }
 
 impl LiveInput {
-    /// Whether the session is over although no one said so: the mailbox was full, or a taker-over never began.
+    /// Returns whether the session is over although its end never arrived: the mailbox was full, or its successor never
+    /// began.
     fn has_lost_its_end(&self, now_ms: i64) -> bool {
         let ended_for_ms = |session: &Publisher| session.ticket.ended_for_ms(now_ms);
         self.session

@@ -41,10 +41,10 @@ pub(super) const MAILBOX: usize = 128;
 /// A stream whose actor panicked this often within [`CRASH_WINDOW`] is given up, and its input refused for a while.
 const CRASH_BUDGET: u32 = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
-/// How long the end of the service waits for all inputs to write their last parts.
+/// Longest wait of the service's end for all inputs to write their last parts.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What `LiveInputs` is started with, again after each restart.
+/// Arguments of `LiveInputs`, the same after each restart.
 #[derive(Clone, Debug)]
 pub struct Args {
     pub services: Arc<LiveServices>,

@@ -30,10 +30,10 @@ use crate::events::Parting;
 const BOUND: usize = 8192;
 /// Entries written in one transaction.
 const GROUP: usize = 512;
-/// When entries that the database did not take are tried again.
+/// Interval at which entries that the database did not take are tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
 
-/// One fact about a broadcast.
+/// A fact about a broadcast.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Entry {
     Started {
@@ -64,7 +64,7 @@ pub(super) enum Entry {
         target_duration_s: Option<u32>,
         fence: i64,
     },
-    /// A broadcast is recorded; may be told again.
+    /// A broadcast is recorded; may be noted again.
     RecordingBegun {
         input_id: Uuid,
         broadcast: String,
@@ -164,7 +164,7 @@ fn keep_bound(entries: &mut VecDeque<Entry>) {
     entries.drain(..excess);
 }
 
-/// One entry that the database refuses must not hold up the others.
+/// Writes entries one by one: one that the database refuses must not hold up the others.
 async fn write_one_by_one(store: &Store, group: Vec<Entry>) {
     for entry in group {
         if let Err(error) = write(store, vec![entry.clone()]).await {

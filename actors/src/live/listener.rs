@@ -36,10 +36,10 @@ use crate::{
 /// Pause after a failed accept (out of descriptors, for instance), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What turns an accepted socket into an encrypted one; asked for each connection, so that certificates can change.
+/// Makes an encrypted connection of an accepted socket; called for each connection, so that certificates can change.
 pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
 
-/// What a listener is started with, again after each restart.
+/// Arguments of a listener, the same after each restart.
 #[derive(Clone)]
 pub struct Args {
     pub socket: Arc<TcpListener>,
@@ -47,7 +47,7 @@ pub struct Args {
     pub settings: Arc<RtmpSettings>,
     /// RTMPS when given.
     pub tls: Option<Acceptor>,
-    /// How often admitted publishers are read; zero: at every packet.
+    /// Interval at which admitted publishers are read; zero: at every packet.
     pub read_interval: Duration,
     pub permits: Arc<Semaphore>,
     /// Places of connections that have not been admitted.

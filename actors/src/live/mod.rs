@@ -69,7 +69,7 @@ use crate::{
     subsystem::Subsystem,
 };
 
-/// How long a caller waits for `LiveInputs` before it is told that the service is busy.
+/// Longest wait of a caller for `LiveInputs`, after which the service is busy.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The handle of everything live: cheap to clone, safe to hold in a request handler.
@@ -79,7 +79,7 @@ pub struct Live {
     inputs: ActorRef<LiveInputs>,
 }
 
-/// When an input's broadcasts began and ended, as far as this process has seen (Unix milliseconds).
+/// Begin and end of an input's newest broadcasts, as far as this process has seen (Unix milliseconds).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     pub last_started_ms: Option<i64>,
@@ -87,7 +87,7 @@ pub struct Times {
 }
 
 impl Live {
-    /// What the input does now.
+    /// Returns the status of the input.
     pub fn status(&self, input_id: Uuid) -> InputStatus {
         self.directory
             .by_input(input_id)
@@ -106,19 +106,19 @@ impl Live {
         self.directory.by_input(input_id)?.health()
     }
 
-    /// Who watches now.
+    /// Returns the number of viewers now.
     pub fn viewers(&self, input_id: Uuid) -> u64 {
         self.directory
             .by_input(input_id)
             .map_or(0, |playback| playback.viewers(unix_ms()))
     }
 
-    /// What viewers of this input read; `None` when there is no such input.
+    /// Returns the playback of this input; `None` when there is no such input.
     pub fn playback_of(&self, input_id: Uuid) -> Option<Arc<Playback>> {
         self.directory.by_input(input_id)
     }
 
-    /// What viewers of this playback id read; `None` when no input has it.
+    /// Returns the playback with this playback id; `None` when no input has it.
     pub fn playback(&self, playback_id: &str) -> Option<Arc<Playback>> {
         self.directory.by_playback(playback_id)
     }
@@ -208,7 +208,7 @@ impl Subsystem for Live {
     }
 }
 
-/// What the live branch needs of the process; shared by all its actors.
+/// Parts of the process that the live branch needs; shared by all its actors.
 pub struct LiveServices {
     settings: LiveSettings,
     /// `{data_dir}/live`
@@ -216,7 +216,7 @@ pub struct LiveServices {
     store: Store,
     boot_id: String,
     ledger: ledger::Ledger,
-    /// What recordings need.
+    /// Parts of the process that recordings need.
     writer_context: WriterContext,
 }
 
@@ -233,7 +233,7 @@ impl std::fmt::Debug for LiveServices {
 pub struct Branch {
     services: Arc<LiveServices>,
     directory: Arc<Directory>,
-    /// Broadcasts that go on.
+    /// Broadcasts that continue.
     recovered: Vec<String>,
 }
 
@@ -348,7 +348,7 @@ impl Branch {
         }
     }
 
-    /// What runs beside the actors: the ledger and the sync for power loss. Ends after `stop`, with all written.
+    /// Runs the tasks beside the actors: the ledger and the sync for power loss. Ends after `stop`, with all written.
     pub async fn run_background(self, stop: CancellationToken) {
         let ledger = self.services.ledger.clone().run(
             self.services.store.clone(),
@@ -366,7 +366,7 @@ impl Branch {
     }
 }
 
-/// Changes with each boot of the machine: tells a power loss from a killed process.
+/// Identifies the boot of the machine: distinguishes a power loss from a killed process.
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Where an input is between two broadcasts, as viewers see it.
+/// Phase of an input, as viewers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {

@@ -1,4 +1,4 @@
-//! What viewers read: one [`Playback`] per live input, whose state its actor publishes.
+//! Published state that viewers read: one [`Playback`] per live input, whose state its actor publishes.
 //!
 //! A viewer costs no actor message: a request reads the published state, and a blocking reload waits on the same
 //! `watch`. Playlists are rendered at most once per published state, by the first viewer who asks.
@@ -24,7 +24,7 @@ use super::{
     viewers::{PlayId, Viewers},
 };
 
-/// Whether parts are listed.
+/// Returns whether parts are listed.
 pub(super) fn is_low_latency(row: &InputRow) -> bool {
     row.latency == Latency::Low
 }
@@ -51,7 +51,7 @@ impl Published {
 pub struct View {
     pub window: Window,
     pub segment_store: Arc<SegmentStore>,
-    /// What is listed until a player can start with this one.
+    /// View that is listed until a player can start with this one.
     before: Option<Arc<View>>,
     media: OnceLock<bytes::Bytes>,
     delta: OnceLock<bytes::Bytes>,
@@ -93,7 +93,7 @@ impl View {
             .clone()
     }
 
-    /// Whether a player can start.
+    /// Returns whether a player can start.
     pub fn is_playable(&self) -> bool {
         self.window.is_playable()
     }
@@ -104,7 +104,7 @@ impl View {
     }
 }
 
-/// What the input's row says of who may watch.
+/// Terms of access in the input's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Only who has a playback token may watch.
@@ -133,10 +133,10 @@ pub struct Playback {
     policy: ArcSwap<Policy>,
     state: watch::Sender<Arc<Published>>,
     health: ArcSwapOption<Health>,
-    /// Why the input's source is not pulled at the moment.
+    /// Reason why the input's source is not pulled at the moment.
     pull_trouble: ArcSwapOption<String>,
     viewers: Viewers,
-    /// What the encoder sends, for outputs.
+    /// Units of the encoder, for outputs.
     tap: Arc<UnitWindow>,
     last_started_ms: AtomicI64,
     last_ended_ms: AtomicI64,
@@ -200,7 +200,7 @@ impl Playback {
         self.viewers.count(now_ms, self.viewer_for_ms())
     }
 
-    /// How long a player counts after it asked; 0 when there is nothing to watch.
+    /// Time for which a player counts after a request; 0 when there is nothing to watch.
     fn viewer_for_ms(&self) -> i64 {
         let view = &self.state.borrow().view;
         let target_s = view
@@ -209,7 +209,7 @@ impl Playback {
         i64::from(target_s) * 3_000
     }
 
-    /// When broadcasts began and ended; the end is `None` while one is live or reconnecting.
+    /// Returns begin and end of the newest broadcasts; the end is `None` while one is live or reconnecting.
     pub fn times(&self) -> Times {
         let read = |cell: &AtomicI64| Some(cell.load(Ordering::Relaxed)).filter(|ms| *ms != NEVER);
         Times {
@@ -249,7 +249,7 @@ impl Playback {
         self.fence.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// What the last broadcast's key frames ask of the next one.
+    /// Returns the target duration that the last broadcast's key frames suggest for the next one.
     pub(super) fn target_duration_s(&self) -> Option<u32> {
         Some(self.target_duration_s.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
     }
@@ -264,7 +264,7 @@ impl Playback {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Why the input's source is not pulled at the moment; `None` when it is, or when there is none.
+    /// Returns why the input's source is not pulled at the moment; `None` when it is, or when there is none.
     pub fn pull_trouble(&self) -> Option<String> {
         self.pull_trouble.load().as_ref().map(|it| it.to_string())
     }

@@ -17,10 +17,11 @@ use uuid::Uuid;
 use super::{admission::Identity, connections::Connection, unix_ms};
 use crate::events::Parting;
 
-/// How long a newer publisher waits for what has arrived of the one it displaces. Its last read takes at most 100 ms.
+/// Longest wait of a newer publisher for the units that have arrived of the one it displaces. Its last read takes at
+/// most 100 ms.
 pub(super) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a session and the tree know of each other, shared without messages.
+/// State that a session and the tree share without messages.
 #[derive(Debug)]
 pub(super) struct Ticket {
     /// Grows with each admission to one input; units of an older session are left out.
@@ -30,7 +31,7 @@ pub(super) struct Ticket {
     pub closed: CancellationToken,
     /// Cancelled when the session has delivered the last it had.
     handed_over: CancellationToken,
-    /// A newer publisher goes on: the broadcast does not notice the end of this session.
+    /// A newer publisher continues: the broadcast does not notice the end of this session.
     taken_over: AtomicBool,
     /// Unix milliseconds of the session's end; `i64::MIN` before.
     ended_ms: AtomicI64,
@@ -50,12 +51,12 @@ impl Ticket {
         }
     }
 
-    /// Whether the publisher may still send.
+    /// Returns whether the publisher may still send.
     pub fn is_open(&self) -> bool {
         self.ended_for_ms(0).is_none() && !self.closed.is_cancelled()
     }
 
-    /// How long ago the session ended; `None` while it has not.
+    /// Returns the milliseconds since the session ended; `None` while it has not.
     pub fn ended_for_ms(&self, now_ms: i64) -> Option<i64> {
         let ended_ms = self.ended_ms.load(Ordering::Acquire);
         (ended_ms != i64::MIN).then(|| now_ms - ended_ms)
@@ -99,7 +100,7 @@ impl Ticket {
 
 /// The publisher of this moment, as its input knows it.
 pub(super) struct Publisher {
-    /// Of this connection in events.
+    /// Id of this connection in events.
     pub id: Uuid,
     pub ticket: Arc<Ticket>,
     pub request: PublishRequest,
@@ -118,7 +119,7 @@ impl Publisher {
         }
     }
 
-    /// As events tell it.
+    /// Returns the connection in the form of its events.
     pub fn connection(&self, input_id: Uuid, broadcast: &Header) -> Connection {
         Connection {
             id: self.id,
@@ -129,10 +130,10 @@ impl Publisher {
         }
     }
 
-    /// Why it is gone, when it says itself how it ended.
+    /// Returns the reason of its end, from its own report.
     pub fn reason_for(&self, how: Ended) -> Parting {
         match how {
-            // The service had told it to leave; the word of that comes behind.
+            // The service had closed it; the report of that comes later.
             _ if self.ticket.closed.is_cancelled() => Parting::Closed,
             Ended::Clean => Parting::Ended,
             Ended::Dropped => Parting::Dropped,

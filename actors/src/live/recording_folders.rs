@@ -1,4 +1,4 @@
-//! The folders of recordings: told of at the start, and removed when nothing needs them any more.
+//! Folders of recordings: noted at the start, and removed when nothing needs them any more.
 
 use std::{
     fs, io,
@@ -90,7 +90,7 @@ pub(super) async fn run(
     }
 }
 
-/// Ends the rows of recordings that an earlier process left, and of which no folder tells: that of a backup, for instance.
+/// Ends the rows of recordings that an earlier process left and that have no folder: those of a backup, for instance.
 async fn end_lost(store: &Store, directory: &Directory, began_ms: i64) -> Result<(), StoreError> {
     let on_air: Vec<String> = directory
         .playbacks()
@@ -129,7 +129,7 @@ async fn sweep(
     Ok(())
 }
 
-/// Whether viewers may still play it as a broadcast.
+/// Returns whether viewers may still play it as a broadcast.
 fn is_shown(directory: &Directory, broadcast: &str) -> bool {
     directory.playbacks().iter().any(|playback| {
         let now = playback.now();

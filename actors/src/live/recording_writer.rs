@@ -1,9 +1,9 @@
 //! `RecordingWriter`: what is recorded of one broadcast while it is on air.
 //!
-//! Segments are on the disk already: each file gets a second name in the recording's folder with its first part, so that it
-//! stays when the window forgets it, and grows as the window's does. A line of the index tells of it. Both are done by the
-//! thread that writes the broadcast's folder, so that no one waits. When that disk is full the recording stops; the stream
-//! goes on.
+//! Segments are on the disk already: each file gets a second name in the recording's folder with its first part, so
+//! that it stays when the window forgets it, and grows as the window's does. A line of the index notes it. The thread
+//! that writes the broadcast's folder does both, so that no actor waits. When that disk is full the recording stops;
+//! the stream continues.
 //!
 //! What survives the process is the folder: names, index, and bytes as far as they had been written.
 
@@ -59,7 +59,7 @@ pub struct RecordingWriter {
     header: Header,
     folder: PathBuf,
     known: Mutex<Known>,
-    /// Why nothing more is recorded.
+    /// Reason why nothing more is recorded.
     stopped: OnceLock<String>,
     /// Only the disk thread has it.
     index: Mutex<Option<File>>,
@@ -87,7 +87,7 @@ struct Init {
     len: u64,
 }
 
-/// What the disk thread does for a recording_writer, after what it tells of was written.
+/// Task of the disk thread for a recording writer, after the media that it concerns were written.
 #[derive(Debug)]
 pub(super) enum WriterJob {
     Init(u32),
@@ -116,8 +116,8 @@ impl RecordingWriter {
         }
     }
 
-    /// What an earlier process recorded of a broadcast that goes on; `None` when it recorded nothing. Segments from
-    /// `first_lost` on are not listed: a power loss may have damaged them.
+    /// Loads the recording of an earlier process of a broadcast that continues; `None` when it recorded nothing.
+    /// Segments from `first_lost` on are not listed: a power loss may have corrupted them.
     pub(super) fn load(
         site: WriterContext,
         input_id: Uuid,
@@ -150,7 +150,7 @@ impl RecordingWriter {
         Some(recording_writer)
     }
 
-    /// Why nothing more is recorded; `None`: all is well.
+    /// Returns why nothing more is recorded; `None`: it continues.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! What an earlier process left on disk: every broadcast that was on air is served again before the service is ready.
+//! Recovery from disk: every broadcast that was on air is served again before the service is ready.
 //!
 //! A journal is believed line by line, and a part only if its segment's file holds it whole. After a power loss
 //! (another boot id) only whole segments whose bytes have the journal's checksums are listed, and the media sequence skips
@@ -128,8 +128,8 @@ fn list_what_is_there(window: &mut Window, folder: &Path, settings: &LiveSetting
     }
 }
 
-/// What can be served of a journal; `None` when the broadcast is over and nothing is left. One that was on air goes on
-/// even when nothing was listed yet.
+/// Makes a view of a journal; `None` when the broadcast is over and nothing is left. One that was on air continues even
+/// when nothing was listed yet.
 fn view(
     mut recovered: Recovered,
     folder: &Path,

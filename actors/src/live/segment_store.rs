@@ -1,4 +1,4 @@
-//! The bytes of a broadcast: what is still in memory and what stands in segment files.
+//! The bytes of a broadcast: in memory, and in segment files.
 //!
 //! The owner (`LiveInput`) puts, moves and removes; viewers only take. The newest segments are in memory, where nearly
 //! every viewer is; older ones are served from their files. When the disk failed, memory keeps them until they may be
@@ -37,7 +37,7 @@ impl Body {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -50,7 +50,7 @@ pub struct SegmentStore {
     disk: Disk,
     segments: RwLock<BTreeMap<u64, Slot>>,
     inits: RwLock<BTreeMap<u32, Bytes>>,
-    /// What is recorded of the broadcast.
+    /// Writer of the broadcast's recording.
     recording_writer: OnceLock<Arc<RecordingWriter>>,
 }
 
@@ -90,7 +90,7 @@ impl SegmentStore {
         }
     }
 
-    /// What is recorded of the broadcast; `None` when it is not.
+    /// Returns the writer of the broadcast's recording; `None` when it is not recorded.
     pub fn recording_writer(&self) -> Option<&Arc<RecordingWriter>> {
         self.recording_writer.get()
     }
@@ -105,7 +105,7 @@ impl SegmentStore {
         &self.folder
     }
 
-    /// What writes the folder.
+    /// Returns the writer of the folder.
     pub(super) fn disk(&self) -> &Disk {
         &self.disk
     }
@@ -197,7 +197,7 @@ impl SegmentStore {
         })
     }
 
-    /// One part, of an open segment as well.
+    /// Returns a part, of an open segment as well.
     pub fn part(&self, msn: u64, index: u32) -> Option<Body> {
         let segments = self.segments.read().expect("no panic under this lock");
         let slot = segments.get(&msn)?;

@@ -25,7 +25,7 @@ use super::{
     publisher::{HAND_OVER_TIMEOUT, Ticket},
 };
 
-/// How long an encoder waits for admission before it is refused as [`Rejection::Busy`].
+/// Longest wait of an encoder for admission, after which it is refused as [`Rejection::Busy`].
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Admits publishers of every protocol.
@@ -140,7 +140,7 @@ impl LiveAuthorizer {
     }
 }
 
-/// One admitted publisher.
+/// An admitted publisher.
 #[derive(Debug)]
 pub struct LiveSession {
     input: ActorRef<LiveInput>,

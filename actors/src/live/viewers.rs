@@ -1,4 +1,4 @@
-//! Who watches: distinct play ids, without cookies and without anybody's address.
+//! Viewer counts: distinct play ids, without cookies and without addresses.
 //!
 //! Each multivariant playlist names its media playlist with an id of its own, and the player says it at every reload. An
 //! id that was said within the last three target durations is a viewer.

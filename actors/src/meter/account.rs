@@ -1,4 +1,4 @@
-//! What the façade holds of an account: its month, and what was delivered since the last flush.
+//! State of an account in the façade: its month, and its deliveries since the last flush.
 
 use std::sync::{
     Arc,
@@ -20,21 +20,21 @@ pub struct Account {
     hits: AtomicU64,
     misses: AtomicU64,
     bytes: AtomicU64,
-    /// Whether anything was asked of it since its plan was last looked at.
+    /// True when it was used since its plan was last read.
     active: AtomicBool,
     refilling: AtomicBool,
     closed: AtomicBool,
     changed: Notify,
 }
 
-/// How an image was delivered.
+/// Way in which an image was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivered {
     Hit,
     Miss,
 }
 
-/// What is to be written.
+/// Counts to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     pub uncapped: u64,
@@ -99,7 +99,7 @@ impl Account {
         self.period.load().is_used_up()
     }
 
-    /// Whether it was active since the last time this was asked.
+    /// Returns whether it was active since the last call.
     pub(super) fn is_active(&self) -> bool {
         self.active.swap(false, Relaxed)
     }
@@ -118,7 +118,7 @@ impl Account {
         (!self.refilling.swap(true, SeqCst)).then(|| Turn(self.clone()))
     }
 
-    /// What was counted since the last time; `None` when that is nothing.
+    /// Takes the counts since the last call; `None` when there are none.
     pub(super) fn take_counted(&self, now_ms: i64) -> Option<Counted> {
         let take = |counter: &AtomicU64| counter.swap(0, Relaxed) as i64;
         let counted = Counted {

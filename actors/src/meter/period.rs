@@ -1,4 +1,4 @@
-//! One month of one account: what may still be delivered out of the block, and what was.
+//! A month of an account: deliveries left in the block, and deliveries counted.
 
 use std::sync::{
     Arc,
@@ -13,13 +13,13 @@ const USED_BITS: u32 = 44;
 const USED: u64 = (1 << USED_BITS) - 1;
 const ONE_LEFT: u64 = 1 << USED_BITS;
 
-/// Where an account stands in its month.
+/// Quota of an account in its month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Deliveries a month; `None`: no cap.
     pub limit: Option<u64>,
     pub used: u64,
-    /// When the next month begins, in Unix seconds.
+    /// Begin of the next month, in Unix seconds.
     pub resets_at_s: i64,
 }
 
@@ -30,7 +30,7 @@ impl Quota {
     }
 }
 
-/// Why nothing was spent.
+/// Reason why nothing was spent.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// The block is spent, or the month is over: the next one must be taken.
@@ -51,7 +51,7 @@ pub(super) struct Period {
     low: AtomicU64,
     /// The store has nothing left to give.
     exhausted: AtomicBool,
-    /// How much of the use the store knows, of an account without a cap.
+    /// Part of the use that the store has, of an account without a cap.
     counted: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl Period {
         }
     }
 
-    /// As the store answered; `returned` went back to the store after that.
+    /// Makes it of the store's answer; `returned` went back to the store after that.
     pub(super) fn new(cap: u64, standing: &MeterState, returned: u64) -> Self {
         let used = standing.taken - standing.granted.min(standing.taken);
         let used = used.saturating_sub(returned) & USED;
@@ -93,7 +93,7 @@ impl Period {
         self.month == Some(month) && self.cap == cap
     }
 
-    /// A clock set back before the month's begin goes on in it.
+    /// Returns whether the month is over. A clock set back before the month's begin continues in it.
     pub(super) fn is_over(&self, now_ms: i64) -> bool {
         now_ms >= self.ends_at_ms
     }
@@ -142,7 +142,7 @@ impl Period {
         }
     }
 
-    /// What is left of the block.
+    /// Returns the rest of the block.
     pub(super) fn held(&self) -> Option<(Month, u64)> {
         Some((self.month?, self.state.load(SeqCst) >> USED_BITS))
     }
@@ -193,7 +193,7 @@ impl Period {
     }
 }
 
-/// One delivery, counted. Dropped without [`Spent::keep`], it is taken back: nothing was delivered.
+/// A counted delivery. Dropped without [`Spent::keep`], it is taken back: nothing was delivered.
 #[derive(Debug)]
 pub struct Spent {
     quota: Quota,

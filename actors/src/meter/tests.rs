@@ -179,7 +179,7 @@ async fn without_a_cap_everything_is_counted_and_nothing_refused() {
     assert_eq!((days[0].hits, days[0].misses, days[0].bytes), (1, 1, 150));
 }
 
-/// What was settled survives the kill, once; what flushes afterwards is not counted again.
+/// Settled counts survive the kill, once; a later flush does not count them again.
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_neither_lose_nor_double_what_was_settled_without_a_cap() {
     let mut site = Site::open("unlimited").await;

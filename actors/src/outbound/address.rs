@@ -1,9 +1,10 @@
-//! Which addresses a request of the service may go to: global unicast ones, and what the operator allows beside them.
+//! Addresses that a request of the service may go to: global unicast ones, and those that the operator allows beside
+//! them.
 //!
-//! After the IANA IPv4 and IPv6 special-purpose address registries (RFC 6890 and its successors). In IPv6 the rule is the
-//! other way round: outside of 2000::/3 nothing is global but the NAT64 prefix, so that what is assigned later stays
-//! refused. Two things go beyond the registries: anycast addresses that lead to the nearest router (192.0.0.9 and .10,
-//! 2001:1::1 and so on), and clouds' metadata services, one of which stands on a public address.
+//! After the IANA IPv4 and IPv6 special-purpose address registries (RFC 6890 and its successors). In IPv6 the rule is
+//! the other way round: outside of 2000::/3 nothing is global but the NAT64 prefix, so that later assignments stay
+//! refused. Two things exceed the registries: anycast addresses that lead to the nearest router (192.0.0.9 and .10,
+//! 2001:1::1 and so on), and clouds' metadata services, one of which has a public address.
 //!
 //! An IPv6 address that embeds an IPv4 one has two faces, and each must be global or allowed: `outbound.allow` with
 //! 10.0.0.0/8 lets 64:ff9b::10.0.0.1 through and never ::ffff:127.0.0.1. An IPv4-mapped address has one face: the system
@@ -15,7 +16,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::Cidr;
 
-/// What a refused address is.
+/// Kind of a refused address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     #[error("an unspecified address")]
@@ -62,7 +63,7 @@ pub enum Reason {
     Segment,
 }
 
-/// Why an address is refused, and what would allow it.
+/// Reason why an address is refused, and the setting that would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressVerdict {
     pub reason: Reason,
@@ -72,7 +73,7 @@ pub struct AddressVerdict {
     pub needed: Vec<IpNet>,
 }
 
-/// Why a request may not go to the address; `None` when it may.
+/// Returns why a request may not go to the address; `None` when it may.
 pub fn rejection(address: IpAddr, allow: &[Cidr]) -> Option<AddressVerdict> {
     let refused = |face: IpAddr| {
         let reason = special(face)?;
@@ -92,7 +93,7 @@ pub fn rejection(address: IpAddr, allow: &[Cidr]) -> Option<AddressVerdict> {
     })
 }
 
-/// What the address is other than global unicast. The address inside of an IPv6 one does not matter here.
+/// Returns the kind of an address that is not global unicast. The address inside of an IPv6 one does not matter here.
 fn special(address: IpAddr) -> Option<Reason> {
     match address {
         IpAddr::V4(v4) => special_v4(v4),

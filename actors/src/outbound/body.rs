@@ -1,4 +1,4 @@
-//! What a request sends: bytes at hand, or pieces that are made as the connection takes them.
+//! Body of a request: bytes in memory, or pieces that are made as the connection takes them.
 
 use std::{
     io,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Cidr(IpNet);
 
 impl Cidr {
-    /// Whether the address lies inside. An IPv4 address that arrived on an IPv6 socket counts as IPv4.
+    /// Returns whether the address is inside. An IPv4 address that arrived on an IPv6 socket counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection: one request at a time, and a bound on what may come before an answer.
+//! An HTTP/1.1 connection: one request at a time, and a bound on the bytes before an answer.
 //!
 //! hyper bounds one head (`outbound.max_head`), not the number of informational ones (RFC 9110 §15.2) before it; so bytes
 //! are counted below it from the request to the head of the final answer. Dropping a connection closes it.
@@ -29,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Body, Error, dial::Io};
 
-/// How long a connection may need after an answer until it takes the next request. Only one whose receiver answered
+/// Longest time of a connection after an answer until it takes the next request. Only one whose receiver answered
 /// before it had read the request needs any time.
 const READY_WITHIN: Duration = Duration::from_millis(50);
 
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     _driver: AbortOnDropHandle<()>,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 pub(super) enum Failure {
     /// Not a byte of the request was sent: it may go by another connection.
     Unsent(Box<Request<Body>>),
@@ -62,7 +62,7 @@ impl Connection {
             .await
             .map_err(|error| explained(&error))?;
         let driver = tokio::spawn(async move {
-            // Anyone who waits for the answer hears of the error.
+            // The waiter for the answer gets the error.
             let _ended = connection.await;
         });
         Ok(Self {
@@ -87,7 +87,7 @@ impl Connection {
             }
             Err(mut failure) => Err(match failure.take_message() {
                 Some(request) => Failure::Unsent(Box::new(request)),
-                // hyper itself does not tell a client that a head was too large.
+                // hyper itself does not report that a head was too large.
                 None if self.allowance.left() <= self.max_head => {
                     Failure::Broken(Error::HeadTooLarge(self.max_head))
                 }
@@ -96,14 +96,14 @@ impl Connection {
         }
     }
 
-    /// Whether it takes another request, once the last answer has been read to its end.
+    /// Returns whether it takes another request, once the last answer has been read to its end.
     pub(super) async fn is_ready_again(&mut self) -> bool {
         self.allowance.set(2 * self.max_head);
         matches!(timeout(READY_WITHIN, self.sender.ready()).await, Ok(Ok(())))
     }
 }
 
-/// What an error of hyper's means to a user.
+/// Maps an error of hyper to one that explains itself to a user.
 pub(super) fn explained(error: &hyper::Error) -> Error {
     if error.is_parse() {
         return Error::Malformed(error.to_string());

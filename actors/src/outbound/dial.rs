@@ -24,7 +24,7 @@ use super::{
 
 /// Addresses of one name that are tried.
 const MOST_TRIED: usize = 8;
-/// How long one address is waited for before the next is tried beside it (RFC 8305 §5).
+/// Time for which an address is tried before the next is tried beside it (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// A byte stream to a receiver, with TLS or without.
@@ -75,7 +75,7 @@ impl Dialler {
         Ok(found)
     }
 
-    /// Whether an address of the host may be dialled.
+    /// Checks whether an address of the host may be dialled.
     pub(super) fn check(&self, target: &Target, address: IpAddr) -> Result<(), Rejection> {
         match address::rejection(address, &self.settings.allow) {
             None => Ok(()),

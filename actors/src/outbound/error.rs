@@ -1,4 +1,4 @@
-//! What can go wrong with a request of the service, told so that its user can act.
+//! Errors of a request of the service, in words by which its user can act.
 //!
 //! Messages name scheme, host and port at most: paths and queries of receivers are secrets as often as not.
 
@@ -9,7 +9,7 @@ use super::{
     url::UrlError,
 };
 
-/// Why the service does not send a request there.
+/// Reason why the service does not send a request there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     #[error(transparent)]
@@ -23,7 +23,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What the refused address is; `None` when the URL itself is at error.
+    /// Returns the kind of the refused address; `None` when the URL itself is wrong.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Url(_) => None,
@@ -53,7 +53,7 @@ fn told(host: &str, address: IpAddr, verdict: &AddressVerdict) -> String {
     )
 }
 
-/// Why a request got no answer, or none that can be used.
+/// Reason why a request got no answer, or none that can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -102,7 +102,7 @@ impl Error {
     }
 }
 
-/// Why the connector cannot be set up.
+/// Reason why the connector cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error("outbound.ca_file {path} cannot be used: {reason}", path = path.display())]

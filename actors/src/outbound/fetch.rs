@@ -17,18 +17,18 @@ use tokio::time::timeout;
 
 use super::{Error, Outbound, Outgoing, Stream, Target, filename::filename};
 
-/// Where the bytes of a fetch go.
+/// Target of the bytes of a fetch.
 pub trait Sink: Send {
     /// Keeps a piece; the next one is read when it is kept. An error ends the fetch as [`Error::Sink`].
     fn write(&mut self, piece: Bytes) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// What was fetched.
+/// Result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// As the server or the address gives it (RFC 6266): for the caller to clean.
+    /// Name that the server or the address gives (RFC 6266): for the caller to clean.
     pub filename: Option<String>,
-    /// As the server gives it, unchecked.
+    /// Media type that the server gives, unchecked.
     pub content_type: Option<String>,
     /// Bytes that the sink got.
     pub length: u64,
@@ -121,7 +121,7 @@ async fn receive<S: Sink>(
     })
 }
 
-/// Where the answer sends the request on (RFC 9110 §15.4), if it does.
+/// Returns the target of a redirect (RFC 9110 §15.4), if the answer is one.
 fn redirect(from: &Target, answer: &Stream) -> Result<Option<Target>, Error> {
     if !matches!(answer.status(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);

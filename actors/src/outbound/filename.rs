@@ -1,4 +1,4 @@
-//! What a fetched file is called.
+//! Name of a fetched file.
 
 use hyper::header::{CONTENT_DISPOSITION, HeaderMap};
 
@@ -81,7 +81,7 @@ fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
-/// What is no `%XX` stays as it is.
+/// Decodes `%XX`; everything else stays.
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let digit = |at: usize| {
         let digit = text.get(at).copied().map(char::from)?;

@@ -13,12 +13,12 @@ impl Outbound {
         self.check_url(&format!("{scheme}://{host}:{port}/"))
     }
 
-    /// As [`Outbound::probe_url`].
+    /// See [`Outbound::probe_url`].
     pub async fn probe_peer(&self, target: &Target) -> Result<(), Rejection> {
         self.probe_url(target.as_str()).await
     }
 
-    /// Where the host is now; every address is checked.
+    /// Returns the present addresses of the host; every one is checked.
     pub async fn addresses_of(&self, target: &Target) -> Result<Vec<IpAddr>, Error> {
         self.parts.dialler.addresses(target).await
     }
@@ -31,7 +31,7 @@ impl Outbound {
         self.parts.dialler.dial(target).await
     }
 
-    /// Whether the address may be dialled only because the operator named it.
+    /// Returns whether the address may be dialled only because the operator named it.
     pub fn is_named(&self, address: IpAddr) -> bool {
         address::rejection(address, &[]).is_some()
             && address::rejection(address, &self.settings().allow).is_none()

@@ -1,4 +1,4 @@
-//! One request and the beginning of its answer.
+//! A request and the beginning of its answer.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Post<'a> {
     pub max_answer: usize,
 }
 
-/// What a receiver answered.
+/// Answer of a receiver.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -135,8 +135,8 @@ async fn beginning(body: &mut Incoming, max: usize) -> Result<(Vec<u8>, bool), E
     Ok((read, body.is_end_stream()))
 }
 
-/// How long a receiver says it keeps an idle connection (`Keep-Alive: timeout=5`, RFC 2068 §19.7.1), so that it does not
-/// close it while a request is under way.
+/// Returns how long a receiver says it keeps an idle connection (`Keep-Alive: timeout=5`, RFC 2068 §19.7.1), so that a
+/// request is not sent on one that it closes.
 fn patience(headers: &HeaderMap) -> Duration {
     let told = headers.get("keep-alive").and_then(|value| {
         let value = value.to_str().ok()?;

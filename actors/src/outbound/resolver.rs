@@ -4,8 +4,8 @@
 //! name server costs `outbound.max_lookups` threads and no more. Half of the places are kept for names that were found in
 //! time when they were last asked for: anyone who brings names that hang holds up other new ones, and no one's receivers.
 //!
-//! Lookups run where the resolver was made. An HTTP worker has a runtime of its own with few threads for what blocks (512
-//! divided by the cores): there, lookups that hang would stand in the way of the files that the worker reads.
+//! Lookups run where the resolver was made. An HTTP worker has a runtime of its own with few threads for what blocks
+//! (512 divided by the cores): there, lookups that hang would delay the files that the worker reads.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Where names are looked up; tests have their own.
+/// Looks names up; tests have their own.
 pub trait Resolve: Send + Sync {
     /// All addresses of the name. What comes back is checked; what is checked is dialled.
     fn lookup(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
@@ -42,7 +42,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Why a name has no addresses.
+/// Reason why a name has no addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LookupError {
     /// No place for a lookup became free in time.
@@ -63,11 +63,11 @@ pub(super) struct Resolver {
     places: Arc<LookupPermits>,
     patience: Duration,
     flights: Arc<Flights>,
-    /// Where lookups run; `None`: where they are asked for.
+    /// Runtime of the lookups; `None`: that of the caller.
     home: Option<Handle>,
 }
 
-/// Who may look up, and when.
+/// Permits for lookups, and the time of each.
 struct LookupPermits {
     all: Semaphore,
     /// For names that are not proven, beside one of all.
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers when it is told to, and counts.
+    /// Answers on command, and counts.
     #[derive(Default)]
     struct Held {
         asked: AtomicUsize,

@@ -96,7 +96,7 @@ impl Stream {
         self.answer.headers()
     }
 
-    /// How long the body says that it is.
+    /// Returns the declared length of the body.
     pub(super) fn declared_length(&self) -> Option<u64> {
         self.answer.body().size_hint().exact()
     }
@@ -119,7 +119,7 @@ impl Stream {
             match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
                 None => return Ok(None),
                 Some(Ok(Ok(piece))) => return Ok(Some(piece)),
-                // Trailers tell nothing here.
+                // Trailers have no meaning here.
                 Some(Ok(Err(_))) => {}
                 Some(Err(error)) => return Err(unfinished(explained(&error))),
             }

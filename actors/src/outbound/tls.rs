@@ -27,7 +27,7 @@ pub(super) fn connector(ca_file: &Path) -> Result<TlsConnector, SetupError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// How many certificate authorities there are, for `sluice doctor`.
+/// Counts the certificate authorities, for `sluice doctor`.
 pub fn count_authorities(settings: &OutboundSettings) -> Result<usize, SetupError> {
     Ok(authorities(&settings.ca_file)?.0.len())
 }
@@ -63,8 +63,8 @@ fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Why a handshake failed, and for a certificate that is not believed, what to change. `CaUsedAsEndEntity` is what
-/// `openssl req -x509` makes without further words.
+/// Explains why a handshake failed, and for a certificate that is not trusted, the change to make. `CaUsedAsEndEntity`
+/// is what `openssl req -x509` makes without further words.
 pub(super) fn told(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     match inner {
@@ -80,7 +80,7 @@ pub(super) fn told(error: &io::Error) -> String {
     }
 }
 
-/// What the certificate must be for; SNI takes names without their last dot (RFC 6066 §3).
+/// Returns the name that the certificate must have; SNI takes names without their last dot (RFC 6066 §3).
 pub(super) fn server_name(host: &Host<String>) -> Result<ServerName<'static>, InvalidDnsNameError> {
     Ok(match host {
         Host::Domain(name) => {

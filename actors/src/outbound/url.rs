@@ -15,7 +15,7 @@ pub const MAX_URL_BYTES: usize = 8 << 10;
 const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
-/// What is wrong with an address; nothing of its path, query or user information is told.
+/// Error of an address; shows nothing of its path, query or user information.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error("a URL must have at most {MAX_URL_BYTES} bytes")]
@@ -38,7 +38,7 @@ pub enum UrlError {
     Path,
 }
 
-/// Where a request goes.
+/// Target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     url: Url,
@@ -56,7 +56,7 @@ impl Target {
         Self::of(Url::parse(text)?)
     }
 
-    /// Where a redirect from here leads (RFC 9110 §10.2.2).
+    /// Returns the target of a redirect from here (RFC 9110 §10.2.2).
     pub(crate) fn join(&self, location: &str) -> Result<Self, UrlError> {
         check_characters(location)?;
         Self::of(self.url.join(location)?)
@@ -135,7 +135,7 @@ impl Target {
     }
 }
 
-/// Scheme, host and port: what may be told of it.
+/// Shows scheme, host and port, which are no secrets.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url[..Position::BeforePath])

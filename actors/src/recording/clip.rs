@@ -56,7 +56,7 @@ pub struct Clip {
     pub end_s: f64,
 }
 
-/// Why there is no clip.
+/// Reason why there is no clip.
 #[derive(Debug, thiserror::Error)]
 pub enum ClipError {
     #[error(
@@ -274,7 +274,7 @@ fn range(
     Ok((start_90k, end_90k))
 }
 
-/// Where the clock on the wall showed this.
+/// Maps wall-clock time to the recording's timeline.
 fn on_timeline(segments: &SegmentList, unix_ms: i64) -> i64 {
     let after = segments
         .takes

@@ -5,8 +5,8 @@
 //!                  └─▶ DVR: ?dvr=1                                    └─▶ Registry<Recording> ─▶ SegmentList ─▶ blob, file, stream
 //! ```
 //!
-//! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored fragments,
-//! and anyone who dies over it is followed by another, who goes on behind the last stored file.
+//! While it is on air nothing is copied. Afterwards an owner under a lease writes flat MP4 files of the stored
+//! fragments; when it dies, its successor continues behind the last stored file.
 mod clip;
 mod segment_list;
 mod settings;
@@ -33,7 +33,7 @@ use crate::{
     video::VideoStreams,
 };
 
-/// What an account's plan allows, by the plan's name.
+/// Limits of an account's plan, by the plan's name.
 pub type Allowances = Arc<dyn Fn(&str) -> Allowance + Send + Sync>;
 
 /// The handle of recordings for the façade. Clones share it; it exists before the actors run.
@@ -42,7 +42,7 @@ pub struct Recordings {
     services: Arc<RecordingServices>,
 }
 
-/// What all recordings share.
+/// State that all recordings share.
 struct RecordingServices {
     settings: RecordingSettings,
     store: Store,

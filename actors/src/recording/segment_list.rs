@@ -23,12 +23,12 @@ use tracing::debug;
 
 use crate::live::RECORDING_INDEX;
 
-/// Of the box before the media of a fragment, which holds some 16 bytes for each frame.
+/// Largest box before the media of a fragment, which holds some 16 bytes for each frame.
 const MOST_MOOF_BYTES: u64 = 4 << 20;
 /// Bytes that are copied at a time.
 const BATCH: usize = 1 << 20;
 
-/// Where the bytes of a segment are.
+/// Place of a segment's bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Medium {
     File(PathBuf),
@@ -87,7 +87,7 @@ struct FoundFragment {
 }
 
 impl SegmentList {
-    /// What a folder holds. `NotFound` when there is no index in it.
+    /// Opens the segments of a folder. `NotFound` when there is no index in it.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let index = std::fs::read(folder.join(RECORDING_INDEX))?;
         let mut list = Self::default();
@@ -263,7 +263,7 @@ fn begins(found: &[FoundFragment], start_90k: i64) -> bool {
 struct Scales(Vec<(u32, TrackKind, u32)>);
 
 impl Scales {
-    /// Where a fragment begins and ends, and whether a decoder can start with it; `None` for an empty one.
+    /// Returns begin and end of a fragment, and whether a decoder can start with it; `None` for an empty one.
     fn place(&self, fragment: &Fragment) -> Option<(i64, i64, bool)> {
         let (mut start, mut end) = (i64::MAX, i64::MIN);
         let has_video = self.0.iter().any(|it| it.1 == TrackKind::Video);
@@ -314,7 +314,7 @@ impl<'r> Splice<'r> {
         }
     }
 
-    /// Whether what needs this init section still belongs to this file; if so it is prepared for it.
+    /// Returns whether a segment with this init section still belongs to this file; if so the file is prepared for it.
     fn takes(&mut self, init: u32, independent: bool) -> bool {
         if self.movie.is_overfull() || self.movie.is_full() && independent {
             return false;

@@ -11,7 +11,7 @@ use sluice_media::setting::duration;
 pub struct RecordingSettings {
     /// Recordings that become files at a time; others wait as rows.
     pub max_active: usize,
-    /// How long a lease lasts without a heartbeat.
+    /// Time for which a lease lasts without a heartbeat.
     #[serde(with = "duration")]
     pub lease: Duration,
     /// The longest clip.

@@ -7,7 +7,7 @@ use sluice_store::{Error as StoreError, Store, blob::Sealed};
 use super::segment_list::{MovieFile, Payload, SegmentList};
 use crate::live::recording_folders::blocking;
 
-/// Writes the file of a cut; the cut is of no use for another one afterwards.
+/// Writes the file of a cut; the cut cannot be used again.
 pub(crate) async fn sealed(
     store: &Store,
     segments: Arc<SegmentList>,

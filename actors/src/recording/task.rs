@@ -95,7 +95,7 @@ impl RecordingTask {
     }
 }
 
-/// What passes when someone makes room; the media are kept as long.
+/// Returns the failure that passes when room is made; the media are kept until then.
 fn waited_for(error: &StoreError) -> Option<Failure> {
     let code = match error {
         StoreError::OverQuota { .. } => "storage_used_up",
@@ -175,7 +175,7 @@ async fn store_files(
     Ok(())
 }
 
-/// One transaction: the file, its event, its stream, and that the recording has it.
+/// Stores in one transaction: the file, its event, its stream, and the reference in the recording.
 async fn store_file(
     services: &RecordingServices,
     lease: &Lease,
@@ -324,7 +324,7 @@ impl Part {
         }
     }
 
-    /// One of the recording's own size and rate, so that nothing is encoded that players take as it is.
+    /// Returns a rendition of the recording's own size and rate, so that media that players take are not encoded again.
     fn own_rendition(&self) -> Option<CustomRendition> {
         let (width, height) = self.cut.header.size?;
         let ms = u64::try_from(self.cut.header.duration_ms)

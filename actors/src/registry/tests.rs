@@ -114,7 +114,7 @@ impl Site {
         }
     }
 
-    /// Puts a row in, and tells no one.
+    /// Puts a row in without a nudge.
     async fn put(&self) -> Uuid {
         let (row, account) = (Uuid::now_v7(), self.account);
         let put = self.store.write(move |tx| {
@@ -142,7 +142,7 @@ impl Site {
         let _ = registry.tell(Panic).await;
     }
 
-    /// What lives of registries and owners.
+    /// Counts the live registries and owners.
     fn shares(&self) -> usize {
         std::sync::Arc::strong_count(&self.errand.0)
     }

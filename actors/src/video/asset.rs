@@ -1,12 +1,12 @@
-//! `VideoAsset`: one stream, from where it stands to its end.
+//! `VideoAsset`: a stream, from its present state to its end.
 //!
 //! ```text
 //! probe ─► renditions (rows) ─► poster ─► segments, group by group ─► storyboard ─► ready
 //! ```
 //!
-//! Nothing survives a restart but the rows, and the files as far as rows speak of them ([`crate::durable::owner`] holds the
-//! task). Each step is one transaction under the stream's lease, after what it tells of was flushed; the next owner goes on
-//! behind the last one. The end of the actor ends what runs for it in the workers.
+//! Nothing survives a restart but the rows, and the files as far as rows describe them ([`crate::durable::owner`] holds
+//! the task). Each step is one transaction under the stream's lease, after the media that it describes were flushed;
+//! the next owner continues behind the last one. The end of the actor ends its tasks in the workers.
 
 use std::{fs::File, sync::Arc};
 
@@ -51,7 +51,7 @@ pub(crate) struct AssetTask {
 }
 
 impl Drop for AssetTask {
-    /// Whatever the work has come to, the row says it from now on.
+    /// Removes the live progress: the row has the final one from now on.
     fn drop(&mut self) {
         self.services.latest.remove(self.lease.id);
     }
@@ -90,7 +90,7 @@ async fn work(services: &VideoServices, lease: &Lease) -> Result<(), AssetError>
     asset.finish().await
 }
 
-/// Why a stream does not come to its end.
+/// Reason why a stream does not come to its end.
 #[derive(Debug)]
 pub(super) enum AssetError {
     /// It never will.
@@ -140,7 +140,7 @@ pub(super) struct Asset<'s> {
     pub(super) lease: &'s Lease,
     pub(super) folder: Folder,
     pub(super) source: Arc<File>,
-    /// As its rows have it, and as players shall see it.
+    /// Playback in its rows' state, as players shall see it.
     pub(super) playback: Playback,
     pub(super) progress: StreamProgress,
 }
@@ -173,7 +173,7 @@ impl<'s> Asset<'s> {
         self.services.tell(self.lease.id, self.progress);
     }
 
-    /// What a worker makes of the source, for no one who waits.
+    /// Builds a task for the source, in the lane without a waiting caller.
     pub(super) fn order(&self, task: AvTask, outputs: Vec<File>) -> TaskRequest {
         let size = self.stream().width.zip(self.stream().height);
         TaskRequest {
@@ -230,13 +230,13 @@ impl<'s> Asset<'s> {
         Ok(())
     }
 
-    /// Whether a rendition is audio beside frames that holds none: containers name tracks in which there is nothing.
+    /// Returns whether a rendition is an empty audio track beside video: containers name tracks without content.
     fn is_silent(&self, track: &Track) -> bool {
         let is_audio = track.rendition.kind == RenditionKind::Audio;
         is_audio && track.segments.is_empty() && self.playback.tracks.len() > 1
     }
 
-    /// Whether what the worker said it has made is there.
+    /// Checks that the files hold what the worker reported.
     async fn verify(&self) -> Result<(), Failure> {
         let incomplete = |what: String| Failure::new(FailureCode::Internal, what);
         let files = self.playback.tracks.iter().map(file_of).collect();
@@ -274,7 +274,7 @@ pub(super) fn ensure_room(services: &VideoServices) -> Result<(), OwnerError> {
     }
 }
 
-/// What is made of a source with these facts.
+/// Plans the renditions of a source with these facts.
 fn planned(facts: &MediaFacts, stream: &Stream) -> Result<Plan, Failure> {
     let rungs: Vec<Rung> = stream
         .custom_renditions

@@ -1,4 +1,4 @@
-//! How much of what an earlier owner made is of use: the last boundary of segments that all renditions of frames share.
+//! Resumption of an earlier owner's work: the last boundary of segments that all video renditions share.
 //!
 //! Audio is encoded apart and always begins again. Rows are written after the bytes they name were flushed; files are
 //! looked at all the same, since a disk may not keep what it has promised.
@@ -38,7 +38,7 @@ fn whole(track: &Track, length: u64) -> u32 {
     number
 }
 
-/// One less when nothing would be left to make: what has come to the end of the source cannot go on there.
+/// Returns one less when nothing would be left to make: a task cannot continue at the end of the source.
 pub(super) fn with_rest(tracks: &[Track], kept: u32, duration_ms: Option<i64>) -> u32 {
     let Some(last) = last(tracks, kept) else {
         return kept;
@@ -49,7 +49,7 @@ pub(super) fn with_rest(tracks: &[Track], kept: u32, duration_ms: Option<i64>) -
     kept - u32::from(is_all)
 }
 
-/// Where a ladder goes on that has so many segments of frames; `None` at the beginning.
+/// Returns the position at which a ladder continues behind so many segments of frames; `None` at the beginning.
 pub(super) fn resume(tracks: &[Track], kept: u32) -> Option<Resume> {
     last(tracks, kept).map(|last| Resume {
         number: kept,
@@ -74,7 +74,7 @@ pub(super) fn length(track: &Track, kept: u32) -> u64 {
     last.map_or(0, Segment::end)
 }
 
-/// Whether rows say more than is kept.
+/// Returns whether rows describe more than is kept.
 pub(super) fn has_more(tracks: &[Track], kept: u32) -> bool {
     tracks.iter().any(|track| {
         let count = u32::try_from(track.segments.len()).unwrap_or(u32::MAX);

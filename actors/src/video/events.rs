@@ -1,4 +1,4 @@
-//! What a stream's changes are told as: each function writes the event of one change, in the transaction of the change.
+//! Events of a stream's changes: each function writes the event of one change, in the transaction of the change.
 
 use sluice_store::{
     Error, Tx,
@@ -50,7 +50,7 @@ fn told(stream: &Stream) -> VideoStream {
     }
 }
 
-/// Of a stream that everybody may play: that of a signed one has a token in it, and events carry no secrets.
+/// Returns the address of a public stream: that of a signed one has a token in it, and events carry no secrets.
 fn manifest_url(stream: &Stream, base_url: &str) -> Option<String> {
     let base = base_url.trim_end_matches('/');
     let is_known = !base.is_empty() && stream.access == Access::Public;

@@ -32,7 +32,7 @@ use crate::{
 /// The longest edge of a poster, in pixels.
 const POSTER_EDGE: u32 = 1_920;
 const POSTER_QUALITY: u8 = 82;
-/// Where in the source the poster is taken: a share of it, since many begin black, and at most so far in.
+/// Position of the poster in the source: a share of it, since many begin black, and at most so far in.
 const POSTER_SHARE: f64 = 0.1;
 const POSTER_LATEST_S: f64 = 10.0;
 /// Frames of a storyboard: one for each of so many seconds, as far as they are not too many.
@@ -142,7 +142,8 @@ impl Asset<'_> {
         Ok(bytes)
     }
 
-    /// Runs work that shows no progress of its own, and tells where it stands while it waits: behind other streams for long.
+    /// Runs work that shows no progress of its own, and reports its place in the queue while it waits: behind other
+    /// streams for long.
     async fn in_line(&mut self, mut order: TaskRequest) -> Result<Done, StepError> {
         let (sender, mut reports) = mpsc::channel(1);
         order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));

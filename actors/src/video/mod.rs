@@ -52,7 +52,7 @@ pub use playback::{Playback, Track};
 pub use progress::{StreamProgress, StreamTotals};
 pub use settings::StreamSettings;
 
-/// Of a segment, in seconds, where nothing else is asked.
+/// Length of a segment in seconds, by default.
 pub const SEGMENT_DURATION_S: u32 = 6;
 
 /// A follower of a stream.
@@ -64,12 +64,12 @@ pub struct VideoStreams {
     services: Arc<VideoServices>,
 }
 
-/// What all assets share.
+/// State that all assets share.
 struct VideoServices {
     settings: StreamSettings,
     store: Store,
     workers: Arc<dyn Workers>,
-    /// `http.base_url`, for what is told of streams; empty: unknown.
+    /// `http.base_url`, for addresses in events; empty: unknown.
     base_url: String,
     followers: Followers<StreamProgress>,
     latest: LatestProgress,
@@ -260,13 +260,13 @@ impl VideoStreams {
         Ok(caption)
     }
 
-    /// What there is to play under a playback id, as of its last change: costs no message, and a look at the rows only when
-    /// no one played it lately. `Error::Store(NotFound)` for an unknown one.
+    /// Returns the playback of a playback id, as of its last change: costs no message, and a look at the rows only when
+    /// it was not played lately. `Error::Store(NotFound)` for an unknown one.
     pub async fn playback(&self, playback_id: &str) -> Result<Arc<Playback>, Error> {
         Ok(self.services.playbacks.get(playback_id).await?)
     }
 
-    /// How far a stream is at this moment.
+    /// Returns the progress of a stream at this moment.
     pub fn progress(&self, stream: &Stream) -> StreamProgress {
         let at_rest = StreamProgress::of(stream);
         match stream.status.has_ended() {
@@ -280,12 +280,12 @@ impl VideoStreams {
         self.services.followers.follow(id)
     }
 
-    /// Why no stream would get anywhere at present, in words for the operator.
+    /// Returns why no stream would make progress at present, in words for the operator.
     pub fn refused(&self) -> Option<String> {
         self.services.workers.refused()
     }
 
-    /// What has come of streams since the start.
+    /// Returns the counts of streams since the start.
     pub fn counts(&self) -> StreamTotals {
         self.services.counters.now()
     }

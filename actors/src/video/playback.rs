@@ -1,4 +1,4 @@
-//! What there is to play: immutable snapshots, published by the owners of streams or read from the rows.
+//! Playbacks: immutable snapshots, published by the owners of streams or read from the rows.
 //!
 //! A snapshot counts until the stream changes; anyone who changes it publishes the next one, or has it forgotten. Snapshots are
 //! kept for the streams that were played last, and several who miss one at a time read it once.
@@ -35,7 +35,7 @@ pub struct Track {
 }
 
 impl Playback {
-    /// As the rows have it.
+    /// Loads it from the rows.
     pub(super) async fn load(store: &Store, stream: Stream) -> Result<Self, Error> {
         let mut reader = store.read().await?;
         let renditions = video::renditions(&mut reader, stream.id).await?;
@@ -80,7 +80,7 @@ impl Playback {
         }
     }
 
-    /// Of all renditions.
+    /// Returns the number of segments of all renditions.
     fn segment_count(&self) -> usize {
         self.tracks.iter().map(|track| track.segments.len()).sum()
     }
@@ -112,7 +112,7 @@ pub(super) struct Playbacks {
 struct SnapshotCache {
     /// By playback id, with when each was asked for last.
     kept: HashMap<String, (Arc<Playback>, u64)>,
-    /// Those that are being read; as many as someone waits for. An id that no one has never takes the place of a snapshot.
+    /// Snapshots that are being read; each has a waiting caller. An unknown id never takes the place of a snapshot.
     arriving: HashMap<String, Slot>,
     /// Counts what was asked for.
     now: u64,
@@ -120,7 +120,7 @@ struct SnapshotCache {
     changes: u64,
 }
 
-/// What is known of a playback id.
+/// Entry of a playback id.
 enum Known {
     Kept(Arc<Playback>),
     Arriving(Slot),
@@ -160,7 +160,7 @@ impl SnapshotCache {
         self.kept.remove(&id).map(|(playback, _)| playback)
     }
 
-    /// What was read has arrived, or could not be read; it counts unless the stream has changed since.
+    /// Takes the result of a read; it counts unless the stream has changed since.
     fn arrived(&mut self, playback_id: &str, slot: &Slot, most: usize) {
         let is_same = |arriving: &Slot| Arc::ptr_eq(arriving, slot);
         if self.arriving.get(playback_id).is_some_and(is_same) {
@@ -207,13 +207,13 @@ impl Playbacks {
         Ok(Arc::new(Playback::load(&self.store, stream).await?))
     }
 
-    /// What [`publish`](Self::publish) is told that begins now.
+    /// Returns the count of changes, for a [`publish`](Self::publish) that begins now.
     pub(super) fn changes(&self) -> u64 {
         self.cache().changes
     }
 
-    /// The stream is as this has it, which was read after [`changes`](Self::changes) told `seen`; if something was forgotten
-    /// since, this may be older than that, and anyone who asks next looks at the rows.
+    /// Publishes a stream as it was read after [`changes`](Self::changes) returned `seen`; if something was forgotten
+    /// since, this may be older than that, and the next caller reads the rows.
     pub(super) fn publish(&self, playback: Playback, seen: u64) {
         let mut cache = self.cache();
         let is_newest = cache.changes == seen;

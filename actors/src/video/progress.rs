@@ -1,4 +1,4 @@
-//! How far streams are, for those who wait or follow, and what has come of them, for metrics.
+//! Progress of streams, for callers that wait or follow, and their results, for metrics.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use crate::durable::{outcome_counters::count_failure, progress_channels::Report};
 
-/// How far a stream is.
+/// Progress of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamProgress {
     pub status: StreamStatus,
-    /// Of 100.
+    /// Per cent.
     pub percent: u8,
     pub playable: bool,
     /// In the queue of the workers, while it waits there; 1 is next.
@@ -25,7 +25,7 @@ pub struct StreamProgress {
 }
 
 impl StreamProgress {
-    /// As the row has it.
+    /// Returns the progress in the row.
     pub fn of(stream: &Stream) -> Self {
         Self {
             status: stream.status,

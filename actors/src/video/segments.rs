@@ -1,6 +1,6 @@
-//! The segments of a stream: one task of the workers writes them to the files of all renditions, and tells of each.
+//! The segments of a stream: one task of the workers writes them to the files of all renditions, and reports each.
 //!
-//! What it tells waits in a bounded queue, and the worker with it. Everything in the queue is one group: its files are
+//! Reports wait in a bounded queue, and the worker with them. Everything in the queue is one group: its files are
 //! flushed, its rows are written in one transaction, and then players see it.
 
 use std::{collections::BTreeSet, fs::File};
@@ -37,8 +37,9 @@ const REPORTS: usize = 256;
 const DEATHS: u32 = 2;
 
 impl Asset<'_> {
-    /// Makes what is missing. When the process dies without an explanation, the next one goes on where it had come to. What
-    /// cannot be gone on with, since this program or its codecs are others than those that began, is made again.
+    /// Makes the missing segments. When the process dies without an explanation, the next one continues behind its last
+    /// report. Segments that cannot be continued, because this program or its codecs differ from those that began, are
+    /// made again.
     pub(super) async fn make(&mut self) -> Result<(), AssetError> {
         let mut kept = self.kept().await?;
         for _ in 1..DEATHS {
@@ -82,7 +83,7 @@ impl Asset<'_> {
         }
     }
 
-    /// How many segments of frames are there to go on behind.
+    /// Returns the number of segments of frames to continue behind.
     async fn kept(&self) -> Result<u32, AssetError> {
         let tracks = &self.playback.tracks;
         let lengths = lengths(&self.folder, tracks.iter().map(file_of).collect()).await?;
@@ -112,7 +113,7 @@ impl Asset<'_> {
     async fn run(&mut self, ladder: Ladder, files: Vec<File>) -> Result<Done, AssetError> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
         let mut order = self.order(AvTask::Ladder(ladder), files);
-        // No one hears it any more once the stream is deleted or the service stops.
+        // The receiver is gone once the stream is deleted or the service stops.
         order.follow = Follow::new(move |report| drop(sender.blocking_send(report)));
         let (services, lane) = (self.services, self.lease.lane);
         let mut work = std::pin::pin!(workers::run(&*services.workers, lane, order));
@@ -125,7 +126,7 @@ impl Asset<'_> {
                 }
                 done = &mut work => done,
             };
-            // What it told at last, and what the next one goes on behind.
+            // The last report, behind which the next process continues.
             if let Ok(report) = reports.try_recv() {
                 self.hear(report, &mut reports).await?;
             }
@@ -171,7 +172,7 @@ impl Asset<'_> {
                 info,
                 copied,
             } => {
-                // One that goes on has it already.
+                // A process that continues has it already.
                 if !self.has_init(rendition) {
                     group.inits.push(Init {
                         rendition,
@@ -254,8 +255,8 @@ impl Asset<'_> {
     }
 }
 
-/// Whether a ladder that goes on may fail so where a whole one does not: with an encoder that begins a rendition in another
-/// way, or behind frames that end before the source does.
+/// Returns whether the failure may be caused by continuing: an encoder that begins a rendition in another way, or
+/// frames that end before the source does.
 fn is_of_its_place(failure: &video::Failure) -> bool {
     use FailureCode::{Impossible, Internal, Undecodable};
     [Internal, Impossible, Undecodable]
@@ -263,7 +264,7 @@ fn is_of_its_place(failure: &video::Failure) -> bool {
         .any(|code| is(failure, *code))
 }
 
-/// Whether all that is told of a rendition lies in its file, whose length this is: a worker is not believed.
+/// Checks that a reported group is inside the rendition's file, whose length this is: a worker is not trusted.
 fn lies_within(group: &Group, rendition: u8, length: u64) -> bool {
     let inits = group.inits.iter().filter(|it| it.rendition == rendition);
     let segments = group.segments.iter();
@@ -278,7 +279,7 @@ fn is(failure: &video::Failure, code: FailureCode) -> bool {
     failure.code == code_of(code)
 }
 
-/// What the rows say is to be made, from where it stands.
+/// Returns the ladder of the rows, from its present state.
 fn ladder(playback: &Playback, kept: u32) -> Ladder {
     let renditions = || playback.tracks.iter().map(|track| &track.rendition);
     let video = renditions().filter(|it| it.kind == RenditionKind::Video);

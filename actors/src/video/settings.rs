@@ -12,14 +12,14 @@ use sluice_media::setting::{duration, size};
 pub struct StreamSettings {
     /// Assets that are worked on at a time; others wait as rows.
     pub max_active: usize,
-    /// How long a lease lasts without a heartbeat.
+    /// Time for which a lease lasts without a heartbeat.
     #[serde(with = "duration")]
     pub lease: Duration,
     /// Renditions of one asset, of its own choice.
     pub max_renditions: usize,
     /// Captions of one asset.
     pub max_captions: usize,
-    /// Of the text of one caption.
+    /// Largest text of a caption file.
     #[serde(with = "size")]
     pub max_caption: ByteSize,
     /// Clients that may follow assets (SSE) at a time.

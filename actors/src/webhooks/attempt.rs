@@ -1,4 +1,4 @@
-//! One attempt: sign, post, and read what the answer means.
+//! An attempt: sign, post, and read the meaning of the answer.
 //!
 //! The connector checks the URL again at every attempt. Success is a head with 2xx in time, whatever its body does
 //! afterwards: the receiver has said that it took the event. A redirect is a failure, it is not followed.
@@ -26,7 +26,7 @@ const USER_AGENT: &str = "Service-Webhooks/1.0";
 /// The connector ends an attempt in time; this long after it, whatever carries the attempt is given up.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What carries requests: the guarded connector, or a test's own.
+/// Sends requests: the guarded connector, or a test's own.
 pub trait Carrier: Send + Sync + 'static {
     fn post<'a>(&'a self, post: Post<'a>) -> BoxFuture<'a, Result<Answer, Error>>;
 }
@@ -37,7 +37,7 @@ impl Carrier for Outbound {
     }
 }
 
-/// What is sent, and to whom.
+/// Body and receiver of an attempt.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub endpoint: Arc<Endpoint>,
@@ -47,14 +47,14 @@ pub struct Attempt {
     pub body: Arc<str>,
 }
 
-/// How much of a receiver's time and answer is taken.
+/// Bounds of a receiver's time and answer.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptLimits {
     pub timeout: Duration,
     pub max_answer: usize,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
     pub ended_at: i64,
@@ -162,7 +162,7 @@ fn no_answer(error: &Error, secrets: &[&str], ended_at: i64) -> AttemptOutcome {
     }
 }
 
-/// What a status says, and why in words when it is no success.
+/// Returns the meaning of a status, and the reason in words when it is no success.
 fn meaning(
     status: u16,
     retry_after: impl FnOnce() -> Option<Duration>,

@@ -1,4 +1,4 @@
-//! What webhooks have done since the start, for metrics. Counted without a lock.
+//! Counts of webhooks since the start, for metrics, without a lock.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},

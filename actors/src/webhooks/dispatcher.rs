@@ -1,5 +1,5 @@
-//! Who is sent what, and what becomes of it: the state of the Webhooks actor between its turns. Pure: lanes, outcomes and
-//! time in; records, health and wanted claims out.
+//! Decisions of the Webhooks actor between its turns. Pure: lanes, outcomes and time in; records, health and wanted
+//! claims out.
 //!
 //! ```text
 //! lanes ──▶ plan ──▶ (one transaction: records, health, rewinds, claims) ──▶ carried_out ──▶ attempts ──▶ ended ─┐
@@ -68,7 +68,7 @@ pub struct Ended {
     pub fence: i64,
     pub number: u32,
     pub purpose: Purpose,
-    /// Of the endpoint, as it was when the attempt was begun.
+    /// Revision of the endpoint when the attempt was begun.
     pub revision: i64,
     pub outcome: AttemptOutcome,
 }
@@ -87,7 +87,7 @@ impl Ended {
         }
     }
 
-    /// As the rows note it. `draw`: a random number from 0 up to 1.
+    /// Returns the row's record of it. `draw`: a random number from 0 up to 1.
     pub fn record(&self, schedule: &RetrySchedule, draw: f64) -> Attempted {
         let outcome = &self.outcome;
         Attempted {
@@ -103,7 +103,7 @@ impl Ended {
     }
 }
 
-/// What one turn writes.
+/// Writes of a turn.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub records: Vec<Attempted>,
@@ -112,9 +112,9 @@ pub struct Plan {
     /// Endpoints whose waiting deliveries are put into the order of their events before any of them is claimed.
     pub releasing: Vec<Uuid>,
     pub wanted: Vec<ClaimRequest>,
-    /// What is due later than this was scheduled by another clock, and is due.
+    /// A due time later than this was scheduled by another clock, and is due.
     pub horizon_ms: i64,
-    /// When something becomes due that is not due now.
+    /// Time at which something becomes due that is not due now.
     pub wake_at: Option<i64>,
     /// Someone had to leave a place to others.
     is_short: bool,
@@ -122,7 +122,7 @@ pub struct Plan {
     late: usize,
 }
 
-/// A change of an endpoint's health that its owner should hear of.
+/// A change of an endpoint's health that its owner should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
     pub endpoint_id: Uuid,
@@ -132,7 +132,7 @@ pub struct News {
 }
 
 impl Plan {
-    /// Whether there is nothing to write.
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
             && self.late == 0
@@ -145,7 +145,7 @@ impl Plan {
     }
 }
 
-/// What is in flight to one endpoint.
+/// Attempts in flight to an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
     attempts: usize,
@@ -153,7 +153,7 @@ struct Busy {
     is_probing: bool,
 }
 
-/// What of an endpoint is due.
+/// Due deliveries of an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 struct Due {
     regular: Option<What>,
@@ -183,7 +183,7 @@ impl Dispatcher {
         self.is_closing = true;
     }
 
-    /// Whether nothing is in flight and everything is recorded.
+    /// Returns whether nothing is in flight and everything is recorded.
     pub fn is_idle(&self) -> bool {
         self.running.is_empty() && self.late.is_empty()
     }
@@ -207,7 +207,7 @@ impl Dispatcher {
         }
     }
 
-    /// What to write now. `draw`: random numbers from 0 up to 1.
+    /// Returns the writes of this turn. `draw`: random numbers from 0 up to 1.
     pub fn plan(&mut self, lanes: &[Lane], now_ms: i64, draw: &mut dyn FnMut() -> f64) -> Plan {
         let mut plan = Plan {
             records: self
@@ -304,8 +304,8 @@ impl Dispatcher {
         by_endpoint
     }
 
-    /// The health of an endpoint after outcomes, which the plan notes. What was begun before its owner moved or resumed it does
-    /// not undo that: it tells its time alone.
+    /// Judges the health of an endpoint after outcomes, which the plan notes. An attempt that began before its owner
+    /// moved or resumed the endpoint does not undo that: only its time is noted.
     fn judge(&self, lane: &Lane, outcomes: &[&Ended], plan: &mut Plan) -> EndpointHealth {
         let endpoint_id = lane.endpoint.id;
         let mut health = lane.endpoint.health();
@@ -330,7 +330,7 @@ impl Dispatcher {
         health
     }
 
-    /// What of an endpoint may be sent; what may be sent later is noted as a time to wake.
+    /// Returns the deliveries of an endpoint that may be sent; later ones are noted as a time to wake.
     fn due(
         &self,
         lane: &Lane,

@@ -30,7 +30,7 @@ const RESTS_FROM: u32 = 3;
 const FIRST_REST: Duration = Duration::from_millis(100);
 const GONE: &str = "the receiver answered 410 Gone";
 
-/// When endpoints are suspended, probed and rested.
+/// Rules by which endpoints are suspended, probed and paused between attempts.
 #[derive(Clone, Debug)]
 pub struct Rules {
     suspend_after: u32,
@@ -39,11 +39,11 @@ pub struct Rules {
     max_rest: Duration,
 }
 
-/// What the owner of an endpoint should hear of.
+/// Change that the owner of an endpoint should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Suspended,
-    /// It answers again: what waits for it goes out.
+    /// It answers again: its waiting deliveries are sent.
     Released,
     /// By 410, until its owner resumes it.
     Paused,
@@ -59,7 +59,7 @@ impl Rules {
         }
     }
 
-    /// What an attempt makes of an endpoint's health.
+    /// Returns the health of an endpoint after an attempt.
     pub fn judge(
         &self,
         mut health: EndpointHealth,
@@ -146,7 +146,7 @@ impl Rules {
         }
     }
 
-    /// When a suspended endpoint is probed next.
+    /// Returns when a suspended endpoint is probed next.
     pub fn probe_at(&self, health: &EndpointHealth, now_ms: i64) -> i64 {
         match health.next_probe_at {
             Some(at) if at <= after(now_ms, self.probe_every) => at,
@@ -165,7 +165,7 @@ pub fn noted(mut health: EndpointHealth, ending: AttemptResult, ended_at: i64) -
     health
 }
 
-/// Whether one attempt at a time is enough for it.
+/// Returns whether it gets one attempt at a time only.
 pub fn is_failing(health: &EndpointHealth) -> bool {
     health.consecutive_failures > 0
 }

@@ -64,7 +64,7 @@ use crate::{
 
 /// A lease is this much longer than the longest attempt, for the outcome to be recorded.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
-/// What the end of the service waits for outcomes to be recorded, after the longest attempt.
+/// Longest wait of the service's end for outcomes to be recorded, after the longest attempt.
 const STOP_MARGIN: Duration = Duration::from_secs(3);
 
 /// The handle of webhooks for the façade. Clones share it; it exists before the actor runs.
@@ -74,17 +74,17 @@ pub struct Webhooks {
     handle: ActorHandle<Sender>,
 }
 
-/// What survives the actor.
+/// State that survives the actor.
 struct WebhookServices {
     settings: WebhookSettings,
     store: Store,
     carrier: Arc<dyn Carrier>,
     schedule: RetrySchedule,
     clock: SystemClock,
-    /// Of this process's leases.
+    /// Owner of this process's leases.
     owner: Uuid,
     counters: WebhookCounters,
-    /// How many actors of this process there have been.
+    /// Number of actors of this process so far.
     incarnation: AtomicU64,
     /// An actor of this process has noted what earlier ones left.
     has_started: AtomicBool,
@@ -152,7 +152,7 @@ impl Webhooks {
         self.services.clock.now_ms()
     }
 
-    /// What was done since the start, and what is in flight.
+    /// Returns the counts since the start, and the attempts in flight.
     pub fn statistics(&self) -> WebhookStatistics {
         self.services.counters.read()
     }

@@ -1,4 +1,4 @@
-//! What is kept of an answer to show to the endpoint's owner: the beginning of a text, and nothing of a secret. Pure.
+//! Preview of an answer for the endpoint's owner: the beginning of a text, and nothing of a secret. Pure.
 
 use sluice_store::webhooks::MOST_PREVIEW_CHARACTERS;
 

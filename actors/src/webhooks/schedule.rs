@@ -1,4 +1,4 @@
-//! When a delivery is tried next: the schedule of pauses, `Retry-After`, and what has no schedule. Pure.
+//! Time of the next attempt: the schedule of pauses, `Retry-After`, and attempts without a schedule. Pure.
 //!
 //! - A failure waits for the schedule's next pause, ±20 % so that deliveries of one outage do not come back together. After
 //!   the last pause's attempt the delivery has failed.
@@ -23,27 +23,27 @@ const DATE_FORMS: [&str; 3] = [
     "%a %b %e %H:%M:%S %Y",
 ];
 
-/// How an attempt ended, as far as anything is decided by it.
+/// End of an attempt, as far as decisions depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
     /// 2xx.
     Success,
     Failure {
-        /// What the receiver asked for.
+        /// Pause that the receiver asked for.
         retry_after: Option<Duration>,
     },
     /// 410: the receiver wants nothing any more.
     Gone,
 }
 
-/// What an attempt was for.
+/// Purpose of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// After so many failures that climbed the schedule.
     Delivery { failures: u32 },
-    /// Whether a suspended endpoint answers again.
+    /// Probes whether a suspended endpoint answers again.
     Probe,
-    /// One attempt that someone asked for.
+    /// A single attempt on request.
     Replay,
 }
 
@@ -72,7 +72,7 @@ impl RetrySchedule {
         longest.mul_f64(1.0 + SPREAD).max(self.max_retry_after)
     }
 
-    /// What becomes of a delivery. `draw`: a random number from 0 up to 1.
+    /// Returns the next state of a delivery. `draw`: a random number from 0 up to 1.
     pub fn next(&self, purpose: Purpose, ending: AttemptResult, ended_at: i64, draw: f64) -> Next {
         match (ending, purpose) {
             (AttemptResult::Success, _) => Next::Delivered,

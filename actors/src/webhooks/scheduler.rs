@@ -1,4 +1,4 @@
-//! Who may have how many attempts: bounds in all, for one endpoint and for those in trouble, and turns between them. Pure.
+//! Bounds on attempts: in all, for one endpoint and for failing ones, and turns between them. Pure.
 //!
 //! - At most `max_in_flight` in all and `max_per_endpoint` for one endpoint.
 //! - An endpoint in trouble (its last attempt failed, or one runs for long) has one at a time, and all such endpoints
@@ -39,14 +39,14 @@ pub struct Load {
     pub in_trouble: usize,
 }
 
-/// Whose turn it is. One entry for each endpoint that was seen last time.
+/// Turns of the endpoints: one entry for each that was seen last time.
 #[derive(Debug, Default)]
 pub struct Scheduler {
     served: HashMap<Uuid, u64>,
     turn: u64,
 }
 
-/// What an endpoint may have now.
+/// Attempts that an endpoint may have now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub endpoint_id: Uuid,

@@ -254,10 +254,10 @@ async fn look(services: &WebhookServices, receivers: &[Uuid]) -> Result<Vec<Lane
     webhooks::lanes(&mut db, receivers).await
 }
 
-/// What was put right of a predecessor, at most [`INTERRUPT_ROWS`] deliveries.
+/// Repairs of a predecessor's work, at most [`INTERRUPT_ROWS`] deliveries.
 struct Recovered {
     interrupted: u64,
-    /// Due times of another clock, of which a process that goes on has none: its own clock never goes back.
+    /// Due times of another clock, of which a running process has none: its own clock never goes back.
     mended: u64,
 }
 
@@ -286,7 +286,7 @@ async fn recover(services: &WebhookServices) -> Result<Recovered, Error> {
         .await
 }
 
-/// What a turn has written.
+/// Writes of a turn.
 struct Done {
     claimed: Vec<Claimed>,
     /// Outcomes that the plan did not know of, recorded with it: the first ones of the reports.
@@ -445,7 +445,7 @@ impl Message<Scan> for Sender {
     }
 }
 
-/// How much of a predecessor's was put right.
+/// Number of a predecessor's deliveries that were repaired.
 struct Interrupted(u64, Result<Recovered, Error>);
 
 impl Message<Interrupted> for Sender {

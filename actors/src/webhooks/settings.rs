@@ -41,13 +41,13 @@ pub struct WebhookSettings {
     /// The longest rest of a failing endpoint before its next attempt.
     #[serde(with = "duration")]
     pub max_rest: Duration,
-    /// How long both secrets sign after a rotation.
+    /// Time for which both secrets sign after a rotation.
     #[serde(with = "duration")]
     pub secret_overlap: Duration,
     /// Bytes of an answer that are read.
     #[serde(with = "size")]
     pub max_answer: ByteSize,
-    /// How long events and their ended deliveries are kept ...
+    /// Time for which events and their ended deliveries are kept ...
     #[serde(with = "duration")]
     pub keep: Duration,
     /// ... and how many bytes of them.

@@ -17,15 +17,15 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use sluice_store::credentials;
 
-/// What a secret begins with.
+/// Prefix of secrets.
 pub const SECRET_PREFIX: &str = "whsec_";
-/// How far a signature's time may be from the receiver's clock: what receivers' libraries take unless told otherwise.
+/// Largest distance of a signature's time from the receiver's clock: the default of receivers' libraries.
 pub const DEFAULT_TOLERANCE_S: u64 = 300;
 
-/// Where the service's form stands.
+/// Header of the service's form.
 pub const SIGNATURE_HEADER: &str = "service-signature";
 
-/// Why a receiver does not believe a delivery.
+/// Reason why a receiver does not accept a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
     #[error("the signature header is not of the form t=<Unix seconds>,v1=<hash>")]
@@ -312,7 +312,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the body, each of the secrets in force verifies, and no other.
+        /// For any body, each of the secrets in force verifies, and no other.
         #[test]
         fn each_secret_in_force_verifies(
             secrets in prop::collection::vec(secret(), 1..=3),
@@ -332,7 +332,7 @@ mod tests {
             prop_assert_eq!(standard.split(' ').count(), secrets.len());
         }
 
-        /// One bit of the body more or less, and it is another delivery.
+        /// A body with one changed bit is another delivery.
         #[test]
         fn a_changed_body_is_refused(
             body in prop::collection::vec(any::<u8>(), 1..600),

@@ -175,7 +175,8 @@ fn a_receiver_that_is_down_for_two_hours_gets_everything_in_order() {
     });
 }
 
-/// Of a receiver that fails for ever, with a schedule that ends before it is suspended, the deliveries fail after the schedule.
+/// With a receiver that fails for ever, and a schedule that ends before it is suspended, the deliveries fail after the
+/// schedule.
 #[test]
 fn a_delivery_climbs_the_whole_ladder() {
     each_seed(20, |seed| {

@@ -47,7 +47,7 @@ struct Fake {
     most_in_flight: AtomicUsize,
     /// Posts to `wait` and `going` take a permit.
     permits: Semaphore,
-    /// What `moody` does.
+    /// State of `moody`.
     is_down: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! What goes from node to node: where bytes lie and what is known of them, never the bytes.
+//! The buffer that is passed from node to node: the place and the facts of its bytes, never the bytes.
 
 use std::{fs::File, sync::Arc};
 
@@ -25,11 +25,11 @@ pub(super) struct Buffer {
     pub(super) place: Place,
     /// Once it was opened.
     file: Option<Arc<File>>,
-    /// A worker was asked for its dimensions; they are unknown nevertheless when it could not tell.
+    /// A worker was asked for its dimensions; they stay unknown when it had none.
     is_inspected: bool,
 }
 
-/// Where the bytes lie.
+/// Place of the bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// A blob that a row names.
@@ -52,7 +52,7 @@ impl Place {
 }
 
 impl Buffer {
-    /// What a run begins with. `Error::NotFound` when it has expired.
+    /// Returns the input of a run. `Error::NotFound` when it has expired.
     pub(super) fn input(run: &Run) -> Result<Self, StoreError> {
         let blob = run.input_blob.ok_or(StoreError::NotFound("input"))?;
         Ok(Self {
@@ -68,7 +68,7 @@ impl Buffer {
         })
     }
 
-    /// What a journalled step made; `None` when it is gone or differs.
+    /// Returns the result of a journalled step; `None` when it is gone or differs.
     pub(super) async fn journalled(
         services: &WorkflowServices,
         run: &Run,
@@ -104,7 +104,7 @@ impl Buffer {
         }))
     }
 
-    /// What an operation made; `file` is the one at its place, opened.
+    /// Makes a buffer of an operation's result; `file` is the one at its place, opened.
     pub(super) fn made(
         filename: String,
         format: Format,
@@ -143,7 +143,7 @@ impl Buffer {
         Ok(file)
     }
 
-    /// As an operation reads it.
+    /// Opens it for an operation.
     pub(super) async fn source(
         &mut self,
         services: &WorkflowServices,
@@ -153,13 +153,13 @@ impl Buffer {
         Ok((OperationInput::new(format, self.filename.clone()), file))
     }
 
-    /// Of one picture, where they are known.
+    /// Pixels of one frame, where they are known.
     pub(super) fn pixels(&self) -> Option<u64> {
         let (width, height) = self.width.zip(self.height)?;
         Some(u64::from(width) * u64::from(height))
     }
 
-    /// Whether only a worker can tell its width, height and duration, and was not asked yet.
+    /// Returns whether only a worker can find its width, height and duration, and was not asked yet.
     pub(super) fn is_unmeasured(&self) -> bool {
         let is_timed =
             Format::from_mime(&self.mime).is_some_and(|format| format.class().is_timed());
@@ -170,14 +170,14 @@ impl Buffer {
         !is_known && !self.is_inspected
     }
 
-    /// A worker told its size as shown and how long it lasts, or could not.
+    /// Takes the size as shown and the duration that a worker found, or that it found none.
     pub(super) fn measured(&mut self, facts: files::Facts) {
         (self.width, self.height) = (facts.width, facts.height);
         self.duration_ms = facts.duration_ms;
         self.is_inspected = true;
     }
 
-    /// What conditions look at.
+    /// Returns the facts for conditions.
     pub(super) fn facts(&self, run: &Run) -> Facts {
         Facts {
             mime: Some(self.mime.clone()),
@@ -199,7 +199,7 @@ impl Buffer {
         }
     }
 
-    /// As the journal has what a step made.
+    /// Returns the journal's form of a step's result.
     pub(super) fn journal(&self) -> Option<StepOutput> {
         let (place, sha256) = match &self.place {
             Place::Scratch(scratched) => (JournalledPlace::Scratch, scratched.sha256),

@@ -1,4 +1,4 @@
-//! One transaction of a run's owner: what it did since the last one, and perhaps the run's end.
+//! A transaction of a run's owner: its work since the last one, and perhaps the run's end.
 
 use std::sync::Arc;
 
@@ -35,22 +35,22 @@ pub(super) struct Change {
 /// A file that a storage step makes.
 #[derive(Clone, Debug)]
 pub(super) struct StoredFile {
-    /// Which one of the change's steps stores it.
+    /// Index of the change's step that stores it.
     pub(super) step: usize,
     pub(super) file: NewFile,
-    /// What made it, for its lineage.
+    /// Operation that made it, for its lineage.
     pub(super) made_by: Value,
 }
 
 /// A video stream that a step makes.
 #[derive(Clone, Debug)]
 pub(super) struct NewVideoStream {
-    /// Which one of the change's steps makes it.
+    /// Index of the change's step that makes it.
     pub(super) step: usize,
     pub(super) stream: NewStream,
 }
 
-/// How the run ends.
+/// End of a run.
 #[derive(Clone)]
 pub(super) enum RunEnding {
     Completed {
@@ -58,7 +58,7 @@ pub(super) enum RunEnding {
         /// Its last buffer, of a run that stored none, and what made it.
         output: Option<(NewOutput, Value)>,
         left_out: Vec<Step>,
-        /// Where a webhook step sends the event besides; `None`: the run came by no webhook step.
+        /// Addresses to which webhook steps send the event besides; `None`: the run passed no webhook step.
         addresses: Option<Vec<String>>,
     },
     Failed {
@@ -71,7 +71,7 @@ pub(super) enum RunEnding {
     },
 }
 
-/// What a change came to.
+/// Result of a change.
 pub(super) struct Changed {
     /// The run, when it has ended.
     pub(super) ended: Option<Run>,
@@ -206,7 +206,7 @@ fn used_up(used: u64) -> Error {
     ))
 }
 
-/// What made a file that came out of a run, for its lineage: the run, and the operations that were done.
+/// Returns the origin of a file that a run made, for its lineage: the run, and the operations that were done.
 pub(super) fn made_by(run: &Run, operations: Vec<Value>) -> Value {
     json!({
         "tool": "workflow",

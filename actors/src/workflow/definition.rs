@@ -56,8 +56,8 @@ pub(super) fn journalled(definition: &Definition, steps: &[Step]) -> Result<Path
     Ok(path)
 }
 
-/// How many of the first steps would be done in the same way by another definition: the same nodes with the same
-/// configuration, and branches that ask the same. None behind another gate, which no one has passed.
+/// Returns how many of the first steps another definition would do in the same way: the same nodes with the same
+/// configuration, and branches with the same conditions. None behind another gate, which was not passed.
 pub(super) fn kept(ran: &Definition, current: &Definition, steps: &[Step]) -> usize {
     if ran.gate != current.gate {
         return 0;

@@ -1,4 +1,4 @@
-//! What a run's end is told as, in the transaction that ends it.
+//! Events of a run's end, in the transaction that ends it.
 
 use sluice_store::{
     Error, Tx,
@@ -7,7 +7,7 @@ use sluice_store::{
 
 use crate::events::{self, Event, RunOutput, WorkflowCompleted, WorkflowFailed, error_text};
 
-/// The run has completed and came by a webhook step: it is told to those who subscribe, and to the addresses of its own.
+/// Emits that the run has completed and passed a webhook step: to the subscribers, and to the addresses of its own.
 pub(super) async fn completed(
     tx: &mut Tx<'_>,
     run: &Run,

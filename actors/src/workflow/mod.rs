@@ -1,8 +1,9 @@
 //! Workflow runs: one actor per run under a registry, rows and leases as the truth.
 //!
-//! A run is committed first, with its charge and its input, and then announced; callers that wait for it waits for its row, and
-//! only hears of changes sooner through what its owner publishes. A client that goes away does not lose the run. Every verb
-//! that ends a run tells it in its own transaction, and the store admits the next one of the workflow there.
+//! A run is committed first, with its charge and its input, and then announced; a caller that waits for it waits for
+//! its row, and learns of changes sooner through its owner's progress. A client that goes away does not lose the run.
+//! Every verb that ends a run emits its event in the same transaction, and the store admits the next run of the
+//! workflow there.
 
 mod buffer;
 mod change;
@@ -71,7 +72,7 @@ pub struct Workflows {
     services: Arc<WorkflowServices>,
 }
 
-/// What all runs share.
+/// State that all runs share.
 struct WorkflowServices {
     settings: WorkflowSettings,
     store: Store,
@@ -130,7 +131,7 @@ pub struct Request {
     pub trigger: Trigger,
     /// Interactive when someone waits.
     pub lane: Lane,
-    /// How the file came in, for conditions.
+    /// Source of the file, for conditions.
     pub upload_source: String,
     pub input: RunInput,
     /// The stored file that the input is, and its generation; 0 for an upload.
@@ -139,7 +140,7 @@ pub struct Request {
     pub allowance: Allowance,
 }
 
-/// Which version a run that is tried again does.
+/// Version that a retried run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryVersion {
     /// The one that it did.
@@ -280,7 +281,7 @@ impl Workflows {
                 })
             })
             .await?;
-        // Anyone who asked may leave: the others are cancelled, and told, all the same.
+        // The caller may leave: the others are cancelled, and their events sent, all the same.
         let rest = tokio::spawn(self.clone().cancel_deleted(id, cancelled));
         let _ = rest.await;
         Ok(())
@@ -381,12 +382,12 @@ impl Workflows {
         self.services.followers.follow(id)
     }
 
-    /// Why no run with a media step would get anywhere at present, in words for the operator.
+    /// Returns why no run with a media step would make progress at present, in words for the operator.
     pub fn refused(&self) -> Option<String> {
         self.services.workers.refused()
     }
 
-    /// What has come of runs since the start.
+    /// Returns the counts of runs since the start.
     pub fn counts(&self) -> RunTotals {
         self.services.counters.now()
     }
@@ -462,7 +463,7 @@ impl Subsystem for Workflows {
     }
 }
 
-/// Makes the runs that a file begins, and tells of those that failed at once.
+/// Makes the runs that a file triggers, and emits the events of those that failed at once.
 async fn trigger(
     tx: &mut Tx<'_>,
     file: &File,

@@ -27,7 +27,7 @@ use crate::{
 /// The field of a watermark's own image: the id of a stored file.
 const MARK: &str = "watermarkFile";
 
-/// Where the result goes.
+/// Destination of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
     /// The run's scratch folder, at that position of the path.
@@ -73,7 +73,7 @@ pub(super) async fn perform(
     Ok(Buffer::made(filename, format, &facts, place, file))
 }
 
-/// The facts of the buffer, as `inspect` tells them, and what conditions ask of them.
+/// Returns the facts of the buffer as `inspect` shows them, and those that conditions use.
 pub(super) async fn inspect(
     services: &WorkflowServices,
     run: &Run,
@@ -91,7 +91,7 @@ pub(super) async fn inspect(
     Ok((done.facts(), facts))
 }
 
-/// What a task makes beside its first result is let go: a node passes on one file.
+/// Takes the first result of a task; a node passes on one file.
 async fn task_done(
     services: &WorkflowServices,
     run: &Run,

@@ -22,7 +22,7 @@ pub(super) fn count(nodes: usize) -> u32 {
     u32::try_from(nodes).unwrap_or(u32::MAX)
 }
 
-/// Why a run goes no further.
+/// Reason why a run goes no further.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PathEnd<'a> {
     /// Nothing follows.
@@ -49,7 +49,7 @@ impl Path {
         self.visits.truncate(position);
     }
 
-    /// How many nodes are done; the position of the next one.
+    /// Returns the number of finished nodes: the position of the next one.
     pub(super) fn len(&self) -> usize {
         self.visits.len()
     }
@@ -66,7 +66,7 @@ impl Path {
         }
     }
 
-    /// How many nodes the path has as far as it is known: up to its end or the next branch.
+    /// Returns how many nodes the path has as far as it is known: up to its end or the next branch.
     pub(super) fn known_len(&self, definition: &Definition) -> usize {
         let ahead = self
             .next(definition)
@@ -74,7 +74,7 @@ impl Path {
         self.len() + ahead
     }
 
-    /// Whether a node of that sort is done.
+    /// Returns whether a node of that sort is done.
     pub(super) fn has(&self, definition: &Definition, is_sort: fn(&Kind) -> bool) -> bool {
         self.nodes(definition).any(|node| is_sort(&node.kind))
     }
@@ -136,7 +136,7 @@ impl Path {
             .collect()
     }
 
-    /// What lies behind the edges that its branches did not take, the last branch first: it is the nearest.
+    /// Returns the paths behind the edges that its branches did not take, the last branch first: it is the nearest.
     fn other_paths<'d>(&self, definition: &'d Definition) -> Vec<OtherPath<'d>> {
         let mut others = Vec::new();
         for visit in self.visits.iter().rev() {

@@ -1,4 +1,4 @@
-//! How far runs are, for those who wait or follow, and what has come of them, for metrics.
+//! Progress of runs, for callers that wait or follow, and their results, for metrics.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::durable::{
     progress_channels::Report,
 };
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
     pub status: RunStatus,
@@ -28,14 +28,14 @@ pub struct RunProgress {
     pub steps_total: u32,
     /// The title of the node that it is at.
     pub current: Option<Arc<str>>,
-    /// How much of that node is done, of 100, once it has told.
+    /// Per cent of that node that are done, once it has reported.
     pub step_percent: Option<u8>,
     /// Its place in the queue of the workers, while it waits there; 1 is next.
     pub queue_place: Option<u32>,
 }
 
 impl RunProgress {
-    /// Of a run that is worked on.
+    /// Returns the progress of a running run.
     pub(super) fn in_flight(definition: &sluice_media::workflow::Definition, path: &Path) -> Self {
         Self {
             status: RunStatus::Processing,
@@ -47,7 +47,7 @@ impl RunProgress {
         }
     }
 
-    /// Of a run that waits or has ended, after that many nodes.
+    /// Returns the progress of a run that waits or has ended, after that many nodes.
     pub(super) fn at_rest(run: &Run, steps_done: usize) -> Self {
         Self {
             status: run.status,
@@ -68,7 +68,8 @@ impl Report for RunProgress {
         if run.status != RunStatus::Processing {
             return Ok(Self::at_rest(&run, steps.len()));
         }
-        // Neither can be told of a definition that this version does not read, or of a journal that a retry has just begun again.
+        // Neither is known of a definition that this version does not read, or of a journal that a retry has just begun
+        // again.
         let told = match definition::load(&mut reader, &run).await {
             Ok(definition) => definition::journalled(&definition, &steps)
                 .map(|path| Self::in_flight(&definition, &path)),
@@ -112,7 +113,7 @@ pub struct RunTotals {
     /// Worked on at this moment.
     pub active: usize,
     pub completed: u64,
-    /// Of them, those whose upload did not meet the gate.
+    /// Those of them whose upload did not meet the gate.
     pub turned_away: u64,
     pub cancelled: u64,
     /// By error code.

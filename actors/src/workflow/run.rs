@@ -53,7 +53,7 @@ use crate::durable::{
     step_error::{OwnerError, StepError, code_of},
 };
 
-/// Bytes of JSON that the inspections of a run may tell in its log, together; what exceeds them is left out.
+/// Most bytes of JSON that the inspections of a run may add to its log, together; the rest is left out.
 const MOST_FACTS: usize = 256 << 10;
 
 /// The actor of one run.
@@ -88,7 +88,7 @@ impl RowTask for RunTask {
     }
 }
 
-/// Why a traversal does not come to its end.
+/// Reason why a traversal does not come to its end.
 enum RunError {
     /// The node that comes next has failed.
     Failed(StepFailure),
@@ -110,7 +110,7 @@ impl From<OwnerError> for RunError {
     }
 }
 
-/// What is wrong with a step, for people and for programs.
+/// Failure of a step, for people and for programs.
 #[derive(Clone, Debug)]
 struct StepFailure {
     code: String,
@@ -135,14 +135,14 @@ struct RunTraversal<'s> {
     definition: Arc<Definition>,
     path: Path,
     buffer: Buffer,
-    /// When the present step began.
+    /// Start of the present step.
     began_at: i64,
     /// Bytes of facts that the log has room for.
     facts_left: usize,
     unwritten: PendingChange,
 }
 
-/// What the next change writes.
+/// Content of the next change.
 #[derive(Default)]
 struct PendingChange {
     steps: Vec<Step>,
@@ -153,7 +153,7 @@ struct PendingChange {
     cast: Option<NewVideoStream>,
 }
 
-/// What is to be said of a step that was done.
+/// Log entry of a finished step.
 #[derive(Default)]
 struct StepNote {
     message: String,
@@ -213,8 +213,8 @@ impl RunTraversal<'_> {
         Ok(())
     }
 
-    /// What comes before a step that takes its time: a file that was stored is written down first, a service that stops is
-    /// obeyed, and anyone who follows hears where the run is.
+    /// Prepares a step that takes its time: a stored file is written to the database first, a stopping service is
+    /// obeyed, and followers get the run's position.
     async fn prepare(&mut self, node: &Node) -> Result<(), RunError> {
         let measures = |needs: bool| needs && self.buffer.is_unmeasured();
         let (is_long, is_operation) = match &node.kind {
@@ -318,7 +318,7 @@ impl RunTraversal<'_> {
         Ok(told)
     }
 
-    /// What the log has of an inspection.
+    /// Returns the log entry of an inspection.
     fn told(&mut self, facts: serde_json::Value) -> StepNote {
         match self.facts_left.checked_sub(facts.to_string().len()) {
             Some(left) => {
@@ -335,7 +335,7 @@ impl RunTraversal<'_> {
         }
     }
 
-    /// Finds out width, height and duration, if a worker can tell them and was not asked before.
+    /// Finds width, height and duration, if a worker can and was not asked before.
     async fn measure(&mut self) -> Result<(), StepError> {
         if !self.buffer.is_unmeasured() {
             return Ok(());
@@ -355,7 +355,8 @@ impl RunTraversal<'_> {
         Ok(group.is_met(&self.buffer.facts(&self.run)))
     }
 
-    /// Where the result of an operation goes: whether it is kept next, with nothing but names and webhooks between.
+    /// Returns the destination of an operation's result: whether it is kept next, with nothing but names and webhooks
+    /// between.
     fn destination(&self, node: &Node) -> Destination {
         let definition = &self.definition;
         let mut at = definition.next(&node.id, None);
@@ -418,14 +419,14 @@ impl RunTraversal<'_> {
         }
     }
 
-    /// Of the node that comes next.
+    /// Returns the position of the next node.
     fn position(&self) -> u32 {
         count(self.path.len())
     }
 }
 
-/// The watchdog of a step: one that hangs fails, whatever it hangs on. As long as tasks end in the workers, or tell how far they
-/// are, it may be waiting for its turn there; once it has it, the workers bound it themselves.
+/// Runs the watchdog of a step: one that hangs fails, whatever it hangs on. As long as tasks end in the workers, or
+/// report progress, it may be waiting for its turn there; once it has it, the workers bound it themselves.
 async fn in_time<T>(
     services: &WorkflowServices,
     step: impl Future<Output = Result<T, StepError>>,

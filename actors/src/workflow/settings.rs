@@ -17,7 +17,7 @@ pub struct WorkflowSettings {
     pub max_definition: ByteSize,
     /// Versions of a workflow that are kept besides those that runs name.
     pub keep_versions: usize,
-    /// After this a waiting request is answered 202 and the run goes on.
+    /// After this a waiting request is answered 202 and the run continues.
     #[serde(with = "duration")]
     pub inline_wait: Duration,
     /// Runs under way, in all and of one workflow; others wait as rows.
@@ -25,18 +25,18 @@ pub struct WorkflowSettings {
     pub max_active_per_workflow: usize,
     /// Runs of one account that wait.
     pub max_queued: usize,
-    /// How long a lease lasts without a heartbeat.
+    /// Time for which a lease lasts without a heartbeat.
     #[serde(with = "duration")]
     pub lease: Duration,
-    /// A step that goes on longer while nothing ends in the workers has failed.
+    /// A step that takes longer while nothing ends in the workers has failed.
     #[serde(with = "duration")]
     pub step_timeout: Duration,
     /// Files of this generation still start workflows: 0 is an upload, 1 what a run stored that an upload began …
     pub max_generation: u32,
-    /// How long inputs and outputs are kept: outputs can be downloaded, and failed runs tried again.
+    /// Time for which inputs and outputs are kept: outputs can be downloaded, and failed runs tried again.
     #[serde(with = "duration")]
     pub keep_results: Duration,
-    /// How long ended runs stay in the history.
+    /// Time for which ended runs stay in the history.
     #[serde(with = "duration")]
     pub keep_runs: Duration,
     /// Clients that may follow runs (SSE) at a time.

@@ -1,4 +1,4 @@
-//! What is known of a clip without decoding it.
+//! Facts of a clip without decoding it.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ pub struct MediaFacts {
     /// The container in the words of the field: `MP4`, `Matroska`, `MPEG-TS` …
     pub container: String,
     pub duration_ms: Option<u64>,
-    /// Of the whole file, in bits per second.
+    /// Bit rate of the whole file, in bits per second.
     pub bitrate: Option<u64>,
-    /// Whether a place in it can be sought.
+    /// True when it can be sought.
     pub seekable: bool,
     pub video: Vec<VideoTrack>,
     pub audio: Vec<AudioTrack>,
     pub subtitles: Vec<SubtitleTrack>,
-    /// How many recordings follow one another in a chained Ogg file, whose tracks are those of the first; `None`: it is one.
+    /// Number of recordings that follow one another in a chained Ogg file, whose tracks are those of the first; `None`:
+    /// it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<u32>,
     /// Title, artist, encoder …: bounded in number and length; never a position.
@@ -34,7 +35,7 @@ impl MediaFacts {
         self.video.iter().find(|track| !track.is_cover)
     }
 
-    /// The track that is heard.
+    /// Returns the track that is played.
     pub fn audio_track(&self) -> Option<&AudioTrack> {
         self.audio.first()
     }
@@ -52,7 +53,7 @@ pub struct VideoTrack {
     pub codec: String,
     pub profile: Option<String>,
     pub level: Option<String>,
-    /// As coded, in pixels.
+    /// Coded size, in pixels.
     pub width: u32,
     pub height: u32,
     /// Degrees clockwise by which a player turns it: 0, 90, 180 or 270.

@@ -17,7 +17,7 @@ const STANDARD: &[u32] = &[360, 480, 720];
 const HD: &[u32] = &[360, 480, 720, 1080];
 const ALL: &[u32] = &[360, 480, 720, 1080, 1440, 2160];
 
-/// What an encoder takes at least, in pixels across or down.
+/// Least side that an encoder takes, in pixels.
 const LEAST_SIDE: u32 = 16;
 /// Heights and bits per second that an asset's own renditions may ask for.
 pub const HEIGHTS: std::ops::RangeInclusive<u32> = 90..=4_320;
@@ -45,7 +45,7 @@ const BITRATE_OF_PIXELS: &[(f64, f64)] = &[
     (3_840.0 * 2_160.0, 16_000e3),
 ];
 
-/// Which renditions an asset should have.
+/// Selection of an asset's renditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
@@ -58,7 +58,7 @@ pub enum Profile {
     Custom(Vec<Rung>),
 }
 
-/// One rendition that was asked for.
+/// A requested rendition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
     /// Pixels of the short edge.
@@ -130,7 +130,7 @@ impl Profile {
         }
     }
 
-    /// What it asks for of a source with this short edge, in any order, and perhaps above it.
+    /// Returns the renditions for a source with this short edge, in any order, and perhaps above it.
     fn rungs(&self, short: u32) -> Vec<Rung> {
         let of = |heights: &[u32]| {
             let rung = |&height| Rung {
@@ -161,7 +161,7 @@ fn up_to_source(short: u32) -> Vec<u32> {
     heights
 }
 
-/// What is to be made of a clip.
+/// Plan of a clip's renditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderPlan {
     pub ladder: Ladder,
@@ -315,8 +315,8 @@ fn at_30(pixels: f64) -> f64 {
     few * (many / few).powf(share)
 }
 
-/// Whether the source's own units can be the rendition: H.264 that every player takes, upright, of that very size, and
-/// not above its bit rate. Whether its key frames come often enough is seen by anyone who reads it.
+/// Returns whether the source's own units can be the rendition: H.264 that every player takes, upright, of that very
+/// size, and not above its bit rate. Its reader checks whether its key frames come often enough.
 fn fits(track: &VideoTrack, facts: &MediaFacts, rung: &LadderVideo) -> bool {
     let is_common = track.codec == "h264"
         && track.bits_per_sample.is_none_or(|bits| bits == 8)
@@ -373,7 +373,7 @@ pub fn rate(track: &VideoTrack) -> (u32, u32) {
     }
 }
 
-/// How frames are grouped.
+/// Grouping of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
     /// Frames from one key frame to the next.
@@ -396,7 +396,7 @@ pub fn groups(rate: (u32, u32), segment_duration_s: u32) -> Groups {
     }
 }
 
-/// Where segments of encoded frames begin.
+/// Returns where segments of encoded frames begin.
 pub fn cuts(rate: (u32, u32), segment_duration_s: u32) -> SegmentBoundaries {
     let groups = groups(rate, segment_duration_s);
     SegmentBoundaries::Even {

@@ -1,4 +1,4 @@
-//! Video and audio as data: what is known of a clip, what a worker is asked to do with it, what it tells meanwhile.
+//! Video and audio as data: the facts of a clip, the task of a worker, and its reports.
 //!
 //! Nothing here decodes. The codecs are in `worker/src/av`; which of them a request needs is decided here.
 

@@ -1,4 +1,4 @@
-//! What becomes of each track of a clip: copied as it is coded, re-encoded, or left out. Pure.
+//! Strategy of each track of a clip: copied as it is coded, re-encoded, or left out. Pure.
 //!
 //! A track is copied when the container takes its codec and nothing asks for a change; an exact cut is a change, since
 //! groups of frames and audio frames do not begin where it does.
@@ -15,10 +15,10 @@ use crate::{
 pub use audio::{AudioCodec, AudioEncoding};
 pub use shape::{CropOffsets, Shape};
 
-/// What is done with a clip's tracks.
+/// Strategy of a clip's tracks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// One of [`CONTAINERS`].
+    /// Container of [`CONTAINERS`].
     pub format: Format,
     /// `None`: without frames, or there are none.
     pub video: Option<Strategy<VideoEncoding>>,
@@ -26,7 +26,7 @@ pub struct Plan {
     pub audio: Option<Strategy<AudioEncoding>>,
 }
 
-/// How a track comes into the result.
+/// Strategy of a track.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strategy<Encoding> {
     Copy,
@@ -42,7 +42,7 @@ impl<Encoding> Strategy<Encoding> {
     }
 }
 
-/// How frames are encoded.
+/// Encoding of frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VideoEncoding {
     pub codec: VideoCodec,
@@ -68,7 +68,7 @@ struct Container {
     format: Format,
     video: &'static [&'static str],
     audio: &'static [&'static str],
-    /// Whether a copied track keeps the word that it is to be turned.
+    /// True when a copied track keeps its rotation mark.
     keeps_rotation: bool,
 }
 
@@ -169,7 +169,7 @@ pub fn plan(facts: &MediaFacts, asked: &Transcode) -> Result<Plan, Failure> {
 }
 
 impl Plan {
-    /// Whether a cut begins at a key frame rather than exactly: frames that are copied can begin nowhere else.
+    /// Returns whether a cut begins at a key frame rather than exactly: copied frames can begin nowhere else.
     pub fn begins_at_key(&self) -> bool {
         matches!(
             (&self.video, &self.audio),
@@ -232,7 +232,7 @@ fn nothing_left(facts: &MediaFacts, asked: &Transcode, takes_video_frames: bool)
     Failure::new(FailureCode::Impossible, why)
 }
 
-/// Whether frames may be coded in another order than they are shown in. AVI has no times for those.
+/// Returns whether frames may be coded in another order than they are shown in. AVI has no times for those.
 fn is_reordered(track: &VideoTrack) -> bool {
     matches!(track.codec.as_str(), "h264" | "hevc" | "mpeg4")
 }

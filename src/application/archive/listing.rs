@@ -1,4 +1,4 @@
-//! What an archive is of: all that lies in a folder at one moment.
+//! The entries of an archive: everything in a folder at one moment.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use crate::application::{archive::places::Memory, context::AppState, error::ApiError};
 
-/// Changes whenever the same list gives other bytes than before, so that no download goes on in another archive.
+/// Version of the layout: changes whenever the same list gives other bytes than before, so that no download continues
+/// in another archive.
 const FORM: &[u8] = b"3";
 /// Entries after which the memory that they take is counted.
 const COUNTED: u32 = 1024;
@@ -35,7 +36,7 @@ impl Listing {
         let _turn = state.archives.turn().await?;
         let mut draft = Draft::new(state, folder_id);
         let mut db = state.store.read().await?;
-        // One more than may be, to tell that there are more.
+        // One more than the bound, to see that there are more.
         let most = draft.max_entries.saturating_add(1);
         let folders = archive::each_subfolder(&mut db, folder_id, most, |folder| {
             until_refused(draft.add_folder(folder))
@@ -150,7 +151,7 @@ impl Draft {
         self.builder.bytes() + size_of_val(self.ids.as_slice())
     }
 
-    /// What is needed until all files are there.
+    /// Bytes of memory until all files are open.
     fn scratch_bytes(&self) -> usize {
         self.folders.capacity() * size_of::<(Uuid, Folder)>()
     }

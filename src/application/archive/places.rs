@@ -1,4 +1,4 @@
-//! How many archives there are at a time, and how much memory for them.
+//! Bounds of the number of archives at a time, and of their memory.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{application::error::ApiError, config};
 
-/// How long a request waits for its turn to list a folder.
+/// Longest wait of a request for its turn to list a folder.
 const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY_AFTER_S: u64 = 5;
 const KIB: u64 = 1024;
@@ -29,7 +29,7 @@ pub(crate) struct ArchiveLimiter {
     max_entries: u32,
 }
 
-/// How many archives each account has; those that have none are not in it.
+/// Number of archives of each account; accounts without one have no entry.
 #[derive(Debug, Default)]
 struct Accounts(Mutex<HashMap<Uuid, usize>>);
 
@@ -98,7 +98,7 @@ impl ArchiveLimiter {
 }
 
 impl Accounts {
-    /// Whether the account had less than `most` archives; it has one more then.
+    /// Counts one more archive of the account and returns true, unless it has `most` already.
     fn enter(&self, account_id: Uuid, most: usize) -> bool {
         let mut counts = self.locked();
         let count = counts.entry(account_id).or_default();

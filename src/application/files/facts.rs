@@ -1,4 +1,4 @@
-//! What a worker finds out about an upload before it becomes a file: its size in pixels and how long it lasts.
+//! Facts that a worker finds about an upload before it becomes a file: its size in pixels and its duration.
 
 use std::{fs::File, sync::Arc, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::application::context::AppState;
 /// Facts are a service, not a condition: an upload does not wait longer for them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The facts of a file of that media type; none when it is neither image, video nor audio, and when no worker can tell in
-/// time.
+/// Returns the facts of a file of that media type; none when it is neither image, video nor audio, or when no worker
+/// answers in time.
 pub(crate) async fn find(state: &AppState, account_id: Uuid, mime_type: &str, file: File) -> Facts {
     let is_measured = |format: &Format| format.is_image() || format.class().is_timed();
     let Some(format) = Format::from_mime(mime_type).filter(is_measured) else {

@@ -1,8 +1,8 @@
-//! What a stored file is said to be: by its bytes where they tell, else by its name, never by the client's word.
+//! Media type of a stored file: by its bytes where they are known, else by its name, never by the client's declaration.
 
 use sluice_media::format::{Class, Format};
 
-/// What nothing is known of.
+/// Media type of unknown bytes.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Types of files that have no signature of their own, or that are archives with a meaning, by extension.

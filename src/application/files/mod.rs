@@ -177,7 +177,7 @@ pub(crate) async fn answer(
     Ok(FileAnswer { file })
 }
 
-/// One file as the API shows it.
+/// Builds the record of one file for the API.
 pub(crate) async fn record_of(
     state: &AppState,
     reached: &Reached,

@@ -38,7 +38,7 @@ pub struct FileRecord {
     download_url: String,
 }
 
-/// What matters in an image, as shares of its width and height.
+/// The point that matters in an image, as shares of its width and height.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, serde::Deserialize, ToSchema)]
 pub struct FocalPoint {
     /// 0 (left) to 1 (right).
@@ -52,7 +52,7 @@ pub struct FileAnswer {
     pub file: FileRecord,
 }
 
-/// What a record needs besides its row.
+/// Everything that a record needs besides its row.
 pub(crate) struct Record<'a> {
     pub state: &'a AppState,
     pub reached: &'a Reached,

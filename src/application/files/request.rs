@@ -1,4 +1,4 @@
-//! What clients ask of files: the query of a list, and the fields of a change.
+//! Requests about files: the query of a list, and the fields of a change.
 
 use serde::Deserialize;
 use sluice_store::{
@@ -27,7 +27,7 @@ const MAX_TAG: usize = 100;
 /// Longest text that is searched for, in bytes.
 const MAX_SEARCH: usize = 255;
 
-/// Which files are wanted.
+/// Query of a list of files.
 #[derive(Debug)]
 pub(crate) struct ListQuery {
     pub filter: Filter,
@@ -115,7 +115,7 @@ pub struct ChangeFile {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Uuid>)]
     folder_id: Option<Option<Uuid>>,
-    /// What crops keep; delivered variants are made again.
+    /// The point that crops keep; delivered variants are made again.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<FocalPoint>)]
     focal_point: Option<Option<FocalPoint>>,

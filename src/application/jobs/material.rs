@@ -51,7 +51,7 @@ impl Material {
         }
     }
 
-    /// What it is, by its bytes.
+    /// Name, and format by its bytes.
     pub(crate) fn source(&self) -> Result<OperationInput, Failure> {
         let head = match self {
             Self::Uploaded(part) => part.spool.head(),
@@ -109,7 +109,7 @@ pub(crate) struct Settled {
     pub source_file_id: Option<Uuid>,
 }
 
-/// Whether an operation can be tried on these files, before anything is charged; looks at their first bytes only.
+/// Checks whether an operation can be done on these files, before anything is charged; reads their first bytes only.
 pub(crate) fn judge(operation: &Operation, files: &[&Material]) -> Result<(), Failure> {
     if operation.is_packing() {
         return Ok(());
@@ -124,7 +124,7 @@ pub(crate) fn judge(operation: &Operation, files: &[&Material]) -> Result<(), Fa
     operation.task(&sources).map(|_| ())
 }
 
-/// Whether an operation on a file stands for many.
+/// Returns whether an operation on a file becomes many operations.
 pub(crate) fn stands_for_many(operation: &Operation, file: &Material) -> bool {
     operation.opens_archives()
         && file

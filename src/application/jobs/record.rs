@@ -46,7 +46,7 @@ pub struct ResultFile {
     pub applied_quality: Option<u8>,
     /// The file it was stored as.
     pub stored_file_id: Option<Uuid>,
-    /// What `inspect` found.
+    /// Facts that `inspect` found.
     #[schema(value_type = Option<Object>)]
     pub facts: Option<Value>,
 }
@@ -102,7 +102,7 @@ pub struct JobRecord {
     pub completed_at: Option<Time>,
 }
 
-/// A job that goes on without its request.
+/// A job that continues without its request.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
@@ -262,7 +262,7 @@ pub(crate) fn errors(items: &[Item]) -> Vec<FileError> {
         .collect()
 }
 
-/// When a result made now or earlier expires; `None` once it has, though its bytes lie about until the janitor comes.
+/// Returns when a result made now or earlier expires; `None` once it has, even if its bytes wait for the sweep.
 fn works_until(expires_at: Option<i64>, keep: Duration, now: i64) -> Option<i64> {
     let later = || now.saturating_add(duration_ms(keep));
     let expires_at = expires_at.unwrap_or_else(later);

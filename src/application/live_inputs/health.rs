@@ -7,19 +7,19 @@ use serde_json::Value;
 use sluice_actors::live::{Health, HealthIssue, InputStatus};
 use utoipa::ToSchema;
 
-/// How a stream does. Without a broadcast `status` is `idle`, lists are empty and the rest is null or 0.
+/// Health of a stream. Without a broadcast `status` is `idle`, lists are empty and the rest is null or 0.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes `Health`, which is what is sent")]
 pub struct LiveInputHealth {
     /// `idle`, `live` or `reconnecting`.
     status: String,
-    /// The name that stands in the playlist's addresses.
+    /// Name of the broadcast in the playlist's addresses.
     broadcast: Option<String>,
     /// `rtmp`, `rtmps`, `srt` or `rtsp`.
     protocol: Option<String>,
     remote_address: Option<String>,
-    /// As the encoder calls itself.
+    /// Name that the encoder gives itself.
     encoder: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     connected_at: Option<jiff::Timestamp>,
@@ -29,9 +29,9 @@ pub struct LiveInputHealth {
     video_profile: Option<String>,
     width: Option<u16>,
     height: Option<u16>,
-    /// As the encoder declared it.
+    /// Frame rate that the encoder declared.
     declared_frame_rate: Option<f64>,
-    /// As measured by media time.
+    /// Frame rate measured by media time.
     frame_rate: Option<f64>,
     video_bitrate_bps: Option<u64>,
     audio_bitrate_bps: Option<u64>,
@@ -67,9 +67,9 @@ pub struct LiveInputHealth {
     /// Arrived, and thrown away because the service did not keep up.
     discarded_packets: Option<u64>,
     round_trip_ms: Option<f64>,
-    /// How long a lost packet may take to come again, as both sides agreed.
+    /// Time in which a lost packet may be sent again, as both sides agreed.
     line_latency_ms: Option<u32>,
-    /// What waits in the receive buffer, by time.
+    /// Length of the receive buffer in time.
     receive_buffer_ms: Option<u32>,
     /// Players that asked for the media playlist within the last three target durations.
     viewers: Option<u64>,
@@ -82,22 +82,22 @@ pub struct LiveInputHealth {
     /// `recording`, `stopped`, or null when the broadcast is not recorded.
     recording: Option<String>,
     trouble: HealthIssueRecord,
-    /// What to change, in plain words that name the encoder's setting; empty when all is well.
+    /// Advice in plain words that name the encoder's setting; empty when all is well.
     advice: Vec<String>,
 }
 
-/// What is wrong beside the encoder; viewers notice nothing of it.
+/// Problems beside the encoder; viewers do not notice them.
 #[derive(ToSchema)]
 #[schema(as = HealthTrouble)]
 #[expect(dead_code, reason = "describes `HealthIssue`, which is what is sent")]
 pub struct HealthIssueRecord {
-    /// Why the broadcast is recorded no further.
+    /// Reason why the broadcast is not recorded any further.
     recording: Option<String>,
-    /// Why segments stay in memory only.
+    /// Reason why segments stay in memory only.
     disk: Option<String>,
-    /// Why rows are written late.
+    /// Reason why rows are written late.
     database: Option<String>,
-    /// Why the source of `pullUrl` does not send at the moment.
+    /// Reason why the source of `pullUrl` does not send at the moment.
     pull: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::application::{context::AppState, error::ApiError};
 
-/// What [`LiveInputHealth`] describes.
+/// Returns the value that [`LiveInputHealth`] describes.
 pub(crate) fn health_of(state: &AppState, input_id: Uuid) -> Result<Value, ApiError> {
     let mut health = match state.live.health(input_id) {
         Some(health) => serde_json::to_value(health.as_ref()).map_err(ApiError::internal)?,

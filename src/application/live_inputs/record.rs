@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::application::{answer::Time, context::AppState, reached::Reached};
 
-/// Whether the record may show the stream key.
+/// Says whether the record may show the stream key.
 #[derive(Clone, Copy)]
 pub(crate) enum Shown<'a> {
     InPlain(&'a str),
@@ -51,7 +51,7 @@ pub struct LiveInputRecord {
     updated_at: Time,
 }
 
-/// Where an encoder publishes. Secrets show `••••` outside create and rotate.
+/// Addresses to publish to. Secrets show `••••` outside create and rotate.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ingest {
@@ -67,19 +67,19 @@ pub struct Ingest {
     whip_url: Option<String>,
 }
 
-/// Where viewers play.
+/// Addresses to play from.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Playback {
     hls_url: String,
-    /// Where WebRTC players will ask (WHEP); 501 until this service speaks it. Play `hlsUrl` until then.
+    /// Address for WebRTC players (WHEP); 501 until this service speaks it. Play `hlsUrl` until then.
     web_rtc_url: String,
     /// The newest key frame, a few seconds old at most.
     poster_url: String,
     playback_id: String,
 }
 
-/// What a record is made with besides its row.
+/// Everything that a record needs besides its row.
 pub(crate) struct Record<'a> {
     pub(crate) state: &'a AppState,
     pub(crate) reached: &'a Reached,
@@ -177,7 +177,8 @@ impl Record<'_> {
     }
 }
 
-/// Where an input is watched, below the request's own address; `playback_id` is the playback id or a token.
+/// Returns the address of an input's page, below the request's own address; `playback_id` is the playback id or a
+/// token.
 pub(crate) fn playback_url(reached: &Reached, playback_id: &str, name: &str) -> String {
     format!("{}/live/v1/{playback_id}/{name}", reached.address.base)
 }

@@ -1,4 +1,4 @@
-//! What a client may set of a live input, and the checks.
+//! Settings of a live input that a client may change, and their checks.
 //!
 //! A field of the specification that this version cannot honour yet is refused rather than silently accepted.
 
@@ -19,7 +19,7 @@ pub struct NewLiveInputRequest {
     record_mode: Option<String>,
     /// 0 to 1800, 60 without one: how long a broadcast waits for its encoder after a drop.
     reconnect_window_seconds: Option<i64>,
-    /// Whether viewers need a playback token (false).
+    /// True when viewers need a playback token (false).
     require_signed_playback: Option<bool>,
     /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
     allowed_domains: Option<Vec<String>>,
@@ -41,7 +41,7 @@ pub struct ChangeLiveInput {
     record_mode: Option<String>,
     /// 0 to 1800.
     reconnect_window_seconds: Option<i64>,
-    /// Whether viewers need a playback token. From the answer on, also of those who watch already.
+    /// True when viewers need a playback token. From the answer on it holds for present viewers too.
     require_signed_playback: Option<bool>,
     /// At most 25 hosts, exact or `*.example.org`; empty: everyone.
     allowed_domains: Option<Vec<String>>,
@@ -101,7 +101,7 @@ fn record_mode(given: Option<&str>) -> Result<Option<RecordMode>, ApiError> {
     )
 }
 
-/// Where it leads is checked by [`refuse_unreachable`].
+/// Checks the form of a pull address; [`refuse_unreachable`] checks its target.
 fn pull_url(given: Option<String>) -> Result<Option<String>, ApiError> {
     let Some(text) = given else {
         return Ok(None);

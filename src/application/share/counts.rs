@@ -17,13 +17,13 @@ use uuid::Uuid;
 /// From a note to its writing.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
-/// Downloads of links with a bound that are remembered, so that they may go on. The oldest are forgotten.
+/// Downloads of links with a bound that are remembered, so that they may continue. The oldest are forgotten.
 pub(crate) const MOST_BEGUN: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     noted: Mutex<HashMap<Uuid, Noted>>,
-    /// Whether someone is about to write.
+    /// True while a write is due.
     is_due: AtomicBool,
     pub(crate) begun: Mutex<Begun>,
 }

@@ -12,7 +12,7 @@ use sluice_actors::network::client_network;
 
 use crate::application::attempt_counter::AttemptCounter;
 
-/// Of a token's hash that is remembered.
+/// Characters of a token's hash that are remembered.
 const REMEMBERED: usize = 16;
 
 /// The tokens that opened nothing in the last `window`.
@@ -29,7 +29,8 @@ impl FailedTokens {
         }
     }
 
-    /// Whether the address may not know of any link; `missed` is the hash of the token it showed, if that opens nothing.
+    /// Returns whether the address may try no further token; `missed` is the hash of the token it showed, if that opens
+    /// nothing.
     pub(crate) fn is_over(
         &self,
         client: Option<IpAddr>,

@@ -24,15 +24,15 @@ use crate::{
 /// Links under way that are looked up at a time.
 pub(crate) const LOOKED_UP: usize = 1_000;
 
-/// How long a preview waits for its turn.
+/// Longest wait of a preview for its turn.
 pub(crate) const PREVIEW_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a store that is busy is asked again.
+/// Number of attempts while the store is busy.
 pub(crate) const TRIES: usize = 60;
 
 pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
+/// State that the handlers of shares have in common. All of it may be lost, but for the counts, which are written.
 pub struct Shares {
     pub(crate) open_requests: Arc<OpenRequests>,
     pub(crate) failed_tokens: FailedTokens,

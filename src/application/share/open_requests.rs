@@ -12,7 +12,7 @@ use std::{
 use sluice_store::now_ms;
 use tokio_util::sync::CancellationToken;
 
-/// Who is inside, by the hash of their token. Bounded by the connections there may be.
+/// Open requests by the hash of their token. Bounded by the number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRequests {
     inside: Mutex<HashMap<String, Weak<RequestGuard>>>,

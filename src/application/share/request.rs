@@ -1,4 +1,4 @@
-//! What owners ask of links, and the checks.
+//! Requests of owners about links, and their checks.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -32,13 +32,13 @@ pub struct NewShareRequest {
     expires_at: Option<Option<String>>,
     /// 1 to 1024 bytes that readers have to show; without it, or empty: none.
     password: Option<String>,
-    /// How many downloads may begin, 1 to 1000000000; null: any number.
+    /// Number of downloads that may begin, 1 to 1000000000; null: any number.
     download_limit: Option<i64>,
-    /// Whether originals may be taken away (true).
+    /// True when originals may be downloaded (true).
     allow_download: Option<bool>,
 }
 
-/// What was asked for, checked.
+/// The checked terms of a link.
 pub(crate) struct ShareTerms {
     /// Milliseconds since 1970; `None`: never.
     pub expires_at: Option<i64>,

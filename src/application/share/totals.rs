@@ -1,5 +1,5 @@
-//! Sums of what lies below a folder. A tree of 100 000 files takes some milliseconds to add up, so they are kept for a moment; of
-//! those who ask at once, one adds up and the others wait for the same answer.
+//! Sums over a folder's tree. A tree of 100 000 files takes some milliseconds to add up, so they are kept for a moment;
+//! of simultaneous requests one adds up and the others wait for its answer.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use crate::application::error::ApiError;
 
-/// How long sums are good for.
+/// Time for which sums are valid.
 const KEPT: Duration = Duration::from_secs(5);
 /// Folders whose sums are kept, beside those that are being added up.
 const MOST: usize = 1_000;
-/// How long one waits for those who add up.
+/// Longest wait for the request that adds up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Anyone who holds the lock adds up. One that leaves meanwhile lets the next in.

@@ -9,7 +9,7 @@ use crate::application::{error::ApiError, field};
 /// The algorithms by their names in tus; every server knows the first.
 pub(crate) const ALGORITHMS: &str = "sha1,sha256,crc32";
 
-/// What the client computed.
+/// The checksum that the client computed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Checksum {
     algorithm: Algorithm,
@@ -20,7 +20,7 @@ pub(crate) struct Checksum {
 enum Algorithm {
     Sha1,
     Sha256,
-    /// As ZIP has it, four bytes, the highest first.
+    /// CRC-32 as in ZIP, four bytes, the highest first.
     Crc32,
 }
 

@@ -1,5 +1,5 @@
-//! One request at a time works on an upload, and the newest is the one: anyone who comes ends anyone who is there, waits until that
-//! one has brought its bytes to the disk, and goes on from them.
+//! One request at a time works on an upload, and the newest wins: a new request ends the present one, waits until its
+//! bytes are on the disk, and continues from them.
 
 use std::{
     collections::HashMap,
@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use crate::application::error::ApiError;
 
-/// How long a request waits for the end of the one before it: to flush what came, or to make a file of it.
+/// Longest wait of a request for the end of its predecessor: to flush its bytes, or to make a file of them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who works on which upload, and who waits; uploads that no one asks for are not in it.
+/// The working and waiting requests of each upload; uploads without one have no entry.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<HashMap<Uuid, WaitingUploads>>);
 
@@ -79,7 +79,7 @@ impl Turns {
     }
 }
 
-/// What a request hears that a newer one has ended.
+/// Error for a request that a newer one has ended.
 pub(crate) fn taken_over() -> ApiError {
     ApiError::Locked("another request has taken this upload over")
 }

@@ -23,7 +23,7 @@ pub struct StreamRecord {
     progress: u8,
     /// Its place among those that wait for a worker, 1 is next; null when it does not wait.
     queue_place: Option<u32>,
-    /// Whether it can be played, which is so before it is ready.
+    /// True when it can be played, which is so before it is ready.
     playable: bool,
     /// `basic`, `standard`, `hd`, `source_max` or `custom`.
     profile: String,
@@ -45,10 +45,10 @@ pub struct StreamRecord {
     captions: Vec<CaptionRecord>,
     /// `public` or `signed`.
     access: &'static str,
-    /// How long tokens are good for when their own request does not say, in seconds.
+    /// Lifetime in seconds of tokens whose request names none.
     token_ttl_seconds: Option<u32>,
     allowed_domains: Vec<String>,
-    /// Why it failed.
+    /// Reason of the failure.
     error: Option<String>,
     /// The same as a stable word, such as `undecodable`, `too_large`, `timed_out`.
     error_code: Option<String>,
@@ -58,11 +58,11 @@ pub struct StreamRecord {
     ready_at: Option<Time>,
 }
 
-/// One quality of a stream; of a stream without pictures, its audio.
+/// One quality of a stream; of a stream without video, its audio.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenditionRecord {
-    /// As its addresses name it, such as `720p` or `audio`.
+    /// Name in its addresses, such as `720p` or `audio`.
     id: String,
     /// In pixels; null of audio.
     width: Option<u32>,
@@ -73,7 +73,7 @@ pub struct RenditionRecord {
     average_bitrate: Option<u64>,
     /// RFC 6381, such as `avc1.64001f`; null until it is known, and of audio.
     codec: Option<String>,
-    /// Of the audio that all qualities share; null until it is known, and without audio.
+    /// Codec of the audio that all qualities share; null until it is known, and without audio.
     audio_codec: Option<String>,
     /// Segments that are stored.
     segment_count: u32,
@@ -90,7 +90,7 @@ pub struct CaptionRecord {
     url: String,
 }
 
-/// One resource stands under its name.
+/// An answer with one resource under its name.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamAnswer {
     stream: StreamRecord,
@@ -101,7 +101,8 @@ pub struct CaptionAnswer {
     pub(crate) caption: CaptionRecord,
 }
 
-/// Where a stream is played, below the request's own address; `playback_id` is the playback id or a token.
+/// Returns the address of a stream's player, below the request's own address; `playback_id` is the playback id or a
+/// token.
 pub(crate) fn playback_url(reached: &Reached, playback_id: &str, name: &str) -> String {
     format!("{}/video/v1/{playback_id}/{name}", reached.address.base)
 }
@@ -196,7 +197,7 @@ impl StreamRecord {
     }
 }
 
-/// What viewers choose between: audio is a part of every quality, and the only one where there are no pictures.
+/// Returns the qualities that viewers choose between: audio is a part of each, and the only one without video.
 fn qualities(renditions: Vec<Rendition>) -> Vec<RenditionRecord> {
     let (pictures, audio): (Vec<_>, Vec<_>) = renditions
         .into_iter()

@@ -1,4 +1,4 @@
-//! What clients ask of video streams, and the checks.
+//! Requests about video streams, and their checks.
 
 use serde::{Deserialize, Serialize};
 use sluice_actors::video::{SEGMENT_DURATION_S, StreamSettings};
@@ -17,7 +17,7 @@ use crate::application::{
 
 const MAX_TITLE: usize = 200;
 const MAX_LABEL: usize = 100;
-/// Of a token when neither its request nor the stream says, in seconds.
+/// Lifetime in seconds of a token when neither its request nor the stream names one.
 pub(crate) const USUAL_TTL_S: u32 = 3_600;
 
 /// A video stream to be made.
@@ -33,14 +33,14 @@ pub struct NewStreamRequest {
     /// source's own), or `custom`. Never above the source.
     #[schema(example = "standard")]
     profile: Option<String>,
-    /// What the profile `custom` consists of; of no other one.
+    /// Renditions of the profile `custom`; of no other one.
     renditions: Option<Vec<RenditionRequest>>,
     /// Seconds, 2 to 12; 6 without one.
     segment_duration: Option<i64>,
     /// `public` (without one), or `signed`: playback needs a token.
     #[schema(example = "public")]
     access: Option<String>,
-    /// How long tokens are good for when their own request does not say: 60 to 604800, 3600 without one.
+    /// Lifetime in seconds of tokens whose request names none: 60 to 604800, 3600 without one.
     token_ttl_seconds: Option<i64>,
     /// At most 25 hosts, exact or `*.example.org`, whose pages may play; empty: everyone.
     allowed_domains: Option<Vec<String>>,
@@ -52,7 +52,7 @@ pub struct NewStreamRequest {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenditionRequest {
-    /// Of the short edge in pixels, 90 to 4320. One above the source is left out.
+    /// Pixels of the short edge, 90 to 4320. One above the source is left out.
     #[schema(required, value_type = i64)]
     height: Option<i64>,
     /// Bits per second, 50000 to 80000000; chosen by size and frame rate without one.
@@ -68,7 +68,7 @@ pub struct CaptionRequest {
     language: Option<String>,
     /// 1 to 100 characters, for the player's menu; the language without one.
     label: Option<String>,
-    /// Whether players show them without being asked to; `false` without one.
+    /// True when players show them without being asked to; `false` without one.
     #[serde(alias = "is_default")]
     is_default: Option<bool>,
     /// A stored file.
@@ -106,7 +106,7 @@ pub struct PlaybackTokenRequest {
     allowed_domains: Option<Vec<String>>,
 }
 
-/// What a request for a stream comes to.
+/// A checked request for a stream.
 #[derive(Debug)]
 pub(crate) struct StreamRequest {
     pub source_file_id: Uuid,
@@ -127,7 +127,7 @@ pub(crate) struct CaptionSpec {
     pub origin: CaptionOrigin,
 }
 
-/// What is said of captions.
+/// Language, label and default flag of captions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaptionFacts {
     pub language: String,

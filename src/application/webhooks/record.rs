@@ -22,7 +22,7 @@ pub struct WebhookRecord {
     /// `active`; `suspended` after many failures in a row: deliveries wait and one is tried each minute until the receiver
     /// is back; `paused` by its owner or by an answer 410: events are not kept for it.
     status: &'static str,
-    /// Why it is suspended or paused.
+    /// Reason why it is suspended or paused.
     status_reason: Option<String>,
     /// The first 12 characters of the secret.
     secret_prefix: String,
@@ -74,7 +74,7 @@ pub struct DeliveryRecord {
     http_status: Option<u16>,
     /// The beginning of its body, at most 1000 characters; null when it was not text.
     response_body_preview: Option<String>,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed.
     error: Option<String>,
     attempt_count: u32,
     /// Null while it is being sent, and once it has ended.
@@ -109,7 +109,7 @@ impl From<Delivery> for DeliveryRecord {
     }
 }
 
-/// One request to the endpoint.
+/// A request to the endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptRecord {
@@ -123,7 +123,7 @@ pub struct AttemptRecord {
     started_at: Time,
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Time>,
-    /// Whether it asked a suspended endpoint for a sign of life.
+    /// True when it probed a suspended endpoint.
     is_probe: bool,
 }
 

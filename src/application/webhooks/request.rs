@@ -1,4 +1,4 @@
-//! What clients ask of webhooks, and the checks. Whether a URL may be reached is asked of the connector, by the handlers.
+//! Requests about webhooks, and their checks. Handlers ask the connector whether a URL may be reached.
 
 use serde::Deserialize;
 use sluice_actors::events::known_types;
@@ -26,7 +26,8 @@ pub struct NewWebhookRequest {
     /// operator (`outbound.allow`).
     #[schema(required, value_type = String, example = "https://example.org/hooks/media")]
     url: Option<String>,
-    /// Names of event types, `["*"]` for all of the specification's; those that are sent by name only may stand beside it.
+    /// Names of event types, `["*"]` for all of the specification's; those that are sent by name only may be listed
+    /// beside it.
     #[schema(required, value_type = Vec<String>, example = json!(["file.uploaded", "conversion.completed"]))]
     event_types: Option<Vec<String>>,
     /// At most 500 characters.
@@ -39,9 +40,9 @@ pub struct NewWebhookRequest {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChangeWebhook {
-    /// As at the making.
+    /// As in a creation.
     url: Option<String>,
-    /// As at the making.
+    /// As in a creation.
     event_types: Option<Vec<String>>,
     /// At most 500 characters.
     #[serde(deserialize_with = "given")]
@@ -131,7 +132,7 @@ fn time_of(text: &str) -> Option<i64> {
     }
 }
 
-/// One name of an event type, as lists are filtered by it.
+/// Checks the name of an event type by which lists are filtered.
 pub(crate) fn checked_type(field: &str, name: &str) -> Result<String, ApiError> {
     match is_type(name) || name == TEST {
         true => Ok(name.to_owned()),

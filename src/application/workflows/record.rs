@@ -14,19 +14,20 @@ use crate::application::{answer::Time, error::ApiError};
 pub struct WorkflowRecord {
     pub id: Uuid,
     pub name: String,
-    /// `false`: paused. No run begins, triggers are silent; runs that were accepted go on.
+    /// `false`: paused. No run begins, triggers are silent; accepted runs continue.
     pub is_active: bool,
-    /// As it was saved, fields unknown to the service among it; made from the short form when that was saved.
+    /// Definition as it was saved, with fields unknown to the service; made from the short form when that was saved.
     #[schema(value_type = Object)]
     pub definition: Box<RawValue>,
-    /// Rises by one with every save. Send it back with a change to be told (409) when another saved in between.
+    /// Version, which rises by one with every save. Send it back with a change to get 409 when another saved in
+    /// between.
     pub version: i64,
-    /// Of the short form: `convert-post`, `compress-post` or `convert-compress-post`. Null for a workflow that was saved by
-    /// its definition.
+    /// Template of the short form: `convert-post`, `compress-post` or `convert-compress-post`. Null for a workflow that
+    /// was saved by its definition.
     pub template: Option<String>,
-    /// Of the short form: the format to convert to.
+    /// Format of the short form to convert to.
     pub output_format: Option<String>,
-    /// Of the short form: `high`, `balanced`, `ultra`, or the encoder's quality 1 to 100.
+    /// Compression of the short form: `high`, `balanced`, `ultra`, or the encoder's quality 1 to 100.
     #[schema(value_type = Option<Value>)]
     pub compression_mode: Option<Value>,
     /// `whsec_…`, which signs what is posted to `webhookUrl` and to the `url` of a node; shown at the making and when it is
@@ -106,7 +107,7 @@ impl From<Version> for VersionRecord {
 #[serde(rename_all = "camelCase")]
 pub struct WholeVersion {
     pub version: i64,
-    /// As it was saved.
+    /// Definition as it was saved.
     #[schema(value_type = Object)]
     pub definition: Box<RawValue>,
 }

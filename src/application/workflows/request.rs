@@ -1,4 +1,4 @@
-//! What clients ask of workflows, and what of it can be checked without looking anything up.
+//! Requests about workflows, and the checks that need no look-up.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ const MAX_NAME: usize = 80;
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SaveWorkflow {
-    /// Of the workflow to replace; a new one is made without it.
+    /// Id of the workflow to replace; a new one is made without it.
     pub id: Option<Uuid>,
     /// 1 to 80 characters; needed for a new one.
     pub name: Option<String>,
@@ -26,7 +26,7 @@ pub struct SaveWorkflow {
     /// `{nodes, edges, uploadGate?, branchConditions?, renamePattern?, webhookUrl?, trigger?}`; fields that are unknown are kept.
     #[schema(value_type = Option<Object>)]
     pub definition: Option<Map<String, Value>>,
-    /// Of the workflow as the client knows it: another one by now is answered 409. Without it the last save wins.
+    /// Version that the client knows: a newer one is answered 409. Without it the last save wins.
     pub version: Option<i64>,
     /// The short form: `convert-post`, `compress-post` or `convert-compress-post`; guessed from the other two without one.
     pub template: Option<String>,
@@ -48,13 +48,13 @@ impl SaveWorkflow {
     }
 }
 
-/// What is to be judged: a request as `POST /api/workflows` takes it, or a definition itself (`{nodes, edges, …}`).
+/// The subject of a lint: a request as `POST /api/workflows` takes it, or a definition itself (`{nodes, edges, …}`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LintWorkflow {
     #[serde(flatten)]
     save: SaveWorkflow,
-    /// The fields of a definition that stands alone.
+    /// Fields of a definition without a request around it.
     #[serde(flatten)]
     bare: Map<String, Value>,
 }
@@ -92,10 +92,10 @@ impl ChangeWorkflow {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunFile {
-    /// Of the account.
+    /// A stored file of the account.
     #[schema(required, value_type = Uuid)]
     file_id: Option<Uuid>,
-    /// What conditions see as `upload_source`; `storage` without one, at most 64 characters.
+    /// Value of `upload_source` in conditions; `storage` without one, at most 64 characters.
     pub upload_source: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl RunFile {
     }
 }
 
-/// How to try a run again.
+/// Options of a retry.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetryRun {

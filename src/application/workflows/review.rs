@@ -1,7 +1,7 @@
-//! What is wrong with a definition: by itself, in this account, and in this installation.
+//! Problems of a definition: by itself, in this account, and in this installation.
 //!
-//! The pure checks come first; a definition that passes them is also asked for folders and files that the account does not
-//! have, and for addresses that the guarded connector would refuse. All problems are told at once.
+//! The pure checks come first; a definition that passes them is also checked for folders and files that the account
+//! does not have, and for addresses that the guarded connector would refuse. All problems are reported at once.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const LOOKUPS: usize = 8;
 /// Definitions that are checked at a time.
 const CHECKS: usize = 2;
 
-/// One finding about a definition.
+/// A finding about a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemRecord {
@@ -31,7 +31,7 @@ pub struct ProblemRecord {
     severity: &'static str,
     /// The node it is about; null: the definition as a whole.
     node_id: Option<String>,
-    /// Of the node's `config` or of the definition.
+    /// Name of the field in the node's `config` or in the definition.
     field: Option<String>,
     /// Stable, for programs; the reference of definitions lists them.
     code: &'static str,
@@ -39,12 +39,12 @@ pub struct ProblemRecord {
     message: String,
 }
 
-/// What lint answers.
+/// Answer of lint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct LintAnswer {
     /// Errors before warnings.
     problems: Vec<ProblemRecord>,
-    /// Whether it could be saved: there are no errors.
+    /// True when it could be saved: there are no errors.
     valid: bool,
 }
 
@@ -78,7 +78,7 @@ impl Review {
         })
     }
 
-    /// Of what stands for no definition.
+    /// Answer for input that is no definition.
     pub(crate) fn refusing(problem: Problem) -> Self {
         Self {
             definition: None,
@@ -124,7 +124,7 @@ fn rejection(problems: &[ProblemRecord]) -> ApiError {
     }
 }
 
-/// 400 for a request that stands for no definition.
+/// 400 for a request without a definition.
 pub(crate) fn refused(problem: Problem) -> ApiError {
     rejection(&[problem.into()])
 }
@@ -174,7 +174,7 @@ impl From<Problem> for ProblemRecord {
     }
 }
 
-/// What the definition names of the account and the account does not have.
+/// Finds folders and files that the definition names and the account does not have.
 async fn missing(
     context: &RequestContext<'_>,
     definition: &Definition,
@@ -222,7 +222,7 @@ async fn folder_problem(
     }
 }
 
-/// What an operation works with besides the buffer is an image: a watermark.
+/// Finds a second input of an operation that is no image, such as a watermark's.
 async fn file_problem(
     db: &mut Reader,
     account_id: Uuid,
@@ -260,7 +260,7 @@ async fn unreachable(state: &AppState, definition: &Definition) -> Vec<ProblemRe
     found.into_iter().flatten().collect()
 }
 
-/// Where a definition has something posted to.
+/// An address that a definition posts to.
 struct Address<'a> {
     /// `None`: the definition's own.
     node: Option<&'a Node>,
@@ -298,7 +298,8 @@ fn addresses(definition: &Definition) -> impl Iterator<Item = Address<'_>> {
         .chain(of_nodes)
 }
 
-/// Where runs post to, each address once: those of webhook nodes, the definition's own for a node without one.
+/// Returns the addresses that runs post to, each once: those of webhook nodes, the definition's own for a node without
+/// one.
 pub(crate) fn receivers(definition: &Definition) -> Vec<String> {
     let urls: BTreeSet<&String> = definition
         .nodes

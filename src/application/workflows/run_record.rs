@@ -34,20 +34,20 @@ pub struct RunRecord {
     pub number: i64,
     /// `queued`, `processing`, `completed`, `failed` or `cancelled`.
     pub status: &'static str,
-    /// Whether the upload met the definition's gate; null without a gate, and for a run that has not completed.
+    /// True when the upload met the definition's gate; null without a gate, and for a run that has not completed.
     pub gate: Option<bool>,
     /// `api`, `file` (a stored file was named), `folder` (an upload into a bound folder) or `mcp`.
     pub trigger: &'static str,
-    /// What conditions see as `upload_source`.
+    /// Value of `upload_source` in conditions.
     pub upload_source: String,
     pub input_filename: String,
     pub input_size: i64,
     /// The steps that have ended, in the order of the path; once the run has ended also those that it did not come to.
     pub log: Vec<LogEntry>,
-    /// What storage steps stored and was not deleted since; when none ran, the final file as a download, once the run has
-    /// completed.
+    /// Files that storage steps stored and that were not deleted since; when none ran, the final file as a download,
+    /// once the run has completed.
     pub outputs: Vec<OutputRecord>,
-    /// Why the run failed; names the step.
+    /// Reason why the run failed; names the step.
     pub error: Option<String>,
     /// Stable, such as `undecodable`, `impossible`, `storage_used_up`; with `error` only.
     pub error_code: Option<String>,
@@ -61,7 +61,7 @@ pub struct RunRecord {
     pub completed_at: Option<Time>,
 }
 
-/// What became of a node in a run.
+/// The result of a node in a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LogEntry {
@@ -72,7 +72,7 @@ pub struct LogEntry {
     pub status: &'static str,
     /// The edge that a branch took; null for other kinds.
     pub branch: Option<bool>,
-    /// What it did, or why not.
+    /// Action of the node, or the reason why it took none.
     pub message: String,
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Time>,
@@ -80,7 +80,7 @@ pub struct LogEntry {
     pub finished_at: Option<Time>,
     pub bytes_in: Option<i64>,
     pub bytes_out: Option<i64>,
-    /// What an `inspect` step found; null where several runs are listed.
+    /// Facts that an `inspect` step found; null where several runs are listed.
     #[schema(value_type = Option<Object>)]
     pub facts: Option<Value>,
     /// The file that a storage step made.

@@ -96,8 +96,8 @@ fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }
 
-/// The end of validity of an X.509 certificate (RFC 5280, section 4.1): Certificate, TBSCertificate, then version,
-/// serial number, signature algorithm and issuer stand before the validity.
+/// Returns the end of validity of an X.509 certificate (RFC 5280, section 4.1): Certificate, TBSCertificate, then
+/// version, serial number, signature algorithm and issuer come before the validity.
 fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     let (_, certificate, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     let (_, mut fields, _) = element(certificate)?;

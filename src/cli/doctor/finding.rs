@@ -1,4 +1,4 @@
-//! What a check found, and how a report of many is shown.
+//! Result of a check, and the report of many.
 
 use serde::Serialize;
 
@@ -12,13 +12,13 @@ pub(super) enum Level {
     Fail,
 }
 
-/// One line of the report.
+/// A line of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) level: Level,
     pub(super) message: String,
-    /// What to change; `None` where nothing has to be.
+    /// The change to make; `None` where none is needed.
     pub(super) advice: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Finding {
 /// All findings in the order of the checks.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// No check failed; warnings may stand.
+    /// True when no check failed; warnings may remain.
     pub(super) ok: bool,
     pub(super) checks: Vec<Finding>,
 }

@@ -14,9 +14,9 @@ use super::finding::Finding;
 const EARLIEST_SECONDS: u64 = 1_793_491_200;
 /// The kernel of Debian 11, the oldest that this is run on.
 const OLDEST_KERNEL: (u32, u32) = (5, 10);
-/// Where Debian keeps scalable typefaces.
+/// Folder of scalable typefaces on Debian.
 const TYPEFACES: &str = "/usr/share/fonts";
-/// Where even the hard limit is 1 024, a few hundred viewers use it up.
+/// With a hard limit of 1 024 a few hundred viewers exhaust it.
 const ENOUGH_FILES: u64 = 4096;
 /// Made by systemd-timesyncd once the clock has been set.
 const TIMESYNC: &str = "/run/systemd/timesync/synchronized";

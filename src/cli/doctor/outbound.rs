@@ -6,8 +6,8 @@ use sluice_actors::outbound::{self, Cidr, OutboundSettings, SetupError};
 
 use super::finding::Finding;
 
-/// Where clouds serve credentials to anyone who asks from inside: most of them, Amazon's containers, Alibaba, Oracle, Azure,
-/// and Amazon and Google over IPv6.
+/// Addresses of the metadata services that give credentials to a cloud's machines: most clouds, Amazon's containers,
+/// Alibaba, Oracle, Azure, and Amazon and Google over IPv6.
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),

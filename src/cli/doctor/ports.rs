@@ -8,7 +8,7 @@ use std::{
 use super::finding::Finding;
 use crate::config::Config;
 
-/// How the kernel lists the sockets of a protocol (proc(5)), and what shows them to a person.
+/// The kernel's list of the sockets of a protocol (proc(5)), and the command that shows them.
 struct Kind {
     tables: [&'static str; 2],
     /// The state of a socket that waits for anybody.
@@ -131,7 +131,7 @@ fn judge(
     }
 }
 
-/// Who listens on a port, by way of its socket's inode.
+/// Finds the listener of a port by its socket's inode.
 fn listener_on(kind: &Kind, port: u16) -> Option<Listener> {
     let inode = kind
         .tables

@@ -38,7 +38,7 @@ pub(super) struct Bridge {
     linger: Duration,
 }
 
-/// What the tasks share.
+/// State that the tasks share.
 pub(super) struct Parts {
     /// Or why there can be none.
     pub(super) endpoint: Result<Endpoint, String>,
@@ -156,8 +156,9 @@ impl Bridge {
         });
     }
 
-    /// The client no longer waits: no answer, and the end of the HTTP request, which tells the service. The notification
-    /// itself stays here. The service knows clients by key and address alone, so it could end another program's wait.
+    /// The client no longer waits: no answer, and the end of the HTTP request, by which the service knows. The
+    /// notification itself stays here. The service knows clients by key and address alone, so it could end another
+    /// program's wait.
     fn cancel(&mut self, id: &Value) {
         if let Some(place) = self.find(id) {
             self.requests.swap_remove(place).task.abort();
@@ -309,7 +310,7 @@ async fn next(answers: &mut Answers, endpoint: &Endpoint) -> Result<(Value, Vec<
     }
 }
 
-/// Whether this ends a request.
+/// Returns whether this ends a request.
 fn is_answer(message: &Value) -> bool {
     message.get("method").is_none()
 }

@@ -16,12 +16,12 @@ use super::{
     header,
 };
 
-/// What the path of an upload's address begins with, below the service's own.
+/// Prefix of an upload's path, below the service's own.
 const UPLOADS: &str = "/api/uploads/";
 /// No bound of its own.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Where messages go, and what was agreed on there.
+/// The endpoint for messages, and the protocol version agreed with it.
 pub(super) struct Endpoint {
     service: Service,
     /// For the head of an answer, and for each further piece.
@@ -42,7 +42,7 @@ pub(super) enum Answers {
 pub(super) struct Events {
     stream: Stream,
     reader: Reader,
-    /// Those that have come and were not asked for yet.
+    /// Messages that have come and were not taken yet.
     complete: VecDeque<Vec<u8>>,
     url: String,
     max_message: usize,
@@ -71,7 +71,7 @@ impl Endpoint {
         *self.agreed.lock().expect("no panic under this lock") = Some(version.to_owned());
     }
 
-    /// Sends a message. Answers of any status that hold messages are answers; everything else is told as error.
+    /// Sends a message. Answers of any status that hold messages are answers; everything else becomes an error.
     pub(super) async fn post(&self, message: &Value) -> Result<Answers, BridgeError> {
         let agreed = self
             .agreed
@@ -137,7 +137,7 @@ impl Endpoint {
         broken(&self.service.url, error)
     }
 
-    /// A rejection that came before the protocol; `told` is the service's own sentence.
+    /// Explains a rejection that came before the protocol; `told` is the service's own sentence.
     fn explain(&self, status: u16, told: Option<String>) -> BridgeError {
         let url = self.service.url.clone();
         match (status, told) {
@@ -162,7 +162,7 @@ impl Endpoint {
             url: &url,
             headers: vec![(HeaderName::from_static("content-type"), kind)],
             body,
-            // As long as the file takes; callers that wait looks whether it goes on.
+            // The whole transfer may take this long; the caller watches its progress.
             patience: LONGEST,
             silence: self.patience,
         });
@@ -232,7 +232,7 @@ fn kind(stream: &Stream) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// Whether a body is of the protocol, and not an error of the service's own.
+/// Returns whether a body is of the protocol, and not an error of the service's own.
 fn is_message(body: &[u8]) -> bool {
     serde_json::from_slice::<Value>(body).is_ok_and(|body| body.get("jsonrpc").is_some())
 }

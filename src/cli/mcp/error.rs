@@ -1,4 +1,4 @@
-//! Why a request gets no answer of the service, in words that say what to do about it. An agent reads them.
+//! Reasons why a request gets no answer of the service, with what to do about it. An agent reads them.
 
 use crate::cli::mcp::roots::Rejection;
 
@@ -7,7 +7,7 @@ use crate::cli::mcp::roots::Rejection;
 pub(super) enum Code {
     Parse = -32_700,
     InvalidRequest = -32_600,
-    /// Of the range that is left to implementations.
+    /// Codes of the range for implementations.
     Unavailable = -32_000,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum BridgeError {
     File(#[from] Rejection),
     #[error("the upload of `{name}` failed: {reason}")]
     Upload { name: String, reason: String },
-    /// What a tool of the service says, as it says it.
+    /// The message of the service's tool, unchanged.
     #[error("{0}")]
     Tool(String),
     #[error("`sluice mcp` failed at this request; its standard error says how")]

@@ -6,7 +6,7 @@ use sluice_actors::outbound::{HeaderName, HeaderValue};
 
 use super::message::{is_per_request, own_version};
 
-/// What encloses a value that cannot stand in a header as it is.
+/// Marks around a value that a header cannot hold as it is.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
 /// The headers of a message, its credential aside. `agreed` is the version of the handshake, once there was one; a message
@@ -43,7 +43,7 @@ fn name(name: &'static str) -> HeaderName {
     HeaderName::from_static(name)
 }
 
-/// What a request is about, which `Mcp-Name` repeats.
+/// Returns the subject of a request, which `Mcp-Name` repeats.
 fn subject(body: &Value) -> Option<&str> {
     let field = match body["method"].as_str()? {
         "tools/call" | "prompts/get" => "name",
@@ -54,7 +54,7 @@ fn subject(body: &Value) -> Option<&str> {
     body["params"][field].as_str()
 }
 
-/// As it is, or in Base64 where it would not arrive as it is.
+/// Returns the value, or its Base64 where it would not arrive unchanged.
 fn encoded(value: &str) -> String {
     let (before, after) = ENCODED;
     let looks_encoded = value.starts_with(before) && value.ends_with(after);

@@ -2,11 +2,11 @@
 
 use std::io::{self, BufRead};
 
-/// One line, without its end.
+/// A line, without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Whole(Vec<u8>),
-    /// It was longer than the bound and has been passed over.
+    /// It was longer than the bound and has been skipped.
     TooLong,
 }
 

@@ -8,14 +8,14 @@ use super::error::{BridgeError, Code};
 
 /// The first version without a handshake: each request names its version (`_meta`), and its HTTP headers repeat parts of it.
 pub(super) const FIRST_PER_REQUEST: &str = "2026-07-28";
-/// Where such a request names it.
+/// Key under which such a request names its version.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// A message of the client.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message {
     Request(Request),
-    /// It gives up on the request with this id.
+    /// Cancels the request with this id.
     Cancelled(Value),
     /// Any other notification, to be passed on.
     Notification(Value),
@@ -33,7 +33,7 @@ pub(super) struct Request {
     pub(super) body: Value,
 }
 
-/// What is wrong with a message, and the id to answer with, as far as there is one.
+/// The error of a message, and the id to answer with, if there is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable {
     pub(super) id: Value,
@@ -101,7 +101,7 @@ impl Request {
         json!({"jsonrpc": "2.0", "id": self.id, "result": result})
     }
 
-    /// The token under which the client wants to hear of progress.
+    /// Returns the token under which the client wants progress.
     pub(super) fn progress_token(&self) -> Option<&Value> {
         self.body.pointer("/params/_meta/progressToken")
     }
@@ -112,7 +112,7 @@ pub(super) fn own_version(body: &Value) -> Option<&str> {
     body.pointer("/params/_meta")?.get(META_VERSION)?.as_str()
 }
 
-/// Whether requests of this version carry their own handshake. Versions are dates.
+/// Returns whether requests of this version carry their own handshake. Versions are dates.
 pub(super) fn is_per_request(version: &str) -> bool {
     version >= FIRST_PER_REQUEST
 }
@@ -131,8 +131,8 @@ pub(super) fn progress(token: &Value, fraction: f64, text: &str) -> Value {
     })
 }
 
-/// A message of the service on one line. Line ends stand only between the parts of a JSON text, never inside a string
-/// (RFC 8259 §7), so nothing of its meaning changes.
+/// Writes a message of the service on one line. Line ends occur only between the parts of a JSON text, never inside a
+/// string (RFC 8259 §7), so its meaning does not change.
 pub(super) fn on_one_line(mut message: Vec<u8>) -> Vec<u8> {
     for byte in &mut message {
         if matches!(byte, b'\n' | b'\r') {

@@ -10,7 +10,7 @@ use super::message::on_one_line;
 /// Messages that wait for the client to read.
 const MAX_WAITING: usize = 16;
 
-/// Where messages for the client go. Clones share it.
+/// Writer of messages to the client. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     lines: mpsc::Sender<Vec<u8>>,

@@ -1,4 +1,5 @@
-//! What the bridge changes of messages: `run_workflow` gets a `filePath`, which the service itself cannot open. Pure.
+//! Changes that the bridge makes in messages: `run_workflow` gets a `filePath`, which the service itself cannot open.
+//! Pure.
 //!
 //! A call with it becomes two: `create_upload_url`, and, when the bytes are there, `run_workflow` with `uploadUrl`.
 
@@ -10,7 +11,7 @@ const RUN: &str = "run_workflow";
 const CREATE_UPLOAD: &str = "create_upload_url";
 const FILE_PATH: &str = "filePath";
 const UPLOAD_URL: &str = "uploadUrl";
-/// As the service reads every argument: in either spelling.
+/// Both spellings, as the service reads every argument.
 const FILE_PATHS: [&str; 2] = [FILE_PATH, "file_path"];
 /// The other ways to name a run's input.
 const OTHER_INPUTS: [&str; 4] = ["fileId", "file_id", UPLOAD_URL, "upload_url"];
@@ -22,10 +23,10 @@ pub(super) struct FileCall {
     pub(super) path: String,
 }
 
-/// What a request is to the bridge.
+/// Kind of a request for the bridge.
 #[derive(Debug, PartialEq)]
 pub(super) enum Call {
-    /// It goes through as it came.
+    /// It is passed on unchanged.
     Plain(Request),
     File(FileCall),
 }

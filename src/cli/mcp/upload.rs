@@ -10,10 +10,10 @@ use tokio_util::io::ReaderStream;
 
 use super::{endpoint::Endpoint, message::progress, output::Output, roots::LocalFile};
 
-/// What is read of the file at a time.
+/// Bytes of the file read at a time.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Who hears how far it is: the client, if it gave a token.
+/// Receiver of progress: the client, if it gave a token.
 pub(super) struct Audience<'a> {
     pub(super) output: &'a Output,
     pub(super) token: Option<&'a Value>,
@@ -29,8 +29,8 @@ impl Audience<'_> {
     }
 }
 
-/// Sends the file to a signed address. The audience hears how many whole percent have gone, from 0 on, of each number once,
-/// but not of the hundredth. The error is for the model.
+/// Sends the file to a signed address. The audience receives whole percents from 0 on, each once, without the
+/// hundredth. The error is for the model.
 pub(super) async fn send(
     endpoint: &Endpoint,
     file: LocalFile,

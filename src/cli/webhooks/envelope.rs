@@ -1,4 +1,4 @@
-//! What is shown of an event, from the bytes of its envelope. Pure.
+//! Display of an event, from the bytes of its envelope. Pure.
 //!
 //! Names in it come from anyone who uploaded a file: what could steer a terminal is not shown.
 
@@ -25,7 +25,7 @@ impl Envelope {
         serde_json::from_slice(bytes)
     }
 
-    /// One line: when, which type, which id, and what it is about.
+    /// Formats one line: time, type, id and subject.
     pub(super) fn line(&self, zone: &TimeZone) -> String {
         let created = Timestamp::from_second(self.created).unwrap_or_default();
         format!(
@@ -76,7 +76,7 @@ impl Envelope {
     }
 }
 
-/// A foreign text as it may stand in a line.
+/// Returns a foreign text without characters that could change the terminal.
 pub(super) fn shown(text: &str) -> String {
     super::super::shown(text, SHOWN_CHARS)
 }

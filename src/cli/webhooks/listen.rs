@@ -33,7 +33,7 @@ const MAX_EVENT_BYTES: usize = 8 << 20;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Where each event is posted to; without it events are only shown
+    /// Address to which each event is posted; without it events are only shown
     #[arg(long, value_name = "URL")]
     forward: Option<String>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     /// The signing secret that the receiver knows [default: made up, and shown]
     #[arg(long, value_name = "whsec_…", value_parser = signing_secret)]
     secret: Option<Secret>,
-    /// Where to begin: now, or after a cursor of the feed
+    /// Start: now, or a cursor of the feed
     #[arg(long, value_name = "now|CURSOR", default_value = "now")]
     since: String,
     /// Show each event's body on standard output, and everything else on standard error
@@ -72,13 +72,13 @@ pub(super) fn run(arguments: Arguments, config: &Config) -> Result<ExitCode, Err
     }
 }
 
-/// One run of the command.
+/// A run of the command.
 struct ListenSession {
     service: Service,
     receiver: Option<Receiver>,
-    /// As the stream's `types` has them.
+    /// Value of the stream's `types`.
     types: String,
-    /// Of the last event seen; `None`: what happens from now on.
+    /// Cursor of the last event seen; `None`: from now on.
     cursor: Option<String>,
     screen: Screen,
     zone: TimeZone,

@@ -12,8 +12,7 @@ use tokio::time::Instant;
 
 use super::envelope::{Envelope, shown};
 
-/// Where events are forwarded to. It is not the service that asks for this address and no one but the developer named it,
-/// so `outbound` is one that may reach everything.
+/// Target of forwarded events. The developer alone names this address, so `outbound` is one that may reach everything.
 pub(super) struct Receiver {
     pub(super) url: String,
     pub(super) secret: Secret,

@@ -1,4 +1,4 @@
-//! What the developer sees.
+//! Output for the developer.
 
 use std::{
     borrow::Cow,

@@ -1,4 +1,4 @@
-//! Which events are of interest: `--events conversion.*,file.uploaded`.
+//! Filter of events: `--events conversion.*,file.uploaded`.
 
 use std::str::FromStr;
 

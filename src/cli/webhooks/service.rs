@@ -11,10 +11,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// The service sends something every 15 s.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Why there is no stream of events.
+/// Reason why there is no stream of events.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unfollowed {
-    /// It may be there in a moment.
+    /// It may be available in a moment.
     #[error("{0}")]
     Away(String),
     /// Asking again gives the same answer.
@@ -65,7 +65,7 @@ impl Service {
         Ok(headers)
     }
 
-    /// A rejection in words; `told` is the service's own sentence.
+    /// Explains a rejection; `told` is the service's own sentence.
     fn explain(&self, status: u16, told: Option<String>) -> Unfollowed {
         match (status, told) {
             (401, _) => Unfollowed::Refused(format!(

@@ -63,7 +63,7 @@ struct Sending {
     _place: ArchivePermit,
 }
 
-/// What is left of a file.
+/// The rest of a file.
 struct Reading {
     file: Arc<File>,
     offset: u64,
@@ -168,7 +168,8 @@ impl Sending {
     }
 }
 
-/// What of these bytes is in memory, without waiting for the disk; `None` when nothing is, or no one can tell.
+/// Reads the bytes that are in memory, without waiting for the disk; `None` when none are, or the file system cannot
+/// tell.
 fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> Option<usize> {
     let mut buffers = [IoSliceMut::new(buffer)];
     let read = preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT);
@@ -244,7 +245,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, &[7; 1000]).unwrap();
         let mut buffer = [0; 600];
-        // Not every file system can tell.
+        // Not every file system supports it.
         if let Some(read) = read_cached(&file, &mut buffer, 900) {
             assert_eq!((read, buffer[99], buffer[100]), (100, 7, 0));
         }

@@ -1,9 +1,9 @@
 //! Folders as one download: a ZIP archive that is computed and never stored.
 //!
-//! Every request lists the folder again, and that list is what it sends. The same files under the same names give the same
-//! bytes and the same entity tag, so that a download goes on where it stopped, at any offset and after a restart. A file that
-//! is deleted meanwhile ends the answer short of its length, and the next request gets another archive. So does a reader who takes
-//! nothing for long: what an archive holds is for those who take it.
+//! Every request lists the folder again, and sends that list. The same files under the same names give the same bytes
+//! and the same entity tag, so that a download continues where it stopped, at any offset and after a restart. A file
+//! that is deleted meanwhile ends the answer short of its length, and the next request gets another archive. So does a
+//! reader that takes nothing for long, to free what its archive holds.
 
 mod body;
 mod stall;
@@ -26,13 +26,13 @@ use crate::{
     http::content_disposition::content_disposition,
 };
 
-/// It is made again for each request: who has it asks before using it.
+/// The archive is made again for each request: caches revalidate it before use.
 const CACHE: &str = "private, no-cache";
 
 /// Download a folder
 ///
-/// A ZIP archive of all that lies in it and below, not compressed, with a length, an entity tag and ranges: a download that
-/// broke off goes on where it stopped (`curl -C -`). Names are such that every system can extract them.
+/// A ZIP archive of the folder and everything below it, not compressed, with a length, an entity tag and ranges: a
+/// download that broke off continues where it stopped (`curl -C -`). Every system can extract its names.
 #[utoipa::path(get, path = "/api/folders/{id}/zip", tag = "folders",
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses(

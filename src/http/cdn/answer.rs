@@ -1,4 +1,4 @@
-//! One delivery as an answer: 200, 206 or 304, with the headers of decisions.md §5.
+//! A delivery as an answer: 200, 206 or 304, with the headers of `docs/guide/images.md`.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -28,7 +28,7 @@ const USED: HeaderName = HeaderName::from_static("x-service-cdn-used-month");
 const REMAINING: HeaderName = HeaderName::from_static("x-service-cdn-remaining-month");
 const RESET: HeaderName = HeaderName::from_static("x-service-cdn-reset-month");
 
-/// Whether a variant was there.
+/// State of a variant in the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cached {
     Hit,
@@ -44,14 +44,14 @@ impl From<&Fetched> for Cached {
     }
 }
 
-/// What is delivered, and how its address may be cached.
+/// A delivery, and how its address may be cached.
 pub(super) struct Delivery<'a> {
     pub entry: &'a Entry,
     pub cached: Cached,
     pub cache: HeaderValue,
-    /// Whether another client may get another format here.
+    /// True when another client may get another format here.
     pub is_negotiated: bool,
-    /// Whether any site may read it, and where the month's quota stands.
+    /// True when any site may read the image and the state of the month's quota.
     pub is_public: bool,
 }
 
@@ -95,7 +95,7 @@ impl Delivery<'_> {
         Ok(self.complete(response, account, spent, sent))
     }
 
-    /// What a 304 says, too (RFC 9110 §15.4.5).
+    /// Adds the headers that a 304 has too (RFC 9110 §15.4.5).
     fn complete(
         self,
         mut response: HttpResponse,

@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// How long a picture is good for, in seconds.
+/// Lifetime of a live picture, in seconds.
 pub(crate) const GOOD_FOR_S: u32 = 5;
 /// The poster, as a query.
 const POSTER: &str = "w=1280&format=jpg&q=86";

@@ -42,7 +42,7 @@ use self::{
 };
 use crate::application::{context::AppState, error::ApiError, reached::Reached};
 
-/// How often a delivery begins again because its file was changed meanwhile.
+/// Number of attempts of a delivery whose file is changed meanwhile.
 const ATTEMPTS: usize = 3;
 /// Never changes under its address.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");

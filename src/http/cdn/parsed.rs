@@ -62,7 +62,7 @@ impl Parsed {
         }
     }
 
-    /// What it means for this source: where no time passes, one variant serves them all.
+    /// Returns the request for this source: without time one variant serves all times.
     pub fn on(&self, source: &ImageSource) -> &Self {
         match &self.timeless {
             Some(timeless) if !source.is_video() => timeless,

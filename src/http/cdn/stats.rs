@@ -19,7 +19,7 @@ use crate::application::{
 const DEFAULT_DAYS: u32 = 30;
 const MOST_DAYS: u32 = 366;
 
-/// One day (UTC).
+/// Deliveries of one day (UTC).
 #[derive(Serialize, ToSchema)]
 pub struct DayRecord {
     /// `2026-11-21`
@@ -27,7 +27,7 @@ pub struct DayRecord {
     hits: i64,
     /// Deliveries that were rendered first.
     misses: i64,
-    /// Of bodies; headers are not counted.
+    /// Bytes of bodies; headers are not counted.
     bytes: i64,
 }
 

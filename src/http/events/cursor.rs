@@ -1,4 +1,4 @@
-//! Where a client is in the feed, and which of its events it wants.
+//! Position of a client in the feed, and the events that it wants.
 
 use sluice_store::events::Event;
 use url::form_urlencoded;
@@ -55,7 +55,7 @@ impl Types {
     }
 }
 
-/// What a client asks of the feed or the stream.
+/// Query of the feed or the stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Query {
     pub after: Option<Cursor>,

@@ -40,7 +40,7 @@ const PAGE: u32 = 50;
 pub struct EventEnvelope {
     /// `evt_…`
     id: String,
-    /// Such as `file.uploaded`.
+    /// Name of the type, such as `file.uploaded`.
     r#type: String,
     /// Unix seconds.
     created: i64,

@@ -84,12 +84,12 @@ fn last_event_id(request: &HttpRequest) -> Result<Option<Cursor>, ApiError> {
     }
 }
 
-/// One client that follows.
+/// A client that follows the feed.
 struct Following {
     state: web::Data<AppState>,
     caller: Caller<Read>,
     types: Types,
-    /// What the client has seen, or does not want to see.
+    /// Position up to which the client has seen the events or does not want them.
     reached: Cursor,
     page: vec::IntoIter<Event>,
     committed: watch::Receiver<i64>,
@@ -109,8 +109,8 @@ impl Pieces for Following {
             }
             // Marked before reading, so that a commit in between wakes it again.
             self.committed.mark_unchanged();
-            // Anyone who falls behind what is kept, is not admitted any more, or meets a store that closes, connects again
-            // and is told.
+            // A client that falls behind the kept events, is not admitted any more, or meets a store that closes,
+            // connects again and gets the error.
             let page = self.read().await.ok()?;
             if !page.events.is_empty() {
                 self.page = page.events.into_iter();

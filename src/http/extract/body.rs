@@ -64,7 +64,7 @@ fn declared_length(request: &HttpRequest) -> Option<u64> {
         .ok()
 }
 
-/// Whether the body is said to be JSON.
+/// Returns whether the body is declared as JSON.
 pub(crate) fn is_json(request: &HttpRequest) -> bool {
     let essence = request.content_type().trim().to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json")

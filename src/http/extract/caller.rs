@@ -1,4 +1,4 @@
-//! Who asks, as a type: a handler that takes `Caller<Write>` cannot be reached without a credential of that scope.
+//! The caller as a type: a handler that takes `Caller<Write>` cannot be reached without a credential of that scope.
 //!
 //! The admission middleware authenticates and leaves an [`Authentication`] with the request; the extractors only read it,
 //! so that 401 and 403 come before anything is said about the body.

@@ -1,5 +1,6 @@
-//! What handlers take: the caller ([`Caller`](crate::application::caller::Caller)), a JSON body ([`Body`]), a page of a list ([`PageQuery`]),
-//! and the address by which the request came ([`Reached`](crate::application::reached::Reached)).
+//! Extractors of handlers: the caller ([`Caller`](crate::application::caller::Caller)), a JSON body ([`Body`]), a page
+//! of a list ([`PageQuery`]), and the address by which the request came
+//! ([`Reached`](crate::application::reached::Reached)).
 
 mod body;
 mod caller;

@@ -12,7 +12,7 @@ use crate::application::{
     page::{WHOLE_LIST, page},
 };
 
-/// Which rows of a list are wanted: `USUAL` of them when the client names no limit.
+/// The wanted rows of a list: `USUAL` of them when the client names no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct PageQuery<const USUAL: u32 = WHOLE_LIST>(pub Page);
 

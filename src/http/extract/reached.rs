@@ -1,4 +1,4 @@
-//! Where the request came from and under which address it reached the service.
+//! Address of the client, and the address under which it reached the service.
 
 use std::{borrow::Cow, convert::Infallible, future::Ready, net::IpAddr};
 

@@ -26,7 +26,7 @@ const PAGE: u32 = 50;
 /// Sources in one answer: no operation takes as many.
 const MAX_SOURCES: u32 = 1_000;
 
-/// What a file was made from, and what was made from it.
+/// The sources of a file, and the results that were made from it.
 #[derive(Serialize, ToSchema)]
 pub struct LineageAnswer {
     id: Uuid,
@@ -34,11 +34,11 @@ pub struct LineageAnswer {
     sources: Vec<LineageSource>,
     /// Oldest first, a page of them.
     derived: Vec<LineageDerived>,
-    /// Of `derived`.
+    /// Position in `derived`.
     pagination: Pagination,
 }
 
-/// What a file was made from.
+/// A source of a file.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LineageSource {
@@ -47,28 +47,28 @@ pub struct LineageSource {
     filename: Option<String>,
     mime_type: Option<String>,
     size_bytes: Option<i64>,
-    /// Whether it is still stored.
+    /// True while it is stored.
     exists: bool,
-    /// What made the file: an operation with its fields, or `tool: "workflow"` with the run and its operations.
+    /// The operation that made the file, with its fields, or `tool: "workflow"` with the run and its operations.
     #[schema(value_type = Object)]
     operation: Value,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
-/// What was made from a file, as long as it is there.
+/// A result that was made from a file, while it exists.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LineageDerived {
     /// `file`, `conversion` (a result of a job), `rendition` (a video stream) or `run_output` (of a workflow run).
     kind: &'static str,
-    /// Of the file, the job's result, the video stream or the run.
+    /// Id of the file, the job's result, the video stream or the run.
     id: String,
     /// Null for what is no file.
     filename: Option<String>,
     mime_type: Option<String>,
     size_bytes: Option<i64>,
-    /// What made it: an operation with its fields, or `tool: "workflow"` with the run and its operations.
+    /// The operation that made it, with its fields, or `tool: "workflow"` with the run and its operations.
     #[schema(value_type = Object)]
     operation: Value,
     #[schema(value_type = String, format = DateTime)]

@@ -36,7 +36,7 @@ use crate::application::{
     reached::Reached,
 };
 
-/// What a form may be longer than the file in it, when its declared length is judged beforehand.
+/// Allowance for the form around a file when its declared length is checked beforehand.
 const FORM_OVERHEAD_BYTES: u64 = 1 << 20;
 
 /// The bytes of a file.
@@ -54,7 +54,7 @@ pub struct FileForm {
     /// In place of `file`: the address (http or https) that the service fetches it from.
     #[schema(rename = "sourceUrl")]
     source_url: Option<String>,
-    /// Where the file shall lie; at the top without one.
+    /// Folder of the file; the top level without one.
     #[schema(rename = "folderId")]
     folder_id: Option<Uuid>,
 }
@@ -191,7 +191,7 @@ async fn named_file(
     Ok((Origin::Named(asked.source_url), asked.folder_id))
 }
 
-/// Where the bytes of a new file come from.
+/// Source of the bytes of a new file.
 enum Origin {
     Sent(Box<Part>),
     /// Its address.

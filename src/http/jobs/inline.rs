@@ -17,7 +17,7 @@ use crate::application::{
     reached::Reached,
 };
 
-/// What a conversion gave. At least one file came out.
+/// Result of a conversion in which at least one file was made.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionAnswer {
@@ -30,7 +30,7 @@ pub struct ConversionAnswer {
     storage: StorageNotice,
 }
 
-/// What became of `saveToStorage`.
+/// Result of `saveToStorage`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageNotice {
     saved: bool,
@@ -50,7 +50,7 @@ pub struct AllFailed {
     errors: Vec<FileError>,
 }
 
-/// Waits for a job at most `convert.inline_wait`, and answers. The job goes on whatever becomes of the request.
+/// Waits for a job at most `convert.inline_wait`, and answers. The job continues whatever becomes of the request.
 pub(in crate::http) async fn answer(
     state: &AppState,
     reached: &Reached,

@@ -51,7 +51,7 @@ const PAGE: u32 = 50;
 pub struct JobForm {
     /// `convert` (without one) or `compress`.
     job_type: Option<String>,
-    /// Whether all results are packed into one ZIP too.
+    /// True when all results are packed into one ZIP too.
     create_archive: Option<bool>,
     /// In a JSON body: stored files, instead of uploads.
     file_ids: Option<Vec<Uuid>>,

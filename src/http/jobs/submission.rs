@@ -34,17 +34,17 @@ const MAX_KEY: usize = 255;
 /// The field of a watermark's own image.
 const MARK: &str = "watermarkFile";
 
-/// Who asks, and under which plan.
+/// The caller and its plan.
 pub(in crate::http) struct Submitter<'a> {
     state: &'a AppState,
     reached: &'a Reached,
     account_id: Uuid,
     plan: Plan,
-    /// What `saveToStorage` is when it is not given.
+    /// Default of `saveToStorage`.
     saves: bool,
 }
 
-/// What is asked for.
+/// A checked request for a job.
 pub(in crate::http) struct JobRequest {
     pub row: &'static Row,
     pub job_type: JobType,
@@ -63,7 +63,7 @@ pub(in crate::http) struct JobRequest {
     pub beside: Option<Option<Uuid>>,
 }
 
-/// What came with a form.
+/// Content of a form.
 pub(in crate::http) struct Sent {
     pub params: Params,
     pub files: Vec<Material>,
@@ -196,7 +196,7 @@ impl<'a> Submitter<'a> {
         }
     }
 
-    /// One operation for each file, or one for all that it joins.
+    /// Returns one operation for each file, or one for all files that it joins.
     fn operations(&self, wanted: &JobRequest) -> Result<Vec<Operation>, ApiError> {
         let count = wanted.files.len() + wanted.sources.len();
         let most = self.plan.files_per_batch as usize;
@@ -266,7 +266,7 @@ impl<'a> Submitter<'a> {
     }
 }
 
-/// An operation that makes one file of all inputs stands once.
+/// Keeps one operation where it makes one file of all inputs.
 fn joined(mut operations: Vec<Operation>) -> Vec<Operation> {
     if operations.iter().all(Operation::joins) {
         operations.truncate(1);
@@ -308,7 +308,7 @@ fn check_types(wanted: &JobRequest, operations: &[Operation]) -> Result<(), ApiE
     first.map_or(Ok(()), |failure| Err(failure.into()))
 }
 
-/// One file that someone waits for is interactive work; everything else is batch work.
+/// Returns the lane: one file with a waiting caller is interactive work; everything else is batch work.
 fn lane_of(wanted: &JobRequest, operations: &[Operation]) -> Lane {
     match (&wanted.files[..], operations) {
         ([file], [operation]) if wanted.is_waited_for && !stands_for_many(operation, file) => {
@@ -359,7 +359,7 @@ async fn settle_one(file: Material, uploads: &mut Vec<Sealed>) -> Result<Settled
     Ok(settled)
 }
 
-/// Of everything that shapes the job and its results.
+/// Hashes everything that shapes the job and its results.
 fn fingerprint(new: &NewJob) -> [u8; 32] {
     let items: Vec<Value> = new
         .items

@@ -24,11 +24,11 @@ use crate::{
 /// Broadcasts in one answer when the client names no `limit`.
 const PAGE: u32 = 50;
 
-/// One run of an input on air, across reconnects.
+/// A run of an input on air, across reconnects.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BroadcastRecord {
-    /// As in the playlist's addresses and in `broadcastId` of a recording.
+    /// Id as in the playlist's addresses and in `broadcastId` of a recording.
     id: String,
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,

@@ -1,7 +1,7 @@
 //! `/api/live/inputs`: where encoders publish and viewers play (decisions.md §6).
 //!
-//! The row is the truth: a change is committed first, then live inputs are told; when they cannot be told at once, that is
-//! tried again until they know, and the answer does not wait for it.
+//! The row is the truth: a change is committed first, then sent to live inputs; when they are busy it is sent again
+//! until they have it, and the answer does not wait for that.
 
 mod broadcasts;
 mod outputs;

@@ -1,4 +1,4 @@
-//! Outputs of a live input: the platforms that its stream goes on to.
+//! Outputs of a live input: the platforms to which its stream is forwarded.
 //!
 //! As with inputs, the row is committed first; the outputs then know it at once.
 
@@ -35,7 +35,7 @@ pub struct NewLiveOutputRequest {
     /// `rtmp://host/app/key`, `rtmps://host/app/key` or `srt://host:port?streamid=…&passphrase=…&latency=…` (milliseconds).
     #[schema(example = "rtmps://live.example.com/app/key")]
     url: String,
-    /// Whether the stream goes there (true).
+    /// True when the stream is sent there (true).
     enabled: Option<bool>,
 }
 
@@ -60,17 +60,17 @@ pub struct LiveOutputRecord {
     enabled: bool,
     /// `idle` (turned off, or nothing is on air), `connecting`, `live` or `waiting` (to be tried again, or for the encoder).
     status: &'static str,
-    /// When it came to that status.
+    /// Time at which the status began.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Time>,
-    /// Why the last try failed; null once one does not.
+    /// Reason why the last attempt failed; null once one succeeds.
     last_error: Option<String>,
     /// Tries after a failed one.
     retries: u64,
     sent_bytes: u64,
     /// Pictures and audio frames left out because the target was too slow.
     dropped_units: u64,
-    /// How old the media were that were sent last.
+    /// Age of the media that were sent last.
     lag_ms: u64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,

@@ -28,21 +28,21 @@ use crate::{
 /// Characters of a clip's name.
 const MAX_NAME: usize = 200;
 
-/// What is kept of a broadcast.
+/// A recorded broadcast.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingRecord {
     id: Uuid,
     live_input_id: Uuid,
-    /// The broadcast's name, as it stands in the playlist's addresses.
+    /// Name of the broadcast in the playlist's addresses.
     broadcast_id: String,
     /// `recording`, `processing`, `ready` or `failed`.
     status: &'static str,
-    /// Why nothing more was recorded before the broadcast's end, such as a full disk.
+    /// Reason why recording stopped before the broadcast's end, such as a full disk.
     stopped_reason: Option<String>,
-    /// Why it failed, or what it waits for.
+    /// Reason why it failed, or why it waits.
     error: Option<String>,
-    /// One, and a further one for each change of codecs or tracks.
+    /// One file, and a further one for each change of codecs or tracks.
     files: Vec<RecordingFileRecord>,
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
@@ -133,8 +133,8 @@ fn moment_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<M
 
 /// List the recordings of a live input
 ///
-/// Broadcasts of an input with `recordMode` `automatic`. A recording is stored once its broadcast is over; webhooks tell it
-/// (`file.uploaded`, `live.input.recording.ready`). Deleting the input keeps the files and streams.
+/// Broadcasts of an input with `recordMode` `automatic`. A recording is stored once its broadcast is over, with the
+/// webhooks `file.uploaded` and `live.input.recording.ready`. Deleting the input keeps the files and streams.
 #[utoipa::path(get, path = "/api/live/inputs/{id}/recordings", tag = "live", params(
     ("id" = Uuid, Path, description = "The input's id"),
     ("limit" = Option<u32>, Query, description = "1 to 100"),

@@ -1,4 +1,4 @@
-//! What a request of `/mcp` must be before the transport sees it, in this order: enabled (404), with a credential (401),
+//! Checks on a request of `/mcp` before the transport sees it, in this order: enabled (404), with a credential (401),
 //! under a name of the service (403), from a page that may (403), a POST (405), of the right types (406, 415), bounded
 //! (408, 413), and one message (400).
 
@@ -29,7 +29,7 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 /// Both types, in the words that the transport looks for.
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// What a page may send beside its message.
+/// Request headers that a page may send.
 const HEADERS_OF_PAGES: &str = "authorization, x-api-key, content-type, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id";
 
 /// Lets messages through; answers everything else itself.

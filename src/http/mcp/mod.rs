@@ -24,7 +24,7 @@ const PATH: &str = "/mcp";
 /// when its client goes, its wait ends by `mcp.wait`.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Whether a path belongs to agents.
+/// Returns whether a path belongs to agents.
 pub(super) fn is_below(path: &str) -> bool {
     path.strip_prefix(PATH)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

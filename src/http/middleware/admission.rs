@@ -1,4 +1,4 @@
-//! Who asks, and whether he may ask now: authentication and the rate limit, before any handler of `/api` runs.
+//! Authentication and the rate limit, before any handler of `/api` runs.
 //!
 //! The extractors of [`crate::http::extract`] turn what is found here into 401 and 403.
 

@@ -1,4 +1,4 @@
-//! What happens around every handler, from the outside in: [`end_unread`], [`observe`], [`refuse_encoded`], [`admit`].
+//! Middleware around every handler, from the outside in: [`end_unread`], [`observe`], [`refuse_encoded`], [`admit`].
 
 mod admission;
 mod encoding;

@@ -129,7 +129,7 @@ fn fresh_id() -> Uuid {
     })
 }
 
-/// Whether the path is of a route without a line each.
+/// Returns whether the path is of a route that is not logged per request.
 fn is_quiet(path: &str) -> bool {
     QUIET_ROUTES.iter().any(|quiet| path.starts_with(quiet))
 }

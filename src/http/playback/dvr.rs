@@ -8,7 +8,7 @@ use crate::application::error::ApiError;
 
 pub(super) const NAME: &str = "dvr";
 
-/// Whether the client asks for it.
+/// Returns whether the client asks for it.
 pub(super) fn is_asked(request: &HttpRequest) -> bool {
     let query = request.query_string().as_bytes();
     form_urlencoded::parse(query).any(|(name, value)| name == NAME && value == "1")

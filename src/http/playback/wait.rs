@@ -7,14 +7,14 @@ use sluice_actors::live::{Body, Phase, Published, View};
 use super::{access::Access, listed};
 use crate::application::error::ApiError;
 
-/// What a blocking reload waits for (RFC 8216bis §6.2.5.2).
+/// Position that a blocking reload waits for (RFC 8216bis §6.2.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reload {
     msn: u64,
     part: Option<u32>,
 }
 
-/// How far beyond the playlist's end a client may ask.
+/// How far beyond the playlist's end a client may ask, in segments.
 const MSN_AHEAD: u64 = 2;
 
 impl Reload {
@@ -46,8 +46,8 @@ impl Reload {
     }
 }
 
-/// The playlist once it holds what was asked for. When that does not come in time, the playlist as it is: while an
-/// encoder reconnects, players must go on asking and not give up.
+/// Returns the playlist once it holds the requested position. When that takes too long, the playlist as it is: while an
+/// encoder reconnects, players must continue to ask and not give up.
 pub(super) async fn for_playlist(access: &Access, reload: Reload) -> Result<Arc<View>, ApiError> {
     let playback = access.playback();
     let view = listed(&playback.now())?;

@@ -1,7 +1,8 @@
-//! Who may look: anyone who shows a link's token, and has shown its password where it has one.
+//! Access to a share link: by its token, and by its password where it has one.
 //!
-//! Unknown, malformed, revoked, expired, its folder gone and its account suspended are one: the token is hashed and looked up once, whatever it is, and
-//! the answer is [`ApiError::ShareUnavailable`]. So neither the answer nor its time tells them apart.
+//! Unknown, malformed, revoked, expired, without its folder or of a suspended account: all are one. The token is hashed
+//! and looked up once, whatever it is, and the answer is [`ApiError::ShareUnavailable`], so that neither the answer nor
+//! its time distinguishes them.
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Instant};
 
@@ -35,10 +36,10 @@ const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 #[derive(Clone)]
 pub(crate) struct ShareAccess {
     pub(super) share: Share,
-    /// As it stands in addresses.
+    /// Token as in addresses.
     token: String,
     pub(super) reached: Reached,
-    /// Whether bytes are sent, and so anything is to be counted.
+    /// True when no bytes are sent, and so nothing is counted.
     pub(super) is_head: bool,
     guard: Arc<RequestGuard>,
 }
@@ -56,7 +57,7 @@ impl fmt::Debug for ShareAccess {
 #[derive(Debug)]
 pub(in crate::http) struct LockedShare(pub(super) ShareAccess);
 
-/// What a token opens.
+/// The share that a token opens.
 #[derive(Debug)]
 pub(in crate::http) enum Entered {
     Open(ShareAccess),

@@ -9,11 +9,12 @@ use super::access::ShareAccess;
 use crate::application::{context::AppState, error::ApiError, share::counts::locked};
 
 impl ShareAccess {
-    /// Admits a download of `what` (a file, or the folder of an archive) whose answer begins at `start`; `None`: nothing is sent
-    /// (304). Every one that begins at 0 is counted, those that go on are not. HEAD is answered as GET would be, and never counted.
+    /// Admits a download of `what` (a file, or the folder of an archive) whose answer begins at `start`; `None`:
+    /// nothing is sent (304). Every one that begins at 0 is counted, continued ones are not. HEAD is answered as GET
+    /// would be, and never counted.
     ///
-    /// 403 where the link is for looking only, 410 when as many downloads have begun as it allows. Under a link with a bound, only
-    /// who has begun may go on: anything else counts as a beginning.
+    /// 403 where the link is for looking only, 410 when as many downloads have begun as it allows. Under a link with a
+    /// bound, only a client that has begun may continue: anything else counts as a beginning.
     pub(in crate::http) async fn admit_download(
         &self,
         state: &AppState,

@@ -1,4 +1,4 @@
-//! What a link shows: one folder at a time, its folders first and then its files, newest first, in pages.
+//! Listing of a link: one folder at a time, its folders first and then its files, newest first, in pages.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ const PAGE: u32 = 50;
 /// The preview that a listing names.
 const PREVIEW_WIDTH: u32 = 640;
 
-/// One page of a shared folder.
+/// A page of a shared folder.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Listing {
@@ -47,7 +47,7 @@ pub struct Listing {
     /// In it, newest first.
     pub files: Vec<SharedFileRecord>,
     pub totals: TotalsRecord,
-    /// Whether originals may be taken away.
+    /// True when originals may be downloaded.
     pub allow_download: bool,
     /// An archive of the whole share; null where originals may not be taken away.
     pub zip_url: Option<String>,
@@ -91,7 +91,7 @@ pub struct SharedFileRecord {
     pub stream_url: Option<String>,
 }
 
-/// What lies in the folder that is listed and below it.
+/// Sums over the listed folder and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TotalsRecord {
@@ -103,7 +103,7 @@ pub struct TotalsRecord {
     pub is_exact: bool,
 }
 
-/// Where a page begins.
+/// Start of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
     Folders(Option<Cursor>),
@@ -136,7 +136,8 @@ impl Position {
     }
 }
 
-/// A page of a folder that is shared or lies below; `None`: of the shared one. A look at the beginning of that is counted.
+/// Lists a page of a folder that is shared or below one; `None`: the shared one. The first page of that one is counted
+/// as a view.
 ///
 /// 404 for any other folder, 400 for a cursor that is none.
 pub(in crate::http) async fn listing(
@@ -193,7 +194,7 @@ struct Rows {
     next: Option<Position>,
 }
 
-/// One row more than there is room for tells of another page, and is cut away.
+/// Reads one row more than the page holds: it shows that another page follows, and is cut away.
 async fn read_page(
     db: &mut Reader,
     account_id: Uuid,
@@ -256,7 +257,7 @@ async fn streams_of(db: &mut Reader, files: &[File]) -> Result<HashMap<Uuid, Sho
         .collect())
 }
 
-/// What a file's record needs besides its row.
+/// Everything that a file's record needs besides its row.
 struct Record<'a> {
     state: &'a AppState,
     access: &'a ShareAccess,
@@ -288,7 +289,7 @@ impl Record<'_> {
         })
     }
 
-    /// Where a token is needed, the link gives one, as long as it holds itself.
+    /// Returns the address of a stream; where a token is needed, one that is valid as long as the link.
     async fn stream_url(&self, stream: &Showing) -> Result<String, ApiError> {
         let playback_id = match stream.access {
             Access::Public => stream.playback_id.clone(),
@@ -311,15 +312,15 @@ impl Record<'_> {
 }
 
 impl ShareAccess {
-    /// Whether the original may be shown in place. What is to be played or read needs it. An image has its previews: its
-    /// original is given only where it may be taken away as often as one likes.
+    /// Returns whether the original may be shown in place, which video, audio and documents need. An image has
+    /// previews: its original is given only where it may be downloaded without a bound.
     pub(super) fn shows(&self, mime_type: &str) -> bool {
         let may_have_all = self.share.allow_download && self.share.download_limit.is_none();
         is_shown(mime_type) && (may_have_all || !mime_type.starts_with("image/"))
     }
 }
 
-/// Whether image delivery makes an image of it.
+/// Returns whether image delivery makes an image of it.
 pub(super) fn has_preview(mime_type: &str) -> bool {
     matches!(
         class_of(mime_type),

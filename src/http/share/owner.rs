@@ -82,7 +82,7 @@ impl ShareRecord {
     }
 }
 
-/// 32 bytes that no one without the installation's key can tell from random ones, and that it can make again.
+/// Makes a token of 32 bytes that only the installation's key can distinguish from random ones and make again.
 fn token(signer: &Signer, share_id: Uuid) -> String {
     signing::encode(&signer.sign(Purpose::Share, share_id.as_bytes()))
 }
@@ -107,8 +107,8 @@ pub async fn show(
 
 /// Share a folder
 ///
-/// Makes a link by which anyone with it looks through the folder and what lies below, without an account. An earlier link of the
-/// folder stops working.
+/// Makes a link by which anyone with it reads the folder and everything below, without an account. An earlier link of
+/// the folder stops working.
 #[utoipa::path(post, path = "/api/folders/{id}/share", tag = "shares", request_body = NewShareRequest,
     params(("id" = Uuid, Path, description = "The folder's id")),
     responses((status = 201, description = "The link", body = ShareAnswer)))]

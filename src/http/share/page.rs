@@ -33,7 +33,7 @@ use crate::{
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self' blob:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
-/// What a form with a password may hold.
+/// Largest form with a password.
 const MAX_FORM_BYTES: usize = 8 * 1024;
 
 /// Look through a shared folder
@@ -59,7 +59,7 @@ pub async fn open_page(request: HttpRequest, state: web::Data<AppState>) -> Http
 
 /// Show a link's password on its page
 ///
-/// What the form on the page sends. The answer leads back to the page, with cookies that stand for the password.
+/// Receives the form on the page. The answer leads back to the page, with cookies that replace the password.
 #[utoipa::path(post, path = "/share/folder/{token}", tag = "pages", security(()),
     params(("token" = String, Path, description = "The link's token")),
     request_body(content = String, content_type = "application/x-www-form-urlencoded", description = "`password`"),

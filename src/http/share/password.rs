@@ -1,4 +1,5 @@
-//! The password of a link: shown once, then a cookie stands for it, which is good for this link alone and for some hours.
+//! The password of a link: shown once, then replaced by a cookie, which is valid for this link alone and for some
+//! hours.
 //!
 //! The cookie is signed and nothing of it is stored. A link that is made again has another id, so that cookies of the old one are
 //! worthless.
@@ -24,7 +25,7 @@ use crate::application::{
 /// Sent along on the link's own paths only, so that one name serves all links.
 const COOKIE: &str = "sluice_share";
 
-/// Whether the request carries the cookie of a password that was right.
+/// Returns whether the request carries the cookie of a correct password.
 pub(super) async fn was_shown(
     request: &HttpRequest,
     db: &mut impl Connection,
@@ -65,7 +66,7 @@ fn message(share_id: Uuid, expires_at: i64) -> [u8; 24] {
     message
 }
 
-/// Checks a password; the cookies that stand for it from now on, one for the API's paths and one for the page's.
+/// Checks a password; returns the cookies that replace it, one for the API's paths and one for the page's.
 ///
 /// 403 `wrong_password`; 429 after too many wrong ones from this network, for this link or for all.
 pub(in crate::http) async fn unlock(
@@ -121,7 +122,7 @@ pub(in crate::http) async fn unlock(
     }))
 }
 
-/// As browsers see it: the service may lie below a path of its own.
+/// Path as browsers see it: the service may be below a path of its own.
 fn path_of(address: &str) -> String {
     Url::parse(address).map_or_else(|_| "/".to_owned(), |url| url.path().to_owned())
 }

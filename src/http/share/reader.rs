@@ -34,7 +34,7 @@ const FILE_CACHE: &str = "private, max-age=300";
 const WIDTHS: [u32; 4] = [320, 640, 1280, 2560];
 const USUAL_WIDTH: u32 = 640;
 
-/// What a reader types in.
+/// Password that a reader types.
 #[derive(Deserialize, ToSchema)]
 pub struct SharePassword {
     password: String,
@@ -108,8 +108,8 @@ pub async fn download(
 
 /// Download a shared folder
 ///
-/// A ZIP archive of all that lies in it and below, not compressed, with a length, an entity tag and ranges: a download that
-/// broke off goes on where it stopped.
+/// A ZIP archive of the folder and everything below it, not compressed, with a length, an entity tag and ranges: a
+/// download that broke off continues where it stopped.
 #[utoipa::path(get, path = "/api/share/folder/{token}/zip", tag = "shares", security(()), params(
     ("token" = String, Path, description = "The link's token"),
 ), responses(
@@ -185,7 +185,7 @@ pub async fn preview(
 
 /// Show a link's password
 ///
-/// Answers with a cookie that stands for the password for some hours, on this link alone. After too many wrong ones: 429.
+/// Answers with a cookie that replaces the password for some hours, on this link alone. After too many wrong ones: 429.
 #[utoipa::path(post, path = "/api/share/folder/{token}/unlock", tag = "shares", security(()), request_body = SharePassword,
     params(("token" = String, Path, description = "The link's token")),
     responses(
@@ -210,7 +210,7 @@ pub async fn unlock(
     Ok(response.json(Success::default()))
 }
 
-/// The file that the path names, if it lies in the shared folder or below.
+/// Finds the file of the path, if it is in the shared folder or below.
 async fn find(
     request: &HttpRequest,
     state: &AppState,
@@ -223,7 +223,7 @@ async fn find(
     file.ok_or_else(missing)
 }
 
-/// Where the bytes that a GET is sent begin; `None`: none are.
+/// Returns the offset at which a GET's bytes begin; `None`: none are sent.
 fn starts_at(response: &HttpResponse) -> Option<u64> {
     match response.status() {
         StatusCode::OK => Some(0),

@@ -1,4 +1,4 @@
-//! Who may do what: credentials, scopes, accounts, API keys, the rate limit.
+//! Authorization: credentials, scopes, accounts, API keys, the rate limit.
 
 use serde_json::json;
 use sluice_store::{accounts, api_keys::Scope, now_ms};

@@ -8,7 +8,7 @@ use super::Site;
 const MP4: &[u8] = b"\0\0\0\x18ftypisom\0\0\0\0isommp42";
 const MP3: &[u8] = b"\xff\xfb\x90\x64\0\0\x02\x3c";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
-/// What a player would follow anywhere.
+/// A playlist that a player would follow to any address.
 const PLAYLIST: &[u8] = b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n";
 
 type File<'a> = (&'a str, &'a str, &'a [u8]);

@@ -1,4 +1,4 @@
-//! Delivery keys, presets, and image delivery with a stand-in for the workers.
+//! Delivery keys, presets, and image delivery with a substitute for the workers.
 
 use actix_web::{http::header, test::TestRequest};
 use futures_util::future::{BoxFuture, FutureExt as _};

@@ -99,7 +99,7 @@ async fn a_slug_is_refused_and_not_dropped() {
     }
 }
 
-/// One part of a form: its headers' tail and its bytes.
+/// Builds a part of a form from its headers' tail and its bytes.
 fn part(disposition: &str, bytes: &[u8]) -> Vec<u8> {
     let head = format!("--edge\r\nContent-Disposition: form-data; {disposition}\r\n\r\n");
     [head.as_bytes(), bytes, b"\r\n"].concat()

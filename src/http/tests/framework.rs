@@ -1,4 +1,4 @@
-//! What holds on every path: errors as JSON, methods, bodies, request ids, operations.
+//! Rules of every path: errors as JSON, methods, bodies, request ids, operations.
 
 use std::{
     collections::HashSet,
@@ -263,7 +263,7 @@ fn every_route_is_described() {
     }
 }
 
-/// What generated clients and people read out of the document.
+/// Checks the parts of the document that generated clients and people read.
 #[test]
 fn the_document_names_schemes_tags_bodies_and_errors() {
     let document = serde_json::to_value(openapi()).unwrap();

@@ -59,7 +59,7 @@ const PASSWORD: &str = "correct horse";
 
 /// Between two looks at a condition that nothing announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How long a condition may take to come about on a busy machine.
+/// Longest time for a condition on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Looks until the condition holds; `what` says how it is as long as it does not.
@@ -178,7 +178,7 @@ fn handles(config: &Config, store: &Store) -> MediaHandles {
     MediaHandles::start(config, store, "/nonexistent".into(), outputs).expect("no ca_file")
 }
 
-/// What came back.
+/// An answer of the façade.
 #[derive(Debug)]
 struct Answer {
     status: u16,

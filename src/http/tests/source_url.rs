@@ -88,7 +88,7 @@ async fn what_is_no_address_is_refused() {
     }
 }
 
-/// What can be said without the file is said without fetching it: these would be refused for their address otherwise.
+/// Errors that need no file are answered without a fetch: these would be refused for their address otherwise.
 #[actix_web::test]
 async fn a_request_is_judged_before_its_files_are_fetched() {
     let site = Site::with_slow_workers(|config| {

@@ -64,7 +64,7 @@ impl Site {
         answer.body
     }
 
-    /// What lies on the disk of unfinished uploads.
+    /// Counts the bytes of unfinished uploads on the disk.
     fn partial_bytes(&self) -> u64 {
         let partial = self.state.config.store.data_dir.join("partial");
         let entries = std::fs::read_dir(partial).unwrap();

@@ -23,10 +23,10 @@ use super::{Answer, Site, request};
 type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 const PATH: &str = "/api/video/streams";
-/// What a file of MP4 begins with.
+/// The first bytes of an MP4.
 const MP4: &[u8] = b"\0\0\0\x1cftypisom\0\0\x02\0isomiso2mp41\0\0\0\x08free";
 const BASE: &str = "http://media.test:8080";
-/// Of the files that [`Site::make`] writes: an init section, then segments.
+/// Bytes of the init section in the files that [`Site::make`] writes, before the segments.
 const INIT_BYTES: u64 = 10;
 const SEGMENT_BYTES: u64 = 100;
 

@@ -1,5 +1,5 @@
-//! Requests for a tool that are refused before a job is made of them: told as `media.tool.failed`, so that anyone who follows
-//! the events of a tool learns of every failure.
+//! Requests for a tool that are refused before a job is made of them: each emits `media.tool.failed`, so that a
+//! follower of the events of a tool sees every failure.
 
 use actix_web::{ResponseError as _, http::StatusCode};
 use sluice_actors::events::{self, Event, Failures, MediaToolFailed, Results, error_text};
@@ -9,15 +9,15 @@ use uuid::Uuid;
 
 use crate::application::{context::AppState, error::ApiError};
 
-/// What is known of a request by the time it is refused.
+/// Facts of a request when it is refused.
 #[derive(Default)]
 pub(super) struct RejectedCall {
     pub tool: Option<&'static str>,
-    /// Of its first file.
+    /// Name of its first file.
     pub filename: Option<String>,
 }
 
-/// What became of a request, whose rejection is told first.
+/// Emits the event of a rejection, and returns the result.
 pub(super) async fn told<T>(
     state: &AppState,
     account_id: Uuid,

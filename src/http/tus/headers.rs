@@ -13,7 +13,7 @@ use crate::application::{
 
 /// The one version that is spoken.
 pub(super) const VERSION: &str = "1.0.0";
-/// What a body must be declared as.
+/// Media type that a body must declare.
 pub(super) const CONTENT_TYPE: &str = "application/offset+octet-stream";
 
 pub(super) const RESUMABLE: &str = "tus-resumable";
@@ -47,7 +47,7 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
 pub(in crate::http) struct Creation {
     /// `None`: to be declared by a later request.
     pub(super) length: Option<u64>,
-    /// As the client wrote it.
+    /// Metadata as the client wrote it.
     pub(super) metadata: String,
     /// Safe, see [`filename::clean`].
     pub(in crate::http) filename: String,
@@ -108,7 +108,7 @@ pub(in crate::http) struct Chunk {
 }
 
 impl Chunk {
-    /// Of a PATCH.
+    /// Parses the headers of a PATCH.
     pub(in crate::http) fn parse(headers: &HeaderMap) -> Result<Self, ApiError> {
         if !has_type(headers) {
             return Err(other_type());
@@ -168,7 +168,7 @@ pub(super) fn overriding(headers: &HeaderMap) -> Result<Option<&str>, ApiError> 
     text(headers, METHOD_OVERRIDE)
 }
 
-/// One value, in ASCII.
+/// Returns the value of a header, in ASCII.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ApiError> {
     let mut values = headers.get_all(name);
     let (first, second) = (values.next(), values.next());

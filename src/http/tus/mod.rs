@@ -38,7 +38,7 @@ use crate::application::{
     tus::checksum,
 };
 
-/// What is spoken beside the core of tus.
+/// Extensions beside the core of tus.
 const EXTENSIONS: &str =
     "creation,creation-with-upload,creation-defer-length,expiration,checksum,termination";
 /// Names the file that an upload has become.
@@ -47,7 +47,7 @@ const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 
 const METHODS_OF_ALL: &str = "POST, OPTIONS";
 const METHODS_OF_ONE: &str = "HEAD, GET, PATCH, DELETE, POST, OPTIONS";
-/// What a page of another origin may send ...
+/// Request headers that a page of another origin may send.
 const MAY_SEND: &str = "authorization, content-type, tus-resumable, upload-checksum, upload-defer-length, upload-length, \
      upload-metadata, upload-offset, x-api-key, x-http-method-override, x-request-id";
 /// ... and read.
@@ -68,7 +68,7 @@ pub struct ResumableUpload {
     offset_bytes: u64,
     /// `receiving` or `completed`.
     status: &'static str,
-    /// Of the file that it has become; null before, and when the file was deleted since.
+    /// Id of the file that it has become; null before, and when the file was deleted since.
     file_id: Option<Uuid>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -482,7 +482,7 @@ fn answer(
     response
 }
 
-/// What every answer has; whether a page of another origin may read it.
+/// Sets the headers of every answer, and whether a page of another origin may read it.
 fn tell(request: &HttpRequest, state: &AppState, response: &mut HttpResponse) -> bool {
     let may_read = allow_origin(request, state, response);
     let headers = response.headers_mut();

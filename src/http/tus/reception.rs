@@ -41,15 +41,15 @@ use crate::{
 /// A slow line is brought to the disk so often, however little came.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
-/// As much as lies in the buffers of a connection when its request is called off.
+/// Bytes that may remain in the buffers of a connection when its request is rejected.
 const LEFTOVER: usize = 128 * 1024;
 
-/// How far an upload is.
+/// State of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UploadState {
     pub(super) offset: u64,
     pub(super) expires_at: i64,
-    /// Of the file that it has become.
+    /// Id of the file that it has become.
     pub(super) file_id: Option<Uuid>,
 }
 
@@ -63,7 +63,7 @@ impl UploadState {
     }
 }
 
-/// When an upload expires to which bytes come now.
+/// Returns when an upload expires whose bytes come now.
 pub(super) fn expires_at(state: &AppState) -> i64 {
     now_ms().saturating_add(duration_ms(state.config.uploads.keep_unfinished))
 }
@@ -195,7 +195,7 @@ fn room(state: &AppState, upload: &TusUpload, chunk: &Chunk) -> Result<u64, ApiE
     }
 }
 
-/// What a row names and the disk has not, as after a restore, is no upload any more.
+/// Removes an upload whose row exists and whose bytes do not, as after a restore.
 pub(super) async fn lost(state: &AppState, account_id: Uuid, id: Uuid) -> ApiError {
     match forget(state, account_id, id).await {
         Ok(()) => ApiError::Gone("the bytes of this upload are lost: make a new one"),
@@ -212,14 +212,14 @@ pub(super) async fn forget(state: &AppState, account_id: Uuid, id: Uuid) -> Resu
     Ok(state.store.blobs().remove_partial(id).await?)
 }
 
-/// One request at work.
+/// A request that receives bytes.
 struct Reception<'a> {
     state: &'a AppState,
     plan: Plan,
     turn: &'a Turn,
     upload: &'a TusUpload,
     partial: Partial,
-    /// As others are told.
+    /// State as other requests see it.
     standing: UploadState,
     saved_at: Instant,
     /// The length that it may get.
@@ -230,11 +230,11 @@ struct Reception<'a> {
     leftover: usize,
 }
 
-/// Why no more bytes come.
+/// Reason why no more bytes come.
 enum ReceptionEnd {
     /// The body is at its end.
     Whole,
-    /// What came is kept.
+    /// The bytes received so far are kept.
     CutOff(ApiError),
 }
 
@@ -405,7 +405,8 @@ impl Reception<'_> {
     }
 }
 
-/// A silence is an offset's business to a client of tus: those that give up on 408 ask for it and go on after 409.
+/// Maps a silence to the error that clients of tus continue after: those that give up on 408 ask for the offset and
+/// continue after 409.
 fn piece_of(
     piece: Result<Option<Result<Bytes, PayloadError>>, ApiError>,
     patience: Duration,

@@ -45,7 +45,7 @@ pub struct CaptionForm {
     language: String,
     /// For the player's menu; the language without one.
     label: Option<String>,
-    /// Whether players show them without being asked to.
+    /// True when players show them without being asked to.
     is_default: Option<bool>,
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// As the store takes them.
+    /// Converts into the store's type.
     pub(super) fn into_new(self, state: &AppState, plan: &Plan) -> (NewCaption, Sealed) {
         let CaptionFacts {
             language,
@@ -205,7 +205,7 @@ async fn stored(state: &AppState, account_id: Uuid, id: Uuid) -> Result<Vec<u8>,
     all_of(state.store.blobs().open(&file.blob).await?).await
 }
 
-/// Of a spool that is within the limit.
+/// Reads a spool that is within the limit.
 async fn read(mut spool: Spool) -> Result<Vec<u8>, ApiError> {
     all_of(spool.reader().await?).await
 }

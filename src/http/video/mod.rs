@@ -1,6 +1,6 @@
 //! `/api/video/streams`: HLS assets that are made of stored clips (decisions.md §7), and `/video/v1`, where they are played.
 //!
-//! A stream is committed with its charge and its captions before it is answered, and goes on without its request.
+//! A stream is committed with its charge and its captions before it is answered, and continues without its request.
 
 mod captions;
 mod events;
@@ -61,10 +61,11 @@ pub struct StreamList {
 
 /// Make a video stream
 ///
-/// The answer comes at once; follow the stream by its events, ask for it, or have webhooks tell you (`video.stream.started`,
-/// `.ready`, `.failed`). It is `playable` once three segments of every rendition are there (or all, of a shorter clip), and
-/// `ready` when it is whole. One media operation, given back when it fails. With an `Idempotency-Key` (at most 255 characters,
-/// kept 24 hours) a repeated request finds the same stream and is not charged again.
+/// The answer comes at once; follow the stream by its events, ask for it, or subscribe to its webhooks
+/// (`video.stream.started`, `.ready`, `.failed`). It is `playable` once three segments of every rendition exist (or
+/// all, of a shorter clip), and `ready` when it is whole. One media operation, given back when it fails. With an
+/// `Idempotency-Key` (at most 255 characters, kept 24 hours) a repeated request finds the same stream and is not
+/// charged again.
 #[utoipa::path(post, path = "/api/video/streams", tag = "video", request_body = NewStreamRequest,
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating safe")), responses(
     (status = 202, description = "The stream is accepted, or is known by its key", body = StreamAnswer),
@@ -161,7 +162,7 @@ fn new_stream(
     }
 }
 
-/// Of everything that shapes the stream, the bytes of its source and of its captions too.
+/// Hashes everything that shapes the stream, including the bytes of its source and of its captions.
 fn fingerprint(new: &NewStream, captions: &[(NewCaption, Sealed)]) -> [u8; 32] {
     let captions: Vec<_> = captions
         .iter()

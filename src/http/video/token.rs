@@ -26,7 +26,7 @@ use crate::{
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaybackToken {
-    /// A JWT (HS256) that stands in addresses in place of the playback id.
+    /// A JWT (HS256) that is used in addresses in place of the playback id.
     token: String,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Time,

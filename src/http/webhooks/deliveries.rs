@@ -1,4 +1,4 @@
-//! What was sent to endpoints, attempt by attempt, and sending it again.
+//! Deliveries to endpoints, attempt by attempt, and their repetition.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -188,7 +188,8 @@ pub async fn recover(
     Body(request): Body<RecoverRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let (account_id, id) = (caller.account_id(), *id);
-    // What has failed by now, and not what fails again meanwhile: the ends of attempts are told by this clock.
+    // Includes deliveries that have failed by now, not those that fail again meanwhile: the ends of attempts are
+    // recorded by this clock.
     let asked_at = state.webhooks.now_ms();
     let since_ms = request.since_ms(asked_at)?;
     let mut recovered = 0;

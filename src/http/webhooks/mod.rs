@@ -41,7 +41,7 @@ pub struct WebhookAnswer {
 #[derive(Serialize, ToSchema)]
 pub struct WebhookWithSecret {
     webhook: WebhookRecord,
-    /// `whsec_…`, the key of the signatures, whole and as it stands; shown now and never again.
+    /// `whsec_…`, the key of the signatures, used whole with its prefix; shown now and never again.
     secret: String,
 }
 
@@ -113,8 +113,8 @@ pub async fn show(
 
 /// Change a webhook
 ///
-/// Only the fields given change. `isActive: false` pauses it: events are not kept for it. `isActive: true` resumes one that is
-/// paused or suspended; what waits for it goes on in the order of the events.
+/// Only the fields given change. `isActive: false` pauses it: events are not kept for it. `isActive: true` resumes one
+/// that is paused or suspended; its waiting deliveries continue in the order of the events.
 #[utoipa::path(patch, path = "/api/webhooks/{id}", tag = "webhooks", request_body = ChangeWebhook,
     params(("id" = Uuid, Path, description = "The webhook's id")),
     responses((status = 200, description = "The webhook as it is now", body = WebhookAnswer)))]

@@ -1,9 +1,9 @@
-//! What a definition may hold, written into the API's description from the table that definitions are read by.
+//! Description of workflow definitions for the API document, from the table by which definitions are read.
 
 use sluice_media::workflow::{FieldInfo, KindInfo, kinds};
 use utoipa::openapi::OpenApi;
 
-/// How the parts of a definition fit together.
+/// Description of how the parts of a definition fit together.
 const SHAPE: &str = "A `definition` has `nodes[{id, data{kind, title?, config?}}]` and `edges[{source, target, kind?}]`, where an edge out of a \
     branch has the kind `true` or `false`; `uploadGate?`, a condition group that an upload must meet; `branchConditions{nodeId: group}`; \
     `renamePattern?` and `webhookUrl?` for nodes without their own; `trigger{folderId}?`, a folder whose uploads it runs on. A group is \

@@ -13,10 +13,11 @@ use crate::{
 
 /// Follow a run
 ///
-/// Server-sent events: `progress` with `{runId, status, stepsDone, stepsTotal, current, stepProgress, queuePlace}`, at once and
-/// at every change, where `stepsTotal` counts the path as far as it is known, `current` is the title of the step that is worked
-/// on, and `stepProgress` (of 100) and `queuePlace` (1 is next) tell of its work on video and audio; then `end` with the run as
-/// `GET /api/workflows/runs/{runId}` answers it, and the stream closes. Comments keep it open in between.
+/// Server-sent events: `progress` with `{runId, status, stepsDone, stepsTotal, current, stepProgress, queuePlace}`, at
+/// once and at every change, where `stepsTotal` counts the path as far as it is known, `current` is the title of the
+/// present step, and `stepProgress` (of 100) and `queuePlace` (1 is next) show its work on video and audio; then `end`
+/// with the run as `GET /api/workflows/runs/{runId}` answers it, and the stream closes. Comments keep it open in
+/// between.
 #[utoipa::path(get, path = "/api/workflows/runs/{runId}/events", tag = "workflows",
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses((status = 200, description = "Events until the run has ended", content_type = "text/event-stream", body = String)))]

@@ -17,10 +17,10 @@ use crate::{
 /// The field that holds the file.
 const FILE: &str = "file";
 
-/// What came with a form.
+/// Content of a form.
 pub(super) struct RunForm {
     pub part: Part,
-    /// What conditions shall see as `upload_source`.
+    /// Value of `upload_source` in conditions.
     pub source: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! `/api/workflows`: what is to be done with files, and the runs that do it (decisions.md §8).
 //!
-//! The handlers read requests and write answers; what is done lies in [`operations`], which agents' tools call too.
+//! The handlers read requests and write answers; the work is in [`operations`], which agents' tools call too.
 
 mod description;
 mod events;
@@ -83,9 +83,9 @@ pub async fn list(
 
 /// Make or replace a workflow
 ///
-/// Without `id` a new one, whose `webhookSecret` is shown this once; with `id` that one is replaced, and what is left out
-/// stays. Each save makes a version; runs keep the one they began with. The whole definition is checked, and all its
-/// problems are told at once; addresses are checked as those of webhooks are.
+/// Without `id` a new one, whose `webhookSecret` is shown this once; with `id` that one is replaced, and fields that
+/// are left out stay. Each save makes a version; runs keep the one they began with. The whole definition is checked,
+/// and all its problems are reported at once; addresses are checked as those of webhooks are.
 #[utoipa::path(post, path = "/api/workflows", tag = "workflows", request_body = SaveWorkflow, responses(
     (status = 200, description = "Replaced", body = WorkflowAnswer),
     (status = 201, description = "Made", body = WorkflowAnswer),
@@ -141,7 +141,7 @@ pub async fn show(
 
 /// Pause or resume a workflow
 ///
-/// A paused one takes no runs (409) and its trigger is silent; runs that were accepted go on. Makes no version.
+/// A paused one takes no runs (409) and its trigger is silent; accepted runs continue. Makes no version.
 #[utoipa::path(patch, path = "/api/workflows/{id}", tag = "workflows", request_body = ChangeWorkflow,
     params(("id" = Uuid, Path, description = "The workflow's id")),
     responses((status = 200, description = "The workflow as it is now", body = WorkflowAnswer)))]

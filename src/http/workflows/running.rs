@@ -31,7 +31,7 @@ use crate::{
 pub struct RunUpload {
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
-    /// What conditions see as `upload_source`: `api` without one, or `dashboard` by a session; at most 64 characters.
+    /// Value of `upload_source` in conditions: `api` without one, or `dashboard` by a session; at most 64 characters.
     upload_source: Option<String>,
 }
 
@@ -42,10 +42,10 @@ pub struct RunList {
 
 /// Run a workflow on a file
 ///
-/// A form with exactly one `file`. The run is charged as one operation, and answered with its outputs when it ends within
-/// `workflows.inline_wait` (10 s): completed, failed (its `error` names the step, and the charge is given back) or not let
-/// through by the gate. Otherwise it goes on without the request, which may be left at any time. The input belongs to the run:
-/// no file is stored, unless a storage step does.
+/// A form with exactly one `file`. The run is charged as one operation, and answered with its outputs when it ends
+/// within `workflows.inline_wait` (10 s): completed, failed (its `error` names the step, and the charge is given back)
+/// or not let through by the gate. Otherwise it continues without the request, which may be left at any time. The input
+/// belongs to the run: no file is stored, unless a storage step does.
 #[utoipa::path(post, path = "/api/workflows/{id}/run", tag = "workflows",
     params(("id" = Uuid, Path, description = "The workflow's id")),
     request_body(content = RunUpload, content_type = "multipart/form-data"),
@@ -155,9 +155,9 @@ pub async fn show_run(
 
 /// Try a run again
 ///
-/// One that failed or was cancelled, under the same id and charged again. Steps that are done stay done: it goes on at the
-/// first one that is not. With `version` `current` it follows the present definition, as far as that has the same steps, and
-/// does the rest again.
+/// One that failed or was cancelled, under the same id and charged again. Finished steps stay: it continues at the
+/// first one that is not. With `version` `current` it follows the present definition, as far as that has the same
+/// steps, and repeats the rest.
 #[utoipa::path(post, path = "/api/workflows/runs/{runId}/retry", tag = "workflows", request_body = RetryRun,
     params(("runId" = Uuid, Path, description = "The run's id")),
     responses(

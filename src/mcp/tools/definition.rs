@@ -1,5 +1,4 @@
-//! What a definition may hold, as models read it: the schema of one, and the kinds with their fields, from the operation
-//! table.
+//! Schema of a workflow definition as models read it, with the kinds and their fields from the operation table.
 
 use sluice_media::workflow::kinds;
 

@@ -95,7 +95,7 @@ struct ListFiles {
 }
 
 impl ListFiles {
-    /// As the list of REST is asked.
+    /// Writes the query of REST's list.
     fn query(self) -> String {
         let given = [
             ("q", self.q),

@@ -1,4 +1,4 @@
-//! How live streams do.
+//! Health of live streams.
 
 use serde::Deserialize;
 use sluice_store::{

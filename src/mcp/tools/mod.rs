@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{arguments::Arguments, schema, server::Call};
 use crate::application::error::ApiError;
 
-/// What a tool does to the account, which clients ask their people about.
+/// Effect of a tool on the account, which clients show to their users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Reads,
@@ -28,12 +28,12 @@ pub enum Effect {
     Deletes,
 }
 
-/// Why a call came to nothing.
+/// Reason why a call failed.
 #[derive(Debug)]
 pub enum CallError {
     /// The arguments are not of the tool's schema.
     Arguments(String),
-    /// As REST would have answered.
+    /// An error as REST would have answered it.
     Api(ApiError),
 }
 
@@ -43,16 +43,16 @@ impl<E: Into<ApiError>> From<E> for CallError {
     }
 }
 
-/// What a call comes to.
+/// Result of a call.
 pub type Outcome = Result<Value, CallError>;
 
-/// One tool.
+/// A tool of the server.
 pub struct Tool {
     pub name: &'static str,
     pub title: &'static str,
     pub description: &'static str,
     pub effect: Effect,
-    /// Whether it may reach the world outside: webhooks.
+    /// True when it may reach the world outside: webhooks.
     pub reaches_out: bool,
     input: fn() -> Value,
     pub output: Option<fn() -> Value>,

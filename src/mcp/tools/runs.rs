@@ -1,7 +1,7 @@
 //! Running workflows, and what became of their runs.
 //!
-//! A call waits for its run as long as `mcp.wait` says and tells of each step to a client that asked for progress. The run
-//! goes on whatever becomes of the call.
+//! A call waits for its run as long as `mcp.wait` and reports each step to a client that asked for progress. The run
+//! continues whatever becomes of the call.
 
 use std::convert::Infallible;
 
@@ -136,7 +136,7 @@ impl RunWorkflow {
     }
 }
 
-/// A workflow that stands in the call itself.
+/// Makes a workflow of a definition in the call itself.
 fn inline(workflow: serde_json::Map<String, Value>) -> Result<SaveWorkflow, CallError> {
     let mut save: SaveWorkflow = object::from_object(workflow)
         .map_err(|error| CallError::Arguments(format!("workflow.{error}")))?;
@@ -201,7 +201,8 @@ async fn awaited(
     }
 }
 
-/// Tells a client that asked for it how far the run is. Never comes back, so that it may stand beside what does.
+/// Reports the progress of the run to a client that asked for it. Never returns, so that it can be selected beside a
+/// future that does.
 async fn tell(call: &Call, run_id: Uuid) -> Infallible {
     if let Some(token) = call.context.meta.get_progress_token() {
         // Without it, for a client that no longer listens and when too many follow runs.

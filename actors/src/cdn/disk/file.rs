@@ -1,4 +1,4 @@
-//! One cached variant as a file: a mark, the length of the head, the head as JSON, then the body.
+//! A cached variant as a file: a magic number, the length of the head, the head as JSON, then the body.
 
 use std::{fs, io, path::Path};
 
@@ -16,7 +16,7 @@ const LENGTH: usize = MARK.len() + 4;
 struct Head {
     account_id: Uuid,
     request: String,
-    /// Of the source's state, see [`ImageSource::stamp`].
+    /// State of the source, see [`ImageSource::stamp`].
     stamp: String,
     content_type: String,
     modified_ms: i64,

@@ -1,4 +1,4 @@
-//! What the disk tier holds, in memory: sizes, and the order of use.
+//! Index of the disk tier, in memory: sizes, and the order of use.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! One task of the ring: a fresh process for each attempt, watched for silence, and ended with its task.
+//! A task of the ring: a fresh process for each attempt, watched for silence, and ended with its task.
 
 use std::{
     cell::Cell,
@@ -30,7 +30,7 @@ use crate::compute::{
 /// Its name in the log.
 const RING: &str = "video";
 
-/// What all tasks of the ring share.
+/// State that all tasks of the ring share.
 #[derive(Debug)]
 pub(super) struct AvRing {
     pub(super) launch: Launch,
@@ -145,7 +145,8 @@ impl AvRing {
         }
     }
 
-    /// Those of clips. Files may be as large as `av_workers.max_output`; what is kept in memory is bounded as images are.
+    /// Returns the limits of clips. Files may be as large as `av_workers.max_output`; results in memory are bounded as
+    /// those of images.
     fn limits(&self, assignment: &Assignment) -> Limits {
         let longest = self.settings.max_duration.as_millis();
         let mut limits = Limits {
@@ -159,7 +160,7 @@ impl AvRing {
         limits
     }
 
-    /// What a task is told that was ended for its time, or for its silence.
+    /// Returns the message for a task that was ended for its time, or for its silence.
     fn overtime(&self, took: Duration, share: f32) -> String {
         let percent = (share * 100.0) as u8;
         let VideoSettings { timeout, stall, .. } = self.settings;
@@ -216,7 +217,7 @@ impl AvRing {
     }
 }
 
-/// What a process may say: how far it is, and that never less than before; its place in the line is not for it to tell.
+/// Returns a process's report with a progress that never falls; its place in the queue is not its own to report.
 fn heard(report: Report, so_far: &Cell<f32>) -> Option<Report> {
     match report {
         Report::Waiting { .. } => None,
@@ -248,7 +249,7 @@ fn rounded(number: f32) -> f32 {
     (number * 100.0).round() / 100.0
 }
 
-/// How long the result lasts, or else the source.
+/// Returns the duration of the result, or else of the source.
 fn media_s(done: &Done) -> Option<f32> {
     let made = done.outputs.iter().find_map(|output| output.duration_ms);
     let read = || done.media.as_ref().and_then(|media| media.duration_ms);
@@ -256,7 +257,7 @@ fn media_s(done: &Done) -> Option<f32> {
         .map(|milliseconds| milliseconds as f32 / 1_000.0)
 }
 
-/// Of an assignment of this ring.
+/// Returns the task of an assignment of this ring.
 pub(super) fn task_of(assignment: &Assignment) -> Option<&AvTask> {
     match &assignment.task {
         Task::Av(task) => Some(task),

@@ -1,11 +1,11 @@
-//! What a task asks of the machine: its queue, its lane, and the memory that it is expected to take.
+//! Demand of a task: its queue, its lane, and the memory that it is expected to take.
 
 use sluice_media::av::{AvTask, Transcode};
 
 use crate::compute::assignment::Lane;
 
 const MIB: u64 = 1 << 20;
-/// GStreamer with a demuxer, a decoder and what lies in their queues.
+/// Memory of GStreamer with a demuxer, a decoder and their queues.
 const BASE_BYTES: u64 = 200 * MIB;
 /// For each pixel of a source's picture: reference pictures of decoder and encoder, x264's lookahead, queues. Measured: 420 MiB
 /// at 1080p.
@@ -22,12 +22,12 @@ pub(super) enum Queue {
     Long,
 }
 
-/// What has to be free before a task begins.
+/// Resources that have to be free before a task begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
     pub(super) queue: Queue,
     pub(super) lane: Lane,
-    /// As estimated.
+    /// Estimated memory.
     pub(super) memory_bytes: u64,
 }
 

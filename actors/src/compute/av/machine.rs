@@ -1,4 +1,4 @@
-//! How much memory there is for this service: the machine's, or what its control group may use.
+//! Memory for this service: the machine's, or the limit of its control group.
 
 use std::{fs, path::Path};
 

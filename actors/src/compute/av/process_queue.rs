@@ -1,4 +1,4 @@
-//! Who works next: two queues with slots of their own, memory that long work shares, and a bound on who waits.
+//! Process queue: two queues with slots of their own, memory that long work shares, and a bound on waiting tasks.
 //!
 //! - Short work needs a slot, and never waits for memory or for long work.
 //! - Long work needs a slot and its memory. It goes in turn: what does not fit yet holds up those behind it, so that it gets its
@@ -25,10 +25,10 @@ use crate::compute::{
 
 /// Tasks of a lane that goes first which may pass another one while it waits.
 const MOST_PASSED: u32 = 16;
-/// One place for delivery among so many.
+/// One in so many places is for delivery.
 const PLACES_FOR_DELIVERY: usize = 4;
 
-/// What there is.
+/// Slots and memory for all tasks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Supply {
     pub(super) short_slots: usize,
@@ -52,14 +52,14 @@ struct State {
     supply: Supply,
     short: Side,
     long: Side,
-    /// Of all that run.
+    /// Memory of all running tasks.
     memory_bytes: u64,
     /// Permits that were given back since the start.
     ended: u64,
     next_id: u64,
 }
 
-/// One queue.
+/// A queue with its slots.
 #[derive(Default)]
 struct Side {
     running: usize,
@@ -69,7 +69,7 @@ struct Side {
 struct Waiter {
     id: u64,
     demand: Demand,
-    /// Tasks that came later and stand before it.
+    /// Number of later tasks that were put before it.
     passed: u32,
     turn: oneshot::Sender<Permit>,
     /// 1: it is next.
@@ -97,7 +97,7 @@ impl ProcessQueue {
         })))
     }
 
-    /// Waits for its turn; `follow` hears of each place that it comes to. Dropping the future gives the place up.
+    /// Waits for its turn; `follow` receives each new place. Dropping the future gives the place up.
     pub(super) async fn enter(&self, demand: Demand, follow: &Follow) -> Result<Permit, Error> {
         let place = self.line_up(demand)?;
         place.turn(follow).await
@@ -169,7 +169,7 @@ impl Drop for Permit {
 }
 
 impl QueuePlace {
-    /// Waits, and tells where it stands.
+    /// Waits, and reports its place.
     async fn turn(mut self, follow: &Follow) -> Result<Permit, Error> {
         let gone = |_| Error::Unavailable("the line of video work is gone".into());
         loop {
@@ -231,7 +231,7 @@ impl State {
         Ok(id)
     }
 
-    /// Whether as many wait as may; of delivery only its own count, too.
+    /// Returns whether the queue is full; for delivery its own bound counts, too.
     fn is_full_for(&self, lane: Lane) -> bool {
         let all = || self.short.waiting.iter().chain(&self.long.waiting);
         let most = self.supply.max_waiting;
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    /// Begins what there is room for; who waits on hears of a new place.
+    /// Begins tasks while there is room; those that continue to wait get their new place.
     fn admit(&mut self) -> Vec<Waiter> {
         let mut admitted = Vec::new();
         for queue in [Queue::Short, Queue::Long] {
@@ -285,7 +285,7 @@ impl Side {
         }
     }
 
-    /// Where one who comes now stands.
+    /// Returns the place of a new task.
     fn place_for(&self, lane: Lane) -> usize {
         let stays_behind =
             |waiter: &Waiter| lane < waiter.demand.lane && waiter.passed < MOST_PASSED;
@@ -300,7 +300,7 @@ impl Side {
         }
     }
 
-    /// Whether it was there.
+    /// Returns whether it was there.
     fn forget(&mut self, id: u64) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiter| waiter.id != id);

@@ -13,7 +13,7 @@ pub struct VideoSettings {
     /// 0: one less than cores.
     pub jobs: usize,
     pub short_jobs: usize,
-    /// What all tasks together may be expected to take.
+    /// Most memory that all tasks together may be expected to take.
     #[serde(with = "size")]
     pub memory_total: ByteSize,
     /// The address space of one process.
@@ -54,7 +54,7 @@ impl Default for VideoSettings {
 }
 
 impl VideoSettings {
-    /// As many as set, or one less than the machine has cores.
+    /// Returns the configured number, or one less than the machine has cores.
     pub fn job_count(&self) -> usize {
         match self.jobs {
             0 => thread::available_parallelism()

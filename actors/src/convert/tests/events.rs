@@ -1,4 +1,4 @@
-//! What jobs tell: each change once, in order, whatever is interrupted.
+//! Events of jobs: each change once, in order, whatever is interrupted.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ impl Site {
         feed(&self.store, self.account).await
     }
 
-    /// The types of what was told of a job, after a look at its numbers.
+    /// Returns the types of a job's events, after a check of its numbers.
     async fn told_of(&self, job: &Job) -> Vec<(String, Value)> {
         let mut told = self.told().await;
         told.retain(|(_, data)| data["jobId"] == json!(job.id));

@@ -35,10 +35,10 @@ use crate::{
 const NAME: &str = "RTSP pulls";
 /// A source that sent for so long was no failed try.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// Whatever the settings say, a source is not tried more often.
+/// Shortest pause between attempts at a source, whatever the settings say.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the loop is started with, again after each restart.
+/// Arguments of the loop, the same after each restart.
 #[derive(Clone)]
 pub struct Args {
     pub authorizer: LiveAuthorizer,
@@ -153,14 +153,14 @@ fn pause_after(settings: &RtspSettings, failures: u32) -> Duration {
         .min(settings.retry_longest.max(LEAST_PAUSE))
 }
 
-/// What is said in health beside the broadcast.
+/// Notes the problem in the health beside the broadcast.
 fn note(args: &Args, input_id: Uuid, trouble: Option<String>) {
     if let Some(playback) = args.directory.by_input(input_id) {
         playback.set_pull_trouble(trouble);
     }
 }
 
-/// One try; errors are in words for the person who gave the address.
+/// Makes one attempt; errors are in words for the person who gave the address.
 async fn pull_once(args: &Args, input_id: Uuid, url: &str, orders: &Orders) -> Result<(), String> {
     let pull_url = PullUrl::parse(url).map_err(|error| error.to_string())?;
     let outbound = &args.outbound;

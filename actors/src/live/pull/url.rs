@@ -11,7 +11,7 @@ use crate::{
 const RTSP_PORT: u16 = 554;
 const RTSPS_PORT: u16 = 322;
 
-/// What is wrong with an address.
+/// Error of an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullUrlError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! What a target gets of what an encoder sends: configurations first, then from a key frame on, with times that rise.
+//! Stream of units to a target: configurations first, then from a key frame on, with rising times.
 //!
 //! Pure. One feed for each connection to a target; the encoder behind it may change.
 
@@ -14,7 +14,7 @@ use super::{
     unit_window::{Tracks, WindowUnit},
 };
 
-/// How long audio waits for the frame that may come with it.
+/// Longest wait of audio for the frame that may come with it.
 const VIDEO_WAIT_90K: i64 = CLOCK_90K;
 
 /// See the module documentation.
@@ -24,11 +24,11 @@ pub struct Feed {
     sent_video: Option<Arc<VideoConfig>>,
     sent_audio: Option<Arc<AudioConfig>>,
     timeline: Timeline,
-    /// A decoder has begun, and everything goes on.
+    /// True once a decoder can start and everything is passed on.
     is_open: bool,
-    /// Of the first audio without a frame.
+    /// Time of the first audio without a frame.
     waits_since_90k: Option<i64>,
-    /// Of the key frame that it was opened with, until audio has come up to it.
+    /// Time of the key frame that it was opened with, until audio has reached it.
     opened_90k: Option<i64>,
     /// Something was left out, and more is until the next key frame.
     is_behind: bool,
@@ -104,7 +104,7 @@ impl Feed {
         self.is_open
     }
 
-    /// Audio from before the key frame would stand before the line's beginning.
+    /// Returns whether audio is passed on: audio from before the key frame would come before the timeline's beginning.
     fn wants_audio(&mut self, audio: &AudioUnit) -> bool {
         if !self.is_open {
             return self.tracks.video.is_none() && self.has_waited(audio.pts_90k);
@@ -183,7 +183,7 @@ mod tests {
         })
     }
 
-    /// One word for each unit that came out.
+    /// Records a word for each unit that was passed on.
     struct Script {
         feed: Feed,
         tracks: Arc<Tracks>,

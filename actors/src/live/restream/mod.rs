@@ -1,4 +1,4 @@
-//! Outputs: what an input sends goes on to other platforms, each of them supervised alone.
+//! Outputs: an input's units are forwarded to other platforms, each output supervised alone.
 //!
 //! Survives a restart: the rows and what is known of each output ([`Restreams`]), like the directory of inputs. May be lost:
 //! the connections, which are made again. An output reads its input's [`UnitWindow`], and no input ever waits for it.
@@ -132,7 +132,7 @@ impl Restreams {
         self.parts.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// What an output does now.
+    /// Returns the state of an output.
     pub fn report(&self, output_id: Uuid) -> OutputReport {
         let entries = self.entries();
         let entry = entries.get(&output_id);
@@ -156,7 +156,7 @@ impl Restreams {
         troubles
     }
 
-    /// How many outputs do what, for metrics.
+    /// Counts the outputs by status, for metrics.
     pub fn counts(&self) -> [(OutputStatus, u64); 4] {
         let entries = self.entries();
         OutputStatus::ALL.map(|status| {
@@ -207,7 +207,7 @@ impl Subsystem for Restreams {
     }
 }
 
-/// What outputs need of the process beside their handle.
+/// Parts of the process that outputs need beside their handle.
 #[derive(Clone, Default)]
 pub struct OutputContext {
     pub directory: Arc<Directory>,

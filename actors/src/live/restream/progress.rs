@@ -1,4 +1,4 @@
-//! What is known of an output at a moment: written by its task, read by anyone who asks.
+//! State of an output: written by its task, read by any caller.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use crate::live::unix_ms;
 
-/// What an output does.
+/// Status of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputStatus {
     /// It is turned off, or nothing is on air.
@@ -19,7 +19,7 @@ pub enum OutputStatus {
     Connecting,
     /// The target takes the stream.
     Live,
-    /// It did not work and is tried again, or the encoder is waited for.
+    /// It failed and is tried again, or waits for the encoder.
     Waiting,
 }
 
@@ -43,14 +43,14 @@ pub struct OutputReport {
     pub status: OutputStatus,
     /// Unix milliseconds.
     pub since_ms: Option<i64>,
-    /// Why the last try failed, until one does not.
+    /// Reason why the last attempt failed, until one succeeds.
     pub last_error: Option<String>,
     /// Tries after the first.
     pub retries: u64,
     pub sent_bytes: u64,
     /// Left out because the target was too slow.
     pub dropped_units: u64,
-    /// How old what was sent last was then.
+    /// Age of the newest sent unit when it was sent.
     pub lag_ms: u64,
 }
 

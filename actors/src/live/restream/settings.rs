@@ -12,13 +12,13 @@ use sluice_media::setting::duration;
 pub struct RestreamSettings {
     pub max_outputs_per_input: u32,
     pub max_outputs: u32,
-    /// How far an output may fall behind before it leaves frames out.
+    /// Longest lag of an output before it leaves frames out.
     #[serde(with = "duration")]
     pub buffer: Duration,
     /// From the connection to the target's leave to publish.
     #[serde(with = "duration")]
     pub answer_timeout: Duration,
-    /// How long a target may leave what is sent untaken.
+    /// Longest time for which a target may take nothing.
     #[serde(with = "duration")]
     pub write_timeout: Duration,
     /// The first pause before a target is tried again; it doubles up to `retry_longest`.

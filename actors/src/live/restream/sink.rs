@@ -1,4 +1,4 @@
-//! Where units go: a publish by RTMP, or a call by SRT with MPEG-TS.
+//! Target of units: a publish by RTMP, or a call by SRT with MPEG-TS.
 
 use std::net::SocketAddr;
 
@@ -79,7 +79,7 @@ impl Sink {
         }
     }
 
-    /// As [`Publisher::attend`].
+    /// See [`Publisher::attend`].
     pub(super) async fn attend(&mut self) -> Result<(), String> {
         match self {
             Self::Rtmp(publisher) => {
@@ -116,7 +116,7 @@ impl Connecting {
     }
 }
 
-/// Where the host is now: an address that was checked.
+/// Resolves the host to an address that was checked.
 async fn remote(target: &Target, port: u16, outbound: &Outbound) -> Result<SocketAddr, String> {
     let addresses = outbound.addresses_of(target).await.map_err(told)?;
     let first = addresses.first().ok_or("its name has no address")?;

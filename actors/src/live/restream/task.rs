@@ -1,4 +1,4 @@
-//! One output at work: waits for its input, connects, sends, and tries again.
+//! Task of an output: waits for its input, connects, sends, and tries again.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::outbound::Outbound;
 
 /// A target that took the stream for so long was no failed try.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// Whatever the settings say, a target is not tried more often.
+/// Shortest pause between attempts at a target, whatever the settings say.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What an output is made of.
+/// Parts of an output's task.
 pub(super) struct OutputWork {
     pub(super) output_id: Uuid,
     pub(super) url: String,
@@ -37,22 +37,22 @@ pub(super) struct OutputWork {
     pub(super) stop: CancellationToken,
 }
 
-/// How a try came to its end without an error.
+/// End of an attempt without an error.
 enum End {
     /// The broadcast is over.
     Broadcast,
     Ordered,
-    /// Ordered, and the target does not hear a goodbye.
+    /// Ordered, and the target gets no farewell.
     Cut,
 }
 
 impl OutputWork {
-    /// Works until it is told to end.
+    /// Works until it is cancelled.
     pub(super) async fn run(self) {
         self.keep(|| self.try_once()).await;
     }
 
-    /// Tries until it is told to end.
+    /// Repeats attempts until it is cancelled.
     async fn keep<F>(&self, try_once: impl Fn() -> F)
     where
         F: Future<Output = Result<End, String>>,
@@ -95,7 +95,7 @@ impl OutputWork {
         }
     }
 
-    /// Waits until there is something to send; `false` when it is told to end.
+    /// Waits until there is something to send; `false` when it is cancelled.
     async fn on_air(&self) -> bool {
         loop {
             let wanted: &[SourceState] = match self.tap.air() {
@@ -120,7 +120,7 @@ impl OutputWork {
         }
     }
 
-    /// One connection to the target, from its beginning to its end.
+    /// Makes one connection to the target, from its beginning to its end.
     async fn try_once(&self) -> Result<End, String> {
         let url = OutputUrl::parse(&self.url).map_err(|error| error.to_string())?;
         self.progress.enter(OutputStatus::Connecting);
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(*sent_steady.lock().expect("no panic"), all);
         let report = steady.progress.report();
         assert_eq!((report.retries, report.last_error), (0, None));
-        // It goes on behind its two pauses, as one whose target broke off.
+        // It continues after its two pauses, like one whose target broke off.
         let sent = sent_faulty.lock().expect("no panic");
         assert!(sent.len() >= 4 && all.ends_with(&sent), "{sent:?}");
         let report = faulty.progress.report();

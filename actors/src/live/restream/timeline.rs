@@ -1,17 +1,17 @@
-//! One line of times for a target, whatever publishers' clocks do.
+//! One timeline for a target, whatever publishers' clocks do.
 //!
-//! Times start at 0 and rise. Where a track's time jumps by more than a second, or another session begins, the line goes on
-//! right behind its end, and the other track follows by the same distance, so that audio stays with its frame. The end is where
-//! the last frame is shown, which may be some frames behind where it is decoded.
+//! Times start at 0 and rise. Where a track's time jumps by more than a second, or another session begins, the timeline
+//! continues right behind its end, and the other track follows by the same distance, so that audio stays with its
+//! frame. The end is where the last frame is shown, which may be some frames behind where it is decoded.
 
 use sluice_media::unit::CLOCK_90K;
 
-/// What the packager takes for a jump too.
+/// Jump that the packager treats as a discontinuity too.
 const JUMP_90K: i64 = CLOCK_90K;
-/// Between the end of the line and what goes on behind it: about a frame.
+/// Distance between the end of the timeline and its continuation: about a frame.
 const STEP_90K: i64 = CLOCK_90K / 30;
 
-/// Which line a time belongs to.
+/// Track of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Video,
@@ -20,11 +20,11 @@ pub enum Kind {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Track {
-    /// What is added to its times; `None` until its first one, and after a break.
+    /// Offset that is added to its times; `None` until its first one, and after a break.
     offset_90k: Option<i64>,
     last_in_90k: i64,
     last_out_90k: Option<i64>,
-    /// Where what was placed last, or before it, is shown.
+    /// End of presentation of the newest unit, or of the one before it.
     end_90k: Option<i64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// What comes next has other times.
+    /// Marks that the next unit has other times.
     pub fn break_off(&mut self) {
         self.video.offset_90k = None;
         self.audio.offset_90k = None;
@@ -109,7 +109,7 @@ mod tests {
             line.place(Audio, 10, 0);
             let video_frame = line.place(Video, jump, 0);
             assert_eq!(video_frame, 10 + STEP_90K, "{jump}");
-            // Audio that was on its way goes on, and then comes after its frame.
+            // Audio that was on its way continues, and then comes after its frame.
             assert_eq!(line.place(Audio, 1_930, 0), 1_930, "{jump}");
             assert_eq!(
                 line.place(Audio, jump + 900, 0),

@@ -23,7 +23,7 @@ const MOST_BYTES: usize = 32 << 20;
 /// Units taken at a time.
 const BATCH: usize = 256;
 
-/// Whether an input has something to send.
+/// Says whether an input has something to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceState {
     /// No broadcast.
@@ -44,10 +44,10 @@ impl From<Phase> for SourceState {
     }
 }
 
-/// What a publisher session consists of at a moment.
+/// Tracks of a publisher session at a moment.
 #[derive(Clone, Debug, Default)]
 pub struct Tracks {
-    /// Counts the sessions of the input; times go on within one.
+    /// Number of the input's session; times continue within one.
     pub session: u64,
     pub video: Option<Arc<VideoConfig>>,
     pub audio: Option<Arc<AudioConfig>>,
@@ -107,7 +107,7 @@ impl UnitWindow {
         });
     }
 
-    /// What the encoder sent.
+    /// Adds units of the encoder.
     pub fn put(&self, units: &[Unit]) {
         let mut window = self.window();
         let now = Instant::now();
@@ -196,7 +196,7 @@ fn len(unit: &Unit) -> usize {
     }
 }
 
-/// One who follows; the window goes with the last of them.
+/// A reader; the window is dropped with the last of them.
 #[derive(Debug)]
 pub struct Follower {
     tap: Arc<UnitWindow>,
@@ -204,7 +204,7 @@ pub struct Follower {
     next: u64,
 }
 
-/// What a follower gets.
+/// Units for a follower, or the reason why there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitBatch {
     /// Items, behind so many that it came too late for.

@@ -1,7 +1,7 @@
 //! The address of a target, as users write it, and what may be shown of it.
 //!
-//! What stands behind the host is read from the text as it was given: stream keys and stream ids hold characters that a
-//! parser of addresses would encode, cut off or resolve, and targets want them back as they gave them.
+//! The part behind the host is read from the text as it was given: stream keys and stream ids hold characters that a
+//! parser of addresses would encode, cut off or resolve, and targets want them back unchanged.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::{
 };
 use sluice_ingest::srt::caller::{CallFailure, CallOptions};
 
-/// As registered; Facebook and others take RTMPS at HTTPS's port.
+/// The registered port; Facebook and others take RTMPS at HTTPS's port.
 const RTMP_PORT: u16 = 1935;
 const RTMPS_PORT: u16 = 443;
 /// Parameters of an SRT address that are no secrets.
 const SHOWN: [&str; 5] = ["latency", "mode", "pbkeylen", "pkt_size", "transtype"];
 
-/// What is wrong with an address.
+/// Error of an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutputUrlError {
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub enum OutputUrlError {
     Refused(#[from] Rejection),
 }
 
-/// How a target is spoken to. `Debug` hides it whole, for the secrets are in it.
+/// Scheme and secrets of a target. `Debug` hides it whole, because of the secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Scheme {
     Rtmp { app: String, stream: String },
@@ -60,7 +60,7 @@ pub struct OutputUrl {
     scheme: &'static str,
     host: String,
     port: u16,
-    /// As it was written.
+    /// Authority as it was written.
     authority: String,
     way: Scheme,
 }

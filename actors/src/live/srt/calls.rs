@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::Args;
 
 /// Arrivals that may wait for a session: about as many bytes as an input's mailbox holds of a socket's reads. When they
-/// are full the next ones are thrown away, and the session goes on at a key frame.
+/// are full the next ones are dropped, and the session continues at a key frame.
 const ARRIVALS: usize = 64;
 
 /// Feeds sessions with what the gateway says.
@@ -46,7 +46,7 @@ struct RefusalLog {
 }
 
 impl RefusalLog {
-    /// Whether a rejection is logged now, and how many were not since the last that was.
+    /// Returns the number of rejections that were not logged since the last one if this one is logged; else `None`.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let is_over = |from: Instant| now.duration_since(from) >= Duration::from_secs(60);
         if self.minute_from.is_none_or(is_over) {

@@ -16,7 +16,7 @@ use super::{Args, Passphrases};
 
 /// A gateway that does not read orders for this long is given up.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
-/// How often it is looked up which displaced encoders may not come back at the moment.
+/// Interval at which the inputs are looked up whose displaced encoders may not come back at the moment.
 const LOOK_AT_CONFLICTS: Duration = Duration::from_millis(500);
 
 /// Runs until the gateway is gone.
@@ -49,7 +49,7 @@ pub(super) async fn run(
                 Ok(()) => publisher.tell_table(),
                 Err(_) => return Ok(()),
             },
-            // Given up for a change: anyone who may publish is told at once, however long the answer takes.
+            // Dropped at a change: new permissions are sent at once, however long the answer takes.
             contested = async {
                 look.tick().await;
                 authorizer.contested().await
@@ -63,12 +63,12 @@ struct GatewayPublisher {
     changes: watch::Receiver<u64>,
     socket: OwnedWriteHalf,
     out: Vec<u8>,
-    /// What the gateway knows of each input.
+    /// The facts of each input that the gateway has.
     told: HashMap<Uuid, Facts>,
     conflicts: HashMap<Uuid, Vec<IpAddr>>,
 }
 
-/// What matters of a row.
+/// Facts of a row that matter to the gateway.
 #[derive(PartialEq, Eq)]
 struct Facts {
     slug: String,
@@ -149,7 +149,7 @@ fn entry_of(row: &InputRow, passphrases: &Passphrases) -> Option<Entry> {
     })
 }
 
-/// Of a hexadecimal SHA-256.
+/// Decodes a hexadecimal SHA-256.
 fn bytes_of(hash: &str) -> Option<[u8; 32]> {
     let digits = hash.as_bytes();
     let mut bytes = [0; 32];

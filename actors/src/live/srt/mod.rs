@@ -1,4 +1,4 @@
-//! Keeps the SRT gateway's process running, tells it who may publish, and turns its connections into publishers.
+//! Keeps the SRT gateway's process running, sends it who may publish, and turns its connections into publishers.
 //!
 //! Survives a restart (in `Args`): the bound UDP socket, so that the port stays, and the running sessions. May be lost:
 //! the process with its connections, whose encoders reconnect. What the gateway sends is read at once and handed to bounded
@@ -45,7 +45,7 @@ use process::Process;
 const NAME: &str = "SRT gateway";
 /// Orders of sessions that may wait for the gateway; a session that ends waits for room.
 const ORDERS: usize = 256;
-/// What one read from the gateway may bring.
+/// Most bytes of one read from the gateway.
 const READ: usize = 256 << 10;
 /// The gateway says every second that it lives; one that is silent for longer is replaced.
 const SILENT_FOR: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Failed starts in a row after which `/readyz` says so.
 const RED_AFTER: u32 = 3;
 
-/// What the loop is started with, again after each restart.
+/// Arguments of the loop, the same after each restart.
 #[derive(Clone)]
 pub struct Args {
     pub udp: Arc<UdpSocket>,
@@ -65,11 +65,11 @@ pub struct Args {
     pub directory: Arc<Directory>,
     pub passphrases: Passphrases,
     pub settings: Arc<SrtSettings>,
-    /// How often the gateway takes what has come; zero: as often as it can.
+    /// Interval at which the gateway reads its sockets; zero: as often as it can.
     pub read_interval: Duration,
     /// This program.
     pub program: PathBuf,
-    /// Whether a gateway starts that lacks a layer of it.
+    /// Says whether a gateway that lacks a layer of the sandbox may start.
     pub sandbox: Sandbox,
     pub board: ComponentStatuses,
     pub sessions: TaskTracker,
@@ -87,7 +87,7 @@ pub async fn bind(setting: &str, address: SocketAddr) -> Result<Arc<UdpSocket>, 
     bind_with(setting, address, async || UdpSocket::bind(address)).await
 }
 
-/// Why a gateway is over.
+/// Reason why a gateway ended.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("the SRT gateway cannot be started: {0}")]
@@ -139,7 +139,7 @@ fn pause_after(failures: u32) -> Duration {
         .min(PAUSE_LONGEST)
 }
 
-/// One life of the gateway; `Ok` when the service stops.
+/// Runs one gateway process to its end; `Ok` when the service stops.
 async fn run_once(args: &Args) -> Result<(), Failure> {
     let (process, socket) = Process::start(args).map_err(Failure::Start)?;
     let (mut reading, writing) = socket.into_split();

@@ -7,7 +7,7 @@ use sluice_store::live_inputs::LiveInput as InputRow;
 
 /// Stands before the message; never change one that is in use.
 const DOMAIN: &[u8] = b"sluice srt passphrase 1\0";
-/// Of the MAC: 32 characters, between the 10 and 79 that SRT takes.
+/// Bytes of the MAC: 32 characters, between the 10 and 79 that SRT takes.
 const BYTES: usize = 24;
 
 /// Makes passphrases by the installation's key. Never in Debug output.

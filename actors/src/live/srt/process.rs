@@ -17,7 +17,7 @@ use tokio::{
 use super::{Args, Failure};
 use crate::compute::Sandbox;
 
-/// How long a gateway whose socket is closed may take to end by itself.
+/// Longest time for a gateway whose socket is closed to end by itself.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// A running gateway; killed when dropped.
@@ -51,7 +51,7 @@ impl Process {
         Ok((Self(child), UnixStream::from_std(ours)?))
     }
 
-    /// How it ended, once its socket is closed.
+    /// Returns how it ended, once its socket is closed.
     pub async fn end(mut self) -> Failure {
         match timeout(END_WITHIN, self.0.wait()).await {
             Ok(Ok(status)) => failure_of(status),

@@ -1,4 +1,4 @@
-//! What publishers' connections tell: one beginning, one end, anyone who dies in between.
+//! Events of publishers' connections: one beginning, one end, whatever dies in between.
 
 use serde_json::{Value, json};
 use sluice_store::live_inputs::LiveInputPatch;
@@ -15,7 +15,7 @@ impl Service {
         self.stop.cancel();
     }
 
-    /// Waits until so much was told of the input, and for no more: `connected`, or the reason of a disconnection.
+    /// Waits until exactly these events of the input were sent: `connected`, or the reason of a disconnection.
     async fn told(&self, first: &FirstCredentials, expected: &[&str]) -> Vec<Value> {
         let account_id = first.live_input.account_id;
         let waiting = async {

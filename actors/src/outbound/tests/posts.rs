@@ -11,7 +11,7 @@ use super::{
     receiver::{OK, Receiver, drain, read_request},
 };
 
-/// What an attempt with little time came to.
+/// Returns the error of an attempt with little time.
 async fn hasty_post(receiver: &Receiver) -> Error {
     let url = receiver.url();
     let hasty = Post {

@@ -1,4 +1,4 @@
-//! Which connections serve another request, and which requests are sent again.
+//! Reuse of connections, and repetition of requests.
 
 use std::{
     sync::{

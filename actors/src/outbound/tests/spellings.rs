@@ -1,6 +1,6 @@
 //! Every spelling of an address that must not be reached, through the whole connector, beside listeners that count.
 //!
-//! The listeners stand on all addresses of the machine, so that 127.0.0.2 and 0.0.0.0 would reach them too.
+//! The listeners are bound to all addresses of the machine, so that 127.0.0.2 and 0.0.0.0 would reach them too.
 
 use std::{
     io,
@@ -21,10 +21,10 @@ use super::{
     receiver::{OK, Receiver, drain, read_request},
 };
 
-/// What a spelling comes to under the default settings.
+/// Verdict on a spelling under the default settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Means {
-    /// A loopback address on which the listeners stand: refused, and reached once loopback is allowed.
+    /// A loopback address of the listeners: refused, and reached once loopback is allowed.
     Here,
     /// Refused as this, also when loopback is allowed.
     Refused(Reason),
@@ -41,7 +41,7 @@ const fn refused(reason: Reason) -> Means {
     Means::Refused(reason)
 }
 
-/// `PORT` stands for the listeners' port.
+/// `PORT` is replaced by the listeners' port.
 const SPELLINGS: &[(&str, Means)] = &[
     // IPv4: decimal, octal, hexadecimal, with fewer parts, with dots at the end.
     ("http://127.0.0.1:PORT/", Here),
@@ -572,7 +572,7 @@ async fn the_systems_localhost_is_refused() {
     assert_eq!(answer.status, 200);
 }
 
-/// 127.0.0.9 stands for an address that may be reached, 127.0.0.10 for one that may not.
+/// 127.0.0.9 is an address that may be reached, 127.0.0.10 one that may not.
 #[tokio::test]
 async fn a_name_that_changes_its_address_is_dialled_where_it_was_checked() {
     let listeners = Everywhere::listen().await;

@@ -1,4 +1,4 @@
-//! Answers that go on.
+//! Answers without an end.
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;

@@ -1,4 +1,4 @@
-//! Processes that die at any moment: the next one goes on behind the last boundary that all renditions of frames share.
+//! Processes that die at any moment: the next one continues behind the last boundary that all video renditions share.
 
 use std::fs::OpenOptions;
 
@@ -119,7 +119,7 @@ async fn what_cannot_be_gone_on_with_is_made_again() {
     assert_eq!(*site.workers.began.lock().unwrap(), [0, 2, 0]);
 }
 
-/// One that belongs to an owner which has lost the stream, and is ended a moment too late.
+/// The worker belongs to an owner that has lost the stream, and is ended a moment too late.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_one_writes_beside_a_worker_that_has_not_ended() {
     let mut site = Site::open().await;

@@ -1,4 +1,4 @@
-//! How streams end that do not become ready, and what they leave: nothing.
+//! Streams that do not become ready leave nothing.
 
 use sluice_media::task::FailureCode;
 use sluice_store::work;

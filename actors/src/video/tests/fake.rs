@@ -32,7 +32,7 @@ const DURATION_90K: u32 = SEGMENT_S * 90_000;
 
 /// See the module documentation.
 pub(super) struct Fake {
-    /// What every probe finds.
+    /// Facts that every probe finds.
     facts: Mutex<MediaFacts>,
     /// Each round takes a permit.
     pub(super) rounds: Semaphore,

@@ -1,4 +1,4 @@
-//! Streams over a real store and faked workers: whatever is interrupted goes on, and nothing is doubled.
+//! Streams over a real store and faked workers: interrupted work continues, and nothing is doubled.
 
 mod crashes;
 mod ends;
@@ -94,7 +94,7 @@ impl Site {
         (self.streams, self.root) = start(&self.store, workers);
     }
 
-    /// Of two renditions of frames, and audio.
+    /// Returns a stream with two video renditions, and audio.
     async fn new_stream(&self) -> NewStream {
         let mut spool = self.store.blobs().spool().await.unwrap();
         spool.write(Bytes::from_static(b"a clip")).await.unwrap();
@@ -190,7 +190,7 @@ impl Site {
             .bytes
     }
 
-    /// The events that were told of a stream: their types, each with its data.
+    /// Returns the events of a stream: their types, each with its data.
     async fn told(&self, id: Uuid) -> Vec<(String, Value)> {
         let mut told = feed(&self.store, self.account).await;
         told.retain(|(_, data)| data["streamId"] == id.to_string());
@@ -211,7 +211,7 @@ impl Site {
         Folder::of(&self.store, id).path(&file)
     }
 
-    /// Whatever happened, the stream is as if nothing had.
+    /// Checks that the stream is as if nothing had happened.
     async fn check_whole(&self, id: Uuid, segments: u32) {
         let stream = self.stream(id).await;
         assert_eq!(stream.status, StreamStatus::Ready, "{stream:?}");

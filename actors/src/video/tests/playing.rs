@@ -1,4 +1,4 @@
-//! What players see of a stream while it is made, and how far it is said to be.
+//! Playback of a stream while it is made, and its reported progress.
 
 use sluice_store::video::StreamPatch;
 

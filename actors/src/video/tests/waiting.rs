@@ -1,4 +1,4 @@
-//! What is said of a stream while it waits in the line of the workers.
+//! Progress of a stream while it waits in the queue of the workers.
 
 use sluice_media::{
     av::{AvTask, Report},

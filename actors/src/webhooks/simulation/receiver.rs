@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Dice, SECOND};
 use crate::webhooks::schedule::AttemptResult;
 
-/// How a receiver answers.
+/// Behaviour of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     Healthy,
@@ -14,7 +14,7 @@ pub enum Manner {
     Slow,
     /// Until the attempt's time is over.
     Hanging,
-    /// One time so, another time so.
+    /// Alternates.
     Flapping,
     /// 410, one time in four.
     Going,
@@ -40,7 +40,7 @@ impl Manner {
         }
     }
 
-    /// How long an attempt takes in milliseconds, and how it ends.
+    /// Returns the duration of an attempt in milliseconds, and its end.
     pub fn answer(self, dice: &mut Dice, timeout: Duration) -> (i64, AttemptResult) {
         let failure = AttemptResult::Failure { retry_after: None };
         match self {

@@ -17,7 +17,7 @@ pub struct Row {
     pub id: Uuid,
     /// Index of the endpoint.
     pub of: usize,
-    /// Of its event.
+    /// Sequence number of its event.
     pub seq: usize,
     pub status: Status,
     pub due_at: i64,
@@ -36,7 +36,7 @@ pub enum Status {
     Failed,
 }
 
-/// One attempt's row.
+/// The row of an attempt.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// By the scheduler's clock.

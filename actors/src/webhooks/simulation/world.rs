@@ -22,7 +22,7 @@ use crate::webhooks::{
 
 /// The scan is seldomer than the real one, so that alarms must come in time.
 const SCAN_EVERY: i64 = 10 * MINUTE;
-/// How long a write waits for a locked database.
+/// Longest wait of a write for a locked database.
 const PATIENCE: i64 = 5 * SECOND;
 const START: i64 = 1_795_219_200_000;
 
@@ -56,7 +56,7 @@ pub enum Happening {
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     of: usize,
-    /// Of its endpoint, when it began.
+    /// Revision of its endpoint, when it began.
     revision: i64,
     began_at: i64,
 }
@@ -80,7 +80,7 @@ pub struct World {
     entries: u64,
     real_ms: i64,
     wall_offset: i64,
-    /// What the scheduler's clock showed, and when.
+    /// Last reading of the scheduler's clock, and its time.
     shown: (i64, i64),
     jumps: u32,
     locked_until: i64,
@@ -171,7 +171,7 @@ impl World {
         self.at(self.real_ms + pause, happening);
     }
 
-    /// As [`crate::clock::SystemClock`] shows it.
+    /// As in [`crate::clock::SystemClock`].
     fn now_ms(&mut self) -> i64 {
         let steady = self.shown.0 + (self.real_ms - self.shown.1);
         self.shown = (steady.max(self.wall_ms()), self.real_ms);
@@ -470,7 +470,7 @@ impl World {
         }
     }
 
-    /// One attempt that someone asked for, beside those that were cut short.
+    /// Checks a single attempt on request, beside those that were cut short.
     fn check_replay(&self, row: usize) {
         let Some(before) = self.replayed.get(&row) else {
             panic!("seed {}: no one asked for row {row} again", self.seed);

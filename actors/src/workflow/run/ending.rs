@@ -1,4 +1,4 @@
-//! How a run ends: done, turned away by its gate, or failed at a step.
+//! End of a run: done, turned away by its gate, or failed at a step.
 
 use sluice_media::workflow::{Definition, Kind};
 use sluice_store::workflows::{NewOutput, Step, StepStatus};
@@ -40,7 +40,7 @@ impl RunTraversal<'_> {
         .await
     }
 
-    /// Of a run that came to its nodes: `None` without a gate.
+    /// Returns the result of the gate, of a run that came to its nodes: `None` without a gate.
     fn gate(&self) -> Option<bool> {
         self.definition.gate.as_ref().map(|_| true)
     }
@@ -58,7 +58,7 @@ impl RunTraversal<'_> {
         })
     }
 
-    /// Where its webhook steps send the event besides; `None` when it came by none.
+    /// Returns the addresses to which its webhook steps send the event besides; `None` when it passed none.
     fn addresses(&self) -> Option<Vec<String>> {
         let definition = &self.definition;
         let mut addresses: Option<Vec<String>> = None;

@@ -1,4 +1,4 @@
-//! What a run calls the files that come out of it.
+//! Names of the files that a run makes.
 
 use sluice_media::workflow::{Facts, Kind, Names, Pattern};
 
@@ -11,7 +11,7 @@ impl RunTraversal<'_> {
         Ok(())
     }
 
-    /// What the pattern names the buffer.
+    /// Returns the name that the pattern gives the buffer.
     async fn named(&mut self, pattern: &Pattern) -> Result<String, StepError> {
         if pattern.needs_dimensions() {
             self.measure().await?;
@@ -29,7 +29,7 @@ impl RunTraversal<'_> {
         Ok((self.services.clean)(&name))
     }
 
-    /// What the buffer is called when it is kept: as the definition's pattern has it, unless a rename step has named it.
+    /// Returns the name of the buffer when it is kept: by the definition's pattern, unless a rename step has named it.
     pub(super) async fn output_name(&mut self) -> Result<String, StepError> {
         let definition = self.definition.clone();
         let is_named = self

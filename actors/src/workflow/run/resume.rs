@@ -1,4 +1,4 @@
-//! Where a run is taken up: as far as its journal goes, with the buffer that it had.
+//! Resumption of a run: as far as its journal goes, with the buffer that it had.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl<'s> RunTraversal<'s> {
     }
 }
 
-/// Of the inspections that the log tells of.
+/// Sums the inspections in the log.
 fn bytes_of_facts(steps: &[Step]) -> usize {
     let facts = steps.iter().filter_map(|step| step.facts.as_ref());
     facts.map(|facts| facts.to_string().len()).sum()

@@ -1,4 +1,4 @@
-//! What a run writes down, and what it tells once that is committed.
+//! Writes of a run, and the events after their commit.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{
 use crate::durable::step_error::{OwnerError, with_patience};
 
 impl RunTraversal<'_> {
-    /// Writes down what was done since the last change, and tells it.
+    /// Writes the work since the last change, and publishes it.
     pub(super) async fn write(&mut self, ending: Option<RunEnding>) -> Result<(), RunError> {
         let unwritten = std::mem::take(&mut self.unwritten);
         let change = Arc::new(Change {
@@ -70,7 +70,7 @@ impl RunTraversal<'_> {
         }
     }
 
-    /// What a completed run made on its way is of no use any more; one that failed may be tried again.
+    /// Removes the intermediate files of a completed run; a failed one may be tried again.
     async fn clear(&self, run: &Run) {
         if run.status != RunStatus::Completed {
             return;

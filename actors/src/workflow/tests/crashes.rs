@@ -1,4 +1,4 @@
-//! Processes that die at any moment: the next one goes on, and nothing is doubled.
+//! Processes that die at any moment: the next one continues, and nothing is doubled.
 
 use std::{collections::HashSet, sync::atomic::Ordering::Relaxed};
 
@@ -28,7 +28,7 @@ fn long() -> Value {
 const LABELS: [&str; 5] = ["png1", "png2", "png3", "webp", "webp5"];
 
 impl Site {
-    /// Whatever happened, the run is as if nothing had.
+    /// Checks that the run is as if nothing had happened.
     async fn check_whole(&self, run: &Run, runs: u64) {
         assert_eq!(run.status, RunStatus::Completed, "{run:?}");
         let stored = self.stored(run).await;
@@ -68,7 +68,7 @@ impl Site {
     }
 }
 
-/// What a fickle worker adds is left out.
+/// Removes the numbers that a fickle worker adds.
 fn without_numbers(text: &str) -> String {
     text.split('>')
         .map(|part| part.split('#').next().unwrap())

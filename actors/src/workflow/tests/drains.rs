@@ -1,4 +1,4 @@
-//! A service that stops: runs stop at a step and go on after the next start.
+//! A service that stops: runs stop at a step and continue after the next start.
 
 use sluice_store::work;
 

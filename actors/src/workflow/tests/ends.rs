@@ -1,4 +1,4 @@
-//! How runs end that do not complete, and what they leave.
+//! Runs that do not complete, and what they leave.
 
 use sluice_media::task::FailureCode;
 

@@ -22,7 +22,7 @@ use crate::{
     fixtures::{Performer, Running, picture},
 };
 
-/// What stands between a format's mark and the text.
+/// Bytes between a format's magic number and the text.
 const TEXT: &[u8] = b"\0TEXT:";
 
 /// A file of the format that its name has, with a text in it.
@@ -56,7 +56,7 @@ fn text_of(file: &File) -> String {
 
 /// See the module documentation.
 pub(super) struct Fake {
-    /// What was done to its end, as `text>label`.
+    /// Tasks that were finished, as `text>label`.
     done: Mutex<Vec<String>>,
     /// Tasks with these labels take a permit of the gate.
     held: Mutex<HashSet<String>>,
@@ -119,7 +119,7 @@ impl Fake {
         self.dying.lock().unwrap().insert(label.to_owned());
     }
 
-    /// How often something with that label was done to its end.
+    /// Returns how often a task with that label was finished.
     pub(super) fn times(&self, label: &str) -> usize {
         let end = format!(">{label}");
         let done = self.done.lock().unwrap();
@@ -153,7 +153,7 @@ impl Fake {
     }
 }
 
-/// What a task is called in these tests: its format, and the width when it resizes.
+/// Returns the name of a task in these tests: its format, and the width when it resizes.
 fn label(task: &Task, mark: Option<String>) -> String {
     match task {
         Task::Render(render) => {

@@ -1,4 +1,4 @@
-//! Runs over a real store and faked workers: whatever is interrupted goes on, and nothing is doubled.
+//! Runs over a real store and faked workers: interrupted work continues, and nothing is doubled.
 
 mod crashes;
 mod drains;
@@ -233,7 +233,7 @@ impl Site {
             .operations
     }
 
-    /// The types of events that were told, with their data.
+    /// Returns the events of that type, with their data.
     async fn told(&self, kind: &str) -> Vec<Value> {
         let told = feed(&self.store, self.account).await.into_iter();
         told.filter(|(event_type, _)| event_type == kind)

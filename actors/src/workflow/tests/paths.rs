@@ -1,4 +1,4 @@
-//! Where runs go, and what their logs and outputs say of it.
+//! Paths of runs, in their logs and outputs.
 
 use sluice_store::{
     lineage::{self, Derived},

@@ -1,4 +1,4 @@
-//! How audio is encoded: what each codec takes of rates, channels and bitrates.
+//! Encoding of audio: the rates, channels and bit rates that each codec takes.
 
 use crate::{
     av::{AudioTrack, AudioWork},
@@ -13,7 +13,7 @@ pub struct AudioEncoding {
     pub channels: u32,
     /// Bits per second; `None`: the codec loses nothing.
     pub bitrate: Option<u32>,
-    /// Of a sample, where the codec loses nothing: 16 or 24.
+    /// Bits of a sample, where the codec loses nothing: 16 or 24.
     pub bits: u32,
 }
 
@@ -27,11 +27,11 @@ pub enum AudioCodec {
     Pcm,
 }
 
-/// Sampling frequencies of MPEG-4 audio up to 48 kHz (ISO/IEC 14496-3 table 1.18); twice that is not heard.
+/// Sampling frequencies of MPEG-4 audio up to 48 kHz (ISO/IEC 14496-3 table 1.18); twice that is inaudible.
 const AAC_RATES: &[u32] = &[
     8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000,
 ];
-/// Of MPEG-1, MPEG-2 and the extension that is called 2.5.
+/// Sampling frequencies of MPEG-1, MPEG-2 and the extension that is called 2.5.
 const MP3_RATES: &[u32] = AAC_RATES;
 /// Opus codes everything at this rate.
 const OPUS_RATES: &[u32] = &[48_000];
@@ -41,7 +41,7 @@ const MP3_KBPS: &[u32] = &[
 ];
 const MP3_LOW_KBPS: &[u32] = &[8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 const MP3_LOWEST_FULL_RATE: u32 = 32_000;
-/// Lower and higher rates are not told apart by FLAC's stream header and by many readers of WAV.
+/// FLAC's stream header and many readers of WAV do not distinguish lower and higher rates.
 const PLAIN_RATES: std::ops::RangeInclusive<u32> = 4_000..=192_000;
 const USUAL_RATE: u32 = 48_000;
 
@@ -104,7 +104,7 @@ impl AudioCodec {
     }
 
     fn bitrate(self, rate: u32, channels: u32, asked_kbps: Option<u32>) -> Option<u32> {
-        /// What is asked of a channel when no one says.
+        /// Bit rate of a channel by default.
         const USUAL_KBPS: u32 = 64;
         let kbps = asked_kbps.unwrap_or(match self {
             Self::Mp3 => 192,
@@ -132,13 +132,13 @@ fn nearest(known: &[u32], wanted: u32) -> u32 {
 }
 
 impl AudioWork {
-    /// Whether the samples stay as they are and no one asks for another coding of them. A bit rate alone does not: it is
-    /// for what has to be encoded.
+    /// Returns whether the samples stay as they are and no other coding of them is requested. A bit rate alone does not
+    /// request one: it is for audio that has to be encoded.
     pub fn changes_nothing(&self) -> bool {
         !self.again && !self.changes_loudness()
     }
 
-    /// Whether samples are multiplied by anything.
+    /// Returns whether samples are multiplied by anything.
     pub fn changes_loudness(&self) -> bool {
         self.volume != 1.0 || self.normalize || self.fade_in_s > 0.0 || self.fade_out_s > 0.0
     }

@@ -1,4 +1,4 @@
-//! Where the pixels of an encoded frame come from: a part of the coded frame, scaled, turned, laid on a canvas.
+//! Geometry of an encoded frame: a part of the coded frame, scaled, turned, laid on a canvas.
 //!
 //! What is asked counts in upright frames of square pixels; what is done counts in coded ones, since scaling before
 //! turning is the cheaper order. Sides are even, as 4:2:0 wants them.
@@ -14,11 +14,11 @@ use crate::{
 pub struct Shape {
     /// Pixels of the coded frame that are cut off.
     pub cut: CropOffsets,
-    /// Whether what is left has another size than is wanted.
+    /// True when the rest has another size than is wanted.
     pub is_scaled: bool,
     /// Degrees clockwise: 0, 90, 180 or 270.
     pub turn: u16,
-    /// What the upright frame is laid on.
+    /// Canvas behind the upright frame.
     pub canvas: Option<Canvas>,
     size: (u32, u32),
 }
@@ -32,7 +32,7 @@ pub struct CropOffsets {
 }
 
 impl Shape {
-    /// Of a track, resized as images are, or in its own size.
+    /// Returns the shape of a track, resized as images are, or in its own size.
     pub fn of(track: &VideoTrack, resize: Option<&Resize>) -> Self {
         let shown = track.shown_size();
         let planned = resize.map(|resize| geometry::plan(shown.0, shown.1, resize, false));
@@ -56,7 +56,7 @@ impl Shape {
         }
     }
 
-    /// Of the frame before it is turned.
+    /// Returns the size of the frame before it is turned.
     pub fn coded_size(&self) -> (u32, u32) {
         match is_quarter(self.turn) {
             true => (self.size.1, self.size.0),
@@ -64,20 +64,20 @@ impl Shape {
         }
     }
 
-    /// Of the upright frame, without the canvas.
+    /// Returns the size of the upright frame, without the canvas.
     pub fn upright_size(&self) -> (u32, u32) {
         self.size
     }
 
-    /// Of the result.
+    /// Returns the size of the result.
     pub fn size(&self) -> (u32, u32) {
         self.canvas
             .map_or(self.size, |canvas| (canvas.width, canvas.height))
     }
 }
 
-/// What is cut off for `used`, a part of the upright frame, and what is left. A last row or column that an even size
-/// leaves no room for is cut rather than squeezed.
+/// Returns the borders that are cut off for `used`, a part of the upright frame, and the rest. A last row or column
+/// that an even size leaves no room for is cut rather than squeezed.
 fn cut(track: &VideoTrack, used: Rect, wanted: (u32, u32)) -> (CropOffsets, (u32, u32)) {
     let shown = track.shown_size();
     let upright = turned_back(used, shown, track.rotation);

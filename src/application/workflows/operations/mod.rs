@@ -1,4 +1,4 @@
-//! What can be done with workflows and their runs, for REST and for agents alike: plain functions over anyone who asks.
+//! Use cases of workflows and their runs, for REST and for agents alike.
 //!
 //! They answer with records, so that a handler or a tool only has to write them down. Every rejection is an [`ApiError`] whose
 //! text says what to change.
@@ -40,7 +40,7 @@ pub(crate) enum Client {
     Mcp,
 }
 
-/// Who asks, under which plan, and by which address, which answers begin with.
+/// The caller, the plan, and the address with which answers begin.
 pub(crate) struct RequestContext<'a> {
     pub state: &'a AppState,
     pub reached: &'a Reached,
@@ -141,7 +141,7 @@ pub(crate) async fn versions(
     Ok(kept.into_iter().map(VersionRecord::from).collect())
 }
 
-/// One of [`versions`], with its definition.
+/// Returns a version of [`versions`], with its definition.
 pub(crate) async fn version(
     context: &RequestContext<'_>,
     id: Uuid,

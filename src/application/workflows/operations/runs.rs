@@ -203,8 +203,8 @@ fn check_unchanged(is_same: bool) -> Result<(), sluice_store::Error> {
     }
 }
 
-/// The run once it has ended, or as it is when `patience` is over or the service stops. The run goes on whatever becomes of
-/// the request.
+/// Returns the run once it has ended, or as it is when `patience` is over or the service stops. The run continues
+/// whatever becomes of the request.
 pub(crate) async fn awaited(
     context: &RequestContext<'_>,
     run: Run,
@@ -282,7 +282,7 @@ pub(crate) async fn cancel(
 }
 
 impl Client {
-    /// What conditions see as `upload_source` of a file that came with a request.
+    /// Value of `upload_source` in conditions, of a file that came with a request.
     fn source(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -376,7 +376,7 @@ fn checked_source(given: Option<String>) -> Result<Option<String>, ApiError> {
     Ok(Some(source))
 }
 
-/// What the plan allows a run on a file of that type.
+/// Limits of the plan for a run on a file of that type.
 pub(crate) fn allowance(plan: &Plan, mime_type: &str) -> Allowance {
     Allowance {
         file_bytes: input_limit(plan, mime_type).bytes,
@@ -384,7 +384,7 @@ pub(crate) fn allowance(plan: &Plan, mime_type: &str) -> Allowance {
     }
 }
 
-/// How large the input of a run may be: what an operation of the plan takes of its sort.
+/// The largest input of a run: the plan's limit for an operation on its sort of file.
 fn input_limit(plan: &Plan, mime_type: &str) -> SizeLimit {
     SizeLimits::of(plan).of_format(Format::from_mime(mime_type))
 }

@@ -130,11 +130,11 @@ pub(crate) async fn lint(
     Ok(review.into())
 }
 
-/// What a save stores, as the client wants it.
+/// The content of a save, as the client wants it.
 #[derive(Debug, PartialEq)]
 struct Draft {
     definition: Value,
-    /// What the definition was made from, as it was given.
+    /// The short form of the definition, as it was given.
     short: Option<ShortForm>,
 }
 
@@ -147,8 +147,8 @@ struct ShortForm {
 }
 
 impl Draft {
-    /// The definition of the request, or what its short form stands for; `None` when it has neither. A short form beside a
-    /// definition is kept only when it still stands for it.
+    /// Returns the definition of the request, or that of its short form; `None` when it has neither. A short form
+    /// beside a definition is kept only when it still gives that definition.
     fn of(request: SaveWorkflow) -> Result<Option<Self>, Problem> {
         let short = ShortForm {
             template: request.template,
@@ -189,7 +189,7 @@ impl Draft {
         })
     }
 
-    /// What the store keeps of it, once nothing forbids that.
+    /// Returns the row to store, once nothing forbids it.
     async fn reviewed(
         self,
         context: &RequestContext<'_>,
@@ -228,7 +228,7 @@ impl ShortForm {
     }
 }
 
-/// What a short form without anything is told: what to give.
+/// Problem of an empty short form: the fields to give.
 fn nothing() -> Problem {
     generate(&Short::default()).expect_err("an empty short form stands for nothing")
 }

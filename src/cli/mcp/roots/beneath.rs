@@ -20,10 +20,10 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
-/// How often the kernel is asked again when folders were renamed while it looked (openat2(2), EAGAIN).
+/// Number of attempts when folders are renamed during a look-up (openat2(2), EAGAIN).
 const MAX_TRIES: usize = 16;
 
-/// How names are resolved.
+/// Resolution of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Access {
     /// In one call of the kernel; name by name where there is no such call.

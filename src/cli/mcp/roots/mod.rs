@@ -23,7 +23,7 @@ const MAX_PATH_BYTES: usize = 4_095;
 /// The most that is shown of a path.
 const MAX_SHOWN_CHARS: usize = 300;
 
-/// Why a file is not sent, told so that an agent can tell its user what to do.
+/// Reason why a file is not sent, in words for an agent to repeat to its user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejection {
     #[error(
@@ -71,9 +71,9 @@ pub(super) struct Roots {
 
 #[derive(Clone, Debug)]
 struct Root {
-    /// As its user names it, made absolute.
+    /// Path as the user named it, made absolute.
     named: PathBuf,
-    /// Where that leads, as far as it exists.
+    /// Its real path, as far as it exists.
     real: PathBuf,
 }
 
@@ -140,7 +140,7 @@ impl Roots {
         })
     }
 
-    /// Which root, and which names below it. Relative paths begin at the first root.
+    /// Finds the root of a path, and the names below it. Relative paths begin at the first root.
     fn place(&self, path: &str) -> Result<Place<'_>, Rejection> {
         let first = self.roots.first().ok_or(Rejection::NoRoots)?;
         if path.is_empty() || path.len() > MAX_PATH_BYTES || path.contains('\0') {
@@ -181,7 +181,7 @@ impl Roots {
     }
 }
 
-/// As a sentence lists them.
+/// Lists them as in a sentence.
 impl fmt::Display for Roots {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named: Vec<String> = (self.roots.iter())
@@ -196,7 +196,7 @@ impl Roots {
         self.roots.is_empty()
     }
 
-    /// Those that are no folder now, for a word to the user.
+    /// Returns the roots that are not folders now, for a warning.
     pub(super) fn missing(&self) -> impl Iterator<Item = &Path> {
         let missing = self.roots.iter().filter(|root| !root.real.is_dir());
         missing.map(|root| root.named.as_path())

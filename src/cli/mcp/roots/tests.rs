@@ -12,7 +12,7 @@ use super::*;
 
 const BOTH: [Access; 2] = [Access::Kernel, Access::Walk];
 
-/// A machine's folder: `pictures` may be sent from, what lies beside it may not.
+/// A machine's folder: files may be sent from `pictures`, not from beside it.
 struct Machine {
     folder: TempDir,
     _socket: UnixListener,

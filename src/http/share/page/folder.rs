@@ -19,7 +19,7 @@ const LARGE_WIDTH: u32 = 2560;
 /// Below it lie the playlists of videos.
 const PLAYBACK: &str = "/video/v1/";
 
-/// How the files are shown.
+/// Presentation of the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum View {
     #[default]
@@ -43,7 +43,7 @@ impl View {
     }
 }
 
-/// What is asked for, and by which link.
+/// The requested page, and its link.
 pub(super) struct PageRequest<'a> {
     pub token: &'a str,
     /// Not the page's beginning.
@@ -83,7 +83,7 @@ fn head(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     html.put("</div>", &[]);
 }
 
-/// The archive of the whole share, so it stands beside the sums of the whole.
+/// Writes the link to the archive of the whole share, beside the sums of the whole.
 fn download_all(html: &mut Html, listing: &Listing, asked: &PageRequest<'_>) {
     if listing.zip_url.is_none() || listing.totals.files == 0 {
         return;
@@ -222,7 +222,7 @@ fn place(listing: &Listing) -> Option<Uuid> {
     (listing.breadcrumb.len() > 1).then_some(listing.folder.id)
 }
 
-/// One entry of the list. What the viewer needs to know of it stands in its attributes.
+/// Writes an entry of the list. Its attributes hold the data of the viewer.
 fn file(html: &mut Html, file: &SharedFileRecord, asked: &PageRequest<'_>) {
     let kind = Kind::of(&file.mime_type);
     let bytes = format!("../../api/share/folder/{}/files/{}", asked.token, file.id);
@@ -323,7 +323,7 @@ fn from_here(url: &str) -> Option<String> {
     Some(format!("../..{path}"))
 }
 
-/// What the viewer makes of a file.
+/// Kind of a file in the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Image,

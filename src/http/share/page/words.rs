@@ -5,7 +5,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::application::answer::Time;
 
 const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-/// What is no longer than this behind a name's last dot is a type to people.
+/// Longest text behind a name's last dot that is shown as a type.
 const LONGEST_EXTENSION: usize = 5;
 
 /// `0 bytes`, `1.4 MB`, `214 GB`: decimal units, as browsers show downloads. The unit stays on its number's line.

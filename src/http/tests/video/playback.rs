@@ -1,4 +1,4 @@
-//! What players fetch of a stream while it is made, when it is ready, and when it is gone.
+//! Playback of a stream while it is made, when it is ready, and when it is gone.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Who may play: tokens of signed streams, and the pages of allowed domains.
+//! Playback authorization: tokens of signed streams, and the pages of allowed domains.
 
 use serde_json::{Value, json};
 

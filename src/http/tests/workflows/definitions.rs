@@ -231,7 +231,7 @@ async fn each_save_makes_a_version_and_crossing_ones_are_told() {
     );
 }
 
-/// What a save answers to a definition that cannot be saved.
+/// Returns the answer to the save of a definition that cannot be saved.
 async fn rejection(site: &Site, definition: &Value) -> Value {
     let answer = site
         .save(json!({"name": "x", "definition": definition}))

@@ -22,7 +22,7 @@ use crate::{
 /// Stored bytes, and what is said of them.
 pub(super) struct Piece {
     pub content: Content,
-    /// Where they begin in the file, and how many they are; `None`: the whole file.
+    /// Offset and number of bytes in the file; `None`: the whole file.
     pub range: Option<(u64, u64)>,
     pub content_type: &'static str,
     /// The entity tag.

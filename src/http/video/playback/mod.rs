@@ -1,4 +1,4 @@
-//! What viewers of video streams fetch, below `/video/v1/{playbackId or token}`.
+//! Addresses that viewers of video streams fetch, below `/video/v1/{playbackId or token}`.
 //!
 //! One function admits ([`playback_access::admit`]), for every address here. Names are compared with what the stream has and never
 //! become paths. Nothing sends an actor message: answers come from the published state of a stream and from ranges of its
@@ -29,7 +29,7 @@ type Viewer = playback_access::Viewer<Arc<Playback>>;
 const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 const CAPTIONS_TYPE: &str = "text/vtt; charset=utf-8";
 const IMAGE_TYPE: &str = "image/jpeg";
-/// When to ask again for what is being made, in seconds.
+/// Seconds after which to ask again for a part that is being made.
 const RETRY_AFTER_S: u64 = 2;
 
 /// The routes below `/video/v1/{playbackId}`.
@@ -223,7 +223,7 @@ fn listed(viewer: &Viewer) -> Result<&Playback, ApiError> {
     }
 }
 
-/// What is not there comes as long as the stream is being made, and never afterwards.
+/// Answers for a missing part: it comes while the stream is being made, and never afterwards.
 fn missing(viewer: &Viewer, what: &'static str) -> ApiError {
     match viewer.watched.stream.status.has_ended() {
         true => ApiError::NotFound(what),

@@ -41,7 +41,7 @@ pub(super) fn one(track: &Track, target_duration_s: u32) -> Option<VodTrack> {
     })
 }
 
-/// As players name them: a label that stands twice gets its language beside it.
+/// Returns captions as players name them: a label that occurs twice gets its language beside it.
 pub(super) fn captions(playback: &Playback) -> Vec<Caption> {
     let captions = &playback.captions;
     captions
@@ -62,7 +62,7 @@ pub(super) fn captions(playback: &Playback) -> Vec<Caption> {
         .collect()
 }
 
-/// How long the stream is, as far as it is known.
+/// Returns the duration of the stream, as far as it is known.
 pub(super) fn duration_90k(playback: &Playback) -> i64 {
     let ends = playback
         .tracks
