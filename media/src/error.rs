@@ -1,6 +1,6 @@
 //! The crate's one error. A variant says what the caller can do with it; `what` names the thing that was read.
 
-/// Why bytes could not be taken as the media they claim to be.
+/// Reason why bytes are not the media they claim to be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bytes break their format's rules: truncated, out of range, contradictory. The unit or record is useless.

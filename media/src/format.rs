@@ -50,7 +50,7 @@ pub enum Format {
     Zip,
 }
 
-/// What kind of thing a format holds.
+/// Class of a format's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Pixels.
@@ -78,30 +78,30 @@ impl Class {
         }
     }
 
-    /// Whether it has a duration.
+    /// Returns whether it has a duration.
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Video | Self::Audio)
     }
 }
 
-/// What is known of a format.
+/// Properties of a format.
 struct Row {
     format: Format,
     /// Also the extension of files that we name.
     name: &'static str,
     /// Other extensions and spellings.
     aliases: &'static [&'static str],
-    /// As registered with IANA, where it is.
+    /// Media type as registered with IANA, where it is.
     mime: &'static str,
     other_mimes: &'static [&'static str],
     class: Class,
-    /// Whether it can hold transparency.
+    /// True when it can hold transparency.
     alpha: bool,
-    /// Whether frames survive in it, when read and when written.
+    /// True when it keeps animation, when read and when written.
     animates: bool,
-    /// Whether an image can be rendered into it, or video and audio be put into it.
+    /// True when an image can be rendered into it, or video and audio be put into it.
     written: bool,
-    /// Whether the first bytes of a file are of this format; at most one row says yes.
+    /// Returns whether the first bytes of a file are of this format; at most one row says yes.
     matches: fn(&[u8]) -> bool,
 }
 
@@ -457,12 +457,12 @@ impl Format {
         self.row().class
     }
 
-    /// Whether it can hold transparency.
+    /// Returns whether it can hold transparency.
     pub fn has_alpha(self) -> bool {
         self.row().alpha
     }
 
-    /// Whether frames survive in it, when read and when written.
+    /// Returns whether it keeps animation, when read and when written.
     pub fn can_animate(self) -> bool {
         self.row().animates
     }
@@ -471,12 +471,12 @@ impl Format {
         matches!(self.class(), Class::Raster | Class::Vector)
     }
 
-    /// Whether a [`Render`](crate::task::Render) can write it.
+    /// Returns whether a [`Render`](crate::task::Render) can write it.
     pub fn is_image_target(self) -> bool {
         self.row().written && self.is_image()
     }
 
-    /// Whether a [`Transcode`](crate::av::Transcode) can write it.
+    /// Returns whether a [`Transcode`](crate::av::Transcode) can write it.
     pub fn is_timed_target(self) -> bool {
         self.row().written && self.class().is_timed()
     }

@@ -1,4 +1,4 @@
-//! Where the pixels of a resized image come from and go to: one pure decision for both render paths.
+//! Geometry of a resize: one pure decision for both render paths.
 //!
 //! Sizes are those of the oriented source (a JPEG with EXIF orientation 6 counts as turned). Nothing enlarges unless the
 //! request says so: a cover of a small source cuts to the asked aspect and then only shrinks (decisions.md §5).
@@ -17,7 +17,7 @@ pub struct Rect {
     pub height: f64,
 }
 
-/// How a source becomes the result.
+/// Geometry from source to result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// The part of the source that is used. With [`Gravity::Smart`] only its size counts.
@@ -25,7 +25,7 @@ pub struct Plan {
     /// The size that part is scaled to, at least 1 × 1.
     pub width: u32,
     pub height: u32,
-    /// What it is then laid on, with the place of its top left corner; `None`: the result is the scaled part itself.
+    /// Canvas below it, with the place of its top left corner; `None`: the result is the scaled part itself.
     pub canvas: Option<Canvas>,
 }
 
@@ -45,7 +45,7 @@ impl Plan {
         })
     }
 
-    /// How much larger the part used is than what becomes of it, by the side that shrinks less; below 1 it grows.
+    /// Returns how much larger the used part is than its result, by the side that shrinks less; below 1 it grows.
     pub fn shrink(&self) -> f64 {
         (self.from.width / f64::from(self.width)).min(self.from.height / f64::from(self.height))
     }

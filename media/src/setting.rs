@@ -1,4 +1,4 @@
-//! How settings are written: with units, in the configuration file and in the environment alike.
+//! Notation of settings: with units, in the configuration file and in the environment alike.
 
 pub mod size;
 

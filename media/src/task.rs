@@ -1,4 +1,4 @@
-//! What an image worker is asked to do: plain data that the operation table and the delivery URL are turned into.
+//! Tasks of an image worker: plain data that the operation table and the delivery URL are turned into.
 //!
 //! A [`Task`] says everything that shapes the result and nothing about where bytes come from: inputs are numbered
 //! descriptors, outputs come back in order. Steps of a [`Render`] run in the order of its fields.
@@ -10,7 +10,7 @@ use crate::{
     format::Format,
 };
 
-/// One piece of work for a worker.
+/// A task of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Task {
@@ -29,7 +29,7 @@ pub enum Task {
     ListArchive,
     /// The member of that index of input 0, a ZIP → output 0, unpacked.
     ExtractMember { index: u32 },
-    /// A few bytes of text that stand in for the image while it loads → output 0.
+    /// A few bytes of text to show while the image loads → output 0.
     Placeholder {
         source: Format,
         page: u32,
@@ -40,7 +40,8 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether a source is drawn by its own instructions: SVG and PDF, in which a few bytes can ask for endless work.
+    /// Returns whether a source is drawn by its own instructions: SVG and PDF, in which a few bytes can ask for endless
+    /// work.
     pub fn reads_document(&self) -> bool {
         let is_document = |format: &Format| matches!(format, Format::Svg | Format::Pdf);
         match self {
@@ -57,7 +58,7 @@ impl Task {
         }
     }
 
-    /// Whether only the deadline bounds its time. That of other tasks is bounded by the pixels of their input.
+    /// Returns whether only the deadline bounds its time. That of other tasks is bounded by the pixels of their input.
     pub fn may_run_long(&self) -> bool {
         match self {
             Self::Vectorize { .. } => true,
@@ -66,8 +67,8 @@ impl Task {
         }
     }
 
-    /// Whether text is drawn. Its fonts are cached for the whole process, and a hostile
-    /// document can leave that cache in a state in which later, valid ones fail.
+    /// Returns whether text is drawn. Its fonts are cached for the whole process, and a hostile document can leave that
+    /// cache in a state in which later, valid ones fail.
     pub fn draws_text(&self) -> bool {
         let writes = |render: &Render| {
             let mark = render.watermark.as_ref();
@@ -94,7 +95,7 @@ pub enum PageSize {
     A4,
 }
 
-/// One image → one image. Fields stand in the order of the steps.
+/// One image → one image. Fields are in the order of the steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Render {
     pub source: Format,
@@ -116,7 +117,8 @@ pub struct Render {
     pub flop: bool,
     pub adjust: Adjust,
     pub watermark: Option<Watermark>,
-    /// What stands behind transparency and around a contained image; `None`: transparent, white where the output has no alpha.
+    /// Colour behind transparency and around a contained image; `None`: transparent, white where the output has no
+    /// alpha.
     pub background: Option<Colour>,
     pub keep_metadata: bool,
     pub output: Encode,
@@ -149,7 +151,7 @@ impl Render {
     }
 }
 
-/// Which code renders.
+/// Render path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Path {
@@ -160,7 +162,7 @@ pub enum Path {
     Vips,
 }
 
-/// A rectangle of the oriented source, in pixels; what lies outside of it is cut off.
+/// A rectangle of the oriented source, in pixels; the part outside of it is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Crop {
     pub left: u32,
@@ -176,14 +178,14 @@ pub struct Resize {
     pub height: Option<u32>,
     pub fit: Fit,
     pub gravity: Gravity,
-    /// Whether a raster may grow. Vectors are always rendered at the size.
+    /// True when a raster may grow. Vectors are always rendered at the size.
     pub enlarge: bool,
     /// With [`Fit::Contain`]: the canvas is as large as asked, although the image on it is smaller.
     pub exact_canvas: bool,
 }
 
 impl Resize {
-    /// What is cut, is cut evenly, and a raster does not grow.
+    /// Crops evenly, and lets no raster grow.
     pub fn new(width: Option<u32>, height: Option<u32>, fit: Fit) -> Self {
         Self {
             width,
@@ -236,11 +238,11 @@ impl Fit {
     }
 }
 
-/// Which part stays when something is cut, and where an image stands on a canvas.
+/// Part that stays in a crop, and place of an image on a canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gravity {
-    /// Where attention goes (edges, skin tones, saturation).
+    /// The part that draws attention (edges, skin tones, saturation).
     Smart,
     /// Shares of width and height, 0 to 1: the centre is (0.5, 0.5), north is (0.5, 0).
     Point { x: f32, y: f32 },
@@ -337,7 +339,7 @@ impl std::fmt::Display for Colour {
     }
 }
 
-/// How the result is written.
+/// Encoding of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encode {
     pub format: Format,
@@ -371,7 +373,7 @@ pub enum Effort {
     Balanced,
 }
 
-/// What a worker accepts; beyond it the task fails with [`FailureCode::TooLarge`] and the message names the limit.
+/// Limits of a worker; beyond one the task fails with [`FailureCode::TooLarge`] and the message names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Width × height of one page or frame of the source.
@@ -382,27 +384,27 @@ pub struct Limits {
     pub max_output_bytes: u64,
     /// Members of an archive.
     pub max_members: u32,
-    /// Of a clip, in milliseconds (`av_workers.max_duration`).
+    /// Duration of a clip, in milliseconds (`av_workers.max_duration`).
     pub max_duration_ms: u64,
     /// The longer side of a clip's pictures (`av_workers.max_side`).
     pub max_side: u32,
 }
 
-/// What came out of a task.
+/// Result of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// In the order of the outputs.
     pub outputs: Vec<OutputFacts>,
-    /// Of [`Task::Inspect`].
+    /// Set by [`Task::Inspect`].
     pub image: Option<ImageFacts>,
-    /// Of [`Task::ListArchive`].
+    /// Set by [`Task::ListArchive`].
     pub members: Option<Vec<Member>>,
-    /// Of the source, from work on video and audio.
+    /// Facts of the source, from work on video and audio.
     pub media: Option<MediaFacts>,
 }
 
 impl Done {
-    /// What an inspection tells of its file.
+    /// Returns the facts of an inspection.
     pub fn facts(&self) -> serde_json::Value {
         match &self.media {
             Some(media) => serde_json::json!(media),
@@ -417,7 +419,7 @@ impl Done {
         image.or_else(picture)
     }
 
-    /// How long the inspected file lasts.
+    /// Returns the duration of the inspected file.
     pub fn duration_ms(&self) -> Option<u64> {
         self.media.as_ref()?.duration_ms
     }
@@ -431,16 +433,16 @@ pub struct OutputFacts {
     pub height: Option<u32>,
     /// Frames of an animation, pages of a document; 1 for a still.
     pub pages: u32,
-    /// Of video and audio.
+    /// Set for video and audio.
     pub duration_ms: Option<u64>,
     /// The quality used, when a size was asked for.
     pub applied_quality: Option<u8>,
-    /// Which path rendered.
+    /// Path that rendered.
     pub path: Option<Path>,
 }
 
 impl OutputFacts {
-    /// Of a result that is one page and no image.
+    /// Returns the facts of a result that is one page and no image.
     pub fn of(format: Option<Format>, bytes: usize) -> Self {
         Self {
             bytes: bytes as u64,
@@ -455,12 +457,12 @@ impl OutputFacts {
     }
 }
 
-/// What is known of an image without decoding its pixels.
+/// Facts of an image without decoding its pixels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageFacts {
     pub format: Format,
-    /// As stored, before orientation.
+    /// Stored size, before orientation.
     pub width: u32,
     pub height: u32,
     /// EXIF, 1 to 8.
@@ -494,7 +496,7 @@ impl ImageFacts {
     }
 }
 
-/// One file inside an archive.
+/// A file inside an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub index: u32,
@@ -503,13 +505,13 @@ pub struct Member {
     pub size: u64,
 }
 
-/// Why a task failed, for the client. Stable: clients and tests match on these words.
+/// Reason why a task failed, for the client. Stable: clients and tests match on these words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCode {
     /// The bytes are not of a type that this operation reads (415).
     UnsupportedType,
-    /// Of a known type, and they do not decode (415).
+    /// The type is known, and the bytes do not decode (415).
     Undecodable,
     /// Over a limit that the message names (413).
     TooLarge,

@@ -12,7 +12,7 @@ use crate::codec::{AudioConfig, VideoConfig};
 /// Ticks per second of every `_90k` value.
 pub const CLOCK_90K: i64 = 90_000;
 
-/// What a publisher session delivers, in the order of arrival.
+/// A unit of a publisher session, in the order of arrival.
 #[derive(Clone, Debug)]
 pub enum Unit {
     /// The decoder configuration that holds for all later video units of this session.
@@ -34,7 +34,7 @@ impl Unit {
     }
 }
 
-/// One coded frame, in decode order.
+/// A coded frame, in decode order.
 #[derive(Clone, Debug)]
 pub struct VideoUnit {
     /// Decode time. Starts anywhere; never wraps (the protocol layer unwraps).
@@ -48,7 +48,7 @@ pub struct VideoUnit {
     pub data: Bytes,
 }
 
-/// One coded audio frame (AAC: raw, without ADTS; Opus: one packet; MP3: one frame).
+/// A coded audio frame (AAC: raw, without ADTS; Opus: one packet; MP3: one frame).
 #[derive(Clone, Debug)]
 pub struct AudioUnit {
     pub pts_90k: i64,

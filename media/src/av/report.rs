@@ -1,10 +1,10 @@
-//! What work on a clip tells while it goes on.
+//! Reports of work on a clip.
 
 use serde::{Deserialize, Serialize};
 
 use crate::hls::StreamInfo;
 
-/// One word from a queue or a worker; none of them is the end.
+/// A report of a queue or a worker; none of them is the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {

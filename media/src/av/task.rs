@@ -1,4 +1,4 @@
-//! What a worker is asked to do with clips. Inputs are numbered descriptors; outputs come back in order.
+//! Tasks on clips. Inputs are numbered descriptors; outputs come back in order.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,19 +7,19 @@ use crate::{
     task::{Adjust, Encode, Failure, FailureCode, Render, Resize, Watermark},
 };
 
-/// One piece of work for a process of its own.
+/// A task for a process of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
 pub enum AvTask {
     /// Facts (`media`) of input 0; no output.
     Probe,
-    /// One frame of input 0 → output 0, an image.
+    /// A frame of input 0 → output 0, an image.
     Still(Still),
     /// A storyboard of input 0 → output 0, one image of many, and output 1, its WebVTT map.
     Sheet(Sheet),
     /// A part of input 0 → output 0, a moving image without audio.
     Animation(Animation),
-    /// What input 0 sounds like → output 0, a drawing.
+    /// The waveform of input 0 → output 0, a drawing.
     Waveform(Waveform),
     /// Input 0 (and, for a watermark's image, input 1) → output 0.
     Transcode(Transcode),
@@ -30,7 +30,7 @@ pub enum AvTask {
 }
 
 impl AvTask {
-    /// What it is called in logs.
+    /// Returns the name in logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Probe => "probe",
@@ -57,7 +57,7 @@ impl AvTask {
         }
     }
 
-    /// Whether it is over soon, so that it has a place of its own beside long work.
+    /// Returns whether it is short, so that it has a place of its own beside long work.
     pub fn is_short(&self) -> bool {
         /// Seconds.
         const SHORT_CUT: f64 = 30.0;
@@ -85,7 +85,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// How long the part is of a clip that lasts `whole_s`, in seconds; `None`: to an end that no one knows.
+    /// Returns the length in seconds of the part of a clip that lasts `whole_s`; `None`: to an unknown end.
     pub fn span_s(&self, whole_s: Option<f64>) -> Option<f64> {
         let rest_s = whole_s.map(|whole_s| (whole_s - self.start_s).max(0.0));
         match (self.duration_s, rest_s) {
@@ -123,10 +123,10 @@ pub struct Sheet {
     /// Frames, at even distances.
     pub frames: u32,
     pub columns: u32,
-    /// Of one frame.
+    /// Width of one frame.
     pub width: u32,
     pub output: Encode,
-    /// What the map calls the image: a relative reference (RFC 3986 §4.2), written as it stands.
+    /// Name of the image in the map: a relative reference (RFC 3986 §4.2), written unchanged.
     pub image_name: String,
 }
 
@@ -160,7 +160,7 @@ pub struct Transcode {
     pub keep_tags: bool,
 }
 
-/// What is done with the frames; [`Default`] copies them where the container takes them.
+/// Work on the frames; [`Default`] copies them where the container takes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VideoWork {
     /// 1 to 100, higher is better.
@@ -184,12 +184,12 @@ impl Default for VideoWork {
     }
 }
 
-/// What is done with the audio; [`Default`] copies it where the container takes it.
+/// Work on the audio; [`Default`] copies it where the container takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AudioWork {
     /// Encode also what could be copied.
     pub again: bool,
-    /// Of what is encoded; `None`: the encoder's usual one.
+    /// Bit rate of encoded audio; `None`: the encoder's default.
     pub bitrate_kbps: Option<u32>,
     /// A factor, 1: unchanged.
     pub volume: f32,
@@ -229,7 +229,7 @@ pub struct Ladder {
     pub audio: Option<LadderAudio>,
     /// Seconds.
     pub segment_duration_s: u32,
-    /// Where an earlier attempt had come to; its files end there.
+    /// Position that an earlier attempt reached; its files end there.
     pub resume: Option<Resume>,
     /// A storyboard besides, drawn of the same decoded frames: image and map are the last two outputs, and the last two of the
     /// results. Where it does not come about, since frames are copied, missing or before the resume, both stay empty.
@@ -261,7 +261,7 @@ pub struct LadderAudio {
     pub copy: bool,
 }
 
-/// The boundary from which a ladder goes on. Audio always begins again.
+/// The boundary from which a ladder continues. Audio always begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// The number of the first segment to make.

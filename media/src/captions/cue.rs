@@ -1,4 +1,4 @@
-//! One cue: what is shown from when until when.
+//! A cue: a text with its start and end.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub(super) struct Cue {
     pub identifier: Option<String>,
     pub start_ms: u64,
     pub end_ms: u64,
-    /// As they stand behind the times, checked.
+    /// Settings as they are written behind the times, checked.
     pub settings: String,
     /// Lines of cue text (W3C WebVTT §4.2), none of them empty.
     pub text: Vec<String>,
@@ -36,7 +36,7 @@ impl Cue {
     }
 }
 
-/// What stands between start and end.
+/// Text between start and end.
 pub(super) const ARROW: &str = "-->";
 
 /// The two times of a line `{start} --> {end} {more}`, and what follows them.

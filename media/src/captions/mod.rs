@@ -15,7 +15,7 @@ pub use language::language_tag;
 use cue::Cue;
 use lines::Lines;
 
-/// Why a text is no captions: the line, counted from 1, and what is wrong there.
+/// Error of a caption text: the line, counted from 1, and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Problem {
@@ -32,7 +32,8 @@ impl Problem {
     }
 }
 
-/// WebVTT of WebVTT or SubRip, told apart by the first line; cues in the order of their starts. The caller bounds the bytes.
+/// Makes WebVTT of WebVTT or SubRip, distinguished by the first line; cues in the order of their starts. The caller
+/// bounds the bytes.
 pub fn to_webvtt(bytes: &[u8]) -> Result<String, Problem> {
     let text = decode(bytes)?;
     let (blocks, mut cues) = match webvtt::has_signature(text) {

@@ -1,4 +1,4 @@
-//! Reading WebVTT (W3C WebVTT §4): strictly, so that a mistake is told to its author rather than shown to viewers.
+//! Reader of WebVTT (W3C WebVTT §4): strict, so that a mistake is reported to its author rather than shown to viewers.
 
 use super::{
     Cue, Lines, Problem,
@@ -9,7 +9,7 @@ use super::{
 /// Settings of a cue (§4.4).
 const SETTINGS: [&str; 6] = ["vertical", "line", "position", "size", "align", "region"];
 
-/// Whether the text begins as WebVTT does.
+/// Returns whether the text begins as WebVTT does.
 pub(super) fn has_signature(text: &str) -> bool {
     text.strip_prefix("WEBVTT")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
@@ -17,7 +17,7 @@ pub(super) fn has_signature(text: &str) -> bool {
 
 /// The style and region blocks, each with its line ends, and the cues.
 pub(super) fn read(mut lines: Lines<'_>) -> Result<(Vec<String>, Vec<Cue>), Problem> {
-    // The signature and what stands right below it, such as X-TIMESTAMP-MAP: the asset's own timeline begins at 0.
+    // The signature and the lines right below it, such as X-TIMESTAMP-MAP: the asset's own timeline begins at 0.
     lines.block();
     let (mut blocks, mut cues) = (Vec::new(), Vec::new());
     while let Some(block) = lines.block() {

@@ -57,7 +57,7 @@ fn find_sequence_header(obus: &[u8]) -> Result<Option<Obu<'_>>, Error> {
     Ok(None)
 }
 
-/// What is used of a sequence header.
+/// Used fields of a sequence header.
 #[derive(Debug)]
 struct SequenceHeader {
     profile: u8,

@@ -96,7 +96,7 @@ fn read_record(record: &[u8]) -> Result<(u8, &[u8]), Error> {
     Ok((nal_length_size, sps))
 }
 
-/// What is used of a sequence parameter set.
+/// Used fields of a sequence parameter set.
 #[derive(Debug)]
 struct Sps {
     profile_idc: u8,

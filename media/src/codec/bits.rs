@@ -90,7 +90,7 @@ impl<'a> BitReader<'a> {
         })
     }
 
-    /// The next `count` bytes; the cursor stands on a byte's edge.
+    /// Returns the next `count` bytes; the cursor is on a byte's edge.
     pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         debug_assert!(self.position.is_multiple_of(8));
         self.require(count.saturating_mul(8))?;

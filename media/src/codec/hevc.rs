@@ -64,7 +64,7 @@ pub(super) fn record(sets: &ParameterSets) -> Result<Vec<u8>, Error> {
     Ok(record)
 }
 
-/// What is used of the record beside the first sequence parameter set.
+/// Used fields of the record beside the first sequence parameter set.
 struct Record<'a> {
     nal_length_size: u8,
     average_frame_rate: Option<f64>,
@@ -123,7 +123,7 @@ fn read_arrays<'a>(bits: &mut BitReader<'a>) -> Result<&'a [u8], Error> {
     }
 }
 
-/// What is used of a sequence parameter set.
+/// Used fields of a sequence parameter set.
 #[derive(Debug)]
 struct Sps {
     /// 1–7.
@@ -235,7 +235,7 @@ impl ProfileTierLevel {
         codecs
     }
 
-    /// As the parameter set and the record hold it.
+    /// Returns the bytes as the parameter set and the record hold them.
     fn bytes(&self) -> [u8; 12] {
         let mut bytes = [0; 12];
         bytes[0] = self.space << 6 | u8::from(self.high_tier) << 5 | self.profile_idc;
@@ -389,7 +389,7 @@ fn skip_reference_picture_sets(bits: &mut BitReader<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A set told as a difference from the one before; returns how many frames it names.
+/// Skips a set that is coded as a difference from the one before; returns how many frames it names.
 fn skip_predicted_set(bits: &mut BitReader<'_>, reference_pictures: u32) -> Result<u32, Error> {
     bits.skip(1)?;
     bits.ue()?;

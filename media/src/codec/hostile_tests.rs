@@ -1,4 +1,4 @@
-//! Whatever the bytes, a parser answers; it never panics.
+//! A parser answers any bytes; it never panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -92,7 +92,7 @@ pub struct VideoConfig {
     pub level: String,
     /// Bits per luma sample.
     pub bit_depth: u8,
-    /// Whether decode and presentation order may differ; `None` when the configuration leaves it open.
+    /// True when decode and presentation order may differ; `None` when the configuration leaves it open.
     pub may_reorder: Option<bool>,
 }
 
@@ -114,8 +114,8 @@ impl VideoConfig {
         }
     }
 
-    /// The configuration that parameter sets inside the stream give, as MPEG-TS carries them; its NAL units stand behind
-    /// lengths of 4 bytes. [`Error::Invalid`] where a set that is needed is missing or damaged.
+    /// Returns the configuration that parameter sets inside the stream give, as MPEG-TS carries them; its NAL units
+    /// come behind lengths of 4 bytes. [`Error::Invalid`] where a needed set is missing or corrupt.
     pub fn from_parameter_sets(codec: VideoCodec, sets: &ParameterSets) -> Result<Self, Error> {
         let record = match codec {
             VideoCodec::Avc => avc::record(sets)?,

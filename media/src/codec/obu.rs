@@ -11,7 +11,7 @@ pub(super) const FRAME: u8 = 6;
 
 const WHAT: &str = "AV1 bitstream";
 
-/// One unit, without its header.
+/// A unit, without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Obu<'a> {
     pub(super) kind: u8,

@@ -32,7 +32,7 @@ pub struct OpusHead {
     pub mapping: Option<OpusMapping>,
 }
 
-/// How the coded streams make up the channels (RFC 7845 §5.1.1), for every family but 0.
+/// Mapping of the coded streams to the channels (RFC 7845 §5.1.1), for every family but 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpusMapping {
     pub family: u8,

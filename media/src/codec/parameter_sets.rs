@@ -54,7 +54,7 @@ mod tests {
         }
     }
 
-    /// What ffmpeg made of the same sets is the measure.
+    /// Compares with the records that ffmpeg makes of the same sets.
     #[test]
     fn records_are_those_that_ffmpeg_writes() {
         let avc = sets(&[], &[AVC_SPS], &[AVC_PPS]);

@@ -5,7 +5,7 @@ use crate::Error;
 
 const WHAT: &str = "frame payload";
 
-/// What one walk over a frame's payload found.
+/// Facts of a traversal of a frame's payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayloadFacts {
     /// A random access frame is inside: H.264 IDR, HEVC IRAP, AV1 key frame.

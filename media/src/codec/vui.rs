@@ -6,7 +6,7 @@
 use super::bits::BitReader;
 use crate::Error;
 
-/// What was said, up to the first thing that could not be read.
+/// The fields up to the first one that could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Vui {
     pub(super) pixel_aspect: Option<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! How each format is recognised by its first bytes. Every function is total and looks only at what it is given.
+//! Recognition of formats by their first bytes. Every function is total and reads only its argument.
 
 mod stream;
 
@@ -62,12 +62,12 @@ pub(super) fn ico(head: &[u8]) -> bool {
     count > 0 && matches!(entry[3], 0 | 255) && offset >= 6 + 16 * count
 }
 
-/// By the footer of version 2, which stands at the end of the file.
+/// Recognises the footer of version 2, at the end of the file.
 pub(super) fn tga(head: &[u8]) -> bool {
     head.ends_with(b"TRUEVISION-XFILE.\0") && plausible_tga(head)
 }
 
-/// Whether the 18 bytes of a TGA header could be one.
+/// Returns whether the 18 bytes of a TGA header could be one.
 pub(super) fn plausible_tga(head: &[u8]) -> bool {
     let Some(header) = head.get(..18) else {
         return false;
@@ -144,7 +144,7 @@ pub(super) fn zip(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
 
-/// What follows an ID3v2 tag at the beginning of a file.
+/// Content behind an ID3v2 tag at the beginning of a file.
 enum Behind<'a> {
     NoTag,
     /// The tag is longer than what was read, or nothing follows.
@@ -185,8 +185,8 @@ enum BaseMedia {
     ThreeGp,
 }
 
-/// What an ISO base media file is by its `ftyp` box (ISO/IEC 14496-12 §4.3): the major brand, or the first compatible
-/// one that says more. QuickTime files older than that box begin with their movie or media data.
+/// Returns the kind of an ISO base media file by its `ftyp` box (ISO/IEC 14496-12 §4.3): the major brand, or the first
+/// compatible one that says more. QuickTime files older than that box begin with their movie or media data.
 fn base_media(head: &[u8]) -> Option<BaseMedia> {
     let size = u32::from_be_bytes(*head.first_chunk()?) as usize;
     match head.get(4..8)? {
@@ -229,7 +229,7 @@ fn brand(brand: &[u8]) -> Option<BaseMedia> {
     })
 }
 
-/// The DocType of an EBML header (RFC 8794 §11.2.4), which stands within its first few dozen bytes.
+/// Returns the DocType of an EBML header (RFC 8794 §11.2.4), which is within its first few dozen bytes.
 fn document_type(head: &[u8]) -> Option<&[u8]> {
     const EBML: &[u8] = b"\x1a\x45\xdf\xa3";
     const DOC_TYPE: &[u8] = &[0x42, 0x82];
@@ -242,7 +242,7 @@ fn document_type(head: &[u8]) -> Option<&[u8]> {
     Some(text.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
-/// What a text that may be SVG turned out to be.
+/// Kind of a text that may be SVG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prolog {
     Svg,
@@ -251,8 +251,8 @@ pub(super) enum Prolog {
     Unfinished,
 }
 
-/// Walks over what may stand before the root element (XML 1.0 §2.8) and looks at that element's name, or at the one
-/// that a document type declares.
+/// Skips everything allowed before the root element (XML 1.0 §2.8) and reads that element's name, or the one that a
+/// document type declares.
 pub(super) fn prolog(head: &[u8]) -> Prolog {
     let mut rest = without_byte_order_mark(head);
     let mut is_xml = false;
@@ -289,14 +289,14 @@ fn after<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     Some(&text[at + end.len()..])
 }
 
-/// What follows `<!DOCTYPE`: the name of the root element. The rest of the declaration may hide anything.
+/// Returns the name of the root element behind `<!DOCTYPE`. The rest of the declaration may hide anything.
 fn document_type_name(text: &[u8]) -> Option<&[u8]> {
     const START: &[u8] = b"<!DOCTYPE";
     let (start, name) = text.split_at_checked(START.len())?;
     start.eq_ignore_ascii_case(START).then_some(name)
 }
 
-/// Whether the next name is `svg`, in any name space prefix.
+/// Returns whether the next name is `svg`, in any name space prefix.
 fn names_svg(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let end = text

@@ -23,7 +23,7 @@ const MAX_FRAME_SAMPLES: u32 = 8_192;
 #[derive(Debug)]
 pub(super) struct AudioTrack {
     pub(super) config: Arc<AudioConfig>,
-    /// Where the next frame starts, in samples.
+    /// Start of the next frame, in samples.
     next: Option<u64>,
     /// No frame starts before, in samples and in ticks.
     floor: u64,
@@ -68,7 +68,7 @@ impl AudioTrack {
         true
     }
 
-    /// Where a frame starts whose timestamp says `wanted`, which may be before the broadcast's start.
+    /// Returns the start of a frame whose timestamp says `wanted`, which may be before the broadcast's start.
     fn place(&mut self, wanted: i64, duration: u32, realigned: bool) -> Option<u64> {
         let half_frame = u64::from(duration / 2);
         let late = wanted.saturating_add(i64::from(duration / 2)) < self.floor.cast_signed();
@@ -106,24 +106,24 @@ impl AudioTrack {
         }
     }
 
-    /// Where the newest frame ends, rounded up so that nothing after it can overlap; `None` before the first.
+    /// Returns the end of the newest frame, rounded up so that nothing after it can overlap; `None` before the first.
     pub(super) fn end_90k(&self) -> Option<i64> {
         let rate = i128::from(self.config.sample_rate.max(1));
         self.next
             .map(|next| ceil_div(i128::from(next) * i128::from(CLOCK_90K), rate) as i64)
     }
 
-    /// Where another track of audio may begin that takes this one's place.
+    /// Returns the earliest begin of another audio track that replaces this one.
     pub(super) fn successor_from_90k(&self) -> i64 {
         self.end_90k().unwrap_or(self.floor_90k)
     }
 
-    /// Where the oldest waiting frame starts.
+    /// Returns the start of the oldest waiting frame.
     pub(super) fn waiting_from_90k(&self) -> Option<i64> {
         self.waiting.front().map(|sample| self.ticks(sample.start))
     }
 
-    /// Whether a frame waits that starts in `from_90k` or later, before `until_90k`.
+    /// Returns whether a frame waits that starts in `from_90k` or later, before `until_90k`.
     pub(super) fn waits_within(&self, from_90k: i64, until_90k: i64) -> bool {
         self.waiting.iter().rev().any(|sample| {
             let start = self.ticks(sample.start);

@@ -1,4 +1,4 @@
-//! How long a frame lasts, and what PART-TARGET follows from that.
+//! Frame duration, and the PART-TARGET that follows from it.
 
 use crate::unit::CLOCK_90K;
 
@@ -26,7 +26,7 @@ pub(super) struct Cadence {
     durations: [i64; REMEMBERED],
     count: usize,
     next: usize,
-    /// What to expect before the first duration is known.
+    /// Duration to expect before the first one is known.
     expected: i64,
 }
 
@@ -85,7 +85,7 @@ impl Cadence {
         known.filter(move |duration| (duration - typical).abs() <= typical / 4 + MILLISECOND_90K)
     }
 
-    /// How far durations stray from their mean.
+    /// Returns how far durations stray from their mean.
     fn jitter(&self) -> i64 {
         let mean = self.mean() as i64;
         self.usual()

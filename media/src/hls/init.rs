@@ -56,7 +56,7 @@ pub(super) fn encode(
     Bytes::from(out)
 }
 
-/// What the multivariant playlist says of these tracks.
+/// Describes these tracks for the multivariant playlist.
 pub(super) fn stream_info(
     video: Option<&VideoConfig>,
     audio: Option<&AudioConfig>,
@@ -129,7 +129,8 @@ fn write_video_trak(out: &mut Vec<u8>, config: &VideoConfig, delay_90k: u32) {
     });
 }
 
-/// One edit without an end: presentation begins `media_time` behind the first decode time (ISO/IEC 14496-12 §8.6.6).
+/// Writes one edit without an end: presentation begins `media_time` behind the first decode time (ISO/IEC 14496-12
+/// §8.6.6).
 fn write_edts(out: &mut Vec<u8>, media_time: u32) {
     write_box(out, b"edts", |out| {
         write_full_box(out, b"elst", 0, 0, |out| {

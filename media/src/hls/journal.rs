@@ -55,7 +55,7 @@ pub enum Record {
 #[serde(transparent)]
 pub struct SavedPosition(Position);
 
-/// What is kept of a part. Its offset follows from the parts before it.
+/// Record of a part. Its offset follows from the parts before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPart {
     #[serde(rename = "m")]
@@ -151,7 +151,7 @@ pub(super) mod framed {
     }
 }
 
-/// What a journal tells after a restart.
+/// Content of a journal after a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
     pub window: Window,
@@ -263,7 +263,8 @@ pub fn replay(bytes: &[u8]) -> Result<Recovered, Error> {
     })
 }
 
-/// The records that rebuild the window: what a rewritten journal begins with. An open session must be told after them.
+/// Returns the records that rebuild the window, with which a rewritten journal begins. An open session must be noted
+/// after them.
 pub fn compact(window: &Window) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 * 1_024);
     encode(&Record::Header(window.header().clone()), &mut out);

@@ -1,4 +1,4 @@
-//! What segment length an encoder's key frames allow, and the TARGETDURATION that fits it.
+//! Segment length that an encoder's key frames allow, and the TARGETDURATION that fits it.
 
 use crate::unit::CLOCK_90K;
 

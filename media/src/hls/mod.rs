@@ -47,7 +47,7 @@ pub use self::{
 /// players start from parts only behind a segment.
 pub(super) const FIRST_MSN: u64 = 1;
 
-/// What the packager produces, in the order in which it must be stored and published.
+/// Output of the packager, in the order in which it must be stored and published.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// A new init section; the next segment refers to it.
@@ -66,7 +66,7 @@ pub struct InitSection {
     pub info: Arc<StreamInfo>,
 }
 
-/// What the multivariant playlist says of the stream.
+/// Description of the stream in the multivariant playlist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamInfo {
@@ -87,7 +87,7 @@ pub struct Part {
     pub msn: u64,
     /// Counted from 0 within the segment.
     pub index: u32,
-    /// What the segment begins with; `Some` exactly when `index` is 0.
+    /// Start of the segment; `Some` exactly when `index` is 0.
     pub segment: Option<SegmentStart>,
     /// On the broadcast's timeline, which starts at 0.
     pub start_90k: i64,
@@ -101,13 +101,13 @@ pub struct Part {
     pub crc32: u32,
 }
 
-/// What is said of a segment when its first part closes.
+/// Description of a segment when its first part closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentStart {
     /// Number of the init section it needs.
     pub init: u32,
-    /// EXT-X-DISCONTINUITY stands before it.
+    /// EXT-X-DISCONTINUITY comes before it.
     pub discontinuity: bool,
     /// Unix milliseconds of its first sample.
     pub program_date_time_ms: i64,

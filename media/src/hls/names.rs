@@ -1,9 +1,9 @@
-//! Names of the files of a broadcast, as they stand in playlists, in URLs and on disk.
+//! Names of the files of a broadcast in playlists, in URLs and on disk.
 //!
 //! A name is unique within its broadcast for ever (media sequence numbers never fall), so whatever it answers may be
 //! cached without end.
 
-/// What a name in a broadcast's folder stands for.
+/// Kind of a name in a broadcast's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaName {
     /// A whole segment, by media sequence number.

@@ -15,26 +15,26 @@ use super::{
 };
 use crate::unit::{CLOCK_90K, Unit};
 
-/// How a broadcast is cut.
+/// Settings of the packager.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackagerSettings {
-    /// What a part should last; PART-TARGET becomes the nearest whole number of frames.
+    /// Wanted duration of a part; PART-TARGET becomes the nearest whole number of frames.
     pub part_target: Duration,
     /// From here on the next key frame ends a segment.
     pub segment_min: Duration,
     /// TARGETDURATION of the broadcast, in seconds: without a key frame a segment ends here.
     pub target_duration_s: u32,
-    /// How long the first track waits for the other one, in wall-clock time.
+    /// Longest wait of the first track for the other one, in wall-clock time.
     pub track_wait: Duration,
 }
 
-/// What a later packager needs to go on with a broadcast after a restart.
+/// State that a later packager needs to continue a broadcast after a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuation {
     /// Number of the next segment; a broadcast's first is 1.
     pub next_msn: u64,
     pub next_init: u32,
-    /// Where the timeline goes on.
+    /// Position at which the timeline continues.
     pub end_90k: i64,
     /// Movie fragments written so far; the next one's sequence number is one more.
     pub next_fragment: u32,
@@ -50,14 +50,14 @@ pub struct Packager {
     phase: Phase,
 }
 
-/// What outlives a publisher session.
+/// State that outlives a publisher session.
 #[derive(Debug)]
 pub(super) struct BroadcastPackager {
     pub(super) segment_min_90k: i64,
     pub(super) target_duration_90k: i64,
     pub(super) segmenter: Segmenter,
     pub(super) key_frames: KeyFrames,
-    /// Where the next session starts.
+    /// Start of the next session.
     pub(super) end_90k: i64,
     pub(super) dropped: u64,
 }
@@ -71,7 +71,7 @@ enum Phase {
 }
 
 impl Packager {
-    /// A packager for a new broadcast, or for one that goes on after a restart.
+    /// Makes a packager for a new broadcast, or for one that continues after a restart.
     pub fn new(settings: PackagerSettings, from: Option<Continuation>) -> Self {
         let segment_min_90k = ticks(settings.segment_min);
         let end_90k = from.as_ref().map_or(0, |from| from.end_90k.max(0));

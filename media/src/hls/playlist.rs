@@ -19,7 +19,7 @@ const PARTS_FOR_TARGETS: i64 = 3;
 const VERSION_LOW_LATENCY: u32 = 9;
 pub(super) const VERSION_STANDARD: u32 = 7;
 
-/// What a client asked of a media playlist.
+/// Request for a media playlist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaOptions {
     /// `_HLS_skip=YES`: older segments may be left out (a delta update).
@@ -175,7 +175,7 @@ impl<'a> MediaPlaylist<'a> {
         );
     }
 
-    /// How many of the oldest segments lie wholly before the skip boundary (RFC 8216bis §6.2.5.1).
+    /// Counts the oldest segments that are wholly before the skip boundary (RFC 8216bis §6.2.5.1).
     fn skippable(&self) -> usize {
         let boundary_90k = self.total_90k - self.target_90k * i64::from(SKIP_UNTIL_TARGETS);
         let mut end_90k = 0;

@@ -1,4 +1,4 @@
-//! The open part and the open segment: collects samples, and writes a part when told where it ends.
+//! The open part and the open segment: collects samples, and writes a part when its end is known.
 //!
 //! When to cut is the packager's business. Here it is made sure that whatever is cut is well formed: no empty part, a
 //! new init section before the segment that needs it, one discontinuity per cause, times that only grow.
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::codec::{AudioConfig, VideoConfig};
 
-/// Which track gives the pace, and what PART-TARGET is settled by.
+/// The pacing track, and the basis of PART-TARGET.
 #[derive(Debug)]
 pub(super) struct Pace<'a> {
     pub(super) cadence: &'a Cadence,
@@ -87,8 +87,8 @@ impl Segmenter {
         }
     }
 
-    /// The timeline goes on at `at_90k`, which the clock on the wall calls `wall_ms`. The programme's time never goes
-    /// back, whatever that clock does.
+    /// Continues the timeline at `at_90k`, at wall-clock time `wall_ms`. The programme's time never goes back, whatever
+    /// that clock does.
     pub(super) fn anchor(&mut self, at_90k: i64, wall_ms: i64) {
         let wall_ms = match self.anchor.wall_ms {
             i64::MIN => wall_ms,
@@ -102,7 +102,7 @@ impl Segmenter {
         self.discontinuity = self.begun;
     }
 
-    /// What the next segment's init section describes. Other tracks than before are a discontinuity.
+    /// Sets the tracks of the next segment's init section. Other tracks than before are a discontinuity.
     pub(super) fn describe(&mut self, tracks: Tracks) {
         if self
             .described
@@ -130,12 +130,12 @@ impl Segmenter {
         self.segment_start_90k
     }
 
-    /// Whether no frame waits in the open part.
+    /// Returns whether no frame waits in the open part.
     pub(super) fn has_no_video_frame(&self) -> bool {
         self.video.is_empty()
     }
 
-    /// Whether neither a part of the open segment went out nor a frame waits.
+    /// Returns whether neither a part of the open segment was written nor a frame waits.
     pub(super) fn segment_is_empty(&self) -> bool {
         self.parts == 0 && self.video.is_empty()
     }
@@ -152,14 +152,15 @@ impl Segmenter {
         }
     }
 
-    /// Nothing lies before `at_90k`: the open part begins there, unless something waits in it.
+    /// Skips the time before `at_90k`: the open part begins there, unless something waits in it.
     pub(super) fn skip_to(&mut self, at_90k: i64) {
         if self.video.is_empty() && at_90k > self.part_start_90k {
             self.start_at(at_90k);
         }
     }
 
-    /// Where the open part ends if it should reach to `end_90k`: within the part target, or with the only frame.
+    /// Returns the end of the open part if it should reach to `end_90k`: within the part target, or with the only
+    /// frame.
     pub(super) fn fitting_end_90k(&mut self, end_90k: i64, pace: &Pace<'_>) -> i64 {
         let wanted = self.wanted_part_90k * 3 / 2;
         if end_90k - self.part_start_90k <= self.part_target_90k().unwrap_or(wanted) {
@@ -198,7 +199,7 @@ impl Segmenter {
     }
 
     /// Ends the open part at `end_90k`, with the frames collected and the audio that starts before `audio_until_90k`.
-    /// Without either there is no part, and the open one goes on.
+    /// Without either there is no part, and the open one continues.
     pub(super) fn close_part(
         &mut self,
         end_90k: i64,

@@ -1,8 +1,8 @@
-//! One publisher session whose tracks are known: decides where parts and segments end.
+//! A publisher session whose tracks are known: decides where parts and segments end.
 //!
-//! Video gives the pace. A frame is *held* until the next one tells its duration; then it joins the open part, and
-//! whatever must be cut is cut at the next frame's time. Audio follows by its own times, and goes into the open part
-//! if it is late. Without video, or when video stalls while audio goes on, audio gives the pace.
+//! Video sets the pace. A frame is *held* until the next one gives its duration; then it joins the open part, and cuts
+//! are made at the next frame's time. Audio follows by its own times, and joins the open part if it is late. Without
+//! video, or when video stalls while audio continues, audio sets the pace.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::{
 const LATE_KEY_90K: i64 = CLOCK_90K / 10;
 /// EXTINF is rounded to whole seconds before it is compared with TARGETDURATION.
 const ROUNDING_90K: i64 = CLOCK_90K * 45 / 100;
-/// When audio is this far ahead, video stalls, and parts go out without it.
+/// When audio is this far ahead, video stalls, and parts are written without it.
 const STALL_90K: i64 = CLOCK_90K;
 /// A jump this soon after another belongs to it.
 const SAME_BREAK_90K: i64 = CLOCK_90K / 10;
-/// Of a frame, until two came and nothing was declared.
+/// Duration of a frame, until two came and nothing was declared.
 const UNKNOWN_PICTURE_90K: i64 = CLOCK_90K / 30;
 /// Payload that may wait for its part: 640 Mbit/s at 200 ms.
 const MAX_WAITING_BYTES: usize = 16 << 20;
@@ -56,7 +56,7 @@ pub(super) struct SessionPackager {
 struct VideoTrack {
     config: Arc<VideoConfig>,
     held: Option<HeldFrame>,
-    /// Where the last frame before the held one ends.
+    /// End of the last frame before the held one.
     end_90k: i64,
     /// A frame was left out: no other one can be decoded.
     needs_key: bool,
@@ -88,7 +88,7 @@ impl VideoTrack {
         }
     }
 
-    /// Where all frames end, if the held one lasts as long as the one before.
+    /// Returns the end of all frames, if the held one lasts as long as the one before.
     fn assumed_end_90k(&self) -> i64 {
         self.held
             .as_ref()
@@ -168,7 +168,7 @@ impl SessionPackager {
         }
     }
 
-    /// Where all media so far ends.
+    /// Returns the end of all media so far.
     fn end_90k(&self, broadcast: &BroadcastPackager) -> i64 {
         let video = self.video.as_ref().map(VideoTrack::assumed_end_90k);
         let audio = self.audio.as_ref().and_then(AudioTrack::end_90k);
@@ -296,7 +296,7 @@ impl SessionPackager {
         }
     }
 
-    /// Whether one more frame of `typical` duration would not fit into the part that now reaches to `end_90k`.
+    /// Returns whether one more frame of `typical` duration would not fit into the part that now reaches to `end_90k`.
     fn is_part_full(&self, end_90k: i64, typical: i64, broadcast: &BroadcastPackager) -> bool {
         let segmenter = &broadcast.segmenter;
         let elapsed = end_90k - segmenter.part_start_90k();
@@ -479,7 +479,7 @@ impl SessionPackager {
         }
     }
 
-    /// Nothing lies in the open part's time: it begins with the next frame. `false` when there is none.
+    /// Skips a gap without media: the open part begins with the next frame. `false` when there is none.
     fn skip_gap(&mut self, broadcast: &mut BroadcastPackager) -> bool {
         let start_90k = broadcast.segmenter.part_start_90k();
         let next = self.audio.as_ref().and_then(AudioTrack::waiting_from_90k);
@@ -572,7 +572,7 @@ impl SessionPackager {
         let audio = self.audio.as_ref();
         let waits = !broadcast.segmenter.has_no_video_frame()
             || audio.is_some_and(|track| track.waits_within(i64::MIN, audio_until_90k));
-        // What lies wholly in the past of the open part still needs one to go out with.
+        // Media wholly in the past of the open part still need one to be written with.
         let end_90k = if waits {
             at_90k.max(start_90k + 1)
         } else {

@@ -1,10 +1,10 @@
-//! One part by itself, as a clip: what a frame of a live stream is taken from.
+//! A part by itself, as a clip: the source of a live stream's frame.
 
 use bytes::Bytes;
 
 /// Bytes of a box's header, which [`fragment`](super::fragment) always writes in the short form.
 const HEADER: usize = 8;
-/// Where the decode time stands in a `tfdt` of version 1: behind version and flags.
+/// Place of the decode time in a `tfdt` of version 1: behind version and flags.
 const DECODE_TIME: std::ops::Range<usize> = 4..12;
 
 /// An init section and one of its parts as a file of its own, which begins at time 0: a part of a broadcast that has run for

@@ -1,6 +1,6 @@
 //! From a publisher's timestamps to the broadcast's timeline.
 //!
-//! The input owns the timeline: it starts at 0, goes on where the last session ended, and never goes back. A
+//! The input owns the timeline: it starts at 0, continues where the last session ended, and never goes back. A
 //! publisher's clock starts anywhere and may jump. Audio and video share one offset, so that their relation stays; when
 //! one of them jumps, the other follows to the same offset as soon as it jumps too, and that is no second jump.
 
@@ -12,22 +12,22 @@ const JUMP_90K: i64 = CLOCK_90K;
 const SLOWEST_90K: i64 = 4 * CLOCK_90K;
 /// A track may begin this far from the other; further apart, their clocks have nothing to do with each other.
 const APART_90K: i64 = 10 * CLOCK_90K;
-/// How long after one track's jump the other's counts as the same.
+/// Time after one track's jump in which the other's counts as the same.
 const SAME_CAUSE_90K: i64 = 3 * CLOCK_90K;
 
-/// Which clock a unit is on.
+/// Clock of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Track {
     Video,
     Audio,
 }
 
-/// Where a unit belongs.
+/// Place of a unit on the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placement {
     /// Not before the track's previous unit.
     pub(super) at_90k: i64,
-    /// Where the publisher's clock alone would have it; differs when it went back a little.
+    /// Place by the publisher's clock alone; differs when it went back a little.
     pub(super) mapped_90k: i64,
     /// The publisher's clock jumped: a discontinuity.
     pub(super) jumped: bool,
@@ -40,7 +40,7 @@ pub(super) struct Placement {
 pub(super) struct Timeline {
     epoch: u32,
     offset: i64,
-    /// Where the current epoch began.
+    /// Begin of the current epoch.
     epoch_start: i64,
     video: WallClock,
     audio: WallClock,
@@ -63,7 +63,7 @@ struct Stamp {
 }
 
 impl WallClock {
-    /// Whether a unit at `mapped` goes on with what this track had, judged beside the other one.
+    /// Returns whether a unit at `mapped` continues this track, judged beside the other one.
     fn continues_at(&self, mapped: i64, other: &WallClock) -> bool {
         let beside = |limit: i64| {
             other
@@ -112,7 +112,7 @@ impl Timeline {
         timeline
     }
 
-    /// Places a unit. `end_90k` is where all media placed so far ends: the timeline goes on there after a jump.
+    /// Places a unit. `end_90k` is the end of all media placed so far: the timeline continues there after a jump.
     pub(super) fn place(&mut self, track: Track, raw_90k: i64, end_90k: i64) -> Placement {
         let (clock, other) = match track {
             Track::Video => (self.video, self.audio),
@@ -134,7 +134,7 @@ impl Timeline {
         self.advance(track, raw_90k, placement)
     }
 
-    /// Whether the other track opened the current epoch a moment ago.
+    /// Returns whether the other track opened the current epoch a moment ago.
     fn other_jumped_before(&self, clock: &WallClock, other: &WallClock) -> bool {
         clock.epoch < self.epoch
             && other
@@ -142,7 +142,7 @@ impl Timeline {
                 .is_none_or(|last| last.at - self.epoch_start <= SAME_CAUSE_90K)
     }
 
-    /// Takes over the current offset, or, where that does not fit either, joins the other track where it stands.
+    /// Takes over the current offset, or, where that does not fit either, joins the other track at its position.
     fn follow(&self, raw_90k: i64, other: &WallClock, end_90k: i64) -> Placement {
         let mapped = raw_90k.saturating_add(self.offset);
         let beside = other.last.map_or(end_90k, |last| last.at);

@@ -24,7 +24,7 @@ pub(super) struct ArrivedUnit {
     pub(super) at_ms: i64,
 }
 
-/// What a session starts with.
+/// Tracks with which a session starts.
 #[derive(Debug)]
 pub(super) struct Start {
     pub(super) video: Announced<VideoConfig>,
@@ -107,7 +107,7 @@ impl TrackWait {
         true
     }
 
-    /// Whether the session starts now, with what is there.
+    /// Returns whether the session starts now, with the tracks it has.
     pub(super) fn is_over(&self, now_ms: i64) -> bool {
         let (video, audio) = (self.start.video.ready, self.start.audio.ready);
         let full = self.start.units.len() >= MAX_UNITS || self.bytes >= MAX_BYTES;
@@ -118,7 +118,7 @@ impl TrackWait {
                 .is_some_and(|deadline| now_ms >= deadline)
     }
 
-    /// When the wait ends at the latest; `None` while nothing is there that could start.
+    /// Returns the latest end of the wait; `None` while there is no track that could start.
     fn deadline_ms(&self) -> Option<i64> {
         let since_ms = self.since_ms?;
         let Start { video, audio, .. } = &self.start;
@@ -131,7 +131,7 @@ impl TrackWait {
         }
     }
 
-    /// Whether a track is there.
+    /// Returns whether a track has come.
     pub(super) fn has_media(&self) -> bool {
         self.start.video.ready || self.start.audio.ready
     }

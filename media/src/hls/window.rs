@@ -21,7 +21,7 @@ const SKIPPABLE_TARGETS: u32 = 2;
 /// The rate of a segment shorter than half a second says little.
 const SHORTEST_MEASURED_90K: u32 = 45_000;
 
-/// What holds for a whole broadcast.
+/// Properties of a whole broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
@@ -38,8 +38,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// How much of the broadcast stays listed: `at_least`, and at low latency more than the skip boundary that its playlist
-    /// advertises (RFC 8216bis §4.4.3.8).
+    /// Returns how much of the broadcast stays listed: `at_least`, and at low latency more than the skip boundary that
+    /// its playlist advertises (RFC 8216bis §4.4.3.8).
     pub fn list_for(&self, at_least: Duration) -> Duration {
         if !self.low_latency {
             return at_least;
@@ -74,7 +74,7 @@ fn matches_crc(bytes: &[u8], crc32: Option<u32>) -> bool {
     crc32.is_none_or(|crc32| crc32fast::hash(bytes) == crc32)
 }
 
-/// Where a part lies in its segment's file.
+/// Place of a part in its segment's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartInfo {
     pub offset: u64,
@@ -125,7 +125,7 @@ impl Segment {
     }
 }
 
-/// How much stays listed.
+/// Bounds of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimits {
     pub list_for: Duration,
@@ -135,7 +135,7 @@ pub struct WindowLimits {
 /// Bits per second over the listed segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// Of the largest segment.
+    /// Bit rate of the largest segment.
     pub peak_bps: u64,
     pub average_bps: u64,
 }
@@ -245,7 +245,7 @@ impl Window {
 
     fn begin_segment(&mut self, part: &PartEntry, start: &SegmentStart) {
         self.close_open();
-        // Numbers in a playlist follow each other: what lies before a gap cannot stay in it.
+        // Numbers in a playlist follow each other: segments before a gap cannot stay in it.
         if self
             .closed
             .back()
@@ -369,7 +369,7 @@ impl Window {
         &self.inits
     }
 
-    /// What the newest segment shows, or before the first one what the newest init section describes.
+    /// Returns the tracks of the newest segment, or before the first one those of the newest init section.
     pub fn stream_info(&self) -> Option<&StreamInfo> {
         let newest = self.segments().next_back().map(|segment| segment.init);
         let describes = |init: &&InitInfo| newest.is_none_or(|number| init.number == number);
@@ -380,7 +380,7 @@ impl Window {
             .map(|init| init.info.as_ref())
     }
 
-    /// What comes next: media sequence number and part index. The preload hint; a blocking reload compares with it.
+    /// Returns the next media sequence number and part index. The preload hint; a blocking reload compares with it.
     pub fn next(&self) -> (u64, u32) {
         match &self.open {
             Some(open) => (open.msn, open.parts.len() as u32),
@@ -388,8 +388,8 @@ impl Window {
         }
     }
 
-    /// Whether the playlist holds, or is past, what `_HLS_msn` and `_HLS_part` ask for (RFC 8216bis §6.2.5.2). A part
-    /// index past a closed segment's end means the next segment's first part. After the end nothing is waited for.
+    /// Returns whether the playlist holds, or is past, the `_HLS_msn` and `_HLS_part` asked for (RFC 8216bis §6.2.5.2).
+    /// A part index past a closed segment's end means the next segment's first part. After the end there is no wait.
     pub fn has(&self, msn: u64, part: Option<u32>) -> bool {
         if self.is_ended() {
             return true;
@@ -414,8 +414,8 @@ impl Window {
                 .is_some_and(|last| last.msn > msn)
     }
 
-    /// What a packager needs to go on with this broadcast. The timeline goes on a little after the last part, because
-    /// audio may reach over a part's end.
+    /// Returns the state by which a packager continues this broadcast. The timeline continues a little after the last
+    /// part, because audio may reach over a part's end.
     pub fn continuation(&self) -> Continuation {
         let position = &self.position;
         let slack_90k = if position.fragments == 0 {
@@ -500,8 +500,8 @@ impl Window {
         self.position.ended_ms.is_some()
     }
 
-    /// Whether a player can start: with anything of a closed playlist, a whole segment, or at low latency as many parts
-    /// of one as players hold back.
+    /// Returns whether a player can start: with anything of a closed playlist, a whole segment, or at low latency as
+    /// many parts of one as players hold back.
     pub fn is_playable(&self) -> bool {
         let enough = |parts: usize| self.header.low_latency && parts >= HOLD_BACK_PARTS as usize;
         self.segments()

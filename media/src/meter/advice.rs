@@ -1,11 +1,11 @@
-//! What to change, in plain words. Each rule is one function: facts in, one sentence or none out.
+//! Advice in plain words. Each rule is one function: facts in, one sentence or none out.
 //!
 //! Settings are named as OBS Studio names them, because that is where people look; a sentence never blames, and says
 //! what gets better.
 
 use super::Measured;
 
-/// What the meter cannot know and advice needs.
+/// Facts that advice needs and the meter cannot measure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdviceContext {
     /// The broadcast's `EXT-X-TARGETDURATION`; 0 when there is no playlist yet.
@@ -16,15 +16,15 @@ pub struct AdviceContext {
     pub damaged_units: u64,
     /// In plain words, what the last of them was.
     pub last_damage: Option<String>,
-    /// Why segments cannot be written, if so.
+    /// Reason why segments cannot be written, if so.
     pub disk_trouble: Option<String>,
-    /// Why the database cannot be reached, if so.
+    /// Reason why the database cannot be reached, if so.
     pub database_trouble: Option<String>,
     /// Times another encoder with the same key was refused or displaced of late.
     pub conflicts: u64,
     /// Addresses of the encoders that fight for the key, as many as are known.
     pub conflict_addresses: Vec<String>,
-    /// How the line does, where the protocol knows (SRT).
+    /// State of the connection, where the protocol knows it (SRT).
     pub line: Option<LineFacts>,
 }
 
@@ -39,7 +39,7 @@ pub struct LineFacts {
     pub discarded: u64,
     pub received: u64,
     pub rtt_ms: f64,
-    /// How long a lost packet may take to come again.
+    /// Time in which a lost packet may be sent again.
     pub latency_ms: u32,
 }
 
@@ -74,7 +74,7 @@ pub fn advice(measured: &Measured, context: &AdviceContext) -> Vec<String> {
         .collect()
 }
 
-/// What happened longer ago than this is no longer worth a sentence.
+/// Older events get no advice.
 const RECENT_MS: i64 = 60_000;
 
 fn is_recent(age_ms: Option<i64>) -> bool {

@@ -1,11 +1,11 @@
-//! One row per rule: a change to a healthy stream, and the words that follow.
+//! One row per rule: a change to a healthy stream, and the advice for it.
 
 use super::*;
 
 /// (a change to what is healthy, words of the one sentence that follows)
 type Row<T> = (fn(&mut T), &'static [&'static str]);
 
-/// What OBS sends with the settings we recommend.
+/// Measurements of OBS with the settings we recommend.
 fn healthy() -> Measured {
     Measured {
         video_codec: Some("h264"),

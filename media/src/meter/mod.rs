@@ -1,7 +1,7 @@
 //! Measuring a broadcast as its units pass, and saying in plain words what its encoder should change.
 //!
-//! [`Meter::observe`] stands on the hot path: constant time, no allocation. All words are made in [`Meter::snapshot`]
-//! and [`advice`], which run when someone asks. Time comes in as a parameter: the meter has no clock.
+//! [`Meter::observe`] is on the hot path: constant time, no allocation. All words are made in [`Meter::snapshot`] and
+//! [`advice`], which run on request. Time comes in as a parameter: the meter has no clock.
 
 mod advice;
 mod track;
@@ -62,7 +62,7 @@ impl Meter {
         }
     }
 
-    /// What is known at `now_ms`.
+    /// Returns the measurements at `now_ms`.
     pub fn snapshot(&self, now_ms: i64) -> Measured {
         let video = self.video_config.as_deref();
         let audio = self.audio_config.as_deref();
@@ -156,7 +156,7 @@ impl Meter {
     }
 }
 
-/// How a track came from its last unit to this one.
+/// Step of a track from its last unit to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Steady,
@@ -166,7 +166,7 @@ enum Step {
     Jumped,
 }
 
-/// How often something happened, and when last.
+/// Count of an event, and its last time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Events {
     count: u64,
@@ -184,7 +184,7 @@ impl Events {
     }
 }
 
-/// What was measured in this publisher session. A value that is not known (yet) is `None`, and `null` on the wire.
+/// Measurements of this publisher session. A value that is not known (yet) is `None`, and `null` on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Measured {
@@ -204,9 +204,9 @@ pub struct Measured {
     pub key_frame_interval_s: Option<f64>,
     /// Longest distance between key frames, the one under way included.
     pub max_key_frame_interval_s: Option<f64>,
-    /// Whether frames are reordered; `None` until enough frames came to tell.
+    /// True when frames are reordered; `None` until enough frames came.
     pub b_frames: Option<bool>,
-    /// How much longer the most delayed frame waits for its turn than the least delayed one.
+    /// Difference between the longest and the shortest wait of a frame for its turn.
     pub reorder_delay_ms: Option<i64>,
     pub audio_codec: Option<&'static str>,
     pub sample_rate: Option<u32>,

@@ -1,4 +1,4 @@
-//! One track's media time against the wall clock.
+//! A track's media time against the wall clock.
 
 use super::{Step, TICKS_PER_MS};
 use crate::unit::CLOCK_90K;

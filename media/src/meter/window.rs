@@ -4,7 +4,7 @@ use super::TICKS_PER_MS;
 use crate::unit::CLOCK_90K;
 
 const WINDOW_S: i64 = 10;
-/// One bucket per second of the window, and the second under way.
+/// One bucket per second of the window, and the current second.
 const BUCKETS: usize = WINDOW_S as usize + 1;
 
 /// Bytes per second of arrival.
@@ -127,7 +127,7 @@ const REORDER_PICTURES: u32 = 120;
 /// Smaller differences are the rounding of a protocol's clock, not another order.
 const REORDER_NOISE_90K: i32 = 450;
 
-/// Whether frames wait different times for their turn, which only reordering causes.
+/// Differences in the waits of frames for their turn, which only reordering causes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reordering {
     video_frames: u32,

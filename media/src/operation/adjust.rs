@@ -104,9 +104,9 @@ const HEARD: &str = "volume, normalize, fadeIn or fadeOut";
 /// Keeps the format where it can be written, else makes a PNG, an MP4 or an MP3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adjusting {
-    /// What is seen; not used for audio.
+    /// Changes of the picture; not used for audio.
     pub adjust: Adjust,
-    /// What is heard; not used for images. Jobs of earlier versions have none.
+    /// Changes of the audio; not used for images. Jobs of earlier versions have none.
     #[serde(default)]
     pub audio: AudioWork,
 }

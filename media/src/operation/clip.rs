@@ -156,8 +156,8 @@ impl Values for Gif {
     }
 }
 
-/// What a conversion makes of a whole video: a moving image has no end of bytes, so that it has bounds which a request
-/// cannot lift. `gif` makes others.
+/// Converts a whole video to a moving image, which has no end of bytes, so that it has bounds which a request cannot
+/// lift. `gif` makes others.
 pub(super) fn moving_image(resize: Option<Resize>, output: Encode) -> Task {
     const LONGEST_S: f64 = 30.0;
     const WIDTH: u32 = 480;

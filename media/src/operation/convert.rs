@@ -377,7 +377,7 @@ impl Compress {
     }
 }
 
-/// Whether a file of that format can be made smaller in it.
+/// Returns whether a file of that format can be made smaller in it.
 pub(crate) fn can_compress(format: Format) -> bool {
     match format.class() {
         Class::Raster => format.is_image_target(),

@@ -22,7 +22,7 @@ impl Effect {
         self.steps == 1
     }
 
-    /// What may stand in it, for a message.
+    /// Returns the allowed values, for a message.
     pub fn allowed(&self) -> String {
         let noun = match self.is_whole() {
             true => "whole number",

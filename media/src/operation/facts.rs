@@ -1,4 +1,4 @@
-//! What is written inside a file besides what is seen and heard: telling it, dropping it.
+//! Metadata of a file: showing it, dropping it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! One field of an operation: its name, what may stand in it, its default. Parsers, the API's description and agents'
-//! tool lists all read this one table.
+//! A field of an operation: its name, its allowed values, its default. Parsers, the API's description and agents' tool
+//! lists all read this one table.
 
 /// A field of a row.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Field {
     pub summary: &'static str,
 }
 
-/// What may stand in a field.
+/// Allowed values of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Any text of at most so many characters.
@@ -32,9 +32,9 @@ pub enum Kind {
     },
     /// true or false.
     Flag,
-    /// One of nine places of a picture: a number from 1 to 9 in reading order, or one of [`POSITIONS`].
+    /// A place in a picture: a number from 1 to 9 in reading order, or one of [`POSITIONS`].
     Position,
-    /// One of these words.
+    /// A word of the list.
     Choice(&'static [&'static str]),
     /// The name of a format that the operation writes, or an alias of one.
     Format(&'static [crate::format::Format]),
@@ -139,7 +139,7 @@ impl Field {
         }
     }
 
-    /// What is allowed, for a message: `1 to 100`, `one of jpg, png` …
+    /// Returns the allowed values, for a message: `1 to 100`, `one of jpg, png` …
     pub fn allowed(&self) -> String {
         match self.kind {
             Kind::Text { max_chars } => format!("text of at most {max_chars} characters"),

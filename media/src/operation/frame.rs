@@ -102,7 +102,7 @@ pub struct Storyboard {
     pub frames: u32,
     /// At most as many as frames.
     pub columns: u32,
-    /// Of one picture.
+    /// Width of one frame.
     pub width: u32,
     pub format: Format,
     pub quality: u8,

@@ -129,23 +129,24 @@ impl Operation {
         self.row().tool
     }
 
-    /// Whether its result is an archive of the inputs as they are, which is packed by the service and no worker's task.
+    /// Returns whether its result is an archive of the inputs as they are, which is packed by the service and no
+    /// worker's task.
     pub fn is_packing(&self) -> bool {
         self.values().is_packing()
     }
 
-    /// Whether it makes one file of all inputs.
+    /// Returns whether it makes one file of all inputs.
     pub fn joins(&self) -> bool {
         self.values().joins()
     }
 
-    /// Whether a ZIP as input means its members, each by itself.
+    /// Returns whether a ZIP as input means its members, each by itself.
     pub fn opens_archives(&self) -> bool {
         self.values().opens_archives()
     }
 
-    /// What a worker has to do. `sources` are the inputs in the worker's order: one, or for an
-    /// operation that joins any number, or for a watermark what is marked and then the mark's image if there is one.
+    /// Returns the task of a worker. `sources` are the inputs in the worker's order: one, or for an operation that
+    /// joins any number, or for a watermark the base and then the mark's image if there is one.
     ///
     /// Fails with `UnsupportedType` where the operation does not read or write such files, with `Impossible` where it makes
     /// no sense on them, and with `Invalid` where none of its fields does.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a field; answered as a 400.
+/// Error of a field; answered as a 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FieldError {
-    /// As it is spelled in the documentation.
+    /// Name as it is spelled in the documentation.
     pub field: String,
     /// Names the field, what is allowed and what came.
     pub message: String,

@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Self { row, params }
     }
 
-    /// Whether the request gives the field.
+    /// Returns whether the request gives the field.
     pub fn is_given(&self, name: &str) -> bool {
         self.value(self.field(name)).is_some()
     }
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// JSON does not tell 800.0 from 800.
+/// JSON does not distinguish 800.0 from 800.
 fn whole(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),

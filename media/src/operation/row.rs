@@ -12,7 +12,7 @@ use crate::{
     task::{Failure, FailureCode},
 };
 
-/// One operation.
+/// An operation.
 #[derive(Debug)]
 pub struct Row {
     /// Its name over HTTP, with hyphens.
@@ -20,12 +20,13 @@ pub struct Row {
     /// Its kind as a workflow's node, with underscores; `None`: not one file in and one file out.
     pub node: Option<&'static str>,
     pub fields: &'static [Field],
-    /// What delivery URLs ask for in its place.
+    /// Parameters of delivery URLs that do the same.
     pub effects: &'static [Effect],
-    /// How many files one operation takes, a watermark's own image counted.
+    /// Least number of files for one operation, a watermark's own image counted.
     pub min_files: usize,
     pub max_files: usize,
-    /// What it can be done on. (An archive stands for its members, see [`Operation::opens_archives`](super::Operation::opens_archives).)
+    /// Classes that it accepts. (An archive means its members, see
+    /// [`Operation::opens_archives`](super::Operation::opens_archives).)
     pub accepts: &'static [Class],
     pub summary: &'static str,
 }
@@ -35,7 +36,7 @@ impl Row {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Whether it can be done on a file of that format.
+    /// Checks whether it can be done on a file of that format.
     pub(super) fn check(&self, source: Format) -> Result<(), Failure> {
         let class = source.class();
         if self.accepts.contains(&class) {

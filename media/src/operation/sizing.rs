@@ -13,7 +13,7 @@ use crate::task::{Fit, Render, Resize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "preset", rename_all = "kebab-case")]
 pub enum Sizing {
-    /// As it is; an SVG with a long edge of 1024.
+    /// Unchanged; an SVG with a long edge of 1024.
     Original,
     /// Inside the sides given.
     Inside {

@@ -11,7 +11,7 @@ use super::{
 /// from a request's fields to the one and from there to the other.
 macro_rules! operations {
     ($($(#[$attribute:meta])* $name:ident($values:ty) = $row:path;)*) => {
-        /// One operation with its values, checked. Job rows store it.
+        /// An operation with its values, checked. Job rows store it.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "tool", rename_all = "kebab-case")]
         pub enum Operation {

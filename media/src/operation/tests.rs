@@ -1,4 +1,4 @@
-//! What requests become, with the odd ones first.
+//! Requests and the operations of them, with the odd ones first.
 
 mod timed;
 

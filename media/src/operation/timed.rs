@@ -1,4 +1,4 @@
-//! What the operations on video and audio share: formats, and the work for a worker in its usual shape.
+//! Parts that the operations on video and audio share: formats, and the work for a worker in its usual shape.
 
 use super::{EDIT_QUALITY, field::Field, writable};
 use crate::{
@@ -35,7 +35,7 @@ pub(super) const TIMESTAMP: Field = Field::seconds(
     "of a video, in seconds; behind its end: the last picture",
 );
 
-/// What [`TIMESTAMP`] is where a job of an earlier version says nothing.
+/// Value of [`TIMESTAMP`] for a job of an earlier version without one.
 pub(super) fn default_timestamp() -> f64 {
     1.0
 }
@@ -51,7 +51,7 @@ pub(super) const BITRATE: Field = Field::integer(
 const LEAST_KBPS: u32 = 32;
 const MOST_KBPS: u32 = 320;
 
-/// What audio is encoded with where a request asks for nothing else.
+/// Default bit rate of encoded audio.
 pub(super) const USUAL_KBPS: u32 = 192;
 
 /// Rates of MPEG-1 layer III (ISO/IEC 11172-3 §2.4.2.3), which the other codecs have no objection to.
@@ -59,7 +59,7 @@ const RATES_KBPS: [u32; 14] = [
     LEAST_KBPS, 40, 48, 56, 64, 80, 96, 112, 128, 160, USUAL_KBPS, 224, 256, MOST_KBPS,
 ];
 
-/// The bit rate that stands for a quality of 1 to 100: 192 for the usual 82.
+/// Returns the bit rate for a quality of 1 to 100: 192 for the usual 82.
 pub(super) fn bitrate_of(quality: u8) -> u32 {
     let share = f64::from(quality.clamp(1, 100) - 1) / 99.0;
     let place = share * (RATES_KBPS.len() - 1) as f64;
@@ -75,7 +75,7 @@ pub(super) fn nearest_bitrate(kbps: u32) -> u32 {
         .unwrap_or(USUAL_KBPS)
 }
 
-/// Whether audio is kept bit by bit, so that no bit rate counts.
+/// Returns whether audio is kept bit by bit, so that no bit rate applies.
 pub(super) fn is_lossless(format: Format) -> bool {
     matches!(format, Format::Wav | Format::Flac)
 }

@@ -19,7 +19,7 @@ use crate::{
 
 const IMAGES: &[Class] = &[Class::Raster, Class::Vector, Class::Document];
 
-/// What small pictures for pages are made in.
+/// Formats of small pictures for pages.
 pub(super) const PREVIEW_FORMATS: &[Format] =
     &[Format::Jpg, Format::Png, Format::Webp, Format::Avif];
 
@@ -64,7 +64,7 @@ pub struct Thumbnail {
     pub fit: Fit,
     pub format: Format,
     pub quality: u8,
-    /// Of a video, in seconds.
+    /// Position in a video, in seconds.
     #[serde(default = "timed::default_timestamp")]
     pub timestamp: f64,
 }

@@ -35,7 +35,7 @@ pub(super) trait Values {
         false
     }
 
-    /// Those of the files that the row's classes are about; the others are checked by [`Self::task`].
+    /// Returns the files that the row's classes apply to; [`Self::task`] checks the others.
     fn worked_on<'a>(&self, sources: &'a [OperationInput]) -> &'a [OperationInput] {
         sources
     }

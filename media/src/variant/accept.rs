@@ -1,6 +1,6 @@
 //! Accept headers, folded to the few classes that make a difference (RFC 9110 §12.5.1).
 
-/// What a client shows beyond JPEG, PNG and GIF.
+/// Formats that a client shows beyond JPEG, PNG and GIF.
 ///
 /// Only formats that it names count: `*/*` and `image/*` come from clients that know neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -78,11 +78,11 @@ fn is_asf(head: &[u8]) -> bool {
     head.starts_with(HEADER) && head.get(28..30) == Some(&[1, 2])
 }
 
-/// Whether a Stream Properties Object (§3.3) of audio and none of video is in sight.
+/// Returns whether a Stream Properties Object (§3.3) of audio and none of video is in sight.
 fn has_audio_only(head: &[u8]) -> bool {
     const STREAM: &[u8] = b"\x91\x07\xdc\xb7\xb7\xa9\xcf\x11\x8e\xe6\x00\xc0\x0c\x20\x53\x65";
     const AUDIO: &[u8] = b"\x40\x9e\x69\xf8\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b";
-    /// The object's own GUID and its size stand before the type.
+    /// The object's own GUID and its size come before the type.
     const TYPE_AT: usize = 24;
     let head = &head[..head.len().min(4096)];
     let mut kinds = head
@@ -114,7 +114,7 @@ pub(in crate::format) fn ac3(head: &[u8]) -> bool {
     is_repeated(head, ac3_frame)
 }
 
-/// Whether a frame stands at the beginning and another one, or the end of the file, right behind it.
+/// Returns whether a frame is at the beginning and another one, or the end of the file, right behind it.
 fn is_repeated(bytes: &[u8], frame: fn(&[u8]) -> Option<usize>) -> bool {
     let Some(length) = frame(bytes) else {
         return false;

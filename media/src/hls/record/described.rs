@@ -1,4 +1,4 @@
-//! What an init section says of its tracks, as far as a flat file repeats it.
+//! Description of an init section's tracks, as far as a flat file repeats it.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ pub enum TrackKind {
     Audio,
 }
 
-/// One track of an init section.
+/// Description of a track of an init section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     pub track: u32,

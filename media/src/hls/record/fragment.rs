@@ -1,4 +1,4 @@
-//! What a movie fragment says of its samples.
+//! Samples of a movie fragment.
 
 use super::boxes::{Boxes, u32_at, u64_at};
 use crate::Error;
@@ -60,8 +60,7 @@ pub struct Fragment {
 impl Fragment {
     /// Reads a `moof` box, header and all, that is followed by an `mdat` box with a body of `payload_bytes`.
     ///
-    /// # Errors
-    /// `Invalid` when a box is missing or cut short, or a sample lies outside the payload.
+    /// # Errors `Invalid` when a box is missing or cut short, or a sample is outside the payload.
     pub fn parse(moof: &[u8], payload_bytes: u64) -> Result<Self, Error> {
         let body = Boxes::new(WHAT, moof).find(b"moof")?;
         let mut runs = Vec::new();

@@ -16,7 +16,7 @@ pub enum Entry {
     Segment(SegmentEntry),
     /// Nothing more was recorded, and why.
     Stopped { reason: String },
-    /// The broadcast ended, and everything that belongs to it has been told of.
+    /// The broadcast ended, and everything that belongs to it has been recorded.
     Ended,
 }
 
@@ -33,7 +33,7 @@ pub struct SegmentEntry {
     pub start_90k: i64,
     /// 0 while it is open.
     pub duration_90k: u32,
-    /// Of its file; 0 while it is open.
+    /// Length of its file; 0 while it is open.
     pub len: u64,
 }
 
@@ -73,8 +73,8 @@ pub fn decode(index: &[u8]) -> impl Iterator<Item = Entry> {
         .filter_map(framed::decode)
 }
 
-/// What must stay the same within one file: the codecs of the tracks, without profiles and levels. Of `mp4a` the object type
-/// counts too, since it tells AAC from MP3.
+/// Returns what must stay the same within one file: the codecs of the tracks, without profiles and levels. Of `mp4a`
+/// the object type counts too, since it distinguishes AAC from MP3.
 pub fn signature(codecs: &str) -> String {
     let coarse = |codec: &str| {
         let parts = if codec.starts_with("mp4a") { 2 } else { 1 };

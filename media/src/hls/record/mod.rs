@@ -6,8 +6,8 @@
 //! fragments ──────► Fragment ──┘
 //! ```
 //!
-//! What is read was written by this program, but a disk may have spoiled it: every length is checked, nothing is believed.
-//! [`Entry`] is the line that tells of a segment, so that a recording survives the process that makes it.
+//! This program wrote the bytes, but a disk may have corrupted them: every length is checked. [`Entry`] is the line of
+//! a segment, so that a recording survives the process that makes it.
 
 mod boxes;
 mod described;

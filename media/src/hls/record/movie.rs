@@ -1,4 +1,4 @@
-//! One flat MP4 file in the making: what its header says grows with every fragment, and the payloads are copied behind it.
+//! A flat MP4 file in the making: its header grows with every fragment, and the payloads are copied behind it.
 //!
 //! Decode times come from the fragments. A gap makes the sample before it last longer. Edits say when a track is shown:
 //! from its first frame, which with B-frames is not shown when it is decoded, to the end of its last, which readers would
@@ -18,7 +18,7 @@ use super::{
 /// Samples that one file should hold: some 14 hours of 30 frames and 47 frames of audio a second. Their tables take at
 /// most 20 bytes each.
 pub const MOST_SAMPLES: usize = 4_000_000;
-/// Of `mvhd`: edits are as exact as frames.
+/// Time scale of `mvhd`: edits are as exact as frames.
 const MOVIE_TIMESCALE: u32 = 90_000;
 
 /// An encoder shows no frame later than this after it is decoded.
@@ -30,7 +30,7 @@ pub struct Movie {
     tracks: Vec<Track>,
     payload_bytes: u64,
     samples: usize,
-    /// What follows lies this much later than its fragments say.
+    /// Delay of the following samples against their fragments.
     shift_90k: u64,
     /// Another publisher session begins with the next frame.
     is_joining: bool,
@@ -49,7 +49,7 @@ struct Track {
     first: u64,
     /// The newest sample, whose duration is not known before the next one.
     held: Option<Held>,
-    /// When the first frame or frame of audio is shown, and when the last one so far is over.
+    /// Presentation from the first frame or frame of audio to the end of the last one so far.
     shown: Option<Shown>,
 }
 
@@ -59,7 +59,7 @@ struct Shown {
     until: u64,
 }
 
-/// How the fragments at hand name a track.
+/// Name of a track in the present fragments.
 #[derive(Clone, Copy, Debug)]
 struct FragmentTrack {
     track: u32,
@@ -71,7 +71,7 @@ struct FragmentTrack {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     at: u64,
-    /// As its fragment has it.
+    /// Duration in its fragment.
     duration: u64,
 }
 
@@ -87,7 +87,7 @@ pub struct MovieHeader {
 }
 
 impl MovieHeader {
-    /// Of the whole file.
+    /// Returns the size of the whole file.
     pub fn file_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.payload_bytes
     }
@@ -119,8 +119,8 @@ impl Movie {
         }
     }
 
-    /// What follows is another publisher session's, or behind a jump. Its frames are shown after all before them: with
-    /// B-frames the last ones of a session that was cut off are shown beyond its end.
+    /// Begins the samples of another publisher session, or behind a jump. Its frames are shown after all before them:
+    /// with B-frames the last ones of a session that was cut off are shown beyond its end.
     pub fn join(&mut self) {
         self.is_joining = !self.is_empty();
     }
@@ -171,12 +171,12 @@ impl Movie {
         self.samples == 0
     }
 
-    /// Whether another file should begin with the next frame that needs no other.
+    /// Returns whether another file should begin with the next frame that needs no other.
     pub fn is_full(&self) -> bool {
         self.samples >= MOST_SAMPLES
     }
 
-    /// Whether another file must begin.
+    /// Returns whether another file must begin.
     pub fn is_overfull(&self) -> bool {
         self.samples >= MOST_SAMPLES + MOST_SAMPLES / 4
     }
@@ -272,7 +272,7 @@ impl Track {
         rescaled(ticks, timescale, self.timescale)
     }
 
-    /// Gives the held sample its duration; where the next one lies, which is never before it.
+    /// Gives the held sample its duration; returns the place of the next one, which is never before it.
     fn settle(&mut self, at: u64) -> u64 {
         let Some(held) = self.held else {
             self.first = at;

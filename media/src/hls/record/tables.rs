@@ -5,7 +5,7 @@ use super::{
     Sample,
 };
 
-/// What is known of a track's samples, in decode order.
+/// Tables of a track's samples, in decode order.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// Count and duration.
@@ -50,7 +50,7 @@ impl Tables {
         count(&mut self.offsets, cts);
     }
 
-    /// How long the next sample without a duration lasts.
+    /// Sets the duration of the next sample without one.
     pub(super) fn lasts(&mut self, duration: u32) {
         count(&mut self.durations, duration);
     }
@@ -59,7 +59,7 @@ impl Tables {
         self.sizes.is_empty()
     }
 
-    /// Writes the tables; `places` takes where in `out` the chunks' offsets stand, which count from the payload.
+    /// Writes the tables; `places` receives the places in `out` of the chunks' offsets, which count from the payload.
     pub(super) fn write(&self, out: &mut Vec<u8>, is_video: bool, places: &mut Vec<ChunkOffsets>) {
         write_full_box(out, b"stts", 0, 0, |out| {
             put_count(out, self.durations.len());
@@ -122,7 +122,7 @@ impl Tables {
     }
 }
 
-/// Where chunk offsets stand.
+/// Places of chunk offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkOffsets {
     at: usize,

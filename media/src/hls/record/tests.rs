@@ -17,7 +17,7 @@ use crate::{
     unit::{AudioUnit, Unit, VideoUnit},
 };
 
-/// What a packager made, as it stands in files: init sections by number, and each fragment with the number of its own.
+/// Files of a packager: init sections by number, and each fragment with the number of its own.
 #[derive(Default)]
 struct Made {
     inits: Vec<Bytes>,
@@ -210,7 +210,7 @@ fn a_session_is_shown_after_the_one_before_it() {
         .map(|run| (run.sample_count, run.sample_delta))
         .collect();
     assert_eq!(durations, [(1, 3_000), (1, 9_000), (2, 3_000)]);
-    // From the first frame that is shown to the end of the last one: a reader cuts off what lies behind.
+    // From the first frame that is shown to the end of the last one: a reader cuts off the rest.
     let edits = moov.trak[0].edts.as_ref().unwrap().elst.as_ref().unwrap();
     let edits: Vec<(u64, Option<u64>)> = edits
         .entries

@@ -9,7 +9,7 @@ use crate::{
     unit::{AudioUnit, Unit, VideoUnit},
 };
 
-/// How a publisher stamps its units.
+/// Stamps that a publisher gives its units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stamps {
     /// Whole milliseconds, cut off, as RTMP's.

@@ -48,7 +48,7 @@ impl Drop for Folder {
 
 /// Runs a program; its standard output. `None`, with a loud word, when it is not there.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    // SVT-AV1 writes to the standard error unless it is told not to.
+    // SVT-AV1 writes to the standard error unless this is set.
     let Ok(output) = Command::new(program)
         .env("SVT_LOG", "0")
         .args(arguments)

@@ -10,7 +10,7 @@ use super::{
     *,
 };
 
-/// What a power loss does to the bytes of a file.
+/// Effect of a power loss on the bytes of a file.
 type Corrupt = fn(&mut Vec<u8>);
 
 /// The files of a broadcast.
@@ -274,7 +274,7 @@ fn after_a_power_loss_a_gap_leads_the_segment_that_begins_the_list() {
     assert!(window.segment(21).is_none(), "it left at last");
 }
 
-/// What is left of a broadcast after a power loss: the numbers that are listed, and the first that is lost.
+/// Returns what is left of a broadcast after a power loss: the numbers that are listed, and the first that is lost.
 fn after_power_loss(journal: &[u8], files: &Files) -> (Vec<u64>, u64) {
     let mut recovered = replay(journal).unwrap();
     let first_lost = recovered.after_power_loss(16, "another", |name| files.get(&name).cloned());

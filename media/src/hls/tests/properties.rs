@@ -1,4 +1,4 @@
-//! What holds for every publisher, however it behaves: random units, random clocks, random sessions.
+//! Invariants for every publisher, however it behaves: random units, random clocks, random sessions.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::unit::Unit;
 
-/// What a hostile or broken publisher may do next.
+/// Next step of a hostile or broken publisher.
 #[derive(Clone, Debug)]
 enum Step {
     Picture { advance_90k: i64, key: bool },

@@ -157,8 +157,8 @@ pub(super) fn audio(segments: &[ReadSegment]) -> Vec<Sample> {
     parts.flat_map(|part| part.audio.clone()).collect()
 }
 
-/// What holds for every stream, however broken its publisher: nothing overlaps or goes back, targets are kept, part
-/// times are gapless up to jumps.
+/// Checks the invariants of every stream, however broken its publisher: nothing overlaps or goes back, targets are
+/// kept, part times are gapless up to jumps.
 pub(super) fn check_always(segments: &[ReadSegment], target_duration_s: u32) {
     for track in [video(segments), audio(segments)] {
         for pair in track.windows(2) {

@@ -1,4 +1,4 @@
-//! Where segments begin: the same for all renditions of an asset, and known before the first is made.
+//! Boundaries of segments: the same for all renditions of an asset, and known before the first is made.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl FrameClock {
         }
     }
 
-    /// When the frame of this index is shown, to the nearest tick; the first, 0, at 0.
+    /// Returns the presentation time of the frame of this index, to the nearest tick; the first, 0, at 0.
     pub fn at_90k(self, index: u64) -> i64 {
         let ticks = i128::from(index) * i128::from(CLOCK_90K) * i128::from(self.seconds);
         rounded(ticks, self.video_frames)
@@ -40,7 +40,7 @@ fn rounded(value: i128, by: u32) -> i64 {
     ((2 * value + by) / (2 * by)) as i64
 }
 
-/// Where segments begin.
+/// Boundaries of segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentBoundaries {
     /// Every so many frames, at least one.
@@ -61,7 +61,7 @@ impl SegmentBoundaries {
         }
     }
 
-    /// Where a segment begins; `i64::MAX`: there is none of that number.
+    /// Returns the start of a segment; `i64::MAX`: there is none of that number.
     pub fn start_90k(&self, number: u32) -> i64 {
         match self {
             Self::Even {

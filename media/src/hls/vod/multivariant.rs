@@ -6,7 +6,7 @@ use super::{
     names::{AUDIO, IFRAMES, MEDIA},
 };
 
-/// Players begin with the variant that stands first: the best that a usual connection carries.
+/// Players begin with the first variant: the best that a usual connection carries.
 const FIRST_AT_MOST_BPS: u64 = 3_000_000;
 /// GROUP-ID of the captions.
 const CAPTIONS: &str = "captions";
@@ -18,7 +18,7 @@ pub struct Caption {
     pub name: String,
     /// BCP 47.
     pub language: Option<String>,
-    /// Of its playlist, relative to the multivariant playlist.
+    /// Address of its playlist, relative to the multivariant playlist.
     pub uri: String,
     pub default: bool,
 }
@@ -31,7 +31,7 @@ pub struct Bandwidth {
     pub average_bps: u64,
 }
 
-/// What a rendition needs; `None` without a segment.
+/// Returns the bandwidth of a rendition; `None` without a segment.
 pub fn bandwidth(track: &VodTrack) -> Option<Bandwidth> {
     measured(track, |segment| segment.length)
 }

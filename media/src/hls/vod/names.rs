@@ -14,7 +14,7 @@ pub const INIT: &str = "init.mp4";
 /// The rendition of the audio.
 pub const AUDIO: &str = "audio";
 
-/// What a name in a rendition's folder stands for.
+/// Kind of a name in a rendition's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VodName {
     Media,
@@ -34,7 +34,8 @@ pub fn rendition_name(width: u32, height: u32) -> String {
     format!("{}p", width.min(height))
 }
 
-/// Whether this is the name of a rendition: `audio`, or pixels and `p`, in the one form in which they are written.
+/// Returns whether this is the name of a rendition: `audio`, or pixels and `p`, in the one form in which they are
+/// written.
 pub fn is_rendition(name: &str) -> bool {
     let pixels = name.strip_suffix('p').and_then(decimal::<u16>);
     name == AUDIO || pixels.is_some_and(|pixels| pixels > 0)

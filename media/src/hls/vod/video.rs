@@ -23,7 +23,7 @@ pub const MAX_SEGMENT_BYTES: usize = 512 << 20;
 /// Movie fragments of a segment: sequence numbers follow from the segment's number, so that they rise over a resume.
 const FRAGMENTS: u32 = 2;
 
-/// One coded frame, in decode order.
+/// A coded frame, in decode order.
 #[derive(Clone, Debug)]
 pub struct CodedFrame {
     /// On the asset's timeline.
@@ -43,7 +43,7 @@ pub struct VideoSegmenter {
     bytes: usize,
 }
 
-/// What a rendition of the frames is, from its first segment to its last.
+/// A video rendition from its first segment to its last.
 #[derive(Clone, Debug)]
 pub struct VideoRendition {
     pub config: VideoConfig,

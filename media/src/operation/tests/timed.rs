@@ -1,4 +1,4 @@
-//! What is asked of video and audio.
+//! Requests for video and audio.
 
 use serde_json::{Value, json};
 
