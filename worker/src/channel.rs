@@ -1,4 +1,4 @@
-//! One end of the socket pair between service and worker: whole messages with descriptors, each wait bounded.
+//! An end of the socket pair between service and worker: whole messages with descriptors, each wait bounded.
 //!
 //! A frame is its length (4 bytes, little endian) and that much JSON. Neither end trusts the other: lengths are bounds and
 //! never allocations, and descriptors that no one asked for are closed by the kernel.
@@ -23,7 +23,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::protocol::{MAX_DESCRIPTORS, MAX_FRAME};
 
 const LENGTH_BYTES: usize = 4;
-/// What is read at a time: memory grows with what came, not with what was announced.
+/// Bytes read at a time: memory grows with the bytes that came, not with the announced length.
 const READ_BYTES: usize = 64 * 1024;
 /// For waits that no clock can hold; looked at again afterwards.
 const LONGEST_WAIT: Timespec = Timespec {
@@ -31,11 +31,11 @@ const LONGEST_WAIT: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// One end of the pair.
+/// An end of the pair.
 #[derive(Debug)]
 pub struct Channel(OwnedFd);
 
-/// How long to wait for the other end; [`Default`] waits for ever.
+/// Longest wait for the other end; [`Default`] waits for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience<'a> {
     pub until: Option<Instant>,
@@ -43,7 +43,7 @@ pub struct Patience<'a> {
     pub cancelled: Option<BorrowedFd<'a>>,
 }
 
-/// Why a message was not sent or received.
+/// Reason why a message was not sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     #[error("the other end has closed")]
@@ -88,7 +88,7 @@ impl Channel {
         Ok((Self(here), there))
     }
 
-    /// Whether the other end is still open. What it sent is left alone.
+    /// Returns whether the other end is still open. Its messages are not read.
     pub fn is_open(&self) -> bool {
         let mut looked_at = [PollFd::new(&self.0, PollFlags::IN)];
         let now = Timespec::default();
@@ -264,7 +264,7 @@ fn send_some(
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)
 }
 
-/// Whether anything happened within `left`; nothing may have, also before it is over.
+/// Waits for an event within `left`; it may return without one, also before the time is over.
 fn poll_for(fds: &mut [PollFd<'_>], left: Option<Duration>) -> Result<bool, Errno> {
     let left = left.map(|left| Timespec::try_from(left).unwrap_or(LONGEST_WAIT));
     match poll(fds, left.as_ref()) {

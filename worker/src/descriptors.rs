@@ -1,4 +1,4 @@
-//! What a worker does with descriptors that safe Rust cannot say: closing those it inherited, mapping those it was given.
+//! Operations on a worker's descriptors that safe Rust lacks: closing inherited ones, mapping given ones.
 #![allow(
     unsafe_code,
     reason = "no one owns inherited descriptors, and a mapping trusts its file"
@@ -28,7 +28,7 @@ pub fn close_inherited() -> io::Result<()> {
 pub struct Mapped(Option<Mmap>);
 
 impl Mapped {
-    /// Maps the whole file for reading, wherever its position stands.
+    /// Maps the whole file for reading, whatever its position.
     pub fn new(file: OwnedFd) -> io::Result<Self> {
         let file = File::from(file);
         if file.metadata()?.len() == 0 {

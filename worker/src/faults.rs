@@ -1,7 +1,8 @@
-//! Misbehaviour on demand, for tests of what stands around a worker: it dies, hangs, spins or eats when its input says so.
+//! Misbehaviour on demand, for tests of what surrounds a worker: it dies, hangs, spins or allocates when its input says
+//! so.
 //!
-//! Only `sluice worker --faults` of a debug build listens to it, and the service never starts a worker that way; tests put a
-//! script that does in the program's place. The demand stands at the very end of input 0, behind what the format ends with.
+//! Only `sluice worker --faults` of a debug build obeys it, and the service never starts a worker that way; tests put a
+//! script that does in the program's place. The demand is at the very end of input 0, behind the end of its format.
 
 use std::{
     fs::File,
@@ -13,13 +14,13 @@ use std::{
 
 use sluice_media::av::Report;
 
-/// What precedes the name of a fault.
+/// Prefix of a fault's name.
 pub const MARK: &[u8] = b"sluice-fault:";
 /// The mark and the longest demand lie in this many bytes at the end.
 const LOOKED_AT: usize = 64;
 const CHUNK_BYTES: usize = 16 << 20;
 
-/// What a worker can do wrong.
+/// Faults of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     /// Ends as by a failed assertion in a C library.
@@ -101,7 +102,7 @@ fn hang() -> ! {
     }
 }
 
-/// As C libraries do: what no one reads is lost.
+/// Writes as C libraries do: output without a reader is lost.
 fn shout() {
     for line in 0..100_000 {
         let _ = writeln!(io::stderr(), "line {line} of very many");

@@ -42,7 +42,7 @@ impl AcceptClass {
     }
 }
 
-/// Whether a parameter of a media range leaves it accepted.
+/// Returns whether a parameter of a media range leaves it accepted.
 fn is_no_refusal(parameter: &str) -> bool {
     match parameter.split_once('=') {
         Some((name, weight)) if name.trim().eq_ignore_ascii_case("q") => weight

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use super::{Anchor, Kind, VariantSpec};
 use crate::{operation, task::Placeholder};
 
-/// What differs from the defaults, as a query in a fixed order; it parses to the same request.
+/// Writes the differences from the defaults, as a query in a fixed order; it parses to the same request.
 pub(super) fn text(wanted: &VariantSpec) -> String {
     // All fields by name: a new one has its place in the text, or two different images had one.
     let &VariantSpec {

@@ -33,21 +33,21 @@ use quality::Quality;
 /// The longest side of a delivered image, in pixels.
 pub const MAX_SIDE: u32 = 8192;
 
-/// What the operator decides.
+/// Choices of the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VariantSettings {
-    /// Whether `format=auto` may choose AVIF, which costs more to make than it saves on most pages.
+    /// True when `format=auto` may choose AVIF, which costs more to make than it saves on most pages.
     pub avif_in_auto: bool,
 }
 
-/// What kind of answer a request wants.
+/// Kind of the wanted answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An image; `None`: in the format that suits the client.
     Image(Option<Format>),
     /// Facts of the source as JSON.
     Json,
-    /// Text that stands in for the image.
+    /// Text to show while the image loads.
     Placeholder(Placeholder),
 }
 
@@ -59,7 +59,7 @@ pub struct VariantRequest {
     canonical: String,
 }
 
-/// What is wanted after folding: every field that has no effect beside the others stands at its default.
+/// The wanted variant after folding: every field that has no effect beside the others has its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct VariantSpec {
     kind: Kind,
@@ -81,14 +81,14 @@ struct VariantSpec {
     page: u32,
     /// Milliseconds into a clip; images have none.
     at_ms: u32,
-    /// The newest picture of a live input, whose id stands in place of a file's.
+    /// The newest frame of a live input, whose id replaces a file's.
     live: bool,
 }
 
 /// The values of effects by their parameters, in steps; those that change nothing are left out.
 type Effects = BTreeMap<&'static str, i32>;
 
-/// Which part of the image is to stay.
+/// The part of the image that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Anchor {
     Smart,
@@ -176,7 +176,7 @@ impl VariantRequest {
         })
     }
 
-    /// Whether a live input's newest picture is asked for, and no file.
+    /// Returns whether a live input's newest frame is requested, and no file.
     pub fn is_live(&self) -> bool {
         self.wanted.live
     }
@@ -185,7 +185,7 @@ impl VariantRequest {
         self.wanted.kind
     }
 
-    /// Whether the answer depends on the Accept header.
+    /// Returns whether the answer depends on the Accept header.
     pub fn is_negotiated(&self) -> bool {
         self.wanted.kind == Kind::Image(None)
     }

@@ -9,14 +9,14 @@ use crate::{
     task::{Colour, Fit, Placeholder},
 };
 
-/// One parameter, for the API's description.
+/// A parameter, for the API's description.
 #[derive(Debug)]
 pub struct Parameter {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
-    /// As in JSON Schema: string, integer, number, boolean.
+    /// Type as in JSON Schema: string, integer, number, boolean.
     pub type_name: &'static str,
-    /// What may stand in it: `a whole number from 1 to 100` …
+    /// Allowed values: `a whole number from 1 to 100` …
     pub allowed: String,
     pub summary: &'static str,
 }
@@ -359,7 +359,7 @@ impl GivenValues {
     }
 }
 
-/// White is what stands behind transparency anyway where the format has none.
+/// Returns whether the colour has an effect: where the format has no transparency, white is behind it anyway.
 fn is_seen(background: Colour, format: Option<Format>) -> bool {
     let is_default = format.is_some_and(|format| !format.has_alpha());
     !(is_default && background == Colour::WHITE)

@@ -8,7 +8,7 @@ use crate::format::Format;
 const LARGE: u32 = 2_000;
 /// Sides up to which artefacts show most, while bytes are few.
 const SMALL: u32 = 256;
-/// What large and small images change of a level's number.
+/// Change of a level's number for large and small images.
 const STEP: u8 = 5;
 
 /// The quality of an image.
@@ -20,7 +20,7 @@ pub(super) enum Quality {
     Auto(Level),
 }
 
-/// What `auto` aims at.
+/// Aim of `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Best,

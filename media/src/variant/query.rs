@@ -52,7 +52,7 @@ pub(super) fn pairs_of_json(
         .collect()
 }
 
-/// Percent-decoding of forms (URL Standard §5.1): `+` is a blank, a broken escape stands for itself.
+/// Decodes percent-encoded forms (URL Standard §5.1): `+` is a blank, a broken escape stays as it is.
 fn decoded(text: &str) -> String {
     if !text.contains(['%', '+']) {
         return text.to_owned();
@@ -73,7 +73,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The byte that two hexadecimal digits stand for.
+/// Decodes two hexadecimal digits.
 fn escaped(digits: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
     u8::try_from(digit(0)? << 4 | digit(1)?).ok()

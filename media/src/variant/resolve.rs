@@ -8,7 +8,7 @@ use crate::{
     task::{Adjust, Effort, Encode, Failure, FailureCode, Gravity, Render, Resize, Task},
 };
 
-/// What is known of a stored image before it is read.
+/// Facts of a stored image before it is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SourceFacts {
     pub format: Format,
@@ -18,11 +18,11 @@ pub struct SourceFacts {
     pub focal_point: Option<(f32, f32)>,
 }
 
-/// How a request is answered.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
     pub task: Task,
-    /// Of the answer's body, which for JSON is made of the task's facts.
+    /// Media type of the answer's body, which for JSON is made of the task's facts.
     pub mime: &'static str,
     /// `None`: the answer is no image.
     pub format: Option<Format>,

@@ -230,8 +230,8 @@ fn the_focal_point_of_the_file_counts_unless_the_url_names_another() {
     assert_eq!(gravity("", focused), None);
 }
 
-/// What the image components of web frameworks send by default, with the parameters of the services that they were made
-/// for.
+/// Checks the default addresses of the image components of web frameworks, with the parameters of the services that
+/// they were made for.
 #[test]
 fn the_urls_of_image_components_mean_what_their_pages_expect() {
     for (query, canonical) in [
@@ -409,7 +409,7 @@ fn pairs() -> impl Strategy<Value = Vec<(String, String)>> {
     proptest::collection::vec(pair, 0..9)
 }
 
-/// What becomes of a request for sources and clients that differ in everything that matters.
+/// Resolves a request for sources and clients that differ in everything that matters.
 fn answers(request: &VariantRequest) -> Vec<Result<Resolved, Failure>> {
     let sources = [
         PHOTO,

@@ -13,7 +13,7 @@ use super::{
     problem::{Code, Place, Problem, Problems},
 };
 
-/// What [`check`] found.
+/// Result of [`check`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// There when no problem is an error.
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         nodes
     }
 
-    /// What an upload must meet: the new form, else the older one.
+    /// Reads the gate: the new form, else the older one.
     fn gate(&mut self, problems: &mut Problems) -> Option<Group> {
         let (name, logic) = match self.get("uploadGate") {
             Some(_) => ("uploadGate", None),

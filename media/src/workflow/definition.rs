@@ -18,28 +18,28 @@ pub struct Definition {
     /// In the order in which they are written.
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// What an upload must meet for the workflow to run on it; `None`: every upload does.
+    /// Conditions that an upload must meet for the workflow to run on it; `None`: every upload does.
     pub gate: Option<Group>,
     /// The pattern of rename nodes that have none of their own, and of outputs that no rename node named.
     pub rename_pattern: Option<Pattern>,
-    /// Where webhook nodes without an address of their own post to. Its form alone is checked, not its host.
+    /// Address to which webhook nodes without one of their own post. Its form alone is checked, not its host.
     pub webhook_url: Option<String>,
     /// Every file uploaded into this folder starts a run.
     pub trigger_folder: Option<Uuid>,
 }
 
-/// One step.
+/// A step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub id: String,
-    /// As given, else the kind in words.
+    /// Title as given, else the kind in words.
     pub title: String,
     pub kind: Kind,
-    /// As it was written, `{}` when absent; a watermark's image stands in it under `watermarkFile`.
+    /// Config as it was written, `{}` when absent; it holds a watermark's image under `watermarkFile`.
     pub config: Value,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// Takes the file in; the walk begins here.
@@ -70,7 +70,7 @@ pub struct Edge {
     pub label: Label,
 }
 
-/// When an edge is followed.
+/// Condition on which an edge is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
     /// Always; out of a branch: when the result has no edge of its own.
@@ -135,7 +135,7 @@ impl Node {
 }
 
 impl Definition {
-    /// Where every walk begins.
+    /// Returns the node at which every traversal begins.
     pub fn upload(&self) -> &Node {
         self.nodes
             .iter()
@@ -157,7 +157,7 @@ impl Definition {
         self.node(&edge.target)
     }
 
-    /// How many steps follow `from` for certain: up to the end or the next branch, which is counted.
+    /// Returns how many steps follow `from` for certain: up to the end or the next branch, which is counted.
     pub fn steps_ahead(&self, from: &str) -> usize {
         let mut steps = 0;
         let mut at = from;
@@ -170,7 +170,7 @@ impl Definition {
         steps
     }
 
-    /// Whether a condition looks at width, height or duration, which cost an inspection of the file.
+    /// Returns whether a condition uses width, height or duration, which cost an inspection of the file.
     pub fn needs_dimensions(&self) -> bool {
         self.groups().any(Group::needs_dimensions)
     }

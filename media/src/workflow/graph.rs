@@ -193,7 +193,7 @@ fn read_label(
     Some(Label::Default)
 }
 
-/// One edge for each result.
+/// Checks that there is one edge for each result.
 fn check_outgoing(
     edges: &[Edge],
     outlines: &[Outline<'_>],

@@ -17,7 +17,7 @@ pub struct KindInfo {
     /// The word on the wire.
     pub kind: &'static str,
     pub summary: &'static str,
-    /// What its operation can be done on, in words; empty: on anything.
+    /// Classes that its operation accepts, in words; empty: any.
     pub accepts: Vec<&'static str>,
     /// The fields of the node's `config`.
     pub fields: Vec<FieldInfo>,
@@ -30,21 +30,21 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// Another name that is read as well.
     pub alias: Option<&'static str>,
-    /// As in JSON Schema: string, integer, number, boolean, object.
+    /// Type as in JSON Schema: string, integer, number, boolean, object.
     #[serde(rename = "type")]
     pub type_name: &'static str,
-    /// What may stand in it, in words.
+    /// Allowed values in words.
     pub allowed: String,
-    /// The words, where only some may stand in it; else empty.
+    /// The allowed words, where there is a list; else empty.
     pub values: Vec<&'static str>,
     pub minimum: Option<f64>,
     pub maximum: Option<f64>,
-    /// What counts when it is absent; `None`: the summary says.
+    /// Default when it is absent; `None`: the summary says.
     pub default: Option<Value>,
     pub summary: &'static str,
 }
 
-/// What a node is, before its config has been read.
+/// Sort of a node, before its config has been read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sort {
     Upload,
@@ -56,7 +56,7 @@ pub(super) enum Sort {
     Operation(&'static Row),
 }
 
-/// What a node may name; renditions of a user's own are for the API.
+/// Profiles that a node may name; renditions of a user's own are for the API.
 pub(super) const PROFILES: &[&str] = Profile::NAMES.split_at(4).0;
 
 const OWN: &[Sort] = &[

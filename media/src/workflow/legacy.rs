@@ -1,10 +1,10 @@
-//! Conditions as older definitions write them: one word each. They are read as the new form that they stand for.
+//! Conditions in older definitions: one word each. They are read as the new form that they mean.
 
 use serde_json::{Value, json};
 
 use super::condition::{is_spelled, letters};
 
-/// A word and what it stands for.
+/// A word and its meaning.
 pub struct Word {
     pub name: &'static str,
     pub field: &'static str,
@@ -45,8 +45,8 @@ pub const WORDS: &[Word] = &[
     },
 ];
 
-/// The condition that a word stands for; `None` for an unknown one. A media type stands for itself, and `image/` or
-/// `image/*` for all that begin so.
+/// Returns the condition that a word means; `None` for an unknown one. A media type means itself, and `image/` or
+/// `image/*` all that begin so.
 pub fn condition(word: &str) -> Option<Value> {
     let word = word.trim();
     if let Some((class, kind)) = word.split_once('/') {

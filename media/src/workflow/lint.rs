@@ -1,4 +1,4 @@
-//! What a definition can be saved with, and probably should not.
+//! Warnings about a definition that can be saved, and probably should not.
 
 use std::collections::HashSet;
 
@@ -76,7 +76,7 @@ fn warn_of_branch(node: &Node, definition: &Definition, problems: &mut Problems)
     }
 }
 
-/// Where the result goes.
+/// Warns about the delivery of the result.
 fn warn_of_delivery(definition: &Definition, problems: &mut Problems) {
     let has = |is_kind: fn(&Kind) -> bool| definition.nodes.iter().any(|node| is_kind(&node.kind));
     let posts = has(|kind| matches!(kind, Kind::Webhook { .. }));

@@ -1,4 +1,4 @@
-//! What a workflow is (decisions.md §8): its definition, checks of it, conditions, and the path a file takes through it.
+//! Workflows: their definition, checks of it, conditions, and the path a file takes through it.
 //!
 //! [`check`] reads the JSON that a user wrote into a [`Definition`], or says in [`Problem`]s what to change; everything
 //! else of this module works on checked definitions. Reading is bounded before it recurses: nodes, edges, conditions,

@@ -31,7 +31,7 @@ pub struct Outline<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Reads the node at `index`. Its words stand in `data`, or beside the id.
+    /// Reads the node at `index`. Its fields are in `data`, or beside the id.
     pub fn read(index: usize, value: &'a Value, problems: &mut Problems) -> Option<Self> {
         let Some(object) = value.as_object() else {
             problems.push(Place::definition().problem(
@@ -82,8 +82,8 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// What the node does, for all kinds but the branch, whose condition may stand elsewhere. `default` is the pattern
-    /// of the definition.
+    /// Reads the action of the node, for all kinds but the branch, whose condition may be elsewhere. `default` is the
+    /// pattern of the definition.
     pub fn kind(&self, default: Option<&Pattern>, problems: &mut Problems) -> Option<Kind> {
         match self.sort? {
             Sort::Upload => Some(Kind::Upload),
@@ -185,7 +185,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Names what stands in the config and is not read.
+    /// Names the fields of the config that are not read.
     pub fn warn_of_unused(&self, problems: &mut Problems) {
         const NAMED: usize = 5;
         let (Some(sort), Some(config)) = (self.sort, self.config) else {
@@ -233,7 +233,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Why a node can never do what it says, whatever the file.
+/// Returns why a node can never work, whatever the file.
 fn unavailable(operation: &Operation) -> Option<String> {
     let Operation::Convert(convert) = operation else {
         return None;

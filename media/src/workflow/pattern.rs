@@ -22,7 +22,7 @@ enum Part {
     Placeholder(Placeholder),
 }
 
-/// What a name can be made of.
+/// Placeholders of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
     Original,
@@ -60,16 +60,16 @@ impl Placeholder {
     }
 }
 
-/// What the placeholders stand for.
+/// Values of the placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// The name of the run's input without its extension.
     pub original_stem: &'a str,
-    /// Of the buffer, lower case without a dot; empty when it has none.
+    /// Extension of the buffer, lower case without a dot; empty when it has none.
     pub extension: &'a str,
     /// The day on which the run was created, in UTC: `2026-11-21`.
     pub date: &'a str,
-    /// Of the buffer, in pixels; `0` stands for an unknown one.
+    /// Width of the buffer in pixels; written as `0` when unknown.
     pub width: Option<u32>,
     pub height: Option<u32>,
     /// The run's number in its workflow, from 1.
@@ -77,7 +77,7 @@ pub struct Names<'a> {
 }
 
 impl Pattern {
-    /// Reads a pattern; the error names the field `pattern` and what may stand in one.
+    /// Parses a pattern; the error names the field `pattern` and the allowed placeholders.
     pub fn parse(text: &str) -> Result<Self, FieldError> {
         let refused = |message: String| FieldError::new("pattern", message);
         let length = text.chars().count();
@@ -131,7 +131,7 @@ impl Pattern {
         name
     }
 
-    /// Whether it asks for the width or height of the buffer.
+    /// Returns whether it uses the width or height of the buffer.
     pub fn needs_dimensions(&self) -> bool {
         self.parts.iter().any(|part| {
             matches!(

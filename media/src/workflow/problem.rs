@@ -1,11 +1,11 @@
-//! What is wrong with a definition, in words that say what to change.
+//! Problems of a definition, in words that say what to change.
 
 use serde::{Serialize, Serializer};
 
 use super::MAX_ID_CHARS;
 use crate::operation::shorten;
 
-/// Whether a definition can be saved in spite of it.
+/// Severity of a problem: whether a definition can be saved in spite of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -15,7 +15,7 @@ pub enum Severity {
     Warning,
 }
 
-/// One finding about a definition.
+/// A finding about a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
@@ -31,7 +31,7 @@ pub struct Problem {
 
 macro_rules! codes {
     ($($(#[doc = $meaning:literal])* $variant:ident = $word:literal, $severity:ident;)+) => {
-        /// What a problem is, for programs; `docs/reference/workflows.md` lists them all.
+        /// Kind of a problem, for programs; `docs/reference/workflows.md` lists them all.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code {
             $($(#[doc = $meaning])* $variant,)+
@@ -110,7 +110,7 @@ codes! {
     NoDelivery = "no_delivery", Warning;
     /// `webhookUrl` is given and no webhook node posts to it.
     UnusedWebhookUrl = "unused_webhook_url", Warning;
-    /// A webhook node has no address: only subscribers of `workflow.completed` hear of the run.
+    /// A webhook node has no address: only subscribers of `workflow.completed` are notified of the run.
     WebhookWithoutUrl = "webhook_without_url", Warning;
     /// An edge that does not leave a branch is labelled true or false, which counts as default.
     IgnoredLabel = "ignored_label", Warning;
@@ -140,7 +140,7 @@ impl Problem {
     }
 }
 
-/// What a problem is about, and how messages name it.
+/// Subject of a problem, and its name in messages.
 pub(super) struct Place {
     /// `None`: the definition as a whole.
     node_id: Option<String>,

@@ -66,7 +66,7 @@ impl Template {
     }
 }
 
-/// The definition that a short form stands for. The format's name is checked with the definition, as any node's.
+/// Generates the definition of a short form. The format's name is checked with the definition, as any node's.
 pub fn generate(short: &Short) -> Result<Value, Problem> {
     let template = template(short)?;
     let quality = short.compression_mode.as_ref().map(quality).transpose()?;
@@ -101,7 +101,7 @@ pub fn generate(short: &Short) -> Result<Value, Problem> {
     Ok(json!({"nodes": nodes, "edges": edges}))
 }
 
-/// How hard the words compress, as the encoder's quality.
+/// Qualities of the compression words.
 const BALANCED: u8 = 82;
 const HIGH: u8 = 70;
 const ULTRA: u8 = 55;

@@ -13,7 +13,7 @@ const MAX_PATH_BYTES: u64 = u16::MAX as u64;
 pub struct Folder(u32);
 
 impl Folder {
-    /// What the archive is of; it has no entry of its own.
+    /// The archived folder itself; it has no entry of its own.
     pub const ROOT: Self = Self(0);
 
     fn index(self) -> usize {
@@ -21,11 +21,11 @@ impl Folder {
     }
 }
 
-/// What is known of a file's bytes.
+/// Facts of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     pub size: u64,
-    /// As ZIP has it (ISO 3309).
+    /// CRC-32 as in ZIP (ISO 3309).
     pub crc32: u32,
 }
 
@@ -33,9 +33,9 @@ pub struct Contents {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolderRecord {
     pub parent: u32,
-    /// Where its name ends in the text of all names; it begins where the one before ends.
+    /// End of its name in the text of all names; it begins where the one before ends.
     pub name_end: u32,
-    /// Of the whole path, with the slash at its end.
+    /// Length of the whole path, with the slash at its end.
     pub path_len: u32,
     /// Seconds since 1970.
     pub modified: u32,
@@ -131,7 +131,7 @@ impl Builder {
         Ok(number)
     }
 
-    /// What the list takes so far, without what is only needed until it is finished.
+    /// Returns the memory of the list so far, without what is only needed until it is finished.
     pub fn bytes(&self) -> usize {
         size_of_val(self.folders.as_slice()) + size_of_val(self.files.as_slice()) + self.names.len()
     }
@@ -195,7 +195,7 @@ fn too_large(reason: String) -> Error {
     Error::unsupported("archive", reason)
 }
 
-/// As far as 32 bits hold them, from 1970 to 2106.
+/// Clamps to the range of 32 bits, from 1970 to 2106.
 fn seconds(ms: i64) -> u32 {
     u32::try_from(ms.max(0) / 1000).unwrap_or(u32::MAX)
 }

@@ -8,21 +8,21 @@ use super::{
 /// Headers are given out in pieces of about this many bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What comes next in an archive.
+/// Next piece of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Headers.
     Bytes(Vec<u8>),
     /// A part of a file, not empty.
     Contents {
-        /// As [`super::Builder::file`] gave it.
+        /// Number that [`super::Builder::file`] gave it.
         file: u32,
         offset: u64,
         len: u64,
     },
 }
 
-/// Where a reader of a [`Layout`] is. It belongs to the layout that made it.
+/// Position of a reader of a [`Layout`]. It belongs to the layout that made it.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     at: u64,
@@ -44,7 +44,7 @@ impl Cursor {
         }
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub fn left(&self) -> u64 {
         self.end - self.at
     }
@@ -101,7 +101,7 @@ impl Cursor {
             .then(|| (file, ends.min(self.end) - self.at))
     }
 
-    /// Where the contents of the entry lie that the reader is in.
+    /// Returns the place of the contents of the current entry.
     fn contents_range(&self, layout: &Layout) -> (u64, u64) {
         let starts = self.place.local + layout.local_len(self.place.entry);
         (starts, starts + layout.entry(self.place.entry).size)
@@ -123,7 +123,7 @@ impl Cursor {
         piece
     }
 
-    /// Records of the directory, and what stands at its end.
+    /// Returns records of the directory, and its end records.
     fn records(&mut self, layout: &Layout) -> Vec<u8> {
         let directory = layout.directory();
         let mut out = Vec::new();
@@ -147,7 +147,7 @@ impl Cursor {
         out
     }
 
-    /// Gives out of a record that starts at an offset what lies in the range.
+    /// Appends the part of a record at an offset that is in the range.
     fn take(&mut self, out: &mut Vec<u8>, record: &[u8], starts: u64) {
         let from = (self.at - starts) as usize;
         let to = ((self.end - starts) as usize).min(record.len());

@@ -33,7 +33,7 @@ const END_BYTES: u64 = 22;
 const END_64_BYTES: u64 = 56;
 const LOCATOR_64_BYTES: u64 = 20;
 
-/// What headers say of an entry beside its path.
+/// Header fields of an entry beside its path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub size: u64,
@@ -124,7 +124,7 @@ pub(super) fn write_central(out: &mut Vec<u8>, entry: &Entry, path: &[u8], offse
     fill_in_length(out, extra_at, extra_from);
 }
 
-/// Where the central directory lies.
+/// Place of the central directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Directory {
     pub entries: u64,
@@ -137,7 +137,7 @@ impl Directory {
         self.entries >= u64::from(u16::MAX) || is_large(self.at) || is_large(self.len)
     }
 
-    /// Of what follows it.
+    /// Returns the length of the records behind it.
     pub(super) fn end_len(&self) -> u64 {
         match self.is_large() {
             true => END_64_BYTES + LOCATOR_64_BYTES + END_BYTES,
@@ -217,7 +217,7 @@ fn version(is_large: bool) -> u16 {
     if is_large { VERSION_64 } else { VERSION }
 }
 
-/// The value, or the one that says that the true one stands in a ZIP64 field.
+/// Returns the value, or the mark that the true one is in a ZIP64 field.
 fn clamped(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

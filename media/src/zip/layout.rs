@@ -1,4 +1,4 @@
-//! What stands where in an archive.
+//! Offsets of everything in an archive.
 //!
 //! ```text
 //! 0                                                       directory.at                        len
@@ -26,13 +26,13 @@ pub struct Layout {
     directory: Directory,
 }
 
-/// An entry, and where it stands.
+/// An entry, and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryOffset {
     pub entry: u32,
-    /// Of its local header, from the archive's beginning.
+    /// Offset of its local header, from the archive's beginning.
     pub local: u64,
-    /// Of its record in the directory, from the archive's beginning.
+    /// Offset of its record in the directory, from the archive's beginning.
     pub central: u64,
 }
 
@@ -83,7 +83,7 @@ impl Layout {
         self.directory.at + self.directory.len + self.directory.end_len()
     }
 
-    /// Whether nothing is in it; an archive of nothing has a length, too.
+    /// Returns whether it has no entries; an archive of nothing has a length, too.
     pub fn is_empty(&self) -> bool {
         self.entries() == 0
     }
@@ -92,7 +92,7 @@ impl Layout {
         self.files.len() as u32
     }
 
-    /// Of the file of that number.
+    /// Returns the size of the file of that number.
     pub fn size(&self, file: u32) -> u64 {
         self.files[file as usize].size
     }
@@ -106,7 +106,7 @@ impl Layout {
         self.directory
     }
 
-    /// Of folders and files; folders come first.
+    /// Returns the number of folders and files; folders come first.
     pub(super) fn entries(&self) -> u32 {
         (self.folders.len() - 1 + self.files.len()) as u32
     }
@@ -201,7 +201,7 @@ impl Layout {
         path
     }
 
-    /// The folder and those in which it lies, outermost first, without the root.
+    /// Returns the folder and its ancestors, outermost first, without the root.
     fn lineage(&self, folder: u32) -> Vec<usize> {
         let mut lineage = Vec::new();
         let mut folder = folder as usize;

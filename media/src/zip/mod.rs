@@ -1,10 +1,10 @@
 //! Archives whose every byte is known before any file is read: ZIP, stored, with ZIP64 where it is needed (PKWARE
 //! APPNOTE 6.3.10).
 //!
-//! Sizes and check sums of stored files are known, so that an archive of them is a matter of arithmetic: its length, and
-//! which bytes stand at any offset. [`Builder`] takes names as users gave them and makes paths of them that every system
-//! can extract side by side; [`Layout`] is what came of it, a few dozen bytes for each entry; [`Cursor`] goes through a
-//! range of it. Headers are written when they are asked for, and never kept.
+//! Sizes and check sums of stored files are known, so that an archive of them is a matter of arithmetic: its length,
+//! and the bytes at any offset. [`Builder`] takes names as users gave them and makes paths of them that every system
+//! can extract side by side; [`Layout`] is the result, a few dozen bytes for each entry; [`Cursor`] goes through a
+//! range of it. Headers are written on request, and never kept.
 
 mod builder;
 mod cursor;

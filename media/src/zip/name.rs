@@ -1,4 +1,4 @@
-//! Names that can be extracted anywhere, and told apart there.
+//! Names that can be extracted anywhere, and stay distinct there.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -13,8 +13,9 @@ const MAX_SUFFIX_BYTES: usize = " (4294967295)".len();
 /// Stands for what cannot be in a name.
 const SUBSTITUTE: char = '_';
 
-/// One component of a path, in NFC, that means the same on Linux, macOS and Windows: no separators, nothing that Windows
-/// reserves (the device names included) or strips, no control characters and no marks of writing direction, 1 to 255 bytes.
+/// Returns a component of a path, in NFC, that means the same on Linux, macOS and Windows: no separators, nothing that
+/// Windows reserves (the device names included) or strips, no control characters and no marks of writing direction, 1
+/// to 255 bytes.
 pub(super) fn safe(given: &str) -> String {
     let visible = given.nfc().filter(|&c| !turns_direction(c));
     let mut name: String = visible
@@ -39,23 +40,24 @@ pub(super) fn safe(given: &str) -> String {
     name
 }
 
-/// The name with ` (2)` or another number before its extension, at most 255 bytes. A long name is cut where any number has room,
-/// so that one name's numbers all stand behind the same stem.
+/// Returns the name with ` (2)` or another number before its extension, at most 255 bytes. A long name is cut where any
+/// number has room, so that one name's numbers all follow the same stem.
 pub(super) fn numbered(name: &str, number: u32, is_folder: bool) -> String {
     let (stem, extension) = if is_folder { (name, "") } else { split(name) };
     let end = stem.floor_char_boundary(MAX_BYTES - MAX_SUFFIX_BYTES - extension.len());
     format!("{} ({number}){extension}", &stem[..end])
 }
 
-/// What names share that become alike with a number, whichever it is: they are counted together. Counted each for itself, they
-/// would try one another's numbers again and again. Numbered names that are alike come from at most two keys, as their number
-/// stands at their end or before an extension, so that what is tried in all is in proportion to the names.
+/// Returns a key that names share which become equal with a number, whichever it is: they are counted together. Counted
+/// each for itself, they would try one another's numbers again and again. Numbered names that are equal come from at
+/// most two keys, as their number is at their end or before an extension, so that the number of attempts is in
+/// proportion to the names.
 pub(super) fn counter_key(parent: u32, name: &str, is_folder: bool) -> u64 {
     folded(parent, &numbered(name, 0, is_folder))
 }
 
-/// A number that names share when some file system takes them for one: by case, by normalisation. Equal in every run of one
-/// build; unlike names that share it are told apart needlessly, and no harm is done.
+/// Returns a number that names share when some file system takes them for one: by case, by normalisation. Equal in
+/// every run of one build; unlike names that share it are numbered needlessly, which does no harm.
 pub(super) fn folded(parent: u32, name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     parent.hash(&mut hasher);
@@ -75,7 +77,8 @@ fn split(name: &str) -> (&str, &str) {
     }
 }
 
-/// What Windows does not have in names (`:` begins a stream beside the file there), line and paragraph separators.
+/// Returns whether Windows forbids it in names (`:` begins a stream beside the file there), or it separates lines and
+/// paragraphs.
 fn is_reserved(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -193,7 +193,7 @@ fn names_that_fold_alike_share_their_numbers_however_long_they_are() {
         let mut builder = Builder::default();
         let none = Contents { size: 0, crc32: 0 };
         for number in 0..NAMES {
-            // The number's bits stand at the name's beginning or in its midst, in letters that fold alike.
+            // The number's bits are at the name's beginning or in its middle, in letters that fold alike.
             let first = if number % 2 == 0 { 0 } else { 40 };
             let letters = (0..(bytes - extension.len()) / plain.len()).map(|place| {
                 let bit = place.checked_sub(first).filter(|bit| *bit < 17);

@@ -1,4 +1,4 @@
-//! What of GStreamer stays usable: an element that is not named here does not exist for this process.
+//! Allow list of GStreamer: an element that is not named here does not exist for this process.
 //!
 //! Demuxers and decoders are chosen by what the bytes look like, so a playlist with a video's name would find elements that
 //! fetch what it says. None of those is here: nothing that opens a path, a socket or a device, nothing that reads lists
@@ -9,7 +9,7 @@ use gstreamer as gst;
 
 use super::{scaler, source};
 
-/// What graphs are made of.
+/// Elements that connect graphs.
 const PLUMBING: &[&str] = &[
     "appsink",
     "appsrc",
@@ -34,7 +34,7 @@ const PLUMBING: &[&str] = &[
     source::FACTORY,
 ];
 
-/// What works on video and audio.
+/// Elements that process video and audio.
 const FILTERS: &[&str] = &[
     "audioamplify",
     "audioconvert",
@@ -64,7 +64,7 @@ const FILTERS: &[&str] = &[
     scaler::FACTORY,
 ];
 
-/// What takes containers apart, and tags before and behind streams.
+/// Demultiplexers, and readers of tags before and behind streams.
 const DEMUXERS: &[&str] = &[
     "aiffparse",
     "apedemux",
@@ -83,7 +83,7 @@ const DEMUXERS: &[&str] = &[
     "wavparse",
 ];
 
-/// What finds frames and blocks of audio in a stream.
+/// Parsers of frames and blocks of audio.
 const PARSERS: &[&str] = &[
     "aacparse",
     "ac3parse",
@@ -210,7 +210,7 @@ const MUXERS: &[&str] = &[
     "id3v2mux",
 ];
 
-/// What every machine must have for the work that Sluice offers; the rest of the lists is for rarer inputs.
+/// Elements that every machine must have for the work that Sluice offers; the rest of the lists is for rarer inputs.
 const NEEDED: &[&str] = &[
     "audioconvert",
     "audioresample",
@@ -290,7 +290,7 @@ pub(super) fn enforce() {
     }
 }
 
-/// Which of the needed elements this machine lacks.
+/// Returns the needed elements that this machine lacks.
 pub(super) fn missing() -> Vec<&'static str> {
     let is_missing = |name: &&'static str| gst::ElementFactory::find(name).is_none();
     NEEDED.iter().copied().filter(is_missing).collect()

@@ -71,13 +71,13 @@ fn step_ms(format: Format) -> f64 {
     }
 }
 
-/// How frames are made smaller while they are decoded, and what is left to do then.
+/// Reduction of frames while they are decoded, and the remaining scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Reduction {
     /// While they are decoded.
     size: (u32, u32),
     resize: Option<Resize>,
-    /// Of the result.
+    /// Size of the result.
     last: (u32, u32),
 }
 

@@ -3,13 +3,13 @@
 /// Bytes of the longest header.
 pub(super) const HEADER_BYTES: usize = 16;
 
-/// What a box begins with.
+/// Header of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: [u8; 4],
-    /// Of the header itself.
+    /// Size of the header itself.
     pub(super) bytes: u64,
-    /// Of the whole box; `None`: as far as what holds it.
+    /// Size of the whole box; `None`: to the end of its parent.
     pub(super) size: Option<u64>,
 }
 

@@ -33,10 +33,10 @@ pub(super) fn error_on(pipeline: &gst::Pipeline) -> Option<Failure> {
 
 /// Takes the errors off the bus that a flushing seek, just done, has caused.
 ///
-/// A flush reaches sinks before the threads that push to them: what is on its way to a sink that flushes already, the caps
-/// of the first buffer above all, is refused, and the thread stops with an error, `not-negotiated`, before it hears of the
-/// flush itself, which starts it again. It has posted that when the seek returns, since a flush waits for the threads it
-/// stops. Errors of elements themselves stay.
+/// A flush reaches sinks before the threads that push to them: a sink that flushes already refuses what is on its way,
+/// the caps of the first buffer above all, and the thread stops with an error, `not-negotiated`, before it receives the
+/// flush itself, which starts it again. It has posted that when the seek returns, since a flush waits for the threads
+/// it stops. Errors of elements themselves stay.
 pub(super) fn forget_interrupted(pipeline: &gst::Pipeline) {
     let bus = bus(pipeline);
     let errors: Vec<_> =
@@ -46,7 +46,7 @@ pub(super) fn forget_interrupted(pipeline: &gst::Pipeline) {
     }
 }
 
-/// Whether a thread says that it could push no further, not why.
+/// Returns whether a thread reports that it could push no further, not why.
 fn is_stopped_flow(message: &gst::MessageRef) -> bool {
     match message.view() {
         gst::MessageView::Error(error) => error
@@ -60,7 +60,7 @@ fn bus(pipeline: &gst::Pipeline) -> gst::Bus {
     pipeline.bus().expect("every pipeline has a bus")
 }
 
-/// What an error means for the user. Its own words stay out: they name files and elements.
+/// Maps an error to a failure for the user. Its own words are left out: they name files and elements.
 pub(super) fn failure(error: &gst::glib::Error) -> Failure {
     if let Some(resource) = error.kind::<gst::ResourceError>() {
         return match resource {

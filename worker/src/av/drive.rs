@@ -1,6 +1,6 @@
 //! Running a graph to its end: progress, errors in our own words, frames one by one.
 //!
-//! A report is made only when the position moved, so that anyone who watches for silence sees a graph that stands still.
+//! A report is made only when the position moved, so that a watchdog for silence sees a graph that does not move.
 
 use std::{
     ops::ControlFlow,
@@ -21,11 +21,11 @@ use super::{
     graph::{BranchKind, Graph},
 };
 
-/// How often bus and position are looked at.
+/// Interval at which bus and position are read.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(50);
 /// Between two reports.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
-/// What is left for the end of encoders and multiplexers.
+/// Largest progress before the end of encoders and multiplexers.
 const MOST_BEFORE_END: f32 = 0.99;
 
 /// Plays a graph until everything has ended. `span_s`: how long the result is, in seconds; 0: unknown.
@@ -59,12 +59,12 @@ pub fn pull_frames(
     }
 }
 
-/// How far a graph's branches have come.
+/// Progress of a graph's branches.
 #[derive(Debug)]
 struct Position(Arc<AtomicU64>);
 
 impl Position {
-    /// That of the frames, else of the audio.
+    /// Returns that of the frames, else of the audio.
     fn of(graph: &Graph) -> Self {
         let reached = Arc::new(AtomicU64::new(0));
         let branch = graph
@@ -91,7 +91,7 @@ pub(super) fn note_ends(pad: &gst::Pad, latest: Arc<AtomicU64>) {
     });
 }
 
-/// Where a buffer ends on the running time, which begins with 0 where the graph begins.
+/// Returns the end of a buffer on the running time, which begins with 0 where the graph begins.
 fn running_end(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime> {
     let segment = pad.sticky_event::<gst::event::Segment>(0)?;
     let segment = segment.segment().downcast_ref::<gst::ClockTime>()?.clone();
@@ -99,7 +99,7 @@ fn running_end(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime
     segment.to_running_time(segment.stop().map_or(end, |stop| end.min(stop)))
 }
 
-/// When to tell of a position.
+/// Decides when to report a position.
 #[derive(Debug)]
 struct ProgressReporter {
     span_s: f64,

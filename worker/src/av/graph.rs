@@ -1,4 +1,4 @@
-//! One input, taken apart: a pipeline whose branches give decoded video and audio, or both as they are coded.
+//! Demultiplexing of an input: a pipeline whose branches give decoded video and audio, or both as they are coded.
 //!
 //! ```text
 //! source → decodebin ┬→ queue → branch Video (held) … what the task links to it
@@ -28,7 +28,7 @@ use super::{
 /// Times are taken for no longer than this, so that sums of what files say have room: 30 years.
 const LONGEST_S: f64 = 1e9;
 
-/// Which branches a task wants; one that the facts do not name is left out.
+/// Branches that a task wants; one that the facts do not name is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     pub video: bool,
@@ -41,7 +41,7 @@ pub enum BranchKind {
     Audio,
 }
 
-/// Where one track comes out.
+/// Output of a track.
 #[derive(Debug)]
 pub struct Branch {
     pub pad: gst::Pad,
@@ -49,12 +49,12 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// What comes out of it, as its first buffer says.
+    /// Returns the caps of its first buffer.
     pub fn caps(&self) -> Option<gst::Caps> {
         self.pad.current_caps()
     }
 
-    /// Drops what lies before this place on its stream's timeline, from where running time then counts.
+    /// Drops everything before this place on its stream's timeline, from where running time then counts.
     fn begin_at(&self, place: gst::ClockTime) {
         let Some(segment) = self.pad.sticky_event::<gst::event::Segment>(0) else {
             return;
@@ -98,7 +98,7 @@ impl Branch {
         });
     }
 
-    /// Where its stream begins on the clip's timeline.
+    /// Returns the begin of its stream on the clip's timeline.
     fn beginning(&self) -> Option<gst::ClockTime> {
         let segment = self.pad.sticky_event::<gst::event::Segment>(0)?;
         segment.segment().downcast_ref::<gst::ClockTime>()?.time()
@@ -128,7 +128,7 @@ fn ended(event: &gst::EventRef, place: gst::ClockTime) -> Option<(gst::Event, gs
 pub struct Graph {
     pub pipeline: gst::Pipeline,
     branches: Vec<Branch>,
-    /// Where the clip begins on its own timeline, in seconds: transport streams do not begin at 0.
+    /// Begin of the clip on its own timeline, in seconds: transport streams do not begin at 0.
     origin_s: f64,
     blocks: Mutex<Vec<(gst::Pad, gst::PadProbeId)>>,
 }
@@ -231,7 +231,7 @@ impl Graph {
         }
     }
 
-    /// Where the clip begins on the timeline of its buffers' presentation times, in seconds.
+    /// Returns the begin of the clip on the timeline of its buffers' presentation times, in seconds.
     pub fn origin_s(&self) -> f64 {
         self.origin_s
     }

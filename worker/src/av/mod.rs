@@ -37,8 +37,8 @@ use source::Input;
 
 pub use start::{REGISTRY_VARIABLE, missing, start};
 
-/// Performs a task. `inputs` and `outputs` are seekable files; each output is written from its beginning, but a ladder's,
-/// which is written from its end. `tell` hears how far it is.
+/// Performs a task. `inputs` and `outputs` are seekable files; each output is written from its beginning, but a
+/// ladder's, which is written from its end. `tell` receives the progress.
 pub fn perform(
     task: &AvTask,
     inputs: Vec<OwnedFd>,
@@ -91,7 +91,7 @@ fn internal(message: impl Into<String>) -> Failure {
     Failure::new(FailureCode::Internal, message)
 }
 
-/// What a file can bring about, although its headers promised otherwise; `cause` is a clause about it.
+/// Returns the failure of a file whose content differs from its headers; `cause` is a clause about it.
 fn refused(cause: &str) -> Failure {
     Failure::new(
         FailureCode::Undecodable,

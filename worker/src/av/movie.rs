@@ -30,7 +30,8 @@ pub(super) fn lengthened(input: &Input) -> Option<(Input, f64)> {
     Some((input.patched(header.longer_by(more)?), skipped_s))
 }
 
-/// What a track's edit list leaves out before its first sample that is shown or heard, less what it waits before.
+/// Returns the time that a track's edit list leaves out before its first sample that is shown or heard, less its
+/// initial delay.
 fn skipped_s(input: &Input, track: Span) -> Option<f64> {
     let edits = child(input, child(input, track, b"edts")?, b"elst")?;
     let media = child(input, child(input, track, b"mdia")?, b"mdhd")?;
@@ -49,10 +50,10 @@ fn skipped_s(input: &Input, track: Span) -> Option<f64> {
     Some(start as f64 / f64::from(timescale))
 }
 
-/// Of a movie's or a medium's header.
+/// Duration in a movie's or a medium's header.
 struct Duration {
     timescale: u32,
-    /// Where it stands in the file, and in 4 or 8 bytes.
+    /// Offset in the file, and a size of 4 or 8 bytes.
     at: u64,
     value: u64,
     is_long: bool,
@@ -92,7 +93,7 @@ impl Duration {
     }
 }
 
-/// What a box holds.
+/// Content of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     from: u64,

@@ -1,4 +1,4 @@
-//! How a graph comes to stand: which tracks are taken, until all of them hold their first buffer, at the place asked for.
+//! Opening of a graph: which tracks are taken, until all of them hold their first buffer, at the place asked for.
 
 mod series;
 
@@ -29,7 +29,7 @@ use super::{
 
 /// From the start until all branches have their first buffer, and again after a seek.
 const READY_WITHIN: Duration = Duration::from_secs(45);
-/// How often the bus is looked at meanwhile.
+/// Interval at which the bus is read meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 /// Decoded frames that wait in a branch.
 const WAITING_PICTURES: u32 = 4;
@@ -45,7 +45,7 @@ const LANDS_BEHIND: &str = "MPEG-PS";
 /// Longer groups of frames are not met in it.
 const LONGEST_GROUP_S: f64 = 5.0;
 
-/// How far tracks are taken apart.
+/// Depth to which tracks are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     Parse,
@@ -157,14 +157,14 @@ fn start(
     }
 }
 
-/// What is known while a graph comes to stand. Streaming threads write it, the task's thread reads.
+/// State of a graph that is opened. Streaming threads write it, the task's thread reads.
 #[derive(Debug)]
 struct Opening {
     depth: Depth,
     wanted: Vec<BranchKind>,
-    /// Of a chain: what lets its parts follow one another.
+    /// Set for a chain: joins its parts.
     series: Option<Arc<Series>>,
-    /// Of a parsed graph: where coded tracks wait for one another.
+    /// Set for a parsed graph: coded tracks wait for one another there.
     interleave: Mutex<Option<gst::Element>>,
     tracks: Mutex<Tracks>,
     /// No further track will come.
@@ -173,7 +173,7 @@ struct Opening {
 
 #[derive(Debug, Default)]
 struct Tracks {
-    /// Whether a track, by its stream's id, is taken.
+    /// Kind as which a track, by its stream's id, is taken; `None`: it is not.
     taken: HashMap<String, Option<BranchKind>>,
     held: Vec<HeldBranch>,
 }
@@ -184,7 +184,7 @@ struct HeldBranch {
     pad: gst::Pad,
     kind: BranchKind,
     probe: Option<gst::PadProbeId>,
-    /// It has its first buffer, or its end.
+    /// True once it has its first buffer, or its end.
     is_ready: Arc<AtomicBool>,
 }
 
@@ -251,7 +251,8 @@ impl Opening {
         opener.connect_no_more_pads(move |_| opening.is_complete.store(true, Ordering::Release));
     }
 
-    /// As what a track is taken: the first of each wanted kind, and then always; of a chain, the audio of each part.
+    /// Returns the kind as which a track is taken: the first of each wanted kind, and then always; of a chain, the
+    /// audio of each part.
     fn takes(&self, pad: &gst::Pad, caps: &gst::Caps) -> Option<BranchKind> {
         let kind = kind_of(caps).filter(|kind| self.wanted.contains(kind));
         if self.series.is_some() {
@@ -432,7 +433,7 @@ fn kind_of(caps: &gst::Caps) -> Option<BranchKind> {
     }
 }
 
-/// What a track is known by, from the demultiplexer to the end of its chain.
+/// Returns the id of a track, from the demultiplexer to the end of its chain.
 fn stream_id(pad: &gst::Pad) -> String {
     let inner = pad
         .downcast_ref::<gst::GhostPad>()

@@ -1,4 +1,4 @@
-//! What a clip is, by its container's and its codecs' headers and the first decoded frame.
+//! Facts of a clip, by its container's and its codecs' headers and the first decoded frame.
 //!
 //! The looking is done by GStreamer's discoverer on a thread of its own, because it may hang on broken files: it has a
 //! time-out, a second chance, and is left behind when even the time-out does not come.
@@ -27,12 +27,12 @@ const GIVE_UP: [gst::ClockTime; 2] = [
     gst::ClockTime::from_seconds(2),
     gst::ClockTime::from_seconds(5),
 ];
-/// How much longer it may take before it is left behind.
+/// Time after its deadline until it is abandoned.
 const LEAVE: Duration = Duration::from_secs(3);
-/// What a format is recognised by.
+/// Bytes by which a format is recognised.
 const HEAD_BYTES: usize = 4096;
 
-/// The facts of a clip within the limits. At least one track decodes, as far as a beginning can tell.
+/// Returns the facts of a clip within the limits. At least one track decodes, as far as a beginning can show.
 pub fn probe(input: &Input, limits: &Limits) -> Result<MediaFacts, Failure> {
     if input.is_empty() {
         return Err(Failure::new(FailureCode::Undecodable, "the file is empty"));

@@ -1,4 +1,4 @@
-//! Where results go: descriptors that the service opened, and frames for code of our own.
+//! Sinks of results: descriptors that the service opened, and frames for code of our own.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -10,8 +10,8 @@ use sluice_media::task::{Failure, FailureCode};
 /// Decoded video or audio that wait for our code.
 const WAITING_BUFFERS: u32 = 4;
 
-/// Writes to a seekable file from where its position stands; multiplexers may go back in it. The descriptor must stay
-/// open as long as the element lives.
+/// Writes to a seekable file from its position on; multiplexers may go back in it. The descriptor must stay open as
+/// long as the element lives.
 pub fn to_file(descriptor: &OwnedFd) -> Result<gst::Element, Failure> {
     let sink = make("fdsink")?;
     sink.set_property("fd", descriptor.as_raw_fd());

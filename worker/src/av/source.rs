@@ -1,6 +1,6 @@
-//! Where the bytes of a clip come from: an element that reads a descriptor at any place, and never a path.
+//! Source of a clip's bytes: an element that reads a descriptor at any place, and never a path.
 //!
-//! Reads name their offset (`pread`), so any number of elements may stand on one file. Nothing else in the process opens
+//! Reads name their offset (`pread`), so any number of elements may share one file. Nothing else in the process opens
 //! an input: of all that GStreamer could read from, [`allow`](super::allow) leaves this alone.
 
 use std::{
@@ -21,7 +21,7 @@ use gstreamer_base as gst_base;
 
 /// The element's name among the factories.
 pub const FACTORY: &str = "sluicesrc";
-/// What precedes an input's number.
+/// Scheme before an input's number.
 const SCHEME: &str = "sluice";
 
 /// Files by the number in their URI, for as long as their [`Input`] lives.
@@ -52,7 +52,7 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    /// Puts what lies in it into what was read from an offset on.
+    /// Applies the changes of the patch to bytes that were read from an offset on.
     fn apply(&self, offset: u64, read: &mut [u8]) {
         for (index, byte) in (self.at..).zip(&self.bytes) {
             let place = index.checked_sub(offset);
@@ -65,7 +65,7 @@ impl Patch {
 }
 
 impl Content {
-    /// How many of the bytes wanted from an offset on there are.
+    /// Returns how many of the bytes wanted from an offset on exist.
     fn there(&self, offset: u64, most: usize) -> usize {
         let there = self.length.saturating_sub(offset);
         usize::try_from(there).map_or(most, |there| there.min(most))
@@ -82,7 +82,7 @@ impl Content {
     }
 }
 
-/// One file that a task reads, or its beginning.
+/// A file that a task reads, or its beginning.
 #[derive(Debug)]
 pub struct Input {
     number: u64,
@@ -142,7 +142,7 @@ impl Input {
         source.upcast()
     }
 
-    /// What elements that want a URI are given.
+    /// Returns the URI for elements that want one.
     pub fn uri(&self) -> String {
         format!("{SCHEME}://{}", self.number)
     }

@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipArchive, read::ZipFile};
 /// hundred; what goes beyond repeats itself to fill disks.
 const MAX_RATIO: u64 = 250;
 const FREE_BYTES: u64 = 64 << 20;
-/// What is read of a member's name.
+/// Longest member name that is read.
 const MAX_NAME_BYTES: usize = 1024;
 
 type Zip<'a> = ZipArchive<Cursor<&'a [u8]>>;
@@ -24,7 +24,7 @@ pub fn list(input: &[u8], limits: &Limits) -> Result<Vec<Member>, Failure> {
     let mut members = Vec::new();
     let mut unpacked = 0u64;
     for index in 0..archive.len() {
-        // Raw: what cannot be unpacked is told by its name too.
+        // Raw: a member that cannot be unpacked is named too.
         let file = archive.by_index_raw(index).map_err(damaged)?;
         let Some(filename) = filename(&file) else {
             continue;
@@ -69,7 +69,7 @@ pub fn extract(
     };
     let mut bytes = Vec::new();
     let file = archive.by_index(index).map_err(damaged)?;
-    // One byte more than declared tells a member that lies about its size; the checksum is compared at its end.
+    // One byte more than declared reveals a member with a wrong size; the checksum is compared at its end.
     file.take(size + 1)
         .read_to_end(&mut bytes)
         .map_err(|_| broken(&name))?;
@@ -110,7 +110,7 @@ fn filename<R: Read + ?Sized>(file: &ZipFile<'_, R>) -> Option<String> {
     (is_ours && parts.all(|folder| folder != "__MACOSX")).then(|| name.to_owned())
 }
 
-/// Whether a member may be unpacked at all.
+/// Checks whether a member may be unpacked at all.
 fn check<R: Read + ?Sized>(
     file: &ZipFile<'_, R>,
     name: &str,

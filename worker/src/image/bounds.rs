@@ -33,7 +33,7 @@ pub fn check_output(what: &str, bytes: usize, limits: &Limits) -> Result<(), Fai
     Ok(())
 }
 
-/// What is said of bytes that do not decode.
+/// Failure for bytes that do not decode.
 pub fn undecodable(format: Format) -> Failure {
     Failure::new(
         FailureCode::Undecodable,

@@ -120,7 +120,7 @@ impl Document {
     }
 }
 
-/// Where an image stands, in points from the bottom left.
+/// Place of an image, in points from the bottom left.
 #[derive(Debug, PartialEq)]
 struct Layout {
     page: (f32, f32),

@@ -1,5 +1,5 @@
-//! A few bytes of text that stand in for an image while it loads: BlurHash (<https://blurha.sh>, "Algorithm.md") and
-//! ThumbHash (<https://evanw.github.io/thumbhash/>).
+//! A few bytes of text to show while an image loads: BlurHash (<https://blurha.sh>, "Algorithm.md") and ThumbHash
+//! (<https://evanw.github.io/thumbhash/>).
 //!
 //! Both keep the lowest frequencies of a cosine transform, quantised to a few bits each.
 
@@ -33,7 +33,7 @@ pub fn placeholder(
     Ok((facts, text.into_bytes()))
 }
 
-/// One value per pixel, rows from the top.
+/// A value per pixel, rows from the top.
 struct Channel {
     width: usize,
     height: usize,
@@ -53,7 +53,8 @@ impl Channel {
         }
     }
 
-    /// How much of the cosine with `cx` half waves across and `cy` down is in the image: the mean of their product.
+    /// Returns the share in the image of the cosine with `cx` half waves across and `cy` down: the mean of their
+    /// product.
     fn frequency(&self, cx: usize, cy: usize, phase: f64) -> f64 {
         let wave = |length: usize, half_waves: usize| -> Vec<f64> {
             let step = PI * half_waves as f64 / length as f64;
@@ -159,7 +160,7 @@ fn push_base83(text: &mut String, value: u32, digits: u32) {
     }
 }
 
-/// What is kept of one channel: its mean, and its frequencies as shares of the largest one.
+/// Spectrum of a channel: its mean, and its frequencies as shares of the largest one.
 struct Spectrum {
     mean: f64,
     /// 0 to 1, where ½ is none.
@@ -168,7 +169,7 @@ struct Spectrum {
 }
 
 impl Spectrum {
-    /// Of `nx` × `ny` frequencies those above the diagonal.
+    /// Transforms a channel; of `nx` × `ny` frequencies those above the diagonal.
     fn of(channel: &Channel, nx: usize, ny: usize) -> Self {
         let mut details = Vec::new();
         for cy in 0..ny {
@@ -266,7 +267,7 @@ fn thumb_hash(raster: &Raster) -> Vec<u8> {
     hash
 }
 
-/// How many frequencies of lightness go across and down: `most` along the longer side.
+/// Returns how many frequencies of lightness go across and down: `most` along the longer side.
 fn frequencies(raster: &Raster, most: f64) -> (usize, usize) {
     let longer = f64::from(raster.width.max(raster.height));
     let along = |side: u32| (rounded(most * f64::from(side) / longer) as usize).max(1);
@@ -295,7 +296,7 @@ mod tests {
         }
     }
 
-    /// No frequency of it is nought, so that none lies between two steps.
+    /// Returns pixels without a zero frequency, so that none is between two steps.
     fn wild(x: u32, y: u32) -> [u32; 4] {
         [
             x * x * 7 + y * 13 + x * y * 5,

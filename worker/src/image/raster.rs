@@ -21,10 +21,10 @@ use super::{
 /// Decodes a PNG file.
 pub type DecodePng = fn(&[u8], &Limits) -> Result<Raster, Failure>;
 
-/// Pixels that a byte of a file can stand for: a run of 255 in two bytes is the most that any of these formats has.
+/// Most pixels per byte of a file: a run of 255 in two bytes is the most that any of these formats has.
 const MAX_PIXELS_PER_BYTE: u64 = 128;
 
-/// Whether these decoders read the format.
+/// Returns whether these decoders read the format.
 pub fn reads(format: Format) -> bool {
     matches!(format, Format::Bmp | Format::Ico | Format::Tga)
 }
@@ -128,7 +128,7 @@ fn largest(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         .chunks_exact(ICON_ENTRY)
         .take(count)
         .max_by_key(|entry| {
-            // 0 stands for 256.
+            // 0 means 256.
             let side = |at: usize| u32::from(entry[at].wrapping_sub(1)) + 1;
             let bits = u16::from_le_bytes([entry[6], entry[7]]);
             (side(0) * side(1), bits)

@@ -1,4 +1,4 @@
-//! How many character classes of a regular expression reach beyond ASCII.
+//! Number of character classes of a regular expression that reach beyond ASCII.
 //!
 //! They are what an expression costs to read: comparing without case adds the other case of each of their characters, which
 //! takes milliseconds for a class like `[!-\u{10FFFF}]`, however little is compiled of it in the end.

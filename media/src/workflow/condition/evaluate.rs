@@ -1,4 +1,4 @@
-//! Whether a file meets a condition.
+//! Evaluation of a condition on a file.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::Number;
 use super::{Facts, Field, Group, Logic, Operand, Operator, Rule, field::Property};
 
 impl Group {
-    /// Whether the file meets it; an empty group is met.
+    /// Returns whether the file meets it; an empty group is met.
     pub fn is_met(&self, facts: &Facts) -> bool {
         self.joined(facts) != self.negate
     }
@@ -118,7 +118,7 @@ pub(super) fn operand(field: Field, text: &str) -> String {
     fold(bare)
 }
 
-/// A number of JSON as text, which does not tell 800.0 from 800.
+/// Writes a number of JSON as text, which does not distinguish 800.0 from 800.
 pub(super) fn written(number: &Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() => value.to_string(),

@@ -25,7 +25,7 @@ impl Expression {
         })
     }
 
-    /// One that compiled before, which does so again when it is first asked.
+    /// Returns an expression that compiled before; it is compiled again at its first use.
     pub(super) fn saved(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -42,7 +42,7 @@ impl Expression {
     }
 }
 
-/// Of the same text.
+/// Expressions of the same text are equal.
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

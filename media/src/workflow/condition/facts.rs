@@ -1,4 +1,4 @@
-//! What is known of a file when a condition looks at it.
+//! Facts of a file for conditions.
 
 /// The properties of a file; what is unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Facts {
     pub width: Option<u32>,
     pub height: Option<u32>,
     pub duration_s: Option<f64>,
-    /// How the file came in: `api`, `dashboard`, `folder` …
+    /// Source of the file: `api`, `dashboard`, `folder` …
     pub upload_source: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Facts {
     }
 }
 
-/// What follows the last dot of a name, in lower case; nothing for `photo`, `photo.` and `.profile`.
+/// Returns the text behind the last dot of a name, in lower case; nothing for `photo`, `photo.` and `.profile`.
 fn extension(filename: &str) -> Option<String> {
     let (stem, extension) = filename.rsplit_once('.')?;
     (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())

@@ -18,7 +18,7 @@ pub enum Field {
     UploadSource,
 }
 
-/// What a file has for a field.
+/// Value of a file for a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Property<'a> {
     Text(&'a str),
@@ -75,12 +75,12 @@ impl Field {
         Self::ALL.iter().find(is_called).copied()
     }
 
-    /// Whether it is a number: bytes, pixels or seconds.
+    /// Returns whether it is a number: bytes, pixels or seconds.
     pub fn is_number(self) -> bool {
         matches!(self, Self::SizeBytes) || self.is_dimension()
     }
 
-    /// Whether only an inspection of the file tells it.
+    /// Returns whether only an inspection of the file finds it.
     pub fn is_dimension(self) -> bool {
         matches!(self, Self::Width | Self::Height | Self::Duration)
     }

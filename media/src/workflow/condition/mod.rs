@@ -31,14 +31,14 @@ pub struct Group {
     pub(super) groups: Vec<Group>,
 }
 
-/// How the parts of a group are joined.
+/// Operator that joins the parts of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logic {
     And,
     Or,
 }
 
-/// One condition.
+/// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rule {
     pub field: Field,
@@ -47,10 +47,10 @@ pub(super) struct Rule {
     pub negate: bool,
 }
 
-/// What a condition compares with, made ready once.
+/// Right side of a condition, prepared once.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    /// Of operators that look at one side only.
+    /// For operators without a right side.
     Nothing,
     /// Folded, see [`fold`](evaluate::fold).
     Text(String),
@@ -59,7 +59,7 @@ pub(super) enum Operand {
 }
 
 impl Group {
-    /// What it asks for.
+    /// Returns the fields that it uses.
     pub fn fields(&self) -> BTreeSet<Field> {
         let mut fields: BTreeSet<Field> = self.rules.iter().map(|rule| rule.field).collect();
         for group in &self.groups {
@@ -68,7 +68,7 @@ impl Group {
         fields
     }
 
-    /// Whether it looks at width, height or duration.
+    /// Returns whether it uses width, height or duration.
     pub fn needs_dimensions(&self) -> bool {
         self.fields().into_iter().any(Field::is_dimension)
     }

@@ -1,7 +1,7 @@
 //! Reads what a condition compares with, and makes it ready: text folded, numbers parsed, regular expressions compiled.
 //!
-//! An expression costs memory and time that its length alone does not tell, so each has a bound, and all of a definition
-//! have one together.
+//! The cost of an expression in memory and time does not follow from its length, so each has a bound, and all of a
+//! definition have one together.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ const MAX_LARGE_EXPRESSIONS: usize = 4;
 /// Classes beyond ASCII of all expressions of a definition: each costs up to 8 ms, twice in a large one.
 const MAX_WIDE_CLASSES: usize = 20;
 
-/// What has been compiled for a definition so far.
+/// Compiled operands of a definition so far.
 #[derive(Default)]
 pub struct Operands {
     expressions: usize,
@@ -38,7 +38,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// Of a definition that was found good before.
+    /// Returns the operands of a definition that was found good before.
     pub fn saved() -> Self {
         Self {
             is_saved: true,
@@ -153,7 +153,7 @@ impl Operands {
     }
 }
 
-/// What is compared with, as text.
+/// Reads the right side as text.
 fn read_value(
     operator: Operator,
     value: Option<&Value>,
@@ -184,7 +184,7 @@ fn read_value(
     }
 }
 
-/// A syntax error is told over several lines, with the cause in the last.
+/// Returns the last line of a syntax error, which holds the cause.
 fn last_line(text: &str) -> &str {
     let line = text.trim_end().lines().last().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line)

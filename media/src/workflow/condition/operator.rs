@@ -1,6 +1,6 @@
 //! The operators of conditions, by all the names that are in use for them.
 
-/// How a property is compared.
+/// Comparison of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     Equals,
@@ -21,7 +21,7 @@ pub enum Operator {
     IsNotEmpty,
 }
 
-/// What an operator needs on its right side.
+/// Kind of an operator's right side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Nothing,
@@ -308,7 +308,7 @@ pub(in crate::workflow) fn letters(text: &str) -> String {
         .collect()
 }
 
-/// Whether a name of a table, which is in lower case with underscores, has these letters.
+/// Returns whether a name of a table, which is in lower case with underscores, has these letters.
 pub(in crate::workflow) fn is_spelled(name: &str, letters: &str) -> bool {
     name.bytes()
         .filter(|&byte| byte != b'_' && byte != b'-')

@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// What has been read of a definition's conditions so far.
+/// State of reading a definition's conditions.
 #[derive(Default)]
 pub struct Reading {
     conditions: usize,
     operands: Operands,
 }
 
-/// Where in the definition a group stands.
+/// Place of a group in the definition.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     /// The node it belongs to, or the definition.
@@ -30,14 +30,14 @@ pub struct At<'a> {
     pub path: &'a str,
 }
 
-/// Where problems go.
+/// Receiver of problems.
 pub(super) struct Report<'a> {
     at: At<'a>,
     problems: &'a mut Problems,
 }
 
 impl Reading {
-    /// Of a definition that was found good before.
+    /// Returns the state for a definition that was found good before.
     pub fn saved() -> Self {
         Self {
             operands: Operands::saved(),
@@ -80,7 +80,7 @@ impl Reading {
         }
     }
 
-    /// A condition or a group that stands `depth` levels deep.
+    /// Reads a condition or a group at depth `depth`.
     fn part(
         &mut self,
         value: &Value,

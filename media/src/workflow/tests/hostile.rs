@@ -1,4 +1,4 @@
-//! Whatever comes is judged: no panic, no depth without a bound, no list of problems without an end.
+//! Any input is judged: no panic, no depth without a bound, no list of problems without an end.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -145,7 +145,7 @@ fn judged(value: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether a graph of branches is valid, by trying all paths of all lengths.
+/// Returns whether a graph of branches is valid, by trying all paths of all lengths.
 fn is_valid(count: usize, edges: &[(usize, usize, bool)]) -> bool {
     let mut reach = vec![vec![false; count]; count];
     for (at, &(source, target, label)) in edges.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Older forms do what the new forms do that they stand for.
+//! Older forms are equivalent to the new forms that they mean.
 
 use serde_json::{Value, json};
 
 use super::{super::*, chain, check, codes, node, valid, with};
 
-/// What each word means, in the new form.
+/// Returns the meaning of each word, in the new form.
 fn new_form(word: &str) -> Value {
     let (field, operator, value) = match word {
         "images-only" => ("mime", "starts_with", json!("image/")),

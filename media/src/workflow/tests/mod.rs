@@ -1,4 +1,4 @@
-//! What holds for every definition, with a second, naive reading of conditions and graphs to compare with.
+//! Invariants of every definition, with a second, naive reading of conditions and graphs to compare with.
 
 mod checks;
 mod conditions;
@@ -43,7 +43,7 @@ fn gated(gate: Value) -> Value {
     )
 }
 
-/// Whether a file meets a gate that is written so.
+/// Returns whether a file meets a gate that is written so.
 fn meets(gate: &Value, facts: &Facts) -> bool {
     let definition = gated(gate.clone());
     let gate = valid(&definition).gate.expect("a gate was given");

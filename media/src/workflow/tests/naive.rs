@@ -89,7 +89,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         })
 }
 
-/// What a file has, as text; numbers as they are written.
+/// Returns a property of a file as text; numbers as they are written.
 fn property(facts: &Facts, field: &str) -> Option<String> {
     let text = match field {
         "mime" => facts.mime.clone(),

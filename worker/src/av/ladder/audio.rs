@@ -111,9 +111,9 @@ struct AudioSegmentWriter {
     copied: bool,
     /// Frames that are still to be left out.
     priming: u32,
-    /// When a frame is heard that does not say it.
+    /// Time of a frame that has none.
     next_90k: i64,
-    /// Of encoded audio: where it begins, and the frames since.
+    /// Clock of encoded audio: its begin, and the frames since.
     clock: Option<(i64, i64)>,
     rendition_file: Arc<RenditionFile>,
     segmenter: Option<AudioSegmenter>,
@@ -123,7 +123,7 @@ struct AudioSegmentWriter {
 }
 
 impl AudioSegmentWriter {
-    /// When a frame is heard. Frames of the encoder follow one another without a gap; their first one counts.
+    /// Returns the time of a frame. Frames of the encoder follow one another without a gap; their first one counts.
     fn place(&mut self, pts_90k: i64) -> i64 {
         if self.copied {
             return pts_90k;

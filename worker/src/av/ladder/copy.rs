@@ -215,8 +215,8 @@ impl UnitSink for Copier {
     }
 }
 
-/// A frame of a track whose parameter sets all stand in its configuration (`avc1`, ISO/IEC 14496-15 §5.4.2.1): parsers
-/// repeat them before key frames.
+/// Removes parameter sets that are in the track's configuration (`avc1`, ISO/IEC 14496-15 §5.4.2.1): parsers repeat
+/// them before key frames.
 fn without_parameter_sets(video_frame: Bytes, length_size: usize) -> Bytes {
     let units: Vec<&[u8]> = units(&video_frame, length_size).collect();
     let is_set = |unit: &&[u8]| matches!(unit[length_size] & 0x1f, 7 | 8);

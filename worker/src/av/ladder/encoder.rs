@@ -38,7 +38,7 @@ pub(super) fn h264(rung: &LadderVideo, groups: Groups) -> Result<gst::Element, F
     Ok(encoder)
 }
 
-/// What the encoder is to write.
+/// Returns the caps of the encoder's output.
 pub(super) fn h264_caps(rung: &LadderVideo) -> gst::Caps {
     let profile = if rung.width.min(rung.height) <= MAIN_UP_TO_LINES {
         "main"
@@ -59,7 +59,7 @@ pub(super) fn aac(bitrate: u32) -> Result<gst::Element, Failure> {
     Ok(encoder)
 }
 
-/// One more than cores, as the encoder itself likes it.
+/// Returns one more than cores, which suits the encoder.
 fn threads() -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     (cores + 1).min(MOST_THREADS) as u32

@@ -1,8 +1,8 @@
 //! Keeps all renditions in step: one frame for each index of the clock, and a key frame where a group begins.
 //!
-//! Elements that make a rate constant start again with each segment event, of which demultiplexers send more than needed,
-//! and fill it to its end; encoders count frames. So segments are simplified, and groups are told by time before
-//! frames reach the tee.
+//! Elements that make a rate constant start again with each segment event, of which demultiplexers send more than
+//! needed, and fill it to its end; encoders count frames. So segments are simplified, and groups are marked by time
+//! before frames reach the tee.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,8 +13,8 @@ use sluice_media::hls::vod::FrameClock;
 
 use super::unit::ticks;
 
-/// Lets a sink hear of a segment once, and not of its end: up to that, a rate would be kept with video and audio that
-/// no one made.
+/// Passes a segment to a sink once, and not its end: up to that, a rate would be kept with video and audio that do not
+/// exist.
 pub(super) fn simplify_segments(element: &gst::Element) {
     let Some(pad) = element.static_pad("sink") else {
         return;
@@ -54,7 +54,7 @@ fn swallow(info: &mut gst::PadProbeInfo<'_>) -> gst::PadProbeReturn {
     gst::PadProbeReturn::Handled
 }
 
-/// Whether times mean the same in both.
+/// Returns whether times mean the same in both.
 fn same(one: &gst::Segment, other: &gst::Segment) -> bool {
     one.format() == other.format()
         && one.start() == other.start()
@@ -107,7 +107,7 @@ pub(super) fn keep_time(pad: &gst::Pad, clock: FrameClock, group: u32, offset: u
     });
 }
 
-/// On the running time; `None`: it has no time, or lies before the beginning.
+/// Returns the frame's number on the running time; `None`: it has no time, or is before the beginning.
 pub(super) fn index(pad: &gst::Pad, buffer: &gst::BufferRef, clock: FrameClock) -> Option<u64> {
     let event = pad.sticky_event::<gst::event::Segment>(0)?;
     let segment = event.segment().downcast_ref::<gst::ClockTime>()?;

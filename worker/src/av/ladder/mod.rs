@@ -6,9 +6,9 @@
 //!       └► audio ────► stereo ────────────────────────► AAC ► segments ─► last file
 //! ```
 //!
-//! Frames and audio are read by graphs of their own, so that neither waits for how the other lies in the file; within
-//! one, every queue holds a few frames, so that no rendition runs ahead of another. A segment is reported once its
-//! bytes are written. Of several failures the first counts, and it ends the rest.
+//! Frames and audio are read by graphs of their own, so that neither waits for the position of the other in the file;
+//! within one, every queue holds a few frames, so that no rendition runs ahead of another. A segment is reported once
+//! its bytes are written. Of several failures the first counts, and it ends the rest.
 
 mod audio;
 mod copy;

@@ -26,7 +26,7 @@ const LONGER_BY_MS: u64 = 1_000;
 pub(super) struct RenditionFile {
     rendition: u8,
     file: File,
-    /// What the file may have and how long it may last.
+    /// Largest size and longest duration of the file.
     limits: Limits,
     work: LadderTask,
     written: Mutex<Written>,
@@ -35,7 +35,7 @@ pub(super) struct RenditionFile {
 #[derive(Debug, Default)]
 struct Written {
     length: u64,
-    /// Where its last segment ends on the asset's timeline.
+    /// End of its last segment on the asset's timeline.
     end_90k: i64,
 }
 
@@ -122,7 +122,8 @@ impl RenditionFile {
         Ok(())
     }
 
-    /// What a container says of its duration is not believed: a rate is kept up to the last timestamp, wherever it lies.
+    /// Checks the end. A container's declared duration is not trusted: a rate is kept up to the last timestamp,
+    /// wherever it is.
     fn check_end(&self, end_90k: i64) -> Result<(), Failure> {
         let end_ms = end_90k.unsigned_abs() / 90;
         let most_ms = self.limits.max_duration_ms;
@@ -161,7 +162,7 @@ impl RenditionFile {
         self.written().length
     }
 
-    /// Where its last segment ends; 0 before the first of this run.
+    /// Returns the end of its last segment; 0 before the first of this run.
     pub(super) fn end_90k(&self) -> i64 {
         self.written().end_90k
     }

@@ -1,4 +1,4 @@
-//! Whether coded frames can be segments as they are, and where these begin. Pure: it is told of frames one by one.
+//! Fitness of coded frames to be segments as they are, and the segments' begins. Pure: it takes frames one by one.
 
 use sluice_media::hls::vod::SegmentBoundaries;
 
@@ -11,7 +11,7 @@ const LONGEST_PICTURE_90K: i64 = 10 * 90_000;
 /// A segment with more bytes is not kept in memory.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Why a source is encoded after all.
+/// Reason why a source is encoded after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyObstacle {
     /// It does not begin with a key frame, or late.
@@ -26,11 +26,11 @@ pub(super) enum CopyObstacle {
     Jumps,
 }
 
-/// What is known of a source that fits.
+/// Facts of a source that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CopyableSource {
     pub(super) cuts: SegmentBoundaries,
-    /// Where its last frame ends.
+    /// End of its last frame.
     pub(super) end_90k: i64,
     /// The most by which a frame is shown before its turn in the order of decoding.
     pub(super) delay_90k: u32,
@@ -46,7 +46,7 @@ pub(super) struct Scan {
     bytes: u64,
     latest_90k: i64,
     end_90k: i64,
-    /// When the frames of the open group are shown, in decode order.
+    /// Presentation times of the open group, in decode order.
     group: Vec<i64>,
     delay_90k: i64,
 }

@@ -1,4 +1,4 @@
-//! What comes out of an encoder or a parser: one frame's or one frame's bytes, with its time.
+//! Output of an encoder or a parser: the bytes of a frame or an audio frame, with its time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use sluice_media::task::Failure;
 
 use super::{super::refused, work::LadderTask};
 
-/// One coded frame or frame of audio.
+/// A coded frame or frame of audio.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
-    /// When it is shown, on the graph's running time; negative: before its beginning. `None`: not said.
+    /// Presentation time on the graph's running time; negative: before its beginning. `None`: unknown.
     pub(super) pts_90k: Option<i64>,
     /// `None`: not said.
     pub(super) duration_90k: Option<i64>,
@@ -67,7 +67,7 @@ pub(super) fn configuration(caps: &gst::CapsRef) -> Result<Bytes, Failure> {
         .ok_or_else(|| refused("coded media came without its configuration"))
 }
 
-/// Who takes units.
+/// Receiver of units.
 pub(super) trait UnitSink: Send + 'static {
     fn take(&mut self, caps: &gst::CapsRef, unit: Unit) -> Result<(), Failure>;
 }

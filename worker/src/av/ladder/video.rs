@@ -32,14 +32,14 @@ use super::{
 /// Decoded frames that wait for a rendition's encoder.
 const WAITING_PICTURES: u32 = 4;
 
-/// How the frames' renditions come about.
+/// Strategy of the frames' renditions.
 #[derive(Debug)]
 pub(super) enum Plan {
     Copy(copy::Copied),
     Encode(FrameTiming),
 }
 
-/// When frames are shown and where they are cut.
+/// Presentation times of frames, and their cuts.
 #[derive(Clone, Debug)]
 pub(super) struct FrameTiming {
     rate: (u32, u32),
@@ -108,7 +108,7 @@ impl Plan {
     }
 }
 
-/// What is encoded.
+/// Input of the encoders.
 #[derive(Clone, Copy)]
 struct EncoderInput<'s> {
     input: &'s Input,
@@ -161,7 +161,7 @@ fn encode(
     })
 }
 
-/// What is done of the whole when this share of what is behind `start_s` is.
+/// Returns the share of the whole for a share of the part behind `start_s`.
 fn of_whole(share: f32, start_s: f64, whole_s: f64) -> f32 {
     if whole_s <= start_s {
         return share;
@@ -170,7 +170,7 @@ fn of_whole(share: f32, start_s: f64, whole_s: f64) -> f32 {
     before + share * (1.0 - before)
 }
 
-/// From a frame on. The place that is sought lies a quarter of a frame behind its beginning: where timestamps are
+/// Returns a range from a frame on. It begins a quarter of a frame behind the frame's begin: where timestamps are
 /// rounded, the frame before it would else come too.
 fn from(start_90k: i64, clock: FrameClock) -> Option<Range> {
     (start_90k > 0).then(|| Range {

@@ -1,4 +1,4 @@
-//! What the threads of a ladder share: where reports go, and the first failure.
+//! State that the threads of a ladder share: the receiver of reports, and the first failure.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -28,7 +28,7 @@ enum Message {
     Ended,
 }
 
-/// What the task's own thread hears.
+/// Messages to the task's own thread.
 #[derive(Debug)]
 pub(super) struct TaskReports(Receiver<Message>);
 
@@ -71,7 +71,7 @@ impl LadderTask {
     }
 }
 
-/// One thread's share of the work. It ends when this is dropped, also by a panic.
+/// A thread's share of the work. It ends when this is dropped, also by a panic.
 #[derive(Debug)]
 pub(super) struct ThreadShare(LadderTask);
 

@@ -6,8 +6,8 @@
 //!           └ …                            ┘
 //! ```
 //!
-//! The demultiplexer says for each part, in its segment, where it lies on the running time of the whole. Such a file is not
-//! sought in, since a flush would meet pads of another part: of a range, what lies before it is decoded and left out.
+//! The demultiplexer gives for each part, in its segment, its place on the running time of the whole. Such a file is
+//! not sought in, since a flush would meet pads of another part: the part before a range is decoded and left out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +31,7 @@ struct State {
     entry: Option<gst::Pad>,
     linked: u32,
     has_stream: bool,
-    /// Of the part that comes now.
+    /// Segment of the current part.
     segment: Option<gst::FormattedSegment<gst::ClockTime>>,
     /// No further part comes, or none is wanted.
     is_last: bool,
@@ -98,7 +98,7 @@ impl Series {
         Ok(true)
     }
 
-    /// Puts a buffer where it lies in the whole.
+    /// Puts a buffer at its place in the whole.
     fn place(&self, entry: &gst::Pad, buffer: &mut gst::Buffer) -> gst::PadProbeReturn {
         let (base, start) = {
             let state = self.state();

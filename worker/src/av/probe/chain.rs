@@ -9,14 +9,14 @@ use sluice_media::{
 
 use super::super::source::Input;
 
-/// What each page begins with.
+/// Mark at the beginning of each page.
 const CAPTURE: &[u8] = b"OggS";
 /// A page's header without its table of segments, and with the largest.
 const FIXED_BYTES: usize = 27;
 const HEADER_BYTES: usize = FIXED_BYTES + 255;
 /// In the flags: the first page of a stream.
 const BEGINS: u8 = 2;
-/// How far the next page is looked for where none begins; no page is longer.
+/// Distance in which the next page is looked for where none begins; no page is longer.
 const LOST_BYTES: usize = 64 << 10;
 /// Larger files are not looked through.
 const LARGEST: u64 = 2 << 30;
@@ -26,15 +26,15 @@ const MOST_STREAMS: usize = 4_096;
 /// Recordings that follow one another.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// How long the first of them is.
+    /// Length of the first of them.
     pub(super) first_bytes: u64,
     pub(super) parts: u32,
-    /// A stream has the number of one before it, so that it cannot be told where that ends.
+    /// True when a stream has the number of one before it, so that the end of that one is unknown.
     repeats: bool,
 }
 
 impl Chain {
-    /// Tells of the chain where its first part is told of. Fails for one that cannot be read as one audio.
+    /// Adds the chain to the facts of its first part. Fails for one that cannot be read as one audio.
     pub(super) fn describe(&self, facts: &mut MediaFacts) -> Result<(), Failure> {
         if self.repeats {
             return Err(refused("parts have the same serial number"));
@@ -90,7 +90,7 @@ pub(super) fn of(input: &Input, head: &[u8]) -> Result<Option<Chain>, Failure> {
     Ok((chain.parts > 1).then_some(chain))
 }
 
-/// What a page says of itself (RFC 3533 section 6).
+/// Header of a page (RFC 3533 section 6).
 #[derive(Debug, PartialEq, Eq)]
 struct Page {
     begins: bool,

@@ -1,4 +1,4 @@
-//! How large the frames are that a container declares, whether or not anything decodes them.
+//! Size of the frames that a container declares, whether or not anything decodes them.
 //!
 //! Decoders take no more than so many pixels a side, and of a track that says that it has more, GStreamer knows only that
 //! no decoder takes it.

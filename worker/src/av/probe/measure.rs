@@ -1,4 +1,4 @@
-//! How long a clip is when its container does not say, or says what it only guesses: by its last time stamp.
+//! Duration of a clip whose container does not say, or only guesses: by its last time stamp.
 
 use std::{
     sync::{

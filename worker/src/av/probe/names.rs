@@ -21,7 +21,7 @@ const CODECS: &[(&str, &str)] = &[
     ("image/jpeg", "mjpeg"),
     ("image/png", "png"),
     ("audio/x-raw", "pcm"),
-    // What is inside is not told; nearly always it is this.
+    // The content is not declared; nearly always it is this.
     ("audio/x-wav", "pcm"),
     ("audio/x-aiff", "pcm"),
     ("audio/x-au", "pcm"),
@@ -116,7 +116,7 @@ pub(super) fn container(caps: &gst::Caps) -> Option<&'static str> {
     known.map(|(_, container)| *container)
 }
 
-/// Whether these are video or audio, and no wrapping of them.
+/// Returns whether these are video or audio, and no wrapping of them.
 pub(super) fn is_track(caps: &gst::Caps) -> bool {
     let is_of = |kind: &str| {
         caps.structure(0)

@@ -36,7 +36,7 @@ const TECHNICAL: &[&str] = &[
     "video-codec",
 ];
 
-/// Words in names, or in what stands before the `=` of a free comment, that betray a place.
+/// Words in names, or before the `=` of a free comment, that betray a place.
 const PLACES: &[&str] = &["geo", "location", "gps", "latitude", "longitude", "xyz"];
 
 /// The tag lists of a clip, those of the whole before those of its tracks.

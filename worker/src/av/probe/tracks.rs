@@ -1,4 +1,4 @@
-//! What the discoverer found, track by track.
+//! Results of the discoverer, track by track.
 
 use gst::prelude::*;
 use gst_pbutils::{
@@ -13,7 +13,7 @@ use sluice_media::av::{AudioTrack, Colour, SubtitleTrack, VideoTrack};
 
 use super::{names, tags};
 
-/// Tracks of a kind that are told of.
+/// Most tracks of a kind that are described.
 const MOST_TRACKS: usize = 16;
 /// Containers within containers (tags before a stream count as one) that are looked through for a name.
 const MOST_WRAPPINGS: usize = 4;
@@ -152,7 +152,7 @@ fn number(caps: &gst::Caps, field: &str) -> Option<u32> {
         .or_else(|| structure.get::<u32>(field).ok())
 }
 
-/// Of plain samples, by their format's name: `S24LE`.
+/// Returns the depth of plain samples, by their format's name: `S24LE`.
 fn depth(caps: &gst::Caps) -> Option<u32> {
     let format: gst_audio::AudioFormat = text(caps, "format")?.parse().ok()?;
     Some(gst_audio::AudioFormatInfo::from_format(format).depth())

@@ -10,8 +10,8 @@ use super::plane::{PlaneScaler, Rows, RowsMut, SIDE, Sixteen};
 
 /// Bits behind the point of a sum.
 const FRACTION: u32 = 6;
-/// What samples are shifted by: their product with a weight, of which [`WHOLE`](super::weights::WHOLE) is one, has the point in its
-/// place once its lower [`CUT`] bits are gone.
+/// Bits by which samples are shifted: their product with a weight, of which [`WHOLE`](super::weights::WHOLE) is one,
+/// has the point in its place once its lower [`CUT`] bits are gone.
 const SHIFT: u32 = 7;
 const CUT: u32 = 15;
 
@@ -19,7 +19,7 @@ const CUT: u32 = 15;
 pub trait Lanes: Copy {
     fn zero() -> Self;
 
-    /// What samples are multiplied as.
+    /// Returns the samples as factors.
     fn factors(samples: &Sixteen) -> [i16; SIDE];
 
     fn plus(self, factors: &[i16; SIDE], weight: i16) -> Self;
@@ -41,7 +41,7 @@ pub fn scale(scaler: &mut PlaneScaler, source: Rows<'_>, target: RowsMut<'_>) {
     scaler.scale_with::<Portable>(source, target);
 }
 
-/// What is added to a sum before its fraction is cut off.
+/// Value added to a sum before its fraction is cut off.
 const HALF: i16 = 1 << (FRACTION - 1);
 
 /// In plain code.

@@ -39,7 +39,7 @@ mod imp {
 
     #[derive(Default)]
     pub struct PictureScaler {
-        /// One for each plane: luma is larger than chroma.
+        /// A scaler for each plane: luma is larger than chroma.
         scalers: Mutex<[PlaneScaler; 3]>,
     }
 

@@ -1,8 +1,8 @@
 //! Scaling of one plane in strips of sixteen rows, which stay in the processor's nearest memory from the first sample read to
 //! the last one written.
 //!
-//! Rows are filtered first, sixteen samples at once, to a block of sixteen by sixteen. The block is turned, so that one column of
-//! it lies together; then columns are filtered the same way, and the result is turned back:
+//! Rows are filtered first, sixteen samples at once, to a block of sixteen by sixteen. The block is turned, so that
+//! each of its columns is contiguous; then columns are filtered the same way, and the result is turned back:
 //!
 //! ```text
 //! source rows ──down──▶ block ──turn──▶ strip of columns ──across──▶ block ──turn──▶ rows of the result
@@ -13,12 +13,12 @@ use super::{lanes::Lanes, weights::Weights};
 /// Rows of a strip, and samples that are worked on at once.
 pub const SIDE: usize = 16;
 
-/// One row or column of a block.
+/// A row or column of a block.
 pub type Sixteen = [u8; SIDE];
 /// Blocks that lie side by side and are filtered together, so that a weight is loaded once for all.
 const SIDE_BY_SIDE: usize = 4;
 
-/// A plane as it lies in memory: rows begin `stride` samples apart, the last may end with its last sample.
+/// A plane in memory: rows begin `stride` samples apart, the last may end with its last sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'b> {
     pub bytes: &'b [u8],
@@ -27,7 +27,7 @@ pub struct Rows<'b> {
     pub height: u32,
 }
 
-/// Where the scaled plane goes.
+/// Target of the scaled plane.
 #[derive(Debug)]
 pub struct RowsMut<'b> {
     pub bytes: &'b mut [u8],

@@ -1,9 +1,9 @@
-//! How much each sample of a row or column counts for those of the scaled one.
+//! Weights of each sample of a row or column for those of the scaled one.
 //!
 //! The filter is Catmull and Rom's cubic ("A class of local interpolating splines", 1974), which encoders of films are
 //! usually given. Where it makes smaller, it is as wide as what a sample of the result covers, so that nothing is left out.
 
-/// What the weights of one sample add up to; at the edges a single one may be more.
+/// Sum of the weights of one sample; at the edges a single one may be more.
 pub const WHOLE: i32 = 1 << 14;
 /// Samples to either side that count where nothing is made smaller.
 const REACH: f64 = 2.0;
@@ -18,7 +18,7 @@ pub struct Weights {
     weights: Vec<i16>,
 }
 
-/// What makes one sample.
+/// Source samples of one sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Taps<'w> {
     pub start: usize,
@@ -78,7 +78,7 @@ impl Weights {
         (self.from, self.places.len())
     }
 
-    /// Those of one sample of the result; all that they name is inside the source.
+    /// Returns those of one sample of the result; all that they name is inside the source.
     pub fn of(&self, place: usize) -> Taps<'_> {
         let (start, end) = self.places[place];
         let begin = place

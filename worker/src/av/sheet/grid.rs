@@ -1,4 +1,4 @@
-//! Where frames stand on a storyboard: in rows from the top left, without gaps.
+//! Places of frames on a storyboard: in rows from the top left, without gaps.
 
 use sluice_media::{
     av::Sheet,

@@ -6,7 +6,7 @@ use sluice_media::captions::Time;
 
 use super::grid::Grid;
 
-/// One cue for each frame; together they cover the whole clip.
+/// Writes a cue for each frame; together they cover the whole clip.
 pub fn write(grid: &Grid, duration_s: f64, image_name: &str) -> String {
     let mut text = "WEBVTT\n".to_owned();
     let duration_ms = (duration_s * 1_000.0).round() as u64;

@@ -1,4 +1,4 @@
-//! Storyboards: frames at even distances on one image, and the WebVTT map that tells a player where each of them is.
+//! Storyboards: frames at even distances on one image, and the WebVTT map that gives a player the place of each.
 
 mod grid;
 mod map;
@@ -84,7 +84,7 @@ impl StoryboardCanvas {
         })
     }
 
-    /// The time of the next frame, the middle of what it stands for; `None`: all are there.
+    /// Returns the time of the next frame, the middle of its interval; `None`: all are there.
     pub(super) fn next_s(&self) -> Option<f64> {
         let middle = (f64::from(self.next) + 0.5) * self.duration_s / f64::from(self.grid.cells);
         (self.next < self.grid.cells).then_some(middle)

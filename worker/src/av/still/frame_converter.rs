@@ -23,7 +23,7 @@ pub struct FrameConverter {
     lab: Option<ConversionSetup>,
 }
 
-/// What is the same for frames of one form.
+/// State that is the same for frames of one form.
 struct ConversionSetup {
     from: gst_video::VideoInfo,
     to: gst_video::VideoInfo,

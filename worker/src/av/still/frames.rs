@@ -1,4 +1,4 @@
-//! Which frame a clip shows at a time: sought, never decoded from the beginning.
+//! The frame that a clip shows at a time: sought, never decoded from the beginning.
 //!
 //! A frame is shown from its time until that of the next. Where that cannot be trusted to a seek (containers without
 //! durations, places where the decoder lost its way), a search begins a little earlier and looks again; behind the end it
@@ -26,11 +26,11 @@ use super::super::{
 
 /// Times are asked for in milliseconds: what comes within half of one is shown then.
 const TOLERANCE_S: f64 = 0.000_5;
-/// Up to here it is cheaper to go on than to seek.
+/// Distance up to which decoding on is cheaper than a seek.
 const NEAR_S: f64 = 3.0;
-/// How far before the time a search begins, one after the other.
+/// Distances before the time at which a search begins, one after the other.
 const RUN_UPS_S: [f64; 4] = [0.0, 2.0, 10.0, 60.0];
-/// How far before the end a search for the last frame begins, and by what it grows.
+/// Distance before the end at which a search for the last frame begins, and its growth.
 const LAST_RUN_UP_S: f64 = 1.0;
 const LAST_RUN_UP_GROWTH: f64 = 4.0;
 /// Between two reports of a search.
@@ -104,12 +104,12 @@ impl<'a> FrameReader<'a> {
         self.last(at_s, tell)
     }
 
-    /// Whether the last time asked for was that of the last frame.
+    /// Returns whether the last requested time was that of the last frame.
     pub fn is_at_end(&self) -> bool {
         self.has_ended && self.next.is_none()
     }
 
-    /// Whether the clip's last frame, which is known, is shown then.
+    /// Returns whether the clip's last frame, which is known, is shown then.
     fn is_behind(&self, at_s: f64) -> bool {
         let last = self.current.as_ref();
         self.next.is_none() && last.is_some_and(|last| last.at_s <= at_s + TOLERANCE_S)
@@ -178,7 +178,7 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Goes to that time; where the clip allows no seeking, to its beginning. The time where it stands then.
+    /// Seeks to that time; where the clip allows no seeking, to its beginning. Returns the time reached.
     fn go(&mut self, start_s: f64) -> Result<f64, Failure> {
         (self.current, self.next, self.has_ended) = (None, None, false);
         if self.is_fresh && start_s <= 0.0 {
@@ -196,7 +196,7 @@ impl<'a> FrameReader<'a> {
         Ok(0.0)
     }
 
-    /// The next frame that is whole; `None` at the end, or where the clip is too damaged to go on.
+    /// Returns the next frame that is whole; `None` at the end, or where the clip is too corrupt to continue.
     fn pull(&mut self) -> Result<Option<DecodedFrame>, Failure> {
         self.is_fresh = false;
         let origin_s = self.graph.origin_s();
@@ -232,7 +232,7 @@ fn open(input: &Input, facts: &MediaFacts) -> Result<(Graph, gst_app::AppSink), 
     Ok((graph, sink))
 }
 
-/// What the sample shows; `None` when its decoder says that it is damaged, or when it is shown.
+/// Returns the frame of the sample; `None` when its decoder marks it as corrupt, or its time is unknown.
 fn video_frame(sample: gst::Sample, origin_s: f64) -> Option<DecodedFrame> {
     let buffer = sample.buffer()?;
     if buffer.flags().contains(gst::BufferFlags::CORRUPTED) {

@@ -8,7 +8,7 @@ use gstreamer_video as gst_video;
 /// Bytes of a pixel that comes in: alpha, red, green, blue, 16 bits each.
 pub const PIXEL_BYTES: usize = 8;
 
-/// Levels of a sample that are told apart.
+/// Number of levels of a sample.
 const LEVELS: usize = 4096;
 const LEVEL_SHIFT: u32 = 4;
 /// Levels of linear light in the result; dark ones lie close together.
@@ -16,12 +16,12 @@ const LIGHT_LEVELS: usize = 1 << 16;
 
 /// cd/m² of what is shown as white.
 const WHITE_NITS: f32 = 203.0;
-/// What is as bright as this, in white, and brighter becomes white.
+/// Light of this brightness, relative to white, and above becomes white.
 const BRIGHTEST: f32 = 1000.0 / WHITE_NITS;
 /// Up to here, in white, light stays as it is.
 const KNEE: f32 = 0.7;
 
-/// How a form of frames stands for light.
+/// Transfer function from a form of frames to light.
 pub struct TransferFunction {
     /// Light by level, in white.
     decode: Vec<f32>,

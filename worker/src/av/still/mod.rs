@@ -87,7 +87,7 @@ fn cover(
     vips::render(&render, &cover, None, limits)
 }
 
-/// What is said of a track whose frames do not decode.
+/// Failure for a track whose frames do not decode.
 pub(super) fn no_video_frame() -> Failure {
     Failure::new(
         FailureCode::Undecodable,

@@ -50,7 +50,8 @@ pub fn exact_form(audio: &AudioEncoding) -> Option<&'static str> {
     }
 }
 
-/// What brings any audio to any rate and channels. Audio that was never coded is cut by no one before.
+/// Returns the elements that bring any audio to any rate and channels. Audio that was never coded is not cut by a
+/// demultiplexer before.
 fn entry() -> Result<Vec<gst::Element>, Failure> {
     ["audiosegmentclip", "audioconvert", "audioresample"]
         .into_iter()

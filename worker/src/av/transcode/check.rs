@@ -1,4 +1,4 @@
-//! Whether a result is what was asked: as long as its source, with the tracks that were planned, and readable.
+//! Checks of a result: as long as its source, with the tracks that were planned, and readable.
 
 use std::{
     fs::File,
@@ -18,17 +18,17 @@ use crate::{
     serve,
 };
 
-/// What may be missing at the end, in seconds: a block of audio, some frames of a slow clip.
+/// Tolerance at the end, in seconds: a block of audio, some frames of a slow clip.
 const TOLERANCE_S: f64 = 0.1;
 /// The same as a share of the whole.
 const TOLERANCE_SHARE: f64 = 0.01;
-/// What may be missing where the length was no more than an estimate.
+/// Tolerance where the length was no more than an estimate.
 const ESTIMATE_SHARE: f64 = 0.5;
-/// Where the major brand stands (ISO/IEC 14496-12 §4.3), and that of audio alone.
+/// Place of the major brand (ISO/IEC 14496-12 §4.3), and the brand of audio alone.
 const BRAND_AT: u64 = 8;
 const SOUND_BRAND: &[u8; 4] = b"M4A ";
 
-/// What a result has to be.
+/// Expected properties of a result.
 pub struct Expected {
     pub format: Format,
     pub video_frames: bool,
@@ -101,7 +101,7 @@ impl CheckedSource<'_> {
         )))
     }
 
-    /// Whether the length was told by nothing but the bitrate or by clocks that may jump.
+    /// Returns whether the length comes from nothing but the bit rate, or from clocks that may jump.
     fn is_estimate(&self) -> bool {
         matches!(self.facts.format, None | Some(Format::Mp3))
     }
@@ -162,7 +162,7 @@ pub fn result(
     })
 }
 
-/// What a format needs when all is written.
+/// Does what a format needs when all is written.
 fn finish(file: &File, expected: &Expected) -> Result<(), Failure> {
     let format = expected.format;
     if !matches!(format, Format::Mp4 | Format::Mov | Format::M4a) {

@@ -27,7 +27,7 @@ use crate::av::{
 
 /// Bytes of samples that wait for the encoder.
 const WAITING_BYTES: u64 = 1 << 20;
-/// How long the encoder may take for what waits, after the last samples came.
+/// Longest time of the encoder for its queue, after the last samples came.
 const LOOK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 const ONLY_SOUND: Want = Want {
     video: false,
@@ -83,7 +83,7 @@ pub fn concat(
     check::result(&expected, output, limits, facts.unwrap_or_default())
 }
 
-/// One of the audio files.
+/// An audio file of the sequence.
 struct Part<'a> {
     /// From 1, for people.
     number: usize,

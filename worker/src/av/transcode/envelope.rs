@@ -12,7 +12,7 @@ const TARGET_LUFS: f64 = -16.0;
 const CEILING: f32 = 0.86;
 /// No more than 30 dB: below that is noise.
 const MOST_GAIN: f64 = 31.6;
-/// How far the limiter goes down before a peak and comes back after it in a hundredth of a second: 1 dB, and a third of that.
+/// Steps of the limiter in a hundredth of a second, down before a peak and back after it: 1 dB, and a third of that.
 const ATTACK: f32 = 1.122;
 const RELEASE: f32 = 1.04;
 
@@ -21,14 +21,14 @@ const RELEASE: f32 = 1.04;
 pub struct Envelope {
     gain: f32,
     fade_in_s: f64,
-    /// When it begins to fade out, and how long that takes.
+    /// Begin and duration of the fade out.
     fade_out: Option<(f64, f64)>,
     /// Below 1 around peaks, one value for each [`PEAKS_PER_SECOND`]th; empty: no limit.
     limit: Vec<f32>,
 }
 
 impl Envelope {
-    /// Whether a programme must be measured first: for its loudness, or for where it ends.
+    /// Returns whether a programme must be measured first: for its loudness, or for its end.
     pub fn needs_measuring(work: &AudioWork) -> bool {
         work.normalize || work.fade_out_s > 0.0
     }

@@ -23,7 +23,7 @@ const MAX_BOXES: usize = 64;
 /// From the movie down to the tables of chunk offsets.
 const PATH: [&[u8; 4]; 4] = [b"trak", b"mdia", b"minf", b"stbl"];
 
-/// Why a file cannot be rearranged.
+/// Reason why a file cannot be rearranged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the file cannot be rearranged: {0}")]
@@ -99,7 +99,7 @@ fn header(bytes: &[u8], room: u64) -> Result<([u8; 4], u64), Error> {
         .ok_or(Error::Malformed("box header"))
 }
 
-/// The movie box for a file in which it stands in front of `media` instead of behind.
+/// Returns the movie box for a file in which it comes before `media` instead of behind.
 fn moved(movie: &[u8], media: Range<u64>, turn: u16) -> Result<Vec<u8>, Error> {
     // With wide tables the box is larger, and then everything moves further.
     for wide in [false, true] {
@@ -122,7 +122,7 @@ fn moved(movie: &[u8], media: Range<u64>, turn: u16) -> Result<Vec<u8>, Error> {
     Err(Error::Malformed("chunk offset below 2^64"))
 }
 
-/// What happens to chunk offsets, and to the headers of tracks.
+/// Change of chunk offsets, and of the headers of tracks.
 struct OffsetShift {
     /// Offsets into this part grow.
     media: Range<u64>,

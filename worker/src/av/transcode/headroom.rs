@@ -45,8 +45,8 @@ pub fn make(graph: &Graph, kind: BranchKind) {
     });
 }
 
-/// Where a segment ends, and itself put later without that end: the last frames may be shown behind it, because others
-/// before it need them.
+/// Returns the end of a segment, and the segment put later without that end: the last frames may be shown behind it,
+/// because others before it need them.
 fn later_segment(event: &gst::Event) -> Option<(Option<gst::ClockTime>, gst::Event)> {
     let gst::EventView::Segment(segment) = event.view() else {
         return None;

@@ -56,7 +56,7 @@ impl Kernel {
         }
     }
 
-    /// The weighted mean around a place on a line; its ends go on as they are.
+    /// Returns the weighted mean around a place on a line; its end samples are repeated.
     fn at(&self, place: usize, length: usize, value: impl Fn(usize) -> u8) -> u8 {
         let mut sum = self.half[0] * u32::from(value(place)) + ONE / 2;
         for (distance, weight) in self.half.iter().enumerate().skip(1) {

@@ -1,6 +1,6 @@
-//! How loud a programme is: integrated loudness (ITU-R BS.1770-4, EBU R 128) and its peaks. Pure.
+//! Loudness of a programme: integrated loudness (ITU-R BS.1770-4, EBU R 128) and its peaks. Pure.
 
-/// One value of energy for each step of 100 ms; four of them are a gating block.
+/// Steps of 100 ms, each with one value of energy; four of them are a gating block.
 const STEPS_PER_SECOND: u32 = 10;
 const STEPS_PER_BLOCK: usize = 4;
 /// Peaks are kept for each 10 ms.
@@ -12,7 +12,7 @@ const RELATIVE_GATE: f64 = -10.0;
 /// BS.1770-4 equation 2.
 const OFFSET: f64 = -0.691;
 
-/// What was measured.
+/// Measured loudness.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loudness {
     /// LUFS; `None`: silence, or too short to say.
@@ -27,7 +27,7 @@ pub struct Meter {
     rate: u32,
     channels: Vec<Channel>,
     frames: u64,
-    /// Of the step that is being filled.
+    /// Energy of the current step.
     energy: f64,
     energies: Vec<f64>,
     peak: f32,
@@ -227,7 +227,7 @@ const PHASES: [[f32; TAPS]; 2] = [
 /// The peak between samples, by four values for each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Oversampler {
-    /// The last samples, the newest at `at`, twice, so that any twelve of them stand in a row.
+    /// The last samples, the newest at `at`, twice, so that any twelve of them are contiguous.
     recent: [f32; 2 * TAPS],
     at: usize,
 }

@@ -20,7 +20,7 @@ use crate::av::{
     sink::to_us,
 };
 
-/// How often progress is told, in seconds of the clip.
+/// Interval of progress reports, in seconds of the clip.
 const TELL_EVERY_S: f64 = 5.0;
 
 /// Measures the audio as it will be encoded, in its rate and channels, over the part that will be.

@@ -94,7 +94,7 @@ fn exact_where_audio_changes(task: &Transcode) -> Transcode {
     task
 }
 
-/// Reports of a part of the work on the scale of the whole, of which it is what lies between these shares.
+/// Reports of a part of the work on the scale of the whole, of which it is the part between these shares.
 fn between<'a>(
     from: f32,
     to: f32,
@@ -110,7 +110,7 @@ fn between<'a>(
     }
 }
 
-/// One conversion, decided upon.
+/// A planned conversion.
 struct Work<'a> {
     task: &'a Transcode,
     input: &'a Input,
@@ -138,7 +138,7 @@ impl Work<'_> {
         }
     }
 
-    /// What the samples are multiplied by, and the share of the work that finding it took.
+    /// Returns the factors of the samples, and the share of the work that finding them took.
     fn envelope(&self, tell: &mut dyn FnMut(Report)) -> Result<(Option<Envelope>, f32), Failure> {
         let Some(audio) = self.audio() else {
             return Ok((None, 0.0));
@@ -252,7 +252,7 @@ impl Work<'_> {
         usize::from(self.plan.video.is_some()) + usize::from(self.plan.audio.is_some())
     }
 
-    /// How long the result should be, in seconds; 0: no one knows.
+    /// Returns the expected length of the result, in seconds; 0: unknown.
     fn span_s(&self) -> f64 {
         let whole_s = self.facts.duration_s();
         let span_s = match &self.task.range {

@@ -1,11 +1,12 @@
-//! What is said about a clip besides its tracks, and how much of it goes into the result.
+//! Metadata of a clip besides its tracks, and the part of it that goes into the result.
 
 use gst::prelude::*;
 use gstreamer as gst;
 
 use crate::av::graph::{BranchKind, Graph};
 
-/// What people wrote. Everything else is about the source's coding, or tells where and with what it was recorded.
+/// Tags that people wrote. Everything else is about the source's coding, or reveals where and with what it was
+/// recorded.
 const KEPT: &[&str] = &[
     "title",
     "artist",

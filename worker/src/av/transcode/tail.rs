@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gst::prelude::*;
 use gstreamer as gst;
 
-/// How long a frame is taken to last that does not say.
+/// Assumed duration of a frame without one.
 const USUAL: gst::ClockTime = gst::ClockTime::from_mseconds(40);
 
-/// What came last, and whether it was the end.
+/// Last sample, and whether it was the end.
 #[derive(Default)]
 struct LastSample {
     last: Option<gst::Buffer>,

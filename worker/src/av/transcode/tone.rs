@@ -13,7 +13,7 @@ use super::kernel::{Kernel, Plane};
 
 /// Middle grey, about which contrast turns, and where chroma is none.
 const MIDDLE: f32 = 128.0;
-/// How much of what smoothing takes away is added to sharpen.
+/// Share of the smoothed detail that is added to sharpen.
 const SHARPENING: i32 = 1;
 
 /// Changes the frames that pass an element.
@@ -158,7 +158,7 @@ fn for_each(plane: &mut Plane<'_>, smooth: &[u8], change: impl Fn(u8, u8) -> u8)
     }
 }
 
-/// What becomes of each luma value.
+/// Returns the result of each luma value.
 fn luma(adjust: &Adjust, is_full: bool) -> [u8; 256] {
     let (black, white) = if is_full { (0.0, 255.0) } else { (16.0, 235.0) };
     let is_changed = adjust.brightness != 1.0 || adjust.contrast != 1.0 || adjust.invert;

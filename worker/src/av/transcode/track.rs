@@ -11,7 +11,7 @@ use crate::av::{
     sink::make,
 };
 
-/// What brings a coded track into the form that multiplexers take.
+/// Returns the elements that bring a coded track into the form that multiplexers take.
 pub fn parsers(codec: &str) -> Result<Vec<gst::Element>, Failure> {
     // Matroska has times of presentation only, MP4 needs those of decoding too: the last of each pair makes them.
     let names: &[&str] = match codec {

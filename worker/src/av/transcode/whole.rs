@@ -1,4 +1,4 @@
-//! Whether a file ends before its own headers say: a cheap look at the outermost boxes, chunks or elements.
+//! Detection of a file that ends before its own headers say: a cheap look at the outermost boxes, chunks or elements.
 
 use crate::av::{
     boxes::{HEADER_BYTES, Header},
@@ -8,7 +8,7 @@ use crate::av::{
 /// Boxes that are looked at; media of an MP4 that was recorded in pieces has one for each.
 const MAX_BOXES: usize = 4_096;
 
-/// Whether the file says that there is more of it. Formats that do not say are taken as whole.
+/// Returns whether the file declares more bytes than it has. Formats that declare nothing are taken as whole.
 pub fn breaks_off(input: &Input) -> bool {
     let head = input.read_at(0, 64).unwrap_or_default();
     match &head {

@@ -22,7 +22,7 @@ use crate::av::{
 /// Coded bytes of one track that wait for the other's in front of the multiplexer.
 const WAITING_BYTES: u32 = 32 << 20;
 
-/// How far each track of a result has come, in nanoseconds from its beginning.
+/// End of each track of a result so far, in nanoseconds from its beginning.
 #[derive(Clone, Debug, Default)]
 pub struct TrackEnds {
     video: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ impl TrackEnds {
 /// Takes the tracks of a result.
 pub struct Writer<'a> {
     graph: &'a Graph,
-    /// What the tracks go into: the multiplexer, or the file itself.
+    /// Element that the tracks go into: the multiplexer, or the file itself.
     entry: gst::Element,
     is_multiplexer: bool,
     taken: usize,
@@ -99,8 +99,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Notes where each buffer ends that comes to an element: the encoder, or what stands for it. Behind an encoder of
-    /// plain samples nothing says when it is heard.
+    /// Notes the end of each buffer that comes to an element: the encoder, or its substitute. Behind an encoder of
+    /// plain samples buffers have no times.
     pub fn follow(&self, kind: BranchKind, element: Option<&gst::Element>) {
         let Some(pad) = element.and_then(|element| element.static_pad("sink")) else {
             return;
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What tracks of a format go through; streams of frames that say themselves what they are have none.
+/// Returns the multiplexer of a format; streams of frames that describe themselves have none.
 fn multiplexer(format: Format) -> Option<&'static str> {
     match format {
         Format::Mp4 | Format::M4a => Some("mp4mux"),

@@ -12,7 +12,7 @@ const RANGE: f32 = 65_536.0;
 /// Silence is a line.
 const THINNEST: f32 = 1.0;
 
-/// One column for each extent, full scale at the edges; pixels that are covered in part are transparent in part.
+/// Draws a column for each extent, full scale at the edges; pixels that are covered in part are transparent in part.
 pub fn draw(columns: &[Extent], height: u32, colour: Colour) -> Raster {
     let width = columns.len();
     let mut pixels = [colour.red, colour.green, colour.blue, 0].repeat(width * height as usize);
@@ -32,7 +32,7 @@ pub fn draw(columns: &[Extent], height: u32, colour: Colour) -> Raster {
     }
 }
 
-/// Where a column begins and ends, in pixels from the top.
+/// Returns begin and end of a column, in pixels from the top.
 fn span(column: Extent, height: u32) -> (f32, f32) {
     let height = height as f32;
     // Half a step more, so that no sample is in the middle.

@@ -1,4 +1,4 @@
-//! What a clip sounds like, drawn: for every column the lowest and the highest sample, in one colour on nothing.
+//! Waveforms: for every column the lowest and the highest sample, in one colour on a transparent ground.
 //!
 //! Audio is decoded once, and of it only [`Peaks`] are kept, so an hour costs no more memory than a second.
 
@@ -105,7 +105,7 @@ fn listen(
         Ok(ControlFlow::Continue(()))
     });
     match heard {
-        // What was heard before the damage is drawn.
+        // The audio before the corruption is drawn.
         Err(failure) if peaks.is_empty() => Err(failure),
         _ => Ok(peaks),
     }

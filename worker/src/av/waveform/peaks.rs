@@ -1,7 +1,7 @@
 //! The lowest and highest samples of audio of any length, in a bounded number of bins.
 //!
-//! When the bins are full, neighbours are merged and each stands for twice as many samples; so no one must know before
-//! how long the audio is.
+//! When the bins are full, neighbours are merged and each covers twice as many samples; so the length of the audio need
+//! not be known before.
 
 /// Bins for each column of the drawing, at the least half as many: what a column takes from its neighbours does not show.
 const BINS_FOR_EACH: usize = 16;
@@ -29,7 +29,7 @@ impl Extent {
         }
     }
 
-    /// Of little-endian samples.
+    /// Reads little-endian samples.
     fn of(bytes: &[u8]) -> Self {
         let (samples, _) = bytes.as_chunks::<SAMPLE_BYTES>();
         samples.iter().fold(Self::NOTHING, |extent, sample| {
@@ -46,9 +46,9 @@ impl Extent {
 pub struct Peaks {
     bins: Vec<Extent>,
     most: usize,
-    /// Instants that a full bin stands for.
+    /// Instants that a full bin covers.
     span: usize,
-    /// The bin that is being filled, and what it stands for so far.
+    /// The bin that is being filled, and the instants that it covers so far.
     current: Extent,
     filled: usize,
 }

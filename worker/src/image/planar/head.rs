@@ -1,4 +1,4 @@
-//! What a JPEG says of itself before its first scan: whether its samples can be used as they are.
+//! Headers of a JPEG before its first scan: whether its samples can be used as they are.
 //!
 //! Only markers are read, in safe code; nothing is allocated by a declared length, and whatever looks odd makes the image
 //! [`Head::read`] answers `None` for, or one that is not plain. (ITU-T T.81 annex B; EXIF 2.32 §4.6; ICC.1 annex B.4.)
@@ -8,14 +8,14 @@ use super::profile;
 /// The facts of a JPEG that the planar path depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// As stored, before orientation.
+    /// Stored size, before orientation.
     pub width: u32,
     pub height: u32,
     /// EXIF, 1 to 8.
     pub orientation: u8,
-    /// Whether it is an 8-bit grey or YCbCr image with Huffman coding.
+    /// True when it is an 8-bit grey or YCbCr image with Huffman coding.
     pub is_ycc: bool,
-    /// Whether it has no profile, or one that means sRGB.
+    /// True when it has no profile, or one that means sRGB.
     pub is_srgb: bool,
 }
 
@@ -128,7 +128,8 @@ impl<'a> Markers<'a> {
         })
     }
 
-    /// As libjpeg guesses: JFIF is YCbCr, Adobe's marker says what it is, and without both the components' names decide.
+    /// Returns the colour space as libjpeg guesses it: JFIF is YCbCr, Adobe's marker names it, and without both the
+    /// components' names decide.
     fn is_ycc(&self, frame: &Frame) -> bool {
         let is_plain = frame.precision == 8
             && frame.width > 0

@@ -1,4 +1,4 @@
-//! What becomes of an image, decided before a sample is read: scale of the decode, window, size, turn.
+//! Layout of a render, decided before a sample is read: scale of the decode, window, size, turn.
 
 use sluice_media::format::Format;
 use sluice_media::geometry::{self, Plan, Rect};
@@ -17,7 +17,7 @@ const LEAST_SHRINK: f64 = 1.0 - 1e-6;
 /// From this quality on colour is kept at full resolution, as libvips does.
 const FULL_CHROMA_QUALITY: u8 = 90;
 
-/// Of an odd side the last colour lies half outside the image; of a few pixels that is seen.
+/// Of an odd side the last colour is half outside the image; in a few pixels that is visible.
 const LEAST_HALVED_SIDE: u32 = 16;
 
 /// Everything is in pixels of the image as stored, since planes are turned last, when they are small.
@@ -71,8 +71,8 @@ impl Layout {
     }
 }
 
-/// Whether the planar path draws that request for a JPEG with that head. Without effects, a canvas, or a search for what
-/// matters in the picture; the exact geometry is looked at later.
+/// Returns whether the planar path draws that request for a JPEG with that head. Without effects, a canvas, or a search
+/// for the part that matters; the exact geometry is checked later.
 pub fn can_render(render: &Render, head: &Head) -> bool {
     // All fields by name: this path would leave a new step out without a word.
     let &Render {
@@ -174,7 +174,7 @@ fn cuts(plan: &Plan, cut: &Crop) -> bool {
     differs(plan.from.width, cut.width) || differs(plan.from.height, cut.height)
 }
 
-/// Where a rectangle of the upright image lies in the stored one.
+/// Returns the place in the stored image of a rectangle of the upright one.
 fn stored_rect(upright: &Rect, turn: Orientation, stored: (u32, u32)) -> Rect {
     let (width, height) = turn.size(stored);
     let left = if turn.mirror {

@@ -1,8 +1,8 @@
 //! The planar path: JPEG → planes at a DCT scale → resized planes → JPEG, WebP or AVIF.
 //!
-//! A JPEG holds luma and chroma planes, and so do the results: what lies between (RGB at full size, and back) is left out,
-//! which is most of the work. Whatever is not plain, and every image that is damaged, is left to libvips, so that both
-//! paths give the same answers: this one renders or says nothing.
+//! A JPEG holds luma and chroma planes, and so do the results: the steps between (RGB at full size, and back) are left
+//! out, which is most of the work. Everything that is not plain, and every image that is corrupt, is left to libvips,
+//! so that both paths give the same answers: this one renders or returns nothing.
 //!
 //! Planes are scaled as they are stored and turned last, when they are small.
 
@@ -43,7 +43,7 @@ pub struct Planar {
     scaler: Scaler,
     decoded: [Plane; 3],
     scaled: Vec<u8>,
-    /// Those of the result.
+    /// Planes of the result.
     planes: [Vec<u8>; 3],
 }
 

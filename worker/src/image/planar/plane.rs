@@ -1,4 +1,4 @@
-//! Planes: one component's samples, with room around them for what lies beyond an image's edge.
+//! Planes: one component's samples, with a margin around them for reads beyond an image's edge.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -7,7 +7,7 @@ use sluice_media::geometry::Rect;
 use super::Refused;
 use super::transpose::transpose;
 
-/// How many pixels share one chroma sample.
+/// Number of pixels that share one chroma sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// No chroma.
@@ -100,7 +100,7 @@ pub struct Margin {
 }
 
 impl Margin {
-    /// What scaling `window` to `scaled` reads beyond the edges of a plane of that size.
+    /// Returns the margin that scaling `window` to `scaled` reads beyond the edges of a plane of that size.
     pub fn around(window: &Rect, (width, height): (u32, u32), scaled: (u32, u32)) -> Self {
         let (left, right) = beyond(window.left, window.width, width, scaled.0);
         let (top, bottom) = beyond(window.top, window.height, height, scaled.1);

@@ -1,4 +1,4 @@
-//! Whether an ICC profile means sRGB, told by what it does: its primaries and its transfer curve.
+//! Detection of ICC profiles that mean sRGB, by their primaries and their transfer curve.
 //!
 //! Dozens of profiles mean sRGB (HP's of 1998, the v4 and the tiny ones of phones and web tools), and a description can
 //! be wrong; the numbers cannot. (ICC.1:2022 §7.2, §9.2, §10.6, §10.18.)
@@ -18,10 +18,10 @@ const COLORANT_TOLERANCE: f64 = 0.002;
 /// In linear light; one 8-bit level is 0.004 to 0.009 in the upper half of the curve.
 const CURVE_TOLERANCE: f64 = 0.004;
 
-/// Where the curves are compared.
+/// Points at which the curves are compared.
 const CURVE_POINTS: u32 = 32;
 
-/// Whether `icc` is a matrix profile of an RGB display with sRGB's primaries and curves.
+/// Returns whether `icc` is a matrix profile of an RGB display with sRGB's primaries and curves.
 pub fn is_srgb(icc: &[u8]) -> bool {
     is_matrix_display(icc)
         && COLORANTS
@@ -76,7 +76,7 @@ fn srgb_to_linear(encoded: f64) -> f64 {
     }
 }
 
-/// What a curve tag makes of `encoded`; `None` for a curve of another type.
+/// Returns the value of a curve tag at `encoded`; `None` for a curve of another type.
 fn linear(tag: &[u8], encoded: f64) -> Option<f64> {
     match tag.get(..4)? {
         b"curv" => sampled(tag, encoded),

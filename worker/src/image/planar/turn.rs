@@ -1,8 +1,8 @@
-//! Turns and mirror images in steps of 90°: the eight ways a rectangle lies on itself.
+//! Turns and mirror images in steps of 90°: the eight symmetries of a rectangle.
 
 use super::transpose::transpose;
 
-/// What is done to an image: first its columns and rows are swapped or not, then either axis is run backwards.
+/// Orientation change: first columns and rows are swapped or not, then either axis is reversed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Orientation {
     /// Rows become columns.
@@ -21,7 +21,8 @@ impl Orientation {
         flip: false,
     };
 
-    /// What sets an image with that EXIF orientation upright (EXIF 2.32, tag 0x0112); nothing for 1 and for no such value.
+    /// Returns the change that makes an image with that EXIF orientation upright (EXIF 2.32, tag 0x0112); none for 1
+    /// and for invalid values.
     pub fn upright(orientation: u8) -> Self {
         let (transpose, mirror, flip) = match orientation {
             2 => (false, true, false),

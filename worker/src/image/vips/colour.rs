@@ -47,7 +47,7 @@ pub fn unpacked<'a>(image: &Image<'a>) -> Result<Image<'a>, Refused> {
     Operation::on(c"copy", image).run()
 }
 
-/// Whether a profile is embedded that says something else than sRGB.
+/// Returns whether the embedded profile is another one than sRGB.
 fn foreign_profile(image: &Image<'_>) -> bool {
     image
         .blob(PROFILE)

@@ -1,4 +1,4 @@
-//! Which part of a source is used and how large it becomes, in the source's own pixels.
+//! Part of a source that is used and its new size, in the source's own pixels.
 //!
 //! A request counts in upright pixels, a file stores them turned; here the one is led back to the other, so that the
 //! image is read and scaled as it is stored and only the small result is turned.
@@ -28,7 +28,7 @@ pub struct PageCrop {
     pub attention: Option<(u32, u32)>,
     /// Turns the result upright.
     pub turn: Orientation,
-    /// What the upright result is laid on.
+    /// Canvas below the upright result.
     pub canvas: Option<Canvas>,
 }
 
@@ -113,7 +113,7 @@ impl PageCrop {
         })
     }
 
-    /// How much larger the part is than what becomes of it, by the side that shrinks less.
+    /// Returns how much larger the part is than its result, by the side that shrinks less.
     pub fn shrink(&self) -> f64 {
         (self.from.width / f64::from(self.width)).min(self.from.height / f64::from(self.height))
     }
@@ -134,7 +134,7 @@ fn natural_size(render: &Render, cropped: &Rect) -> Option<Resize> {
     })
 }
 
-/// The part of a crop that lies on the image.
+/// Returns the part of a crop that is inside the image.
 fn inside(crop: &Crop, (width, height): (f64, f64)) -> Result<Rect, Failure> {
     let (left, top) = (f64::from(crop.left), f64::from(crop.top));
     let right = (left + f64::from(crop.width)).min(width);
@@ -160,7 +160,7 @@ fn is_whole(from: &Rect, of: &Rect) -> bool {
     (from.width - of.width).abs() < 0.5 && (from.height - of.height).abs() < 0.5
 }
 
-/// Where a part of the upright image lies in the stored one.
+/// Returns the place in the stored image of a part of the upright one.
 fn as_stored(part: Rect, upright: (f64, f64), turn: Orientation) -> Rect {
     let left = if turn.mirror {
         upright.0 - part.left - part.width

@@ -70,7 +70,7 @@ pub fn encode(
     Ok(encoded)
 }
 
-/// What of the source's header goes into the result.
+/// Parts of the source's header that go into the result.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     metadata: bool,
@@ -206,7 +206,7 @@ fn check_sides(image: &Image<'_>, format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How one picture is written, at any quality.
+/// Writer of a picture at any quality.
 struct Saver<'a> {
     encode: &'a Encode,
     kept: Kept,
@@ -215,7 +215,7 @@ struct Saver<'a> {
 }
 
 impl Saver<'_> {
-    /// Whether a quality changes the size.
+    /// Returns whether a quality changes the size.
     fn has_quality(&self) -> bool {
         !self.encode.lossless
             && matches!(

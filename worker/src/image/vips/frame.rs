@@ -1,4 +1,4 @@
-//! One frame from the decoder to the size asked for: cut out, scaled, in sRGB, turned upright.
+//! A frame from the decoder to the size asked for: cut out, scaled, in sRGB, turned upright.
 
 use sluice_media::geometry::Canvas;
 
@@ -66,7 +66,7 @@ pub fn resize<'a>(image: &Image<'a>, width: u32, height: u32) -> Result<Image<'a
         .run()
 }
 
-/// Where attention would cut that size out of the image: left and top.
+/// Returns the left and top of the part of that size that draws most attention.
 pub fn attention(image: &Image<'_>, (width, height): (u32, u32)) -> Result<(u32, u32), Refused> {
     let chosen = Operation::new(c"smartcrop")
         .image(c"input", image)

@@ -13,7 +13,7 @@ use super::{
     safe::{Image, Samples, Space},
 };
 
-/// Tags that are told, and how long a text may be.
+/// Most tags that are shown, and the longest text of one.
 const MAX_TAGS: usize = 128;
 const MAX_TEXT: usize = 256;
 const MAX_DELAYS: usize = 2_000;
@@ -126,7 +126,7 @@ fn printable(text: &str) -> String {
     letters.trim().to_owned()
 }
 
-/// What an ICC profile calls itself: ASCII in version 2, UTF-16 in version 4 (ICC.1:2022 §9.2.41, §10.15).
+/// Returns the name of an ICC profile: ASCII in version 2, UTF-16 in version 4 (ICC.1:2022 §9.2.41, §10.15).
 fn description(icc: &[u8]) -> Option<String> {
     let tag = crate::image::planar::profile::tag(icc, b"desc")?;
     let text = match tag.get(..4)? {

@@ -19,7 +19,7 @@ const MAX_SVG_BYTES: usize = 16 << 20;
 /// The most frames of a WebP, also where one is asked for: libwebp takes time by the square of their number.
 const MAX_WEBP_FRAMES: usize = 10_000;
 
-/// What the header tells, in pixels (or points, of a vector) of one page as stored.
+/// Facts of the header, in pixels (or points, of a vector) of one page as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub width: u32,
@@ -30,7 +30,7 @@ pub struct Header {
     pub pages: u32,
 }
 
-/// How a source is opened.
+/// Options for opening a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// From 0.
@@ -42,7 +42,7 @@ pub struct Options {
     pub preview: bool,
 }
 
-/// What the decoder itself does about the size.
+/// Scaling by the decoder itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     Full,
@@ -108,7 +108,7 @@ impl<'a> LoadedImage<'a> {
         })
     }
 
-    /// Whether it has no pixels of its own and is drawn at any size.
+    /// Returns whether it has no pixels of its own and is drawn at any size.
     pub fn is_vector(&self) -> bool {
         matches!(self.format, Format::Svg | Format::Pdf)
     }
@@ -193,7 +193,7 @@ impl<'a> LoadedImage<'a> {
         Ok(asked - 1)
     }
 
-    /// What is said of bytes that do not decode.
+    /// Failure for bytes that do not decode.
     pub fn undecodable(&self) -> Failure {
         bounds::undecodable(self.format)
     }

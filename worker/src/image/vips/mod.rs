@@ -106,7 +106,7 @@ pub fn check_animation(
     load::check_frames(&header, limits)
 }
 
-/// Encodes a picture, and tells of it.
+/// Encodes a picture, and returns its facts.
 fn written(
     picture: &Frames<'_>,
     render: &Render,

@@ -23,20 +23,20 @@ use crate::image::{bounds::check_pixels, planar::turn::Orientation};
 const JPEG_MARGIN: f64 = 1.5;
 /// The same for WebP, whose decoder scales to any size.
 const WEBP_MARGIN: f64 = 1.5;
-/// What every output without transparency shows behind it.
+/// Colour behind transparency in every output without it.
 pub const WHITE: Colour = Colour {
     red: 255,
     green: 255,
     blue: 255,
 };
 
-/// What is written: frames of one size, in memory; at least one.
+/// Frames of one size to be written, in memory; at least one.
 pub struct Frames<'a> {
     pub frames: Vec<Image<'a>>,
     pub timing: Option<Timing>,
 }
 
-/// How an animation runs.
+/// Timing of an animation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Milliseconds, one for each frame.

@@ -69,7 +69,7 @@ pub fn encode(picture: &YuvImage, settings: Settings) -> Result<Vec<u8>, Refused
     }
 }
 
-/// As libheif maps it, so that a quality means the same on both paths.
+/// Maps the quality as libheif does, so that a quality means the same on both paths.
 fn quantizer(quality: u8) -> c_int {
     ((100 - c_int::from(quality.clamp(1, 100))) * 63 + 50) / 100
 }

@@ -22,7 +22,7 @@ use super::plane::Sampling;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
-/// How a picture is to be encoded.
+/// Encoding of a picture.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// 1 to 100.

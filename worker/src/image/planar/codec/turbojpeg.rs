@@ -128,7 +128,8 @@ impl Decompressor {
     }
 }
 
-/// What a progressive image of so many pixels needs for its coefficients (2 bytes × 3 components, with padding).
+/// Returns the memory that a progressive image of so many pixels needs for its coefficients (2 bytes × 3 components,
+/// with padding).
 fn megabytes(max_pixels: u64) -> c_int {
     const COEFFICIENTS_BYTES_PER_PIXEL: u64 = 7;
     const SPARE: u64 = 64;

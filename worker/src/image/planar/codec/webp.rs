@@ -92,7 +92,7 @@ fn empty_frame() -> Result<webp::WebPPicture, Refused> {
     }
 }
 
-/// libwebp's way to hand over what it wrote: 1 goes on.
+/// Callback by which libwebp hands over its output: 1 continues.
 unsafe extern "C" fn append(
     bytes: *const u8,
     length: usize,

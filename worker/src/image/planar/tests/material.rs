@@ -27,7 +27,7 @@ pub const SAMPLINGS: [Sampling; 7] = [
     Sampling::Colour { across: 1, down: 4 },
 ];
 
-/// What a made JPEG is like.
+/// Properties of a made JPEG.
 #[derive(Clone, Copy, Debug)]
 pub struct Jpeg {
     pub width: u32,

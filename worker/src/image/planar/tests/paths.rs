@@ -6,7 +6,7 @@ use sluice_media::task::{Crop, Fit, Gravity, Path, Render, Task};
 use super::material::{Jpeg, LIMITS, SAMPLINGS, render};
 use crate::image::{ImageProcessor, Raster, vips};
 
-/// What both paths make of a JPEG, and the mean difference per sample.
+/// Renders a JPEG on both paths; returns the results, and the mean difference per sample.
 fn compare(processor: &mut ImageProcessor, jpeg: &[u8], render: &Render, what: &str) -> f64 {
     let [planar, other] =
         [Path::Planar, Path::Vips].map(|path| drawn(processor, jpeg, render, path, what));

@@ -1,4 +1,4 @@
-//! What the planar path leaves to libvips, and bytes that are wrong.
+//! Requests that the planar path leaves to libvips, and bytes that are wrong.
 
 use proptest::prelude::*;
 use sluice_media::format::Format;
@@ -193,7 +193,7 @@ fn limits_hold() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever the bytes are, the codecs stay within their buffers and the next image is drawn as ever.
+    /// For any bytes, the codecs stay within their buffers and the next image is drawn as ever.
     #[test]
     fn mutated_images_are_drawn_or_left(
         sampling in 0..SAMPLINGS.len(),
