@@ -18,6 +18,7 @@ use sluice_actors::{
     cdn::CdnStatistics, convert::JobTotals, live::restream::OutputStatus, video as streams,
     webhooks::WebhookStatistics, workflow,
 };
+use sluice_ingest::publish::Protocol;
 /// The counters of the store at the moment of a scrape.
 pub use sluice_store::Statistics;
 use sluice_store::{
@@ -45,6 +46,11 @@ struct Route {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Status {
     status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByProtocol {
+    protocol: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -77,6 +83,8 @@ pub struct OnAir {
     pub viewers: u64,
     /// Video and audio, as measured over the last seconds.
     pub bitrate_bps: u64,
+    /// In the order of [`Protocol::ALL`].
+    pub publishers: [u64; Protocol::ALL.len()],
 }
 
 /// The registry and the metrics that requests write.
@@ -87,6 +95,7 @@ pub struct Metrics {
     durations: Family<Route, Histogram, fn() -> Histogram>,
     live_inputs: Family<Status, Gauge>,
     live_bitrate: Gauge,
+    live_publishers: Family<ByProtocol, Gauge>,
     live_viewers: Gauge,
     live_outputs: Family<Status, Gauge>,
     srt_output_panics: Gauge,
@@ -116,6 +125,7 @@ impl Default for Metrics {
             durations: Family::new_with_constructor(duration_histogram),
             live_inputs: Family::default(),
             live_bitrate: Gauge::default(),
+            live_publishers: Family::default(),
             live_viewers: Gauge::default(),
             live_outputs: Family::default(),
             srt_output_panics: Gauge::default(),
@@ -159,6 +169,11 @@ impl Metrics {
             "live_inputs",
             "Live inputs by what they do now",
             self.live_inputs.clone(),
+        );
+        registry.register(
+            "live_publishers",
+            "Live inputs that receive media now, by protocol",
+            self.live_publishers.clone(),
         );
         registry.register(
             "live_viewers",
@@ -370,6 +385,12 @@ impl Metrics {
                 .get_or_create(&Status { status })
                 .set(signed(count));
         }
+        for (protocol, count) in Protocol::ALL.into_iter().zip(on_air.publishers) {
+            let protocol = protocol.as_str();
+            self.live_publishers
+                .get_or_create(&ByProtocol { protocol })
+                .set(signed(count));
+        }
         self.live_bitrate.set(signed(on_air.bitrate_bps));
         self.live_viewers.set(signed(on_air.viewers));
         self.store_commits.set(signed(store.commits));
@@ -420,6 +441,7 @@ mod tests {
             reconnecting: 1,
             viewers: 5,
             bitrate_bps: 12_000_000,
+            publishers: [2, 0, 1, 0],
         };
         let pool = PoolStatus {
             workers: 2,
@@ -464,6 +486,10 @@ mod tests {
             r#"sluice_live_inputs{status="live"} 2"#,
             "sluice_live_bitrate_bps 12000000",
             "sluice_live_viewers 5",
+            r#"sluice_live_publishers{protocol="rtmp"} 2"#,
+            r#"sluice_live_publishers{protocol="rtmps"} 0"#,
+            r#"sluice_live_publishers{protocol="srt"} 1"#,
+            r#"sluice_live_publishers{protocol="rtsp"} 0"#,
             "sluice_parked_components 1",
             r#"sluice_image_workers{state="idle"} 1"#,
             r#"sluice_image_workers{state="busy"} 1"#,

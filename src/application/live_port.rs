@@ -7,6 +7,7 @@ use sluice_actors::{
     Error,
     live::{Health, InputStatus, Live, Playback, Times},
 };
+use sluice_ingest::publish::Protocol;
 use sluice_store::{live_inputs::LiveInput, now_ms};
 use uuid::Uuid;
 
@@ -69,6 +70,12 @@ impl LivePort for Live {
                 let measured = &health.measured;
                 on_air.bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)
                     + measured.audio_bitrate_bps.unwrap_or(0);
+                let counts = Protocol::ALL.into_iter().zip(&mut on_air.publishers);
+                for (_, count) in
+                    counts.filter(|(protocol, _)| health.protocol == Some(protocol.as_str()))
+                {
+                    *count += 1;
+                }
             }
         }
         on_air
