@@ -2,12 +2,7 @@
 //! in reverse.
 
 use std::{
-    borrow::Cow,
-    collections::HashSet,
-    net::{self, SocketAddr},
-    path::Path,
-    sync::Arc,
-    time::Duration,
+    borrow::Cow, collections::HashSet, net::SocketAddr, path::Path, sync::Arc, time::Duration,
 };
 
 use actix_web::{dev::ServerHandle, web};
@@ -15,27 +10,21 @@ use kameo::actor::ActorRef;
 use serde::Serialize;
 use sluice_actors::{
     component::ComponentStatuses,
-    live::{
-        Branch, LiveAuthorizer,
-        listener::{self, Acceptor},
-        pull, restream,
-        srt::{self, Passphrases},
-    },
+    live::{Branch, LiveAuthorizer, restream, srt::Passphrases},
     network::NetworkPlaces,
     outbound,
     tree::{self, Add, Root},
 };
+use sluice_ingest::publish::Protocol;
 use sluice_store::{
     Bootstrap, FirstCredentials, Secret, Store, accounts, installation, live_inputs, webhooks,
     workflows,
 };
 use tokio::{
-    net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::Semaphore,
     task::JoinHandle,
 };
-use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
@@ -47,6 +36,7 @@ use crate::{
     },
     config::Config,
     http,
+    protocols::{self, IngestContext, Listening},
     tls::{Certificates, TlsError},
 };
 
@@ -80,14 +70,20 @@ pub enum Error {
 }
 
 /// The addresses in use, as written to `{data_dir}/addresses.json`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Addresses {
     pub http: SocketAddr,
     pub https: bool,
-    pub rtmp: SocketAddr,
-    pub rtmps: Option<SocketAddr>,
-    /// UDP.
-    pub srt: Option<SocketAddr>,
+    #[serde(flatten)]
+    pub ingest: Listening,
+}
+
+impl Addresses {
+    /// Where this machine itself, or the configuration, says that the service is.
+    fn public(&self, config: &Config) -> PublicAddress {
+        let seen = Seen::local(self.http.port(), self.https);
+        PublicAddress::of(&config.http.base_url, &seen, &[])
+    }
 }
 
 /// A running service.
@@ -106,41 +102,6 @@ pub struct Service {
     background: Vec<JoinHandle<()>>,
 }
 
-/// All sockets, bound before anything is made that only this start can show.
-struct Sockets {
-    http: net::TcpListener,
-    rtmp: Arc<TcpListener>,
-    /// With a certificate.
-    rtmps: Option<Arc<TcpListener>>,
-    srt: Option<Arc<net::UdpSocket>>,
-}
-
-impl Sockets {
-    async fn bind(config: &Config) -> Result<Self, Error> {
-        let rtmps = match config.http.tls() {
-            Some(_) => Some(listener::bind("rtmp.tls_listen", config.rtmp.tls_listen).await?),
-            None => None,
-        };
-        let srt = match config.srt.enabled {
-            true => Some(srt::bind("srt.listen", config.srt.listen).await?),
-            false => None,
-        };
-        Ok(Self {
-            http: http::bind(config.http.listen).await?,
-            rtmp: listener::bind("rtmp.listen", config.rtmp.listen).await?,
-            rtmps,
-            srt,
-        })
-    }
-}
-
-/// Addresses that encoders publish to.
-struct Ingest {
-    rtmp: SocketAddr,
-    rtmps: Option<SocketAddr>,
-    srt: Option<SocketAddr>,
-}
-
 impl Service {
     /// Starts everything; when this returns, `/readyz` answers 200.
     pub async fn start(config: Config) -> Result<Self, Error> {
@@ -149,7 +110,9 @@ impl Service {
             Some((cert, key)) => Some(Certificates::load(cert, key)?),
             None => None,
         };
-        let sockets = Sockets::bind(&config).await?;
+        // All sockets are bound before anything is made that only this start can show.
+        let http_socket = http::bind(config.http.listen).await?;
+        let protocols = protocols::bind(&config).await?;
         let first =
             sluice_store::bootstrap(&store, fixed_credentials(&config), sluice_store::now_ms())
                 .await?;
@@ -189,45 +152,25 @@ impl Service {
             }
         }
 
-        let authorizer = LiveAuthorizer::new(inputs);
-        let mut ingest = start_ingest(
-            &config,
-            &root,
-            authorizer.clone(),
-            (sockets.rtmp, sockets.rtmps),
-            certificates.as_ref(),
-            &sessions,
-            &stop,
-        )
-        .await?;
         let installation = installation::get(&mut store.read().await?).await?;
-        let passphrases = Passphrases::new(installation.key());
-        if let Some(udp) = sockets.srt {
-            ingest.srt = udp.local_addr().ok();
-            let gateway = srt::Args {
-                udp,
-                authorizer: authorizer.clone(),
-                directory: branch.directory(),
-                passphrases: passphrases.clone(),
-                settings: Arc::new(config.srt.clone()),
-                read_interval: config.live.read_interval,
-                program: OWN_PROGRAM.into(),
-                sandbox: config.image_workers.sandbox,
-                board: board.clone(),
-                sessions: sessions.clone(),
-                stop: stop.child_token(),
-            };
-            add(&root, srt::component(gateway)).await;
-        }
-        let pulls = pull::Args {
-            authorizer,
+        let ingest = IngestContext {
+            config: Arc::new(config.clone()),
+            authorizer: LiveAuthorizer::new(inputs),
             directory: branch.directory(),
+            passphrases: Passphrases::new(installation.key()),
+            certificates: certificates.clone(),
             outbound: media.outbound.clone(),
-            settings: Arc::new(config.rtsp.clone()),
+            program: OWN_PROGRAM.into(),
+            board: board.clone(),
+            rtmp_permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
+            rtmp_unadmitted: NetworkPlaces::new(config.rtmp.max_unadmitted),
             sessions: sessions.clone(),
-            stop: stop.child_token(),
+            stop: stop.clone(),
         };
-        add(&root, pull::component(pulls)).await;
+        let listening = Listening::of(&protocols);
+        for protocol in protocols {
+            add(&root, protocol.component(&ingest)?).await;
+        }
         let events = webhooks::Retention {
             keep: config.webhooks.keep,
             keep_bytes: config.webhooks.keep_bytes.as_u64(),
@@ -242,24 +185,24 @@ impl Service {
             Arc::new(live.clone()),
             board,
             media,
-            ingest.rtmp.port(),
+            listening
+                .port(Protocol::Rtmp)
+                .expect("RTMP cannot be turned off"),
         );
-        let state = match ingest.srt {
-            Some(address) => state.with_srt(SrtAccess {
-                port: address.port(),
-                passphrases,
+        let state = match listening.port(Protocol::Srt) {
+            Some(port) => state.with_srt(SrtAccess {
+                port,
+                passphrases: ingest.passphrases.clone(),
             }),
             None => state,
         };
         let state = web::Data::new(state);
         state.suspensions.set(suspended.clone());
-        let server = http::server(state.clone(), sockets.http, certificates.clone())?;
+        let server = http::server(state.clone(), http_socket, certificates.clone())?;
         let addresses = Addresses {
             http: server.address,
             https: server.is_https,
-            rtmp: ingest.rtmp,
-            rtmps: ingest.rtmps,
-            srt: ingest.srt,
+            ingest: listening,
         };
         let background = vec![
             tokio::spawn(branch.run_background(done.clone())),
@@ -275,7 +218,11 @@ impl Service {
         actix_rt::spawn(server.server);
         write_addresses(store.data_dir(), &addresses)?;
         state.set_stage(Stage::Ready);
-        info!(http = %addresses.http, rtmp = %addresses.rtmp, "ready");
+        let public = addresses.public(&state.config);
+        for (protocol, server) in addresses.ingest.servers(&state.config, &public) {
+            info!(protocol = protocol.as_str(), server, "encoders can connect");
+        }
+        info!(http = %addresses.http, "ready");
         Ok(Self {
             state,
             addresses,
@@ -290,8 +237,8 @@ impl Service {
         })
     }
 
-    pub fn addresses(&self) -> Addresses {
-        self.addresses
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// Returns the addresses and first credentials, for the terminal after a start.
@@ -309,15 +256,9 @@ impl Service {
         };
         let mut text = format!("\n  Sluice is running: {web}\n");
         if let Some(first) = &self.first {
-            let public = PublicAddress::of(
-                base,
-                &Seen::local(self.addresses.http.port(), self.addresses.https),
-                &[],
-            );
-            let server = public.rtmp_server(
-                &self.state.config.rtmp.public_url,
-                self.addresses.rtmp.port(),
-            );
+            let config = &self.state.config;
+            let public = self.addresses.public(config);
+            let server = protocols::RTMP.server(config, &public, self.state.rtmp_port);
             let (slug, playback_id) = (&first.live_input.input_slug, &first.live_input.playback_id);
             let bootstrap = &self.state.config.bootstrap;
             let password = or_set_by(
@@ -424,52 +365,6 @@ async fn add(root: &ActorRef<Root>, component: sluice_actors::component::Compone
     if let Err(error) = root.ask(Add(component)).await {
         error!(name, %error, "a component could not be started");
     }
-}
-
-async fn start_ingest(
-    config: &Config,
-    root: &ActorRef<Root>,
-    authorizer: LiveAuthorizer,
-    (socket, encrypted): (Arc<TcpListener>, Option<Arc<TcpListener>>),
-    certificates: Option<&Arc<Certificates>>,
-    sessions: &TaskTracker,
-    stop: &CancellationToken,
-) -> Result<Ingest, Error> {
-    let rtmp = socket.local_addr().map_err(|source| Error::Io {
-        what: "the RTMP socket".into(),
-        source,
-    })?;
-    let plain = listener::Args {
-        socket,
-        authorizer,
-        settings: Arc::new(config.rtmp.clone()),
-        tls: None,
-        read_interval: config.live.read_interval,
-        permits: Arc::new(Semaphore::new(config.rtmp.max_connections)),
-        unadmitted: NetworkPlaces::new(config.rtmp.max_unadmitted),
-        sessions: sessions.clone(),
-        stop: stop.child_token(),
-    };
-    let mut rtmps = None;
-    if let (Some(certificates), Some(socket)) = (certificates, encrypted) {
-        rtmps = socket.local_addr().ok();
-        let tls: Acceptor = {
-            let acceptor = TlsAcceptor::from(Arc::new(certificates.acceptor_config(&[])?));
-            Arc::new(move || acceptor.clone())
-        };
-        let encrypted = listener::Args {
-            socket,
-            tls: Some(tls),
-            ..plain.clone()
-        };
-        add(root, listener::component("RTMPS listener", encrypted)).await;
-    }
-    add(root, listener::component("RTMP listener", plain)).await;
-    Ok(Ingest {
-        rtmp,
-        rtmps,
-        srt: None,
-    })
 }
 
 fn fixed_credentials(config: &Config) -> Bootstrap {

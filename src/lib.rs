@@ -12,4 +12,5 @@ pub mod fuzzing;
 pub mod http;
 mod mcp;
 pub mod metrics;
+pub mod protocols;
 pub mod tls;

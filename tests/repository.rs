@@ -163,6 +163,19 @@ fn no_layer_knows_the_one_above() {
     assert_eq!(found, [""; 0]);
 }
 
+/// `CONTRIBUTING.md` shows it: what is built with the development dependencies has it, and no program.
+#[test]
+fn the_example_operation_is_in_tests_alone() {
+    const FEATURE: &str = "example-operation";
+    for (folder, name, _) in MAY_DEPEND_ON {
+        let mut manifest = manifest(folder);
+        let of_tests = manifest.remove("dev-dependencies").unwrap().to_string();
+        let declares = usize::from(name == "sluice-media");
+        assert_eq!(manifest.to_string().matches(FEATURE).count(), declares);
+        assert_eq!(of_tests.contains(FEATURE), name == "sluice", "{name}");
+    }
+}
+
 /// Files that may import each other in a circle: more are a knot.
 const LARGEST_CIRCLE: usize = 3;
 

@@ -10,25 +10,33 @@ use sluice_media::unit::Unit;
 /// Time for the authorizer's answer, which usually comes sooner; a publisher does not wait longer.
 pub(crate) const ADMIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Protocol of a publisher, as shown in health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    Rtmp,
-    Rtmps,
-    Srt,
-    Rtsp,
+/// Makes the enum, the list of all and their names from one line each.
+macro_rules! protocols {
+    ($($name:ident = $text:literal;)*) => {
+        /// Protocol of a publisher, as shown in health.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Protocol {
+            $($name,)*
+        }
+
+        impl Protocol {
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$name),*];
+
+            /// The lower-case name used in the API and in logs.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
 }
 
-impl Protocol {
-    /// The lower-case name used in the API and in logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rtmp => "rtmp",
-            Self::Rtmps => "rtmps",
-            Self::Srt => "srt",
-            Self::Rtsp => "rtsp",
-        }
-    }
+protocols! {
+    Rtmp = "rtmp";
+    Rtmps = "rtmps";
+    Srt = "srt";
+    Rtsp = "rtsp";
 }
 
 /// Request to publish, sent before any media. Every text is foreign and bounded by the protocol layer. `Debug` hides

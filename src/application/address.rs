@@ -81,18 +81,31 @@ impl PublicAddress {
     /// The server address to paste into an encoder: `rtmp://host:1935/live`, or `public_url` when it is set, with the
     /// application name `live` added where it has none.
     pub fn rtmp_server(&self, public_url: &str, port: u16) -> String {
-        let server = match public_url.trim_end_matches('/') {
-            "" => format!("rtmp://{}:{port}", self.host),
-            configured => configured.to_owned(),
-        };
-        let has_application = server
-            .split_once("://")
-            .is_some_and(|(_, rest)| rest.contains('/'));
-        if has_application {
-            server
-        } else {
-            format!("{server}/live")
+        match public_url.trim_end_matches('/') {
+            "" => with_application(format!("rtmp://{}:{port}", self.host)),
+            configured => with_application(configured.to_owned()),
         }
+    }
+
+    /// The same over TLS; a `public_url` of `rtmp` is not of this listener.
+    pub fn rtmps_server(&self, public_url: &str, port: u16) -> String {
+        match public_url.trim_end_matches('/') {
+            configured if configured.starts_with("rtmps://") => {
+                with_application(configured.to_owned())
+            }
+            _ => with_application(format!("rtmps://{}:{port}", self.host)),
+        }
+    }
+}
+
+fn with_application(server: String) -> String {
+    let has_application = server
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('/'));
+    if has_application {
+        server
+    } else {
+        format!("{server}/live")
     }
 }
 
@@ -333,6 +346,14 @@ mod tests {
         for (base, public_url, port, expected) in cases {
             let address = PublicAddress::of(base, &Seen::default(), &[]);
             assert_eq!(address.rtmp_server(public_url, port), expected);
+        }
+        let address = PublicAddress::of("https://media.test", &Seen::default(), &[]);
+        for (public_url, expected) in [
+            ("", "rtmps://media.test:1936/live"),
+            ("rtmp://live.test", "rtmps://media.test:1936/live"),
+            ("rtmps://live.test/app", "rtmps://live.test/app"),
+        ] {
+            assert_eq!(address.rtmps_server(public_url, 1936), expected);
         }
     }
 

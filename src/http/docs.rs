@@ -9,8 +9,11 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 use sluice_store::credentials::is_playback_id;
 
 use super::{bytes, html::Html, page_frame::Frame, usage};
-use crate::application::{
-    context::AppState, error::ApiError, playback_token::looks_like_token, reached::Reached,
+use crate::{
+    application::{
+        context::AppState, error::ApiError, playback_token::looks_like_token, reached::Reached,
+    },
+    protocols,
 };
 
 /// Files that `make` built from `web/`; `build.rs` puts placeholders where it has not.
@@ -111,9 +114,7 @@ fn viewing(request: &HttpRequest, playback_id: &str, name: &str) -> Result<HttpR
 ))]
 pub async fn start(state: web::Data<AppState>, reached: Reached) -> Result<HttpResponse, ApiError> {
     let base = &reached.address.base;
-    let server = reached
-        .address
-        .rtmp_server(&state.config.rtmp.public_url, state.rtmp_port);
+    let server = protocols::RTMP.server(&state.config, &reached.address, state.rtmp_port);
     let html = Frame::named("start.html")?.fill("Start", first_steps(base, &server));
     Ok(HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")

@@ -85,6 +85,12 @@ async fn a_camera_is_watched_and_comes_back() -> Result<(), Failure> {
     assert_eq!(health["bFrames"], true);
     assert_eq!(health["trouble"]["pull"], Value::Null);
     let broadcast = health["broadcast"].clone();
+    let (_, metrics) = server.get("/metrics").await?;
+    let metrics = String::from_utf8_lossy(&metrics).into_owned();
+    for (protocol, publishers) in [("rtmp", 0), ("rtsp", 1)] {
+        let line = format!("sluice_live_publishers{{protocol=\"{protocol}\"}} {publishers}\n");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
 
     camera.kill().await?;
     api.wait_status(&input.id, "reconnecting", PLAYED).await?;

@@ -44,7 +44,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, ready};
 use kameo::{actor::ActorRef, error::SendError};
-use recording_writer::WriterContext;
+use sluice_ingest::publish::Protocol;
 use sluice_store::{Store, live_inputs::LiveInput as InputRow};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -56,11 +56,13 @@ pub use inputs::LiveInputs;
 pub use phase::Phase;
 pub use playback::{Directory, Playback, Policy, Published, View};
 pub use recording_writer::RecordingWriter;
-pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
 pub use segment_store::Body;
 pub use session::{LiveAuthorizer, LiveSession};
 pub use settings::LiveSettings;
 pub use viewers::PlayId;
+
+use recording_writer::WriterContext;
+pub(crate) use recording_writer::{RECORDING_INDEX, recording_folder};
 
 use crate::{
     Error,
@@ -173,6 +175,7 @@ impl Subsystem for Live {
         let now_ms = unix_ms();
         let (mut idle, mut live, mut reconnecting) = (0_u64, 0_u64, 0_u64);
         let (mut viewers, mut bitrate_bps) = (0, 0);
+        let mut publishers = Protocol::ALL.map(|protocol| (protocol.as_str(), 0_u64));
         for playback in self.directory.playbacks() {
             match playback.status() {
                 InputStatus::Idle => idle += 1,
@@ -184,6 +187,10 @@ impl Subsystem for Live {
                 let measured = &health.measured;
                 bitrate_bps += measured.video_bitrate_bps.unwrap_or(0)
                     + measured.audio_bitrate_bps.unwrap_or(0);
+                let of_protocol = |(name, _): &&mut (&str, u64)| health.protocol == Some(*name);
+                if let Some((_, count)) = publishers.iter_mut().find(of_protocol) {
+                    *count += 1;
+                }
             }
         }
         let metrics = vec![
@@ -196,6 +203,12 @@ impl Subsystem for Live {
                     ("live", live),
                     ("reconnecting", reconnecting),
                 ],
+            ),
+            Metric::by_label(
+                "live_publishers",
+                "Live inputs that receive media now, by protocol",
+                "protocol",
+                publishers,
             ),
             Metric::gauge("live_viewers", "Players that watch live streams", viewers),
             Metric::gauge(

@@ -11,7 +11,7 @@ mod convert;
 mod document;
 mod effect;
 mod facts;
-#[cfg(feature = "example-operation")]
+#[cfg(any(test, feature = "example-operation"))]
 mod fade;
 mod field;
 mod filename;

@@ -70,7 +70,7 @@ operations! {
     Adjust(adjust::Adjusting) = adjust::ADJUST;
     Waveform(audio::DrawnWaveform) = audio::WAVEFORM;
     ConcatAudio(audio::ConcatAudio) = audio::CONCAT_AUDIO;
-    #[cfg(feature = "example-operation")] Fade(super::fade::Fade) = super::fade::FADE;
+    #[cfg(any(test, feature = "example-operation"))] Fade(super::fade::Fade) = super::fade::FADE;
 }
 
 /// The row of a tool, by either of its spellings.

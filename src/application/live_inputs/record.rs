@@ -6,7 +6,10 @@ use sluice_store::live_inputs::LiveInput;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::application::{answer::Time, context::AppState, reached::Reached};
+use crate::{
+    application::{answer::Time, context::AppState, reached::Reached},
+    protocols,
+};
 
 /// Says whether the record may show the stream key.
 #[derive(Clone, Copy)]
@@ -133,10 +136,8 @@ impl Record<'_> {
     fn ingest(&self, input: &LiveInput, shown: Shown<'_>) -> Ingest {
         let input_slug = &input.input_slug;
         let (srt_url, srt_passphrase) = self.srt(input, shown).unzip();
-        let obs_server = self
-            .reached
-            .address
-            .rtmp_server(&self.state.config.rtmp.public_url, self.state.rtmp_port);
+        let (config, address) = (&self.state.config, &self.reached.address);
+        let obs_server = protocols::RTMP.server(config, address, self.state.rtmp_port);
         let (rtmp_url, obs_stream_key) = match shown {
             Shown::InPlain(key) => (
                 format!("{obs_server}/{input_slug}.{key}"),
@@ -160,8 +161,8 @@ impl Record<'_> {
         let Shown::InPlain(key) = shown else {
             return Some((MASK.to_owned(), MASK.to_owned()));
         };
-        let public_url = &self.state.config.srt.public_url;
-        let server = self.reached.address.srt_server(public_url, srt.port);
+        let (config, address) = (&self.state.config, &self.reached.address);
+        let server = protocols::SRT.server(config, address, srt.port);
         let (slug, passphrase) = (&input.input_slug, srt.passphrases.of(input));
         let url = format!("{server}?streamid=publish:{slug}:{key}&passphrase={passphrase}");
         Some((url, passphrase))

@@ -5,8 +5,13 @@ use std::{
     net::{SocketAddr, TcpListener, UdpSocket},
 };
 
+use sluice_ingest::publish::Protocol;
+
 use super::finding::Finding;
-use crate::config::Config;
+use crate::{
+    config::Config,
+    protocols::{Transport, transport},
+};
 
 /// The kernel's list of the sockets of a protocol (proc(5)), and the command that shows them.
 struct Kind {
@@ -36,29 +41,25 @@ struct Listener {
 
 /// `service` is the process that holds the data folder: its own listeners are as they should be.
 pub(super) fn check(config: &Config, service: Option<u32>) -> Vec<Finding> {
-    let rtmps = config
-        .http
-        .tls()
-        .map(|_| ("rtmps port", "rtmp.tls_listen", config.rtmp.tls_listen));
-    let srt = config
-        .srt
-        .enabled
-        .then_some(("srt port", "srt.listen", config.srt.listen));
-    let tcp = [
-        ("http port", "http.listen", config.http.listen),
-        ("rtmp port", "rtmp.listen", config.rtmp.listen),
-    ]
-    .into_iter()
-    .chain(rtmps)
-    .map(|(check, key, address)| {
-        let bound = TcpListener::bind(address).map(drop);
-        look(check, key, address, &TCP, bound, service)
-    });
-    let udp = srt.into_iter().map(|(check, key, address)| {
-        let bound = UdpSocket::bind(address).map(drop);
-        look(check, key, address, &UDP, bound, service)
-    });
-    tcp.chain(udp).collect()
+    let (key, address) = ("http.listen", config.http.listen);
+    let bound = TcpListener::bind(address).map(drop);
+    let mut findings = vec![look("http port", key, address, &TCP, bound, service)];
+    for transport in Protocol::ALL.map(transport) {
+        let Some(listener) = transport.listener() else {
+            continue;
+        };
+        let Some(address) = (listener.address)(config) else {
+            continue;
+        };
+        let (kind, bound) = match transport {
+            Transport::Tcp(..) => (&TCP, TcpListener::bind(address).map(drop)),
+            Transport::Udp(..) => (&UDP, UdpSocket::bind(address).map(drop)),
+            Transport::Outgoing(_) => continue,
+        };
+        let (check, key) = (listener.check, listener.setting);
+        findings.push(look(check, key, address, kind, bound, service));
+    }
+    findings
 }
 
 fn look(
@@ -240,6 +241,20 @@ mod tests {
             assert_eq!(finding.level, level, "{finding:?}");
             assert!(finding.message.contains(word), "{finding:?}");
         }
+    }
+
+    #[test]
+    fn every_protocol_that_is_listened_for_has_a_check() {
+        let config = Config::default();
+        let listened = Protocol::ALL.into_iter().filter(|protocol| {
+            let listener = transport(*protocol).listener();
+            listener.is_some_and(|listener| (listener.address)(&config).is_some())
+        });
+        let mut expected = vec!["http port".to_owned()];
+        expected.extend(listened.map(|protocol| format!("{} port", protocol.as_str())));
+        let checks: Vec<&str> = check(&config, None).iter().map(|it| it.check).collect();
+        assert_eq!(checks, expected);
+        assert!(checks.contains(&"srt port") && !checks.contains(&"rtmps port"));
     }
 
     #[test]

@@ -39,6 +39,8 @@ async fn who_watches_is_counted_once_and_no_longer_than_it_watches() -> Result<(
     let (_, metrics) = server.get("/metrics").await?;
     let metrics = String::from_utf8_lossy(&metrics).into_owned();
     assert!(metrics.contains("sluice_live_viewers 3"), "{metrics}");
+    let publishers = r#"sluice_live_publishers{protocol="rtmp"} 1"#;
+    assert!(metrics.contains(publishers), "{metrics}");
 
     drop(watching);
     eventually("no one watches", GONE_AFTER, async || {
